@@ -1,11 +1,13 @@
 //! A dashboard that benchmarks HTTP servers: the server, its pages, its API and its commands.
 //!
-//! The modules in dependency order; each uses only those before it. `ARCHITECTURE.md` has the details and the exceptions.
+//! The modules in dependency order; each uses only those before it. `ARCHITECTURE.md` has the details and the
+//! exceptions.
 //!
 //! - [`app`]: the process: configuration, database, listener, TLS, logs, errors, rate limits, shared state.
 //! - [`web`]: what pages share: shell, assets, formatting, chart parts, security headers.
 //! - [`metrics`]: the registry of metrics: key, unit, direction, role, SQL and value of each.
 //! - [`auth`]: users, passkeys, sessions, tokens, roles, the audit log.
+//! - [`docs`]: the documentation, embedded and searchable.
 //! - [`catalog`]: targets, machine sizes, scenarios and their revisions.
 //! - [`fleet`]: agents, and which of them are connected.
 //! - [`runs`]: stored runs: history, pages, labels, notes, export.
@@ -28,7 +30,7 @@
 //! - [`dashboard`]: the page at `/`.
 //! - [`cli`]: the commands.
 //!
-//! What always holds: a run ends once; acknowledged means committed; an unknown figure is null; an invalid run enters no
+//! Invariants: a run ends once; acknowledged means committed; unknown figures are null; invalid runs enter no
 //! comparison; the signature of a handler names who may call it.
 
 pub mod alerts;
@@ -42,6 +44,7 @@ pub mod dashboard;
 pub mod differences;
 pub mod dispatch;
 pub mod distributed;
+pub mod docs;
 pub mod experiments;
 pub mod fleet;
 pub mod gate;

@@ -1,4 +1,4 @@
-//! The program: server, agent and commands in one binary.
+//! The binary: server, agent and commands in one program.
 
 use std::process::ExitCode;
 

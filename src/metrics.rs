@@ -1,6 +1,6 @@
 //! The registry of metrics: every figure of a run that has a unit. Pure.
 //!
-//! Lists, sorting, comparisons, gate rules, objectives, trends and exports read it, so a metric is described here only.
+//! Lists, sorting, comparisons, gate rules, objectives, trends and exports read it, so a metric is defined only here.
 
 pub mod definition;
 
@@ -12,7 +12,7 @@ use crate::{
     web::format::{self, Figure},
 };
 
-/// What was measured of a run. Null where it is not known.
+/// The measured figures of a run. Unknown figures are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Figures {
     /// Requests in the measured phase.
@@ -25,7 +25,7 @@ pub struct Figures {
     pub rps: Option<f64>,
     /// Mean latency of all requests, ms.
     pub avg_ms: Option<f64>,
-    /// Least latency, ms.
+    /// Minimum latency, ms.
     pub min_ms: Option<f64>,
     /// Median latency, ms.
     pub p50_ms: Option<f64>,
@@ -37,30 +37,30 @@ pub struct Figures {
     pub p99_ms: Option<f64>,
     /// 99.9th percentile, ms.
     pub p999_ms: Option<f64>,
-    /// Greatest latency, ms.
+    /// Maximum latency, ms.
     pub max_ms: Option<f64>,
-    /// The measured phase as k6 saw it, seconds.
+    /// Length of the measured phase as reported by k6, seconds.
     pub measured_s: Option<f64>,
-    /// CPU time that the target used for a request of the measured phase, ms.
+    /// CPU time of the target per request in the measured phase, ms.
     #[serde(default)]
     pub cpu_ms_per_request: Option<f64>,
-    /// The most memory that the target was found to use in the measured phase, bytes.
+    /// Peak memory of the target in the measured phase, bytes.
     #[serde(default)]
     pub target_memory_bytes: Option<u64>,
-    /// Share of the measured phase in which its CPU quota held the target back, 0 to 1.
+    /// Share of the measured phase in which the target was CPU throttled, 0 to 1.
     #[serde(default)]
     pub throttled_share: Option<f64>,
-    /// From starting the target's process to its first verified answer, milliseconds.
+    /// Time from starting the target's process to its first verified response, milliseconds.
     #[serde(default)]
     pub startup_ms: Option<f64>,
-    /// Memory that the target used after the idle wait, before any load, bytes.
+    /// Memory of the target after the idle wait, before any load, bytes.
     #[serde(default)]
     pub idle_memory_bytes: Option<u64>,
     /// Bytes received in the measured phase.
     pub data_received_bytes: Option<f64>,
     /// Bytes sent in the measured phase.
     pub data_sent_bytes: Option<f64>,
-    /// Bytes received per second of the measured phase; where the summary is a text, as it says.
+    /// Bytes received per second of the measured phase; taken verbatim from text summaries.
     #[serde(default)]
     pub received_per_s: Option<f64>,
 }
@@ -83,33 +83,33 @@ pub enum Metric {
     P99Ms,
     /// 99.9th percentile, ms.
     P999Ms,
-    /// Greatest latency, ms.
+    /// Maximum latency, ms.
     MaxMs,
-    /// Failed requests as a share of all, 0 to 1.
+    /// Failed requests as a share of all requests, 0 to 1.
     ErrorRate,
-    /// CPU time of the target for a request, ms.
+    /// CPU time of the target per request, ms.
     CpuMs,
-    /// The most memory that the target used, bytes.
+    /// Peak memory of the target, bytes.
     Memory,
     /// Bytes received per second.
     ReceivedPerS,
-    /// Share of the measured phase in which its CPU quota held the target back, 0 to 1.
+    /// Share of the measured phase in which the target was CPU throttled, 0 to 1.
     ThrottledShare,
-    /// From starting the target's process to its first verified answer, milliseconds.
+    /// Time from starting the target's process to its first verified response, milliseconds.
     Startup,
-    /// Memory that the target used after the idle wait, before any load, bytes.
+    /// Memory of the target after the idle wait, before any load, bytes.
     IdleMemory,
     /// Requests in the measured phase.
     Requests,
     /// Failed requests.
     Failed,
-    /// Least latency, ms.
+    /// Minimum latency, ms.
     MinMs,
-    /// The measured phase, seconds.
+    /// Length of the measured phase, seconds.
     MeasuredS,
 }
 
-/// What most metrics are: a latency that is listed and compared.
+/// The template of most definitions: a latency that is listed and compared.
 const LATENCY: MetricDef = MetricDef {
     metric: Metric::AvgMs,
     key: "",
@@ -128,7 +128,7 @@ const LATENCY: MetricDef = MetricDef {
     get: |_| None,
 };
 
-/// All metrics, in the order of [`Metric`]: first those that are compared, in the order of their columns.
+/// All metrics in the order of [`Metric`]. Compared metrics come first, in the order of their columns.
 pub const METRICS: [MetricDef; 19] = [
     MetricDef {
         metric: Metric::Rps,
@@ -256,8 +256,8 @@ pub const METRICS: [MetricDef; 19] = [
         key: "cpu_ms",
         list_key: Some("cpu"),
         head: "CPU ms",
-        name: "CPU time a request",
-        title: "CPU time a request",
+        name: "CPU time per request",
+        title: "CPU time per request",
         is_latency: false,
         is_recorded: true,
         role: Role::Judged,
@@ -289,7 +289,7 @@ pub const METRICS: [MetricDef; 19] = [
         title: "Data received",
         is_latency: false,
         unit: Unit::BytesPerS,
-        // It follows from the answers.
+        // It follows from the responses.
         better: None,
         sql: "coalesce(received_per_s, data_received_bytes * 1000.0 / nullif(measured_ms, 0))",
         get: |figures| figures.received_per_s,
@@ -305,7 +305,7 @@ pub const METRICS: [MetricDef; 19] = [
         unit: Unit::Share,
         is_latency: false,
         is_recorded: true,
-        // It explains latencies; what it costs is in them.
+        // It explains latencies, which already include its cost.
         role: Role::Listed,
         sql: "throttled_share",
         get: |figures| figures.throttled_share,
@@ -398,34 +398,34 @@ pub const METRICS: [MetricDef; 19] = [
     },
 ];
 
-/// The metrics that comparisons show, in the order of their columns.
+/// Returns the metrics that comparisons show, in the order of their columns.
 pub fn compared() -> impl Iterator<Item = Metric> {
     METRICS.iter().filter(|def| def.role >= Role::Compared).map(|def| def.metric)
 }
 
-/// The metrics that comparisons judge.
+/// Returns the metrics that comparisons judge.
 pub fn judged() -> impl Iterator<Item = Metric> {
     METRICS.iter().filter(|def| def.role == Role::Judged).map(|def| def.metric)
 }
 
 impl Metric {
-    /// Its definition.
+    /// Returns its definition.
     pub fn def(self) -> &'static MetricDef {
         &METRICS[self as usize]
     }
 
-    /// What JSON, addresses and commands call it.
+    /// Returns its name in JSON, URLs and commands.
     pub fn key(self) -> &'static str {
         self.def().key
     }
 
-    /// The figure as a table's cell.
+    /// Formats a value for a table cell.
     pub fn figure(self, value: Option<f64>) -> Figure {
         match self.def().unit {
             Unit::Share => format::percent(value),
             Unit::Bytes => format::bytes(value),
             Unit::BytesPerS => format::rate(value),
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was a count of SQLite's")]
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is an integer in SQLite")]
             Unit::Count => format::count(value.map(|count| count as u64)),
             Unit::RequestsPerS | Unit::Ms | Unit::Seconds => format::number(value),
         }

@@ -1,5 +1,5 @@
-// Draws every <figure data-chart>: reads the Plotly figure that the server put into it, turns roles into the colours of
-// the present scheme, and draws again when scheme, size or figure change.
+// Draws every <figure data-chart>: reads the Plotly figure that the server embedded, replaces roles with the colours of
+// the current theme, and redraws when theme, size or figure change.
 "use strict";
 (() => {
   const roles = new Map([
@@ -17,11 +17,11 @@
   const drawn = new Map();
   const scheme = matchMedia("(prefers-color-scheme: dark)");
 
-  // Paper is white, and as wide as an A4 sheet leaves room for in a card; a page does not tell its printed width.
+  // Paper is white. A page does not know its printed width, so this is the width of a card on an A4 sheet.
   const paperWidth = 660;
   let onPaper = false;
 
-  // A custom property may hold light-dark(): only as the colour of an element does it become one colour.
+  // A custom property may contain light-dark(), which resolves to one colour only as the colour of an element.
   function palette() {
     const probe = document.createElement("i");
     if (onPaper) probe.style.colorScheme = "light";
@@ -35,11 +35,11 @@
     return colours;
   }
 
-  // Only what stands under a colour's name is a role: a target may well be called "grid".
-  function painted(node, colours, key = "") {
-    if (Array.isArray(node)) return node.map((item) => painted(item, colours, key));
+  // Replaces roles in colour properties only, because a target may be named "grid".
+  function withColours(node, colours, key = "") {
+    if (Array.isArray(node)) return node.map((item) => withColours(item, colours, key));
     if (node && typeof node === "object") {
-      return Object.fromEntries(Object.entries(node).map(([name, value]) => [name, painted(value, colours, name)]));
+      return Object.fromEntries(Object.entries(node).map(([name, value]) => [name, withColours(value, colours, name)]));
     }
     return typeof node === "string" && (key.endsWith("color") || key === "colorscale") ? (colours.get(node) ?? node) : node;
   }
@@ -48,29 +48,29 @@
     const source = figure.querySelector('script[type="application/json"]')?.textContent;
     const plot = figure.querySelector(".plot");
     if (!source || !plot || !figure.clientWidth) return;
-    const { data, layout } = painted(JSON.parse(source), colours);
-    const off = switchedOff.get(figure.id);
-    // What belongs to a curve goes with it.
-    for (const place of off ?? []) {
-      const group = data[place]?.legendgroup;
-      for (const trace of data) if (trace === data[place] || (group && trace.legendgroup === group)) trace.visible = false;
+    const { data, layout } = withColours(JSON.parse(source), colours);
+    const off = hiddenCurves.get(figure.id);
+    // Hides the traces that belong to a hidden curve, too.
+    for (const index of off ?? []) {
+      const group = data[index]?.legendgroup;
+      for (const trace of data) if (trace === data[index] || (group && trace.legendgroup === group)) trace.visible = false;
     }
     layout.font = { ...layout.font, family: getComputedStyle(document.body).fontFamily };
     layout.width = onPaper ? paperWidth : figure.clientWidth;
     layout.height = figure.clientHeight;
     drawn.set(figure, { source, plot, width: layout.width, height: layout.height });
     Plotly.react(plot, data, layout, { displayModeBar: false, showTips: false });
-    if (figure.dataset.shares && !pointing.has(plot)) {
-      pointing.add(plot);
-      plot.on("plotly_hover", ({ points }) => point(figure, points[0]?.x));
-      plot.on("plotly_unhover", () => point(figure, null));
+    if (figure.dataset.shares && !withHover.has(plot)) {
+      withHover.add(plot);
+      plot.on("plotly_hover", ({ points }) => markPosition(figure, points[0]?.x));
+      plot.on("plotly_unhover", () => markPosition(figure, null));
     }
   }
 
-  // What is pointed at in one chart is marked in all that share its horizontal axis; a line of our own, as drawing all of
-  // them anew for every move of the mouse would be slow.
-  const pointing = new WeakSet();
-  function point(from, x) {
+  // Marks the hovered position in all charts that share the horizontal axis. The marker is a separate element, because
+  // redrawing every chart on each mouse move would be slow.
+  const withHover = new WeakSet();
+  function markPosition(from, x) {
     for (const [figure, { plot }] of drawn) {
       if (figure.dataset.shares !== from.dataset.shares) continue;
       let line = figure.querySelector(".pointed");
@@ -89,11 +89,11 @@
     }
   }
 
-  // Curves that somebody switched off, by the id of their figure: they stay off when the figure changes.
-  const switchedOff = new Map();
-  function showKeys() {
+  // Curves that the user has hidden, by the id of their figure. They stay hidden when the figure changes.
+  const hiddenCurves = new Map();
+  function updateKeys() {
     for (const key of document.querySelectorAll(".key")) {
-      const off = switchedOff.get(key.getAttribute("aria-controls"))?.has(Number(key.dataset.curve)) ?? false;
+      const off = hiddenCurves.get(key.getAttribute("aria-controls"))?.has(Number(key.dataset.curve)) ?? false;
       if (key.getAttribute("aria-pressed") !== String(!off)) key.setAttribute("aria-pressed", String(!off));
     }
   }
@@ -102,22 +102,22 @@
     const id = key?.getAttribute("aria-controls");
     const figure = id && document.getElementById(id);
     if (!figure) return;
-    const off = switchedOff.get(id) ?? new Set();
+    const off = hiddenCurves.get(id) ?? new Set();
     const curve = Number(key.dataset.curve);
     if (!off.delete(curve)) off.add(curve);
-    switchedOff.set(id, off);
-    showKeys();
+    hiddenCurves.set(id, off);
+    updateKeys();
     if (window.Plotly) draw(figure, palette());
   });
 
-  // A chart as a file, as wide as a page of a document, in the present colours.
+  // Saves a chart as a file, as wide as a page of a document, in the current colours.
   document.addEventListener("click", ({ target }) => {
     const button = target.closest?.("[data-save]");
     const figure = button && document.getElementById(button.getAttribute("aria-controls"));
     const source = figure?.querySelector('script[type="application/json"]')?.textContent;
     if (!source || !window.Plotly) return;
     const colours = palette();
-    const { data, layout } = painted(JSON.parse(source), colours);
+    const { data, layout } = withColours(JSON.parse(source), colours);
     const head = figure.closest("section")?.querySelector("h2")?.textContent ?? "";
     layout.title = { text: head, x: 0.02, xanchor: "left", font: { color: colours.get("ink"), size: 16 } };
     layout.margin = { ...layout.margin, t: 48 };
@@ -137,24 +137,24 @@
     }
   });
 
-  // Plotly is larger than everything else together: it comes with the first chart of a page, not with a page without one.
-  const here = document.currentScript;
-  let comes = false;
-  function summon() {
-    if (comes) return;
-    comes = true;
+  // Plotly is larger than all other assets together, so it is loaded only once a page has a chart.
+  const thisScript = document.currentScript;
+  let isLoading = false;
+  function loadPlotly() {
+    if (isLoading) return;
+    isLoading = true;
     const script = document.createElement("script");
-    script.src = here.dataset.plotly;
-    script.nonce = here.nonce;
-    script.addEventListener("load", survey);
+    script.src = thisScript.dataset.plotly;
+    script.nonce = thisScript.nonce;
+    script.addEventListener("load", update);
     document.head.append(script);
   }
 
-  // Finds what came, what changed and what went.
-  function survey() {
-    showKeys();
+  // Draws new and changed figures, and removes the plots of figures that are gone.
+  function update() {
+    updateKeys();
     if (!window.Plotly) {
-      if (document.querySelector("figure[data-chart]")) summon();
+      if (document.querySelector("figure[data-chart]")) loadPlotly();
       return;
     }
     for (const [figure, { plot }] of drawn) {
@@ -178,18 +178,18 @@
     for (const figure of drawn.keys()) draw(figure, colours);
   }
 
-  // Plotly changes the page as well: those changes are not news.
+  // Ignores the changes that Plotly makes to the page.
   const outsidePlots = ({ target, addedNodes }) =>
     !(target.nodeType === 1 ? target : target.parentElement)?.closest(".plot") && !addedNodes[0]?.classList?.contains("pointed");
   new MutationObserver((changes) => {
-    if (changes.some(outsidePlots)) survey();
+    if (changes.some(outsidePlots)) update();
   }).observe(document.body, { childList: true, subtree: true, characterData: true });
   scheme.addEventListener("change", redraw);
-  for (const [event, is] of [["beforeprint", true], ["afterprint", false]]) {
+  for (const [event, prints] of [["beforeprint", true], ["afterprint", false]]) {
     addEventListener(event, () => {
-      onPaper = is;
+      onPaper = prints;
       redraw();
     });
   }
-  survey();
+  update();
 })();

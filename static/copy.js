@@ -1,10 +1,10 @@
-// Buttons that copy: <button hidden data-copy="#id">, shown only where copying works; a table by data-copy-as="markdown"
-// or "csv".
+// Copy buttons: <button hidden data-copy="#id">, shown only if the clipboard is available. data-copy-as="markdown" or
+// "csv" copies a table.
 
-const told = document.createElement("span");
-told.className = "sr";
-told.setAttribute("role", "status");
-document.body.append(told);
+const announcement = document.createElement("span");
+announcement.className = "sr";
+announcement.setAttribute("role", "status");
+document.body.append(announcement);
 
 function show() {
   for (const button of document.querySelectorAll("button[data-copy][hidden]")) button.hidden = false;
@@ -12,7 +12,7 @@ function show() {
 
 if (navigator.clipboard) {
   show();
-  // What is patched in later comes hidden as well.
+  // Buttons that are added later are hidden, too.
   new MutationObserver(show).observe(document.body, { subtree: true, childList: true, attributeFilter: ["hidden"] });
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-copy]");
@@ -21,20 +21,20 @@ if (navigator.clipboard) {
     const table = { markdown, csv }[button.dataset.copyAs];
     await navigator.clipboard.writeText(table ? table(cells(source)) : (source.value ?? source.textContent));
     button.classList.add("copied");
-    told.textContent = "Copied";
+    announcement.textContent = "Copied";
     setTimeout(() => {
       button.classList.remove("copied");
-      told.textContent = "";
+      announcement.textContent = "";
     }, 2000);
   });
 }
 
-// A cell that spans columns leaves the others empty, so that columns stay columns.
+// Pads cells that span columns with empty cells, to keep columns aligned.
 function cells(table) {
   return [...table.rows].map((row) => [...row.cells].flatMap((cell) => [cell, ...Array(cell.colSpan - 1).fill(null)]));
 }
 
-function words(cell) {
+function cellText(cell) {
   if (!cell) return "";
   const copy = cell.cloneNode(true);
   for (const unseen of copy.querySelectorAll(".sr, button")) unseen.remove();
@@ -44,17 +44,16 @@ function words(cell) {
 
 function markdown([head, ...rows]) {
   const line = (parts) => `| ${parts.join(" | ")} |`;
-  const plain = (cell) => words(cell).replaceAll("|", "\\|");
+  const plain = (cell) => cellText(cell).replaceAll("|", "\\|");
   const text = (row) => line(row.map((cell) => (cell?.classList.contains("best") ? `**${plain(cell)}**` : plain(cell))));
   const rule = line(head.map((cell) => (cell?.classList.contains("n") ? "---:" : "---")));
   return [text(head), rule, ...rows.map(text)].join("\n") + "\n";
 }
 
-// Figures as they are, without what makes them readable, and nothing for what is not known; text that a spreadsheet would
-// take for a formula is quoted.
+// Writes raw values, and nothing for unknown ones. Quotes text that a spreadsheet would read as a formula.
 function csv(rows) {
   const field = (cell) => {
-    const known = cell?.querySelector(".unknown") ? "" : words(cell);
+    const known = cell?.querySelector(".unknown") ? "" : cellText(cell);
     const text = cell?.dataset.value ?? known.replace(/^[=+\-@]/, "'$&");
     return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };

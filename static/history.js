@@ -1,9 +1,9 @@
-// The history by keyboard and with shift-click. Everything it does can be done without it.
+// Keyboard shortcuts and shift-click in the run history. All of it works without them, too.
 const choice = () => document.getElementById("choice");
 const boxes = () => [...document.querySelectorAll("#choice tbody input[type=checkbox]")];
 let last = null;
 
-// Shift-click takes all between the box before and this one along.
+// Shift-click selects the range from the last box to this one.
 document.addEventListener("click", (event) => {
   const box = event.target;
   if (!(box instanceof HTMLInputElement) || !box.matches("#choice tbody input[type=checkbox]")) return;
@@ -15,7 +15,7 @@ document.addEventListener("click", (event) => {
   last = box.value;
 });
 
-// What a form leaves empty, and columns that are the usual ones, need not stand in the address.
+// Keeps empty fields and default columns out of the URL.
 document.addEventListener("formdata", (event) => {
   if (event.target.id !== "finder") return;
   const data = event.formData;
@@ -44,13 +44,13 @@ const keys = {
   "?": () => document.getElementById("keys")?.showModal(),
 };
 
-function types(element) {
+function isTyping(element) {
   return element instanceof HTMLElement
     && (element.isContentEditable || element.matches("textarea, select, input:not([type=checkbox], [type=radio])"));
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || types(event.target)) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || isTyping(event.target)) return;
   if (document.querySelector("dialog[open]") || !Object.hasOwn(keys, event.key)) return;
   event.preventDefault();
   keys[event.key]();

@@ -1,4 +1,4 @@
-// Registration, login and another passkey of one's own with a passkey. The browser's own functions turn JSON into what WebAuthn wants and back.
+// Registration, login and confirmation with passkeys. The browser converts between JSON and WebAuthn.
 
 const api = "/api/v1/";
 
@@ -9,8 +9,8 @@ async function post(path, body) {
     body: JSON.stringify(body),
   });
   if (response.ok) return response.status === 204 ? null : response.json();
-  const told = await response.json().catch(() => null);
-  throw new Error(told?.error ?? `The server answered with ${response.status}.`);
+  const answer = await response.json().catch(() => null);
+  throw new Error(answer?.error ?? `The server responded with status ${response.status}.`);
 }
 
 async function create(options) {
@@ -31,7 +31,7 @@ async function register(form) {
   await post("auth/register/finish", { ceremony, credential: await create(options), passkey_name });
 }
 
-// For what takes a recent proof; a server that has one asks for nothing.
+// Confirms the user's identity, unless the last confirmation is recent enough.
 async function confirm() {
   const started = await post("auth/confirm/start", {});
   if (!started) return;
@@ -47,23 +47,23 @@ async function add(form) {
   await post("account/passkeys/finish", { ceremony, credential: await create(options), passkey_name });
 }
 
-// What browsers say about a ceremony is not for people.
-function sentence(fault) {
+// Returns a readable message for the error of a ceremony.
+function message(fault) {
   switch (fault.name) {
     case "NotAllowedError":
     case "AbortError":
-      return "The passkey was not used: it was cancelled or took too long. Try again.";
+      return "The passkey request was cancelled or timed out. Try again.";
     case "InvalidStateError":
       return "This device already has a passkey for this account.";
     case "SecurityError":
-      return "Passkeys need https, or http on localhost, and the address that the server was told as its public one.";
+      return "Passkeys need HTTPS, or HTTP on localhost. Open this page at the server's public URL.";
     default:
       return fault.message;
   }
 }
 
-// An address on this server and nothing else: a link in a mail must not lead elsewhere after the login. It is given whole:
-// the path alone may name a host, as that of /.//evil.example does once its dot is gone.
+// Returns a URL on this server only, so that a link cannot redirect elsewhere after the login. It is a full URL, because a
+// path may name a host: /.//evil.example becomes //evil.example when it is normalized.
 function destination(next) {
   const home = new URL("/", location.origin);
   const url = URL.canParse(next, home) ? new URL(next, home) : home;
@@ -79,14 +79,14 @@ async function ceremony(element, steps, then = () => location.assign(destination
     if (!window.PublicKeyCredential?.parseRequestOptionsFromJSON) {
       throw new Error(
         window.isSecureContext
-          ? "This browser is too old for passkeys. A current Chromium, Firefox or Safari has them."
-          : sentence({ name: "SecurityError" }),
+          ? "This browser does not support passkeys. Use a current Chromium, Firefox or Safari."
+          : message({ name: "SecurityError" }),
       );
     }
     await steps();
     then();
   } catch (fault) {
-    alert.textContent = sentence(fault);
+    alert.textContent = message(fault);
     alert.hidden = false;
     button.disabled = false;
   }
@@ -97,7 +97,7 @@ for (const [kind, steps] of Object.entries({ login, confirm })) {
     button.addEventListener("click", () => ceremony(button, steps));
   }
 }
-// What takes a proof goes on by itself once it is given.
+// Links and forms that need a confirmation continue after it.
 for (const link of document.querySelectorAll("a[data-passkey=confirm]")) {
   link.addEventListener("click", (event) => {
     event.preventDefault();

@@ -1,5 +1,6 @@
-//! Where webhooks may go: to addresses of the public internet over TLS, and besides that only where the server's owner
-//! allowed it. Whoever may add a webhook could otherwise have the server speak to what stands behind the firewall.
+//! Allowed webhook addresses: the public internet over TLS, and whatever the server's owner allows in addition.
+//!
+//! Otherwise, a user who may add webhooks could make the server send requests to hosts behind the firewall.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -9,7 +10,7 @@ use url::{Host, Url};
 
 use crate::app::networks::Networks;
 
-/// Everything in IPv4 that is not the public internet (IANA's registry of special addresses).
+/// IPv4 networks outside the public internet (IANA's registry of special-purpose addresses).
 const NOT_PUBLIC_V4: [&str; 16] = [
     "0.0.0.0/8",
     "10.0.0.0/8",
@@ -29,11 +30,10 @@ const NOT_PUBLIC_V4: [&str; 16] = [
     "240.0.0.0/4",
 ];
 
-/// What of `2000::/3`, all that IPv6 gives out, is not: protocols (Teredo among them), documentation, 6to4.
+/// Networks in `2000::/3`, the global unicast space, that are not public: Teredo and others, documentation, 6to4.
 const NOT_PUBLIC_V6: [&str; 4] = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"];
 
-/// Whether an address is one of the public internet. An IPv4 address in the clothes of IPv6 (mapped, NAT64) is what it is
-/// without them.
+/// Returns whether an address belongs to the public internet. Embedded IPv4 addresses (mapped, NAT64) count as IPv4.
 pub fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
@@ -52,40 +52,40 @@ fn is_in(network: &str, address: IpAddr) -> bool {
     network.parse::<IpNet>().is_ok_and(|network| network.contains(&address))
 }
 
-/// The IPv4 address that a translator would reach under this one: `64:ff9b::/96`.
+/// Returns the IPv4 address embedded in a NAT64 address, `64:ff9b::/96`.
 fn nat64(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let bits = address.to_bits();
     let low = u32::try_from(bits & u128::from(u32::MAX)).ok()?;
     (bits >> 32 == 0x0064_ff9b << 64).then(|| Ipv4Addr::from_bits(low))
 }
 
-/// Whether a webhook may go there: without TLS only where the owner allowed it.
-fn may_go(scheme: &str, address: IpAddr, allowed: &Networks) -> bool {
-    allowed.have(address) || scheme == "https" && is_public(address)
+/// Returns whether webhooks may use an address. Without TLS it must be in an allowed network.
+fn is_allowed(scheme: &str, address: IpAddr, allowed: &Networks) -> bool {
+    allowed.contains(address) || scheme == "https" && is_public(address)
 }
 
-/// The address of a webhook as somebody typed it, if it makes sense. A name is looked up each time that something is sent.
+/// Checks the URL of a webhook. Host names are resolved and checked again before each delivery.
 pub fn checked(text: &str, allowed: &Networks) -> Result<Url, String> {
-    let url: Url = text.trim().parse().map_err(|fault| format!("{text:?} is no address: {fault}"))?;
+    let url: Url = text.trim().parse().map_err(|fault| format!("{text:?} is not a URL: {fault}"))?;
     if text.len() > 2_000 {
-        return Err("an address of at most 2000 characters".to_owned());
+        return Err("the URL is longer than 2000 characters".to_owned());
     }
     match url.scheme() {
         "https" => {}
         "http" if !allowed.is_empty() => {}
-        "http" => return Err("https, so that nobody in between reads it".to_owned()),
-        _ => return Err("an address that begins with https://".to_owned()),
+        "http" => return Err("http is not allowed, use https".to_owned()),
+        _ => return Err("the URL must begin with https://".to_owned()),
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("without a name and a password: they would stand in its log".to_owned());
+        return Err("the URL must not contain a user name or password, because logs would show them".to_owned());
     }
     match literal(&url) {
-        Some(address) if !may_go(url.scheme(), address, allowed) => Err(refusal(&url, address)),
+        Some(address) if !is_allowed(url.scheme(), address, allowed) => Err(refusal(&url, address)),
         _ => Ok(url),
     }
 }
 
-/// The address that a host is written as, in whatever notation.
+/// Returns the IP address if the host is one, in any notation.
 fn literal(url: &Url) -> Option<IpAddr> {
     match url.host()? {
         Host::Ipv4(address) => Some(address.into()),
@@ -96,22 +96,22 @@ fn literal(url: &Url) -> Option<IpAddr> {
 
 fn refusal(url: &Url, address: IpAddr) -> String {
     let host = url.host_str().unwrap_or_default();
-    let why = if is_public(address) { "is reached over TLS only" } else { "is not of the public internet" };
-    format!("{host} is {address}, which {why}; if webhooks may go there, say so by `serve --webhooks-to={address}`")
+    let why = if is_public(address) { "is allowed over TLS only" } else { "is not on the public internet" };
+    format!("{host} is {address}, which {why}; to allow it, start the server with --webhooks-to={address}")
 }
 
-/// All addresses behind a webhook's host, each of which it may go to; else why not.
-pub async fn look_up(url: &Url, allowed: &Networks) -> Result<Vec<SocketAddr>, String> {
+/// Resolves a webhook's host; fails if one of its addresses is not allowed.
+pub async fn resolve(url: &Url, allowed: &Networks) -> Result<Vec<SocketAddr>, String> {
     let host = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or(443);
-    let found: Vec<SocketAddr> = match literal(url) {
+    let addresses: Vec<SocketAddr> = match literal(url) {
         Some(address) => vec![SocketAddr::new(address, port)],
         None => lookup_host((host, port)).await.map_err(|fault| format!("{host}: {fault}"))?.collect(),
     };
-    match found.iter().find(|found| !may_go(url.scheme(), found.ip(), allowed)) {
-        Some(bad) => Err(refusal(url, bad.ip())),
-        None if found.is_empty() => Err(format!("{host} has no address")),
-        None => Ok(found),
+    match addresses.iter().find(|address| !is_allowed(url.scheme(), address.ip(), allowed)) {
+        Some(address) => Err(refusal(url, address.ip())),
+        None if addresses.is_empty() => Err(format!("{host} has no address")),
+        None => Ok(addresses),
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_of_the_public_internet_are_public() {
+    fn special_purpose_addresses_are_not_public() {
         for text in ["1.1.1.1", "93.184.215.14", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::101:101"] {
             assert!(is_public(text.parse().expect(text)), "{text}");
         }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_in_an_odd_notation_is_what_it_is() {
+    fn odd_notations_of_addresses_are_recognised() {
         for odd in [
             "https://127.0.0.1/",
             "https://2130706433/",
@@ -190,30 +190,33 @@ mod tests {
             "https://１２７.0.0.1/",
             "https://169.254.169.254/latest/meta-data",
         ] {
-            let told = refused(odd, "").unwrap_or_else(|| panic!("{odd} is taken"));
-            assert!(told.contains("is not of the public internet") && told.contains("--webhooks-to"), "{told}");
+            let message = refused(odd, "").unwrap_or_else(|| panic!("{odd} is accepted"));
+            assert!(
+                message.contains("is not on the public internet") && message.contains("--webhooks-to"),
+                "{message}"
+            );
         }
     }
 
     #[test]
-    fn without_tls_only_where_it_was_allowed() {
+    fn plain_http_needs_an_allowed_network() {
         assert_eq!(refused("https://hooks.example.com/a?b=c", ""), None);
         assert_eq!(refused("http://10.0.0.7:9000/", "10.0.0.0/8"), None);
         assert_eq!(refused("https://10.0.0.7/", "10.0.0.0/8"), None);
         assert!(refused("http://10.0.0.7/", "loopback").expect("another network").contains("10.0.0.7"));
         assert!(refused("http://1.1.1.1/", "loopback").expect("no TLS").contains("over TLS only"));
-        assert!(refused("http://hooks.example.com/", "").expect("no TLS").starts_with("https"));
+        assert!(refused("http://hooks.example.com/", "").expect("no TLS").starts_with("http is not allowed"));
         for nonsense in ["", "hooks", "ftp://a/", "file:///etc/passwd", "https://", "https://ada:secret@a.example/"] {
             assert!(refused(nonsense, "loopback").is_some(), "{nonsense}");
         }
     }
 
     #[tokio::test]
-    async fn what_a_name_stands_for_is_looked_at_each_time() {
+    async fn host_names_are_checked_when_resolved() {
         let url = "https://localhost:1/".parse().expect("an address");
-        let told = look_up(&url, &Networks::default()).await.expect_err("the machine itself");
-        assert!(told.starts_with("localhost is "), "{told}");
-        let found = look_up(&url, &Networks::loopback()).await.expect("allowed");
-        assert!(!found.is_empty() && found.iter().all(|address| address.ip().is_loopback() && address.port() == 1));
+        let message = resolve(&url, &Networks::default()).await.expect_err("loopback");
+        assert!(message.starts_with("localhost is "), "{message}");
+        let addresses = resolve(&url, &Networks::loopback()).await.expect("allowed");
+        assert!(!addresses.is_empty() && addresses.iter().all(|found| found.ip().is_loopback() && found.port() == 1));
     }
 }

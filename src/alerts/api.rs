@@ -1,4 +1,4 @@
-//! JSON of alerts and webhooks.
+//! JSON API of alerts and webhooks.
 
 use axum::{
     Json,
@@ -21,10 +21,10 @@ use crate::{
     },
 };
 
-/// More than these are not listed.
+/// The maximum number of listed deliveries.
 const MOST_LISTED: i64 = 100;
 
-/// What somebody should look at now: agents that have been away too long, a queue that stands still.
+/// List active alerts: agents that are away for too long, a stalled queue.
 #[utoipa::path(get, path = "/api/v1/alerts", tag = "alerts", responses((status = 200, body = AlertList)))]
 pub async fn alerts(_: Read, State(state): State<AppState>) -> Json<AlertList> {
     let notices = state.notices.now();
@@ -39,13 +39,13 @@ pub async fn alerts(_: Read, State(state): State<AppState>) -> Json<AlertList> {
     Json(AlertList { alerts: alerts.collect() })
 }
 
-/// From when on something is an alert.
+/// Show the thresholds of alerts.
 #[utoipa::path(get, path = "/api/v1/alert-rule", tag = "alerts", responses((status = 200, body = AlertRule)))]
 pub async fn alert_rule(_: Read, State(state): State<AppState>) -> Result<Json<AlertRule>> {
     Ok(Json(crate::alerts::store::rule(&state.db.read).await?))
 }
 
-/// Say from when on something is an alert.
+/// Set the thresholds of alerts.
 #[utoipa::path(put, path = "/api/v1/alert-rule", tag = "alerts", request_body = Rule,
     responses((status = 200, body = AlertRule), (status = 422, body = ErrorBody)))]
 pub async fn set_alert_rule(
@@ -57,36 +57,36 @@ pub async fn set_alert_rule(
     Ok(Json(crate::alerts::store::rule(&state.db.read).await?))
 }
 
-/// Sets the rule, and looks by it at once.
+/// Sets the thresholds and applies them at once.
 pub async fn set(state: &AppState, caller: &Caller, rule: Rule) -> Result<()> {
     let rule = rule.checked().map_err(Error::Invalid)?;
     if crate::alerts::store::rule(&state.db.read).await?.rule != rule {
         let act = caller.does(Deed::AlertRuleSet, "").with(json!(rule));
         crate::alerts::store::set_rule(&state.db.write, rule, now_ms(), &act).await?;
-        state.look_again.notify_one();
+        state.check_alerts.notify_one();
     }
     Ok(())
 }
 
-/// Where events are sent, without the secrets.
+/// List webhooks, without their secrets.
 #[utoipa::path(get, path = "/api/v1/webhooks", tag = "alerts", responses((status = 200, body = WebhookList)))]
 pub async fn webhooks(_: Admin, State(state): State<AppState>) -> Result<Json<WebhookList>> {
     Ok(Json(WebhookList { webhooks: crate::alerts::store::webhooks::all(&state.db.read).await? }))
 }
 
-/// Have events sent somewhere, signed after Standard Webhooks. The secret is in the answer and nowhere else.
+/// Add a webhook. Events are signed according to Standard Webhooks. Only this response shows the secret.
 #[utoipa::path(post, path = "/api/v1/webhooks", tag = "alerts", request_body = NewWebhook,
     responses((status = 201, body = MadeWebhook),
     (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn add_webhook(
     Admin(caller): Admin,
     State(state): State<AppState>,
-    Input(asked): Input<NewWebhook>,
+    Input(request): Input<NewWebhook>,
 ) -> Result<(StatusCode, Json<MadeWebhook>)> {
-    Ok((StatusCode::CREATED, Json(webhooks::add(&state, &caller, asked).await?)))
+    Ok((StatusCode::CREATED, Json(webhooks::add(&state, &caller, request).await?)))
 }
 
-/// Remove a webhook; what was to be sent to it is not sent any more.
+/// Remove a webhook. Its pending deliveries are dropped.
 #[utoipa::path(delete, path = "/api/v1/webhooks/{id}", tag = "alerts", params(("id" = String, Path)),
     responses((status = 204), (status = 404, body = ErrorBody)))]
 pub async fn remove_webhook(
@@ -99,20 +99,20 @@ pub async fn remove_webhook(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What was sent to a webhook within a week, and what is to be sent.
+/// List the deliveries of a webhook: those of the last week and pending ones.
 #[utoipa::path(get, path = "/api/v1/webhooks/{id}/deliveries", tag = "alerts", params(("id" = String, Path)),
     responses((status = 200, body = DeliveryList), (status = 404, body = ErrorBody)))]
 pub async fn deliveries(_: Admin, State(state): State<AppState>, Path(id): Path<String>) -> Result<Json<DeliveryList>> {
     let webhook = webhooks::found(&state, &id).await?;
-    Ok(Json(DeliveryList { deliveries: sent(&state, webhook.id).await? }))
+    Ok(Json(DeliveryList { deliveries: list_deliveries(&state, webhook.id).await? }))
 }
 
-/// What was and is to be sent to a webhook, the last first.
-pub async fn sent(state: &AppState, webhook: i64) -> Result<Vec<Delivery>> {
+/// Returns the deliveries of a webhook, newest first.
+pub async fn list_deliveries(state: &AppState, webhook: i64) -> Result<Vec<Delivery>> {
     Ok(crate::alerts::store::webhooks::deliveries(&state.db.read, webhook, MOST_LISTED).await?)
 }
 
-/// Send a test event now, once; the answer says what came of it.
+/// Send a test event once, now. Returns the outcome.
 #[utoipa::path(post, path = "/api/v1/webhooks/{id}/test", tag = "alerts", params(("id" = String, Path)),
     responses((status = 200, body = Delivery), (status = 404, body = ErrorBody)))]
 pub async fn try_webhook(
@@ -121,5 +121,5 @@ pub async fn try_webhook(
     Path(id): Path<String>,
 ) -> Result<Json<Delivery>> {
     let webhook = webhooks::found(&state, &id).await?;
-    Ok(Json(webhooks::try_out(&state, &caller, &webhook).await?))
+    Ok(Json(webhooks::send_test(&state, &caller, &webhook).await?))
 }

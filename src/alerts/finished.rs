@@ -1,4 +1,4 @@
-//! Tells of experiments that are over, each once, also of those that ended while no server ran.
+//! Queues an event for each finished experiment, once, including those that finished while the server was down.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -6,7 +6,7 @@ use brewbench_agent::wire::now_ms;
 use serde_json::{Value, json};
 use tokio::{sync::broadcast::error::RecvError, time::sleep};
 
-use super::{watch, webhooks::Told};
+use super::{watch, webhooks::Message};
 use crate::{
     alerts::{self, model::Event},
     app::{
@@ -18,16 +18,16 @@ use crate::{
     runs::model::{Origin, Run},
 };
 
-/// Changes that come closer together than this are looked at once.
-const CALM: Duration = Duration::from_millis(300);
+/// Changes within this time are handled together.
+const DEBOUNCE: Duration = Duration::from_millis(300);
 
-/// Tells until the server ends.
+/// Watches for finished experiments until the server stops.
 pub async fn work(state: AppState) {
     let mut events = state.events.listen();
     let (mut missed, mut changed) = (true, BTreeSet::new());
     loop {
-        if let Err(fault) = tell(&state, std::mem::take(&mut missed), std::mem::take(&mut changed)).await {
-            tracing::error!(%fault, "the end of an experiment is not told");
+        if let Err(fault) = announce(&state, std::mem::take(&mut missed), std::mem::take(&mut changed)).await {
+            tracing::error!(%fault, "failed to announce finished experiments");
             missed = true;
         }
         tokio::select! {
@@ -40,7 +40,7 @@ pub async fn work(state: AppState) {
         }
         tokio::select! {
             () = state.shutdown.cancelled() => return,
-            () = sleep(CALM) => {}
+            () = sleep(DEBOUNCE) => {}
         }
         while let Ok(RunChanged { experiment, .. }) = events.try_recv() {
             changed.extend(experiment);
@@ -48,38 +48,38 @@ pub async fn work(state: AppState) {
     }
 }
 
-async fn tell(state: &AppState, missed: bool, mut changed: BTreeSet<ExperimentId>) -> Result<()> {
+async fn announce(state: &AppState, missed: bool, mut changed: BTreeSet<ExperimentId>) -> Result<()> {
     if missed {
-        changed.extend(alerts::store::untold(&state.db.read).await?);
+        changed.extend(alerts::store::unannounced(&state.db.read).await?);
     }
     for id in &changed {
-        look_at(state, id).await?;
+        announce_one(state, id).await?;
     }
     Ok(())
 }
 
-async fn look_at(state: &AppState, id: &ExperimentId) -> Result<()> {
-    if !alerts::store::is_untold(&state.db.read, id).await? {
+async fn announce_one(state: &AppState, id: &ExperimentId) -> Result<()> {
+    if !alerts::store::is_unannounced(&state.db.read, id).await? {
         return Ok(());
     }
     let Some(experiment) = crate::experiments::store::one(&state.db.read, id).await? else { return Ok(()) };
     let runs = crate::runs::store::of_experiment(&state.db.rows, id).await?;
-    // What was brought from elsewhere ended there.
+    // Imported runs finished elsewhere.
     if runs.iter().any(|run| run.origin == Origin::Agent) {
-        let told = Told::new(Event::ExperimentFinished, now_ms(), &data(state, &experiment, &runs));
-        alerts::store::tell_end(&state.db.write, id, &told).await?;
+        let message = Message::new(Event::ExperimentFinished, now_ms(), &data(state, &experiment, &runs));
+        alerts::store::announce_finished(&state.db.write, id, &message).await?;
         state.outbox.notify_one();
     }
     Ok(())
 }
 
-/// What came of it: of the runs that stand for its repetitions, how many ended how.
+/// Returns the event data: the counted runs of the experiment by how they ended.
 fn data(state: &AppState, experiment: &Experiment, runs: &[Run]) -> Value {
     let mut ends = json!({"valid": 0, "suspect": 0, "invalid": 0, "failed": 0, "cancelled": 0, "lost": 0});
     let mut total = 0;
     for run in progress::counted(runs) {
-        let end = run.verdict.map_or(run.phase.as_str(), |verdict| verdict.as_str());
-        if let Some(count) = ends.get_mut(end) {
+        let outcome = run.verdict.map_or(run.phase.as_str(), |verdict| verdict.as_str());
+        if let Some(count) = ends.get_mut(outcome) {
             *count = json!(count.as_u64().unwrap_or(0) + 1);
         }
         total += 1;

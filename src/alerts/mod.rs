@@ -1,8 +1,8 @@
-//! Alerts, and telling others: what somebody should look at, on pages and by webhook.
+//! Alerts on pages, and events sent to webhooks.
 //!
-//! [`rules`] decides what is worth an alert, [`watch`] looks and keeps; [`finished`] tells of experiments that are over.
-//! An event is written down for every webhook that wants it in the transaction that makes it happen, and [`deliver`] sends
-//! what was written down, signed ([`sign`]), to addresses where that may go ([`address`]), until it is taken or given up.
+//! [`rules`] decides what is an alert, [`watch`] evaluates the rules and stores alerts, and [`finished`] announces
+//! finished experiments. The transaction that causes an event also queues a delivery for each subscribed webhook.
+//! [`deliver`] sends it, signed by [`sign`], to an address that [`address`] allows, until it succeeds or gives up.
 
 pub mod address;
 pub mod api;
@@ -23,12 +23,12 @@ pub use webhooks::{Delivery, DeliveryList, MadeWebhook, NewWebhook, Webhook, Web
 
 use crate::app::state::AppState;
 
-/// Pages.
+/// Routes of the pages.
 pub fn pages() -> Router<AppState> {
     pages::router()
 }
 
-/// JSON.
+/// Routes of the JSON API.
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::alerts))

@@ -5,35 +5,35 @@ use utoipa::ToSchema;
 
 use crate::alerts::rules::Rule;
 
-/// What webhooks are told.
+/// An event that webhooks can receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 pub enum Event {
-    /// An agent has been away too long.
+    /// An agent has been away for too long.
     #[serde(rename = "agent.away")]
     AgentAway,
-    /// It is not missed any more: it is back, or somebody disabled, revoked or forgot it.
+    /// An away agent is connected again, or was disabled, revoked or removed.
     #[serde(rename = "agent.back")]
     AgentBack,
-    /// Runs wait, and nobody begins them.
+    /// Queued runs do not start.
     #[serde(rename = "queue.standstill")]
     QueueStandstill,
-    /// They don't any more.
+    /// Queued runs start again.
     #[serde(rename = "queue.moving")]
     QueueMoving,
-    /// All runs of an experiment have ended.
+    /// All runs of an experiment have finished.
     #[serde(rename = "experiment.finished")]
     ExperimentFinished,
-    /// Somebody tries a webhook; it can't be chosen, every webhook gets it.
+    /// A test by a user. Every webhook gets it, so it cannot be selected.
     #[serde(rename = "test")]
     Test,
 }
 
 impl Event {
-    /// Those that a webhook can be told.
+    /// The events that a webhook can subscribe to.
     pub const ALL: [Self; 5] =
         [Self::AgentAway, Self::AgentBack, Self::QueueStandstill, Self::QueueMoving, Self::ExperimentFinished];
 
-    /// The word for columns, JSON and pages.
+    /// Returns the text stored in the database and used in JSON and on pages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AgentAway => "agent.away",
@@ -45,15 +45,15 @@ impl Event {
         }
     }
 
-    /// When it happens, for people.
+    /// Describes when the event happens.
     pub fn about(self) -> &'static str {
         match self {
-            Self::AgentAway => "an agent has been away too long",
-            Self::AgentBack => "it is not missed any more",
-            Self::QueueStandstill => "runs wait, and nobody begins them",
-            Self::QueueMoving => "they are begun again",
-            Self::ExperimentFinished => "all runs of an experiment have ended",
-            Self::Test => "somebody tries the webhook",
+            Self::AgentAway => "an agent has been away for too long",
+            Self::AgentBack => "an away agent is back, disabled or removed",
+            Self::QueueStandstill => "queued runs do not start",
+            Self::QueueMoving => "queued runs start again",
+            Self::ExperimentFinished => "all runs of an experiment have finished",
+            Self::Test => "a user tests the webhook",
         }
     }
 }
@@ -62,34 +62,34 @@ impl std::str::FromStr for Event {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let words = Self::ALL.map(Self::as_str).join(", ");
+        let names = Self::ALL.map(Self::as_str).join(", ");
         let found = Self::ALL.into_iter().find(|event| event.as_str() == text);
-        found.ok_or_else(|| format!("{text:?} is none of {words}"))
+        found.ok_or_else(|| format!("{text:?} is not an event, use one of {names}"))
     }
 }
 
-/// The rule that holds.
+/// The thresholds of alerts in effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AlertRule {
-    /// From when on something is an alert.
+    /// The thresholds.
     #[serde(flatten)]
     pub rule: Rule,
-    /// When it was set, unix ms; null while it is the usual one.
+    /// When they were set, unix ms; null for the defaults.
     pub set_at_ms: Option<i64>,
-    /// By whom.
+    /// Who set them.
     pub set_by: Option<String>,
 }
 
-/// Something that somebody should look at.
+/// An active alert.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Alert {
     /// `agent.away` or `queue.standstill`.
     pub kind: String,
-    /// The agent; null where it is about the queue.
+    /// The agent; null for an alert about the queue.
     pub agent: Option<String>,
     /// What is wrong.
     pub sentence: String,
-    /// Where it can be looked at.
+    /// URL of the page with details.
     pub url: String,
     /// When it began, unix ms.
     pub since_ms: i64,
@@ -97,9 +97,9 @@ pub struct Alert {
     pub raised_at_ms: i64,
 }
 
-/// All alerts that are raised.
+/// All active alerts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AlertList {
-    /// The oldest first.
+    /// Oldest first.
     pub alerts: Vec<Alert>,
 }

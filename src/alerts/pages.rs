@@ -1,4 +1,4 @@
-//! `/settings/webhooks`: who is told elsewhere, of what, and what became of it.
+//! The pages of webhooks at `/settings/webhooks`.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -25,16 +25,16 @@ use crate::{
     },
 };
 
-/// The pages of this module.
+/// Routes of the pages.
 pub fn router() -> Router<AppState> {
     Router::new()
         .route("/settings/webhooks", get(index).post(add))
         .route("/settings/webhooks/{id}", get(show))
-        .route("/settings/webhooks/{id}/test", post(try_out))
+        .route("/settings/webhooks/{id}/test", post(send_test))
         .route("/settings/webhooks/{id}/remove", get(ask_remove).post(remove))
 }
 
-/// All webhooks, and how to add one.
+/// The list of webhooks with the form that adds one.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "alerts/webhooks.html")]
 struct WebhooksPage {
@@ -47,7 +47,7 @@ struct WebhooksPage {
 impl WebhooksPage {
     async fn read(state: &AppState, caller: &Caller) -> Result<Self> {
         Ok(Self {
-            shell: Shell::signed_in("Webhooks", Section::Settings, &caller.name),
+            shell: Shell::signed_in("Webhooks", Section::Settings, &caller.name).explained_in("reference/webhooks"),
             webhooks: crate::alerts::store::webhooks::all(&state.db.read).await?,
             typed: NewWebhook { url: String::new(), events: Event::ALL.to_vec() },
             fault: None,
@@ -59,16 +59,16 @@ impl WebhooksPage {
     }
 }
 
-/// The secret of a new webhook.
+/// The page that shows the secret of a new webhook.
 #[derive(Template, WebTemplate)]
-#[template(path = "alerts/made.html")]
-struct MadePage {
+#[template(path = "alerts/created.html")]
+struct SecretPage {
     shell: Shell,
     id: i64,
     secret: String,
 }
 
-/// One webhook.
+/// The page of one webhook.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "alerts/webhook.html")]
 struct WebhookPage {
@@ -82,7 +82,7 @@ async fn index(Admin(caller): Admin, State(state): State<AppState>) -> Result<Re
     Ok(WebhooksPage::read(&state, &caller).await?.into_response())
 }
 
-/// `POST /settings/webhooks`: adds one; the answer is the only place where its secret can be read.
+/// `POST /settings/webhooks`: adds a webhook. Only this response shows its secret.
 async fn add(Admin(caller): Admin, State(state): State<AppState>, RawForm(body): RawForm) -> Result<Response> {
     let mut typed = NewWebhook::default();
     for (field, text) in form_urlencoded::parse(&body) {
@@ -92,15 +92,15 @@ async fn add(Admin(caller): Admin, State(state): State<AppState>, RawForm(body):
             _ => {}
         }
     }
-    let made = if typed.events.is_empty() {
-        Err(Error::Invalid("events: choose one at least".to_owned()))
+    let added = if typed.events.is_empty() {
+        Err(Error::Invalid("events: choose at least one".to_owned()))
     } else {
         webhooks::add(&state, &caller, typed.clone()).await
     };
-    match made {
-        Ok(made) => {
+    match added {
+        Ok(added) => {
             let shell = Shell::signed_in("New webhook", Section::Settings, &caller.name);
-            let page = MadePage { shell, id: made.webhook.id, secret: made.secret };
+            let page = SecretPage { shell, id: added.webhook.id, secret: added.secret };
             Ok((StatusCode::CREATED, page).into_response())
         }
         Err(fault @ (Error::Invalid(_) | Error::Conflict(_))) => {
@@ -115,15 +115,15 @@ async fn add(Admin(caller): Admin, State(state): State<AppState>, RawForm(body):
 /// `GET /settings/webhooks/{id}`
 async fn show(Admin(caller): Admin, State(state): State<AppState>, Path(id): Path<String>) -> Result<Response> {
     let webhook = webhooks::found(&state, &id).await?;
-    let deliveries = api::sent(&state, webhook.id).await?;
+    let deliveries = api::list_deliveries(&state, webhook.id).await?;
     let shell = Shell::signed_in("Webhook", Section::Settings, &caller.name);
     Ok(WebhookPage { shell, webhook, deliveries }.into_response())
 }
 
 /// `POST /settings/webhooks/{id}/test`
-async fn try_out(Admin(caller): Admin, State(state): State<AppState>, Path(id): Path<String>) -> Result<Redirect> {
+async fn send_test(Admin(caller): Admin, State(state): State<AppState>, Path(id): Path<String>) -> Result<Redirect> {
     let webhook = webhooks::found(&state, &id).await?;
-    webhooks::try_out(&state, &caller, &webhook).await?;
+    webhooks::send_test(&state, &caller, &webhook).await?;
     Ok(Redirect::to(&format!("/settings/webhooks/{}", webhook.id)))
 }
 
@@ -135,8 +135,8 @@ async fn ask_remove(Admin(caller): Admin, State(state): State<AppState>, Path(id
         deed,
         what: webhook.url.clone(),
         consequences: vec![
-            "It is told nothing any more, also not what was to be sent anew.".to_owned(),
-            "Its secret and the list of what was sent go with it.".to_owned(),
+            "No more events are sent to it; pending deliveries are dropped.".to_owned(),
+            "Its secret and its list of deliveries are deleted.".to_owned(),
         ],
         back: format!("/settings/webhooks/{}", webhook.id),
     })

@@ -1,4 +1,4 @@
-//! From when on something is an alert, and when it is none any more. Pure: what is there and the time come from outside.
+//! Rules that raise and clear alerts. Pure: the observed state and the time are arguments.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use utoipa::ToSchema;
 
 use crate::app::ids::RunId;
 
-/// The longest time that can be asked for, s.
+/// The largest threshold, s.
 pub const MOST_S: u32 = 30 * 24 * 60 * 60;
 
-/// From when on something is an alert.
+/// Thresholds of alerts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// How long an agent may be away, s.
+    /// Alert when an agent has been away for this long, s.
     pub agent_away_s: u32,
-    /// How long runs may wait that nobody begins, s.
+    /// Alert when a run has been queued for this long and cannot start, s.
     pub queue_standstill_s: u32,
 }
 
@@ -27,29 +27,29 @@ impl Default for Rule {
 }
 
 impl Rule {
-    /// Itself, if it makes sense; else what is wrong, the field first.
+    /// Checks the thresholds; an error begins with the field.
     pub fn checked(self) -> Result<Self, String> {
         let Self { agent_away_s, queue_standstill_s } = self;
         for (field, seconds) in [("agent_away_s", agent_away_s), ("queue_standstill_s", queue_standstill_s)] {
             if !(1..=MOST_S).contains(&seconds) {
-                return Err(format!("{field}: from 1 to {MOST_S}"));
+                return Err(format!("{field}: must be from 1 to {MOST_S}"));
             }
         }
         Ok(self)
     }
 }
 
-/// What an alert is about.
+/// The kind of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// An agent is away.
     AgentAway,
-    /// Runs wait, and nobody begins them.
+    /// Queued runs do not start.
     QueueStandstill,
 }
 
 impl Kind {
-    /// The word for columns.
+    /// Returns the text stored in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AgentAway => "agent.away",
@@ -58,10 +58,10 @@ impl Kind {
     }
 }
 
-/// Something that somebody should look at.
+/// A raised alert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raised {
-    /// What it is about.
+    /// Its kind.
     pub kind: Kind,
     /// The agent; empty for the queue.
     pub subject: String,
@@ -71,82 +71,82 @@ pub struct Raised {
     pub since_ms: i64,
 }
 
-/// An agent that is missed while it is away: nobody has disabled, revoked or forgotten it, and it was there before.
+/// An agent that must stay connected: it has connected before and is not disabled, revoked or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missed {
+pub struct WatchedAgent {
     /// Its name.
     pub name: String,
     /// Whether it is connected.
     pub is_connected: bool,
-    /// When it came or went last, unix ms.
+    /// When it last connected or disconnected, unix ms.
     pub last_seen_at_ms: i64,
 }
 
-/// A run that waits although nobody works on something that comes first: the reason.
+/// A queued run that cannot start for a reason other than busy agents or a pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stuck {
+pub struct StuckRun {
     /// The run's id.
     pub run: RunId,
-    /// What it waits for, in a sentence.
+    /// The wait reason as a sentence.
     pub why: String,
 }
 
-/// What is there at a time.
+/// The state observed at a time.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct Observed {
     /// Unix ms.
     pub now_ms: i64,
-    /// All agents that would be missed.
-    pub agents: Vec<Missed>,
-    /// In the order of the queue.
-    pub stuck: Vec<Stuck>,
+    /// All agents that must stay connected.
+    pub agents: Vec<WatchedAgent>,
+    /// In queue order.
+    pub stuck: Vec<StuckRun>,
 }
 
-/// What is to be changed.
+/// A change of the raised alerts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// There is something new.
+    /// A new alert.
     Raise(Raised),
-    /// It is over.
+    /// The alert is over.
     Clear(Raised),
 }
 
-/// What has to be remembered between two looks. A server that starts anew begins to count anew: it was away itself.
+/// Evaluates the rules and remembers since when runs are stuck. A restart starts all times again.
 #[derive(Clone, Debug)]
-pub struct Memory {
+pub struct Evaluator {
     started_ms: i64,
     stuck_since: BTreeMap<RunId, i64>,
 }
 
-impl Memory {
-    /// From a time on, unix ms.
-    pub fn from(started_ms: i64) -> Self {
+impl Evaluator {
+    /// Creates an evaluator at the start of the server, unix ms.
+    pub fn new(started_ms: i64) -> Self {
         Self { started_ms, stuck_since: BTreeMap::new() }
     }
 
-    /// Looks at what is there; says what is to be changed in what was raised before.
-    pub fn look(&mut self, seen: &Seen, raised: &[Raised], rule: Rule) -> Vec<Change> {
-        let mut changes = self.agents(seen, raised, rule.agent_away_s);
-        changes.extend(self.queue(seen, raised, rule.queue_standstill_s));
+    /// Evaluates the rules; returns the changes to the raised alerts.
+    pub fn evaluate(&mut self, observed: &Observed, raised: &[Raised], rule: Rule) -> Vec<Change> {
+        let mut changes = self.agents(observed, raised, rule.agent_away_s);
+        changes.extend(self.queue(observed, raised, rule.queue_standstill_s));
         changes
     }
 
-    fn agents(&self, seen: &Seen, raised: &[Raised], away_s: u32) -> Vec<Change> {
-        let of = |name: &str| raised.iter().find(|alert| alert.kind == Kind::AgentAway && alert.subject == name);
+    fn agents(&self, observed: &Observed, raised: &[Raised], away_s: u32) -> Vec<Change> {
+        let is_raised = |name: &str| raised.iter().any(|alert| alert.kind == Kind::AgentAway && alert.subject == name);
         let mut changes = Vec::new();
         for alert in raised.iter().filter(|alert| alert.kind == Kind::AgentAway) {
-            let is_away = seen.agents.iter().any(|agent| agent.name == alert.subject && !agent.is_connected);
+            let is_away = observed.agents.iter().any(|agent| agent.name == alert.subject && !agent.is_connected);
             if !is_away {
                 changes.push(Change::Clear(alert.clone()));
             }
         }
-        for agent in seen.agents.iter().filter(|agent| !agent.is_connected && of(&agent.name).is_none()) {
+        for agent in observed.agents.iter().filter(|agent| !agent.is_connected && !is_raised(&agent.name)) {
             let counted_from = agent.last_seen_at_ms.max(self.started_ms);
-            if seen.now_ms - counted_from >= i64::from(away_s) * 1_000 {
+            if observed.now_ms - counted_from >= i64::from(away_s) * 1_000 {
                 changes.push(Change::Raise(Raised {
                     kind: Kind::AgentAway,
                     subject: agent.name.clone(),
-                    sentence: format!("{} is away", agent.name),
+                    sentence: format!("{} is disconnected", agent.name),
                     since_ms: agent.last_seen_at_ms,
                 }));
             }
@@ -154,25 +154,25 @@ impl Memory {
         changes
     }
 
-    fn queue(&mut self, seen: &Seen, raised: &[Raised], standstill_s: u32) -> Option<Change> {
+    fn queue(&mut self, observed: &Observed, raised: &[Raised], standstill_s: u32) -> Option<Change> {
         let before = std::mem::take(&mut self.stuck_since);
-        for stuck in &seen.stuck {
-            let since = before.get(&stuck.run).copied().unwrap_or(seen.now_ms);
+        for stuck in &observed.stuck {
+            let since = before.get(&stuck.run).copied().unwrap_or(observed.now_ms);
             self.stuck_since.insert(stuck.run.clone(), since);
         }
         let limit_ms = i64::from(standstill_s) * 1_000;
-        let since = |stuck: &Stuck| self.stuck_since.get(&stuck.run).copied().unwrap_or(seen.now_ms);
-        let too_long = seen.stuck.iter().find(|stuck| seen.now_ms - since(stuck) >= limit_ms);
+        let since = |stuck: &StuckRun| self.stuck_since.get(&stuck.run).copied().unwrap_or(observed.now_ms);
+        let too_long = observed.stuck.iter().find(|stuck| observed.now_ms - since(stuck) >= limit_ms);
         let known = raised.iter().find(|alert| alert.kind == Kind::QueueStandstill);
         match (known, too_long) {
             (None, Some(stuck)) => Some(Change::Raise(Raised {
                 kind: Kind::QueueStandstill,
                 subject: String::new(),
-                sentence: format!("the queue stands still: {}", stuck.why),
+                sentence: format!("the queue is stalled: {}", stuck.why),
                 since_ms: since(stuck),
             })),
-            // After a start nothing has waited for long yet; that is no sign that it goes on.
-            (Some(alert), None) if seen.stuck.is_empty() || seen.now_ms - self.started_ms >= limit_ms => {
+            // Shortly after a start no run has waited for long, which does not mean that the queue moves.
+            (Some(alert), None) if observed.stuck.is_empty() || observed.now_ms - self.started_ms >= limit_ms => {
                 Some(Change::Clear(alert.clone()))
             }
             _ => None,
@@ -187,45 +187,45 @@ mod tests {
     const RULE: Rule = Rule { agent_away_s: 300, queue_standstill_s: 900 };
     const START: i64 = 1_000_000;
 
-    fn agent(name: &str, is_connected: bool) -> Missed {
-        Missed { name: name.to_owned(), is_connected, last_seen_at_ms: 400_000 }
+    fn agent(name: &str, is_connected: bool) -> WatchedAgent {
+        WatchedAgent { name: name.to_owned(), is_connected, last_seen_at_ms: 400_000 }
     }
 
-    /// So many seconds after the start.
-    fn seen(after_s: i64, agents: &[Missed], stuck: &[&str]) -> Seen {
+    /// Returns the state this many seconds after the start.
+    fn observed(after_s: i64, agents: &[WatchedAgent], stuck: &[&str]) -> Observed {
         let stuck =
-            stuck.iter().map(|run| Stuck { run: (*run).to_owned().into(), why: format!("nobody can do {run}") });
-        Seen { now_ms: START + after_s * 1_000, agents: agents.to_vec(), stuck: stuck.collect() }
+            stuck.iter().map(|run| StuckRun { run: (*run).to_owned().into(), why: format!("no agent can run {run}") });
+        Observed { now_ms: START + after_s * 1_000, agents: agents.to_vec(), stuck: stuck.collect() }
     }
 
-    /// Looks once after the other, as the task does; gives what was raised (`+`) and cleared (`-`) at which second.
-    fn story(looks: &[(i64, &[Missed], &[&str])]) -> Vec<(i64, String)> {
-        let (mut memory, mut raised, mut told) = (Memory::from(START), Vec::new(), Vec::new());
-        for (after_s, agents, stuck) in looks {
-            for change in memory.look(&seen(*after_s, agents, stuck), &raised, RULE) {
+    /// Evaluates one state after another; returns what was raised (`+`) and cleared (`-`) at which second.
+    fn changes(states: &[(i64, &[WatchedAgent], &[&str])]) -> Vec<(i64, String)> {
+        let (mut evaluator, mut raised, mut changes) = (Evaluator::new(START), Vec::new(), Vec::new());
+        for (after_s, agents, stuck) in states {
+            for change in evaluator.evaluate(&observed(*after_s, agents, stuck), &raised, RULE) {
                 match change {
                     Change::Raise(alert) => {
-                        told.push((*after_s, format!("+{}", alert.sentence)));
+                        changes.push((*after_s, format!("+{}", alert.sentence)));
                         raised.push(alert);
                     }
                     Change::Clear(alert) => {
-                        told.push((*after_s, format!("-{}", alert.sentence)));
+                        changes.push((*after_s, format!("-{}", alert.sentence)));
                         raised.retain(|held| *held != alert);
                     }
                 }
             }
         }
-        told
+        changes
     }
 
-    fn told(told: &[(i64, &str)]) -> Vec<(i64, String)> {
-        told.iter().map(|(at, text)| (*at, (*text).to_owned())).collect()
+    fn expected(changes: &[(i64, &str)]) -> Vec<(i64, String)> {
+        changes.iter().map(|(at, text)| (*at, (*text).to_owned())).collect()
     }
 
     #[test]
-    fn an_agent_that_is_away_too_long_is_told_once_and_once_more_when_it_is_back() {
+    fn an_agent_alert_is_raised_once_and_cleared_once() {
         let (away, back) = ([agent("rack", false)], [agent("rack", true)]);
-        let looks: &[(i64, &[Missed], &[&str])] = &[
+        let states: &[(i64, &[WatchedAgent], &[&str])] = &[
             (0, &away, &[]),
             (299, &away, &[]),
             (300, &away, &[]),
@@ -233,37 +233,37 @@ mod tests {
             (901, &back, &[]),
             (902, &back, &[]),
         ];
-        assert_eq!(story(looks), told(&[(300, "+rack is away"), (901, "-rack is away")]));
+        assert_eq!(changes(states), expected(&[(300, "+rack is disconnected"), (901, "-rack is disconnected")]));
     }
 
     #[test]
-    fn nobody_misses_who_was_disabled_or_forgotten_meanwhile() {
+    fn a_disabled_or_removed_agent_clears_its_alert() {
         let away = [agent("rack", false)];
-        let looks: &[(i64, &[Missed], &[&str])] = &[(300, &away, &[]), (400, &[], &[]), (9_000, &[], &[])];
-        assert_eq!(story(looks), told(&[(300, "+rack is away"), (400, "-rack is away")]));
+        let states: &[(i64, &[WatchedAgent], &[&str])] = &[(300, &away, &[]), (400, &[], &[]), (9_000, &[], &[])];
+        assert_eq!(changes(states), expected(&[(300, "+rack is disconnected"), (400, "-rack is disconnected")]));
     }
 
     #[test]
-    fn after_a_start_everybody_has_the_whole_time_again_and_what_was_raised_stays() {
+    fn a_restart_restarts_all_times_and_keeps_raised_alerts() {
         let raised = Raised {
             kind: Kind::AgentAway,
             subject: "attic".to_owned(),
-            sentence: "attic is away".to_owned(),
+            sentence: "attic is disconnected".to_owned(),
             since_ms: 0,
         };
         let queue = Raised { kind: Kind::QueueStandstill, subject: String::new(), ..raised.clone() };
         let both = [raised, queue];
-        let mut memory = Memory::from(START);
+        let mut evaluator = Evaluator::new(START);
         let away = [agent("attic", false), agent("rack", false)];
-        assert_eq!(memory.look(&seen(1, &away, &["a"]), &both, RULE), [], "no storm, and nothing is over");
-        let later = memory.look(&seen(300, &away, &["a"]), &both, RULE);
+        assert_eq!(evaluator.evaluate(&observed(1, &away, &["a"]), &both, RULE), [], "nothing is raised or cleared");
+        let later = evaluator.evaluate(&observed(300, &away, &["a"]), &both, RULE);
         let [Change::Raise(rack)] = later.as_slice() else { panic!("{later:?}") };
-        assert_eq!((rack.subject.as_str(), rack.since_ms), ("rack", 400_000), "it has been away for longer than that");
+        assert_eq!((rack.subject.as_str(), rack.since_ms), ("rack", 400_000), "it was away before the start");
     }
 
     #[test]
-    fn a_queue_stands_still_once_a_run_has_been_stuck_for_so_long_and_not_when_runs_take_turns() {
-        let looks: &[(i64, &[Missed], &[&str])] = &[
+    fn a_queue_alert_needs_one_run_that_is_stuck_for_the_whole_time() {
+        let states: &[(i64, &[WatchedAgent], &[&str])] = &[
             (0, &[], &["a"]),
             (600, &[], &["b"]),
             (1_200, &[], &["c", "a"]),
@@ -273,19 +273,19 @@ mod tests {
             (2_300, &[], &["b"]),
             (2_400, &[], &[]),
         ];
-        let expected =
-            [(2_100, "+the queue stands still: nobody can do a"), (2_300, "-the queue stands still: nobody can do a")];
-        assert_eq!(story(looks), told(&expected));
+        let sentence = "the queue is stalled: no agent can run a";
+        let (raised, cleared) = (format!("+{sentence}"), format!("-{sentence}"));
+        assert_eq!(changes(states), [(2_100, raised), (2_300, cleared)]);
     }
 
     #[test]
-    fn a_rule_is_in_whole_seconds_of_a_month_at_most() {
+    fn thresholds_are_from_a_second_to_a_month() {
         assert_eq!(Rule::default().checked(), Ok(Rule::default()));
         for (away, still, field) in
             [(0, 900, "agent_away_s"), (300, 0, "queue_standstill_s"), (300, MOST_S + 1, "queue_")]
         {
-            let told = Rule { agent_away_s: away, queue_standstill_s: still }.checked().expect_err("nonsense");
-            assert!(told.starts_with(field), "{told}");
+            let error = Rule { agent_away_s: away, queue_standstill_s: still }.checked().expect_err("out of range");
+            assert!(error.starts_with(field), "{error}");
         }
     }
 }

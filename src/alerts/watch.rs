@@ -1,4 +1,4 @@
-//! Looks at agents and queue, raises and clears alerts, and says on pages what is raised.
+//! Watches agents and the queue, raises and clears alerts, and publishes them to pages.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     Rule,
-    rules::{Change, Kind, Memory, Raised, Seen, Stuck},
-    webhooks::Told,
+    rules::{Change, Evaluator, Kind, Observed, Raised, StuckRun},
+    webhooks::Message,
 };
 use crate::{
     alerts::model::Event,
@@ -20,75 +20,75 @@ use crate::{
     web::address,
 };
 
-/// Looks are so far apart at most, and a fraction of what the rule says.
-const SELDOM: Duration = Duration::from_secs(15);
+/// The longest interval between two checks; it is shorter for small thresholds.
+const MAX_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Looks are so far apart at least, also when all agents come back at once.
-const OFTEN: Duration = Duration::from_secs(1);
+/// The shortest interval between two checks, even if all agents reconnect at once.
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Watches until the server ends.
+/// Watches until the server stops.
 pub async fn work(state: AppState, presence: Presence) {
-    let mut memory = Memory::from(now_ms());
+    let mut evaluator = Evaluator::new(now_ms());
     let mut agents = state.events.agents();
     loop {
-        let every = look(&state, &presence, &mut memory).await.unwrap_or_else(|fault| {
-            tracing::error!(%fault, "alerts");
-            SELDOM
+        let interval = check(&state, &presence, &mut evaluator).await.unwrap_or_else(|fault| {
+            tracing::error!(%fault, "failed to check alerts");
+            MAX_INTERVAL
         });
-        let next = Instant::now() + every;
+        let next = Instant::now() + interval;
         tokio::select! {
             () = state.shutdown.cancelled() => return,
-            () = sleep(OFTEN) => {}
+            () = sleep(MIN_INTERVAL) => {}
         }
         tokio::select! {
             () = state.shutdown.cancelled() => return,
-            () = state.look_again.notified() => {}
+            () = state.check_alerts.notified() => {}
             changed = agents.changed() => if changed.is_err() { return },
             () = sleep_until(next) => {}
         }
     }
 }
 
-/// One look; gives how long until the next.
-async fn look(state: &AppState, presence: &Presence, memory: &mut Memory) -> Result<Duration> {
+/// Checks once. Returns the time until the next check.
+async fn check(state: &AppState, presence: &Presence, evaluator: &mut Evaluator) -> Result<Duration> {
     let rule = crate::alerts::store::rule(&state.db.read).await?.rule;
     let raised: Vec<Raised> =
         crate::alerts::store::raised(&state.db.read).await?.into_iter().map(|(alert, _)| alert).collect();
-    let seen = see(state, presence).await?;
-    let changes = memory.look(&seen, &raised, rule);
+    let observed = observe(state, presence).await?;
+    let changes = evaluator.evaluate(&observed, &raised, rule);
     for change in &changes {
-        apply(state, presence, &seen, change).await?;
+        apply(state, presence, &observed, change).await?;
     }
     if !changes.is_empty() {
         state.outbox.notify_one();
     }
     let raised = crate::alerts::store::raised(&state.db.read).await?.into_iter();
     state.notices.set(raised.map(|(alert, raised_at_ms)| notice(alert, raised_at_ms)).collect());
-    Ok(every(rule))
+    Ok(interval(rule))
 }
 
-fn every(rule: Rule) -> Duration {
+fn interval(rule: Rule) -> Duration {
     let shortest = Duration::from_secs(u64::from(rule.agent_away_s.min(rule.queue_standstill_s)));
-    (shortest / 4).clamp(OFTEN, SELDOM)
+    (shortest / 4).clamp(MIN_INTERVAL, MAX_INTERVAL)
 }
 
-async fn see(state: &AppState, presence: &Presence) -> Result<Seen> {
-    let mut agents = crate::alerts::store::missed(&state.db.read).await?;
+async fn observe(state: &AppState, presence: &Presence) -> Result<Observed> {
+    let mut agents = crate::alerts::store::watched_agents(&state.db.read).await?;
     for agent in &mut agents {
         agent.is_connected = presence.has(&agent.name);
     }
     let (_, queued) = crate::runs::store::unfinished_count(&state.db.read).await?;
     let mut stuck = Vec::new();
     if queued > 0 {
-        let queue = list::look(state, presence).await?;
-        // Who is paused is meant to wait; who waits for somebody who works waits rightly.
+        let queue = list::load_queue(state, presence).await?;
+        // Paused runs wait on purpose, and runs that wait for busy agents wait normally.
         let waiting = queue.waiting.into_iter().filter(|run| !matches!(run.reason, Reason::Paused | Reason::Busy));
-        stuck.extend(waiting.map(|waiting| Stuck { run: waiting.run.id, why: waiting.why }));
+        stuck.extend(waiting.map(|waiting| StuckRun { run: waiting.run.id, why: waiting.why }));
     }
-    Ok(Seen { now_ms: now_ms(), agents, stuck })
+    Ok(Observed { now_ms: now_ms(), agents, stuck })
 }
 
-async fn apply(state: &AppState, presence: &Presence, seen: &Seen, change: &Change) -> Result<()> {
+async fn apply(state: &AppState, presence: &Presence, observed: &Observed, change: &Change) -> Result<()> {
     let (alert, is_raised) = match change {
         Change::Raise(alert) => (alert, true),
         Change::Clear(alert) => (alert, false),
@@ -102,33 +102,33 @@ async fn apply(state: &AppState, presence: &Presence, seen: &Seen, change: &Chan
         (Kind::AgentAway, false) => {
             let agents = fleet::api::all(&state.db, presence).await?;
             let agent = agents.iter().find(|agent| agent.name == alert.subject);
-            let standing = agent.map_or("forgotten", Agent::state);
-            (Event::AgentBack, json!({"agent": alert.subject, "state": standing, "away_since_ms": since, "url": url}))
+            let status = agent.map_or("forgotten", Agent::state);
+            (Event::AgentBack, json!({"agent": alert.subject, "state": status, "away_since_ms": since, "url": url}))
         }
         (Kind::QueueStandstill, true) => {
-            let data = json!({"why": alert.sentence, "runs": seen.stuck.len(), "since_ms": since, "url": url});
+            let data = json!({"why": alert.sentence, "runs": observed.stuck.len(), "since_ms": since, "url": url});
             (Event::QueueStandstill, data)
         }
         (Kind::QueueStandstill, false) => (Event::QueueMoving, json!({"stood_since_ms": since, "url": url})),
     };
-    let told = Told::new(event, seen.now_ms, &data);
+    let message = Message::new(event, observed.now_ms, &data);
     tracing::info!(event = event.as_str(), subject = alert.subject, "{}", alert.sentence);
     if is_raised {
-        crate::alerts::store::raise(&state.db.write, alert, &told).await?;
+        crate::alerts::store::raise(&state.db.write, alert, &message).await?;
     } else {
-        crate::alerts::store::clear(&state.db.write, alert, &told).await?;
+        crate::alerts::store::clear(&state.db.write, alert, &message).await?;
     }
     Ok(())
 }
 
-/// What pages show of it.
+/// Converts an alert for pages.
 fn notice(alert: Raised, raised_at_ms: i64) -> Notice {
     let href = href(&alert);
     let Raised { kind, subject, sentence, since_ms } = alert;
     Notice { kind: kind.as_str(), subject, sentence, href, since_ms, raised_at_ms }
 }
 
-/// Where an alert can be looked at.
+/// Returns the path of the page with details of an alert.
 fn href(alert: &Raised) -> String {
     match alert.kind {
         Kind::AgentAway => format!("/agents/{}", address::segment(&alert.subject)),
@@ -136,7 +136,7 @@ fn href(alert: &Raised) -> String {
     }
 }
 
-/// The same for whoever is elsewhere.
+/// Returns the absolute URL of a path.
 pub fn url(state: &AppState, href: &str) -> String {
     format!("{}{}", state.public_url, href.trim_start_matches('/'))
 }

@@ -1,4 +1,4 @@
-//! Webhooks: who is told elsewhere, of what, and what became of it.
+//! Webhooks: adding, removing and testing them, and the messages sent to them.
 
 use brewbench_agent::wire::now_ms;
 use serde::{Deserialize, Serialize};
@@ -17,30 +17,30 @@ use crate::{
     auth::{audit::deed::Deed, caller::Caller},
 };
 
-/// More of them nobody looks after.
-const MOST: usize = 50;
+/// The maximum number of webhooks.
+const MAX_WEBHOOKS: usize = 50;
 
-/// Where events are sent.
+/// A webhook: a URL that events are sent to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Webhook {
-    /// Counts up.
+    /// Id of the webhook.
     pub id: i64,
-    /// Where to.
+    /// URL that events are sent to.
     pub url: String,
-    /// Which.
+    /// Subscribed events.
     pub events: Vec<Event>,
     /// Who added it.
     pub created_by: String,
-    /// When, unix ms.
+    /// When it was added, unix ms.
     pub created_at_ms: i64,
-    /// False where it is sent nothing: whoever added it is no administrator any more.
+    /// False if no events are sent, because the user who added it is no longer an administrator.
     #[serde(default = "yes")]
     pub is_active: bool,
-    /// What was sent last, or is to be; null where there was nothing within a week.
+    /// The latest delivery; null if there was none in the last week.
     pub last: Option<Delivery>,
 }
 
-/// Older servers do not say it.
+/// The default, because older servers omit the field.
 fn yes() -> bool {
     true
 }
@@ -48,74 +48,74 @@ fn yes() -> bool {
 /// All webhooks, without their secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WebhookList {
-    /// The first first.
+    /// Oldest first.
     pub webhooks: Vec<Webhook>,
 }
 
-/// A webhook to be added.
+/// A webhook to add.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewWebhook {
-    /// Where events are to be sent.
+    /// URL that events are sent to.
     pub url: String,
-    /// Which; all where none is named.
+    /// Subscribed events; all if empty.
     #[serde(default)]
     pub events: Vec<Event>,
 }
 
-/// A webhook that was added.
+/// An added webhook with its secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MadeWebhook {
-    /// Itself.
+    /// The webhook.
     pub webhook: Webhook,
-    /// What its events are signed with: shown this once.
+    /// The signing secret. It is shown only once.
     pub secret: String,
 }
 
 impl std::fmt::Debug for MadeWebhook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Without the secret: this may end up in a log.
+        // Omits the secret, because debug output may be logged.
         f.debug_struct("MadeWebhook").field("webhook", &self.webhook.id).finish_non_exhaustive()
     }
 }
 
-/// One event for one webhook.
+/// The delivery of an event to a webhook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Delivery {
-    /// The event's id, as the receiver gets it, each time the same.
+    /// The event's id in the header `webhook-id`, the same for each attempt.
     pub id: String,
     /// The event.
     pub event: String,
     /// When it happened, unix ms.
     pub created_at_ms: i64,
-    /// How it stands.
+    /// Its state.
     pub state: DeliveryState,
-    /// How often it was sent.
+    /// Number of attempts.
     pub tries: u32,
-    /// When it is sent next, unix ms; null once it was delivered or given up.
+    /// When the next attempt is due, unix ms; null once it is delivered or given up.
     pub next_at_ms: Option<i64>,
-    /// When it was sent last, unix ms.
+    /// When the last attempt ended, unix ms.
     pub last_at_ms: Option<i64>,
-    /// What the receiver answered last; null where none came.
+    /// HTTP status of the last response; null if there was none.
     pub status: Option<u16>,
-    /// What was wrong last: the beginning of the answer, or why there was none.
+    /// Error of the last attempt: the beginning of the response, or why there was none.
     pub error: Option<String>,
 }
 
-/// How a delivery stands.
+/// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryState {
-    /// It is to be sent, also anew.
+    /// It waits for an attempt.
     Waiting,
-    /// The receiver took it.
+    /// The receiver accepted it.
     Delivered,
-    /// It is not sent any more.
+    /// All attempts failed.
     GivenUp,
 }
 
 impl DeliveryState {
-    /// For pages and tables.
+    /// Returns the text for pages and tables.
     pub fn words(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -125,28 +125,28 @@ impl DeliveryState {
     }
 }
 
-/// What was sent to a webhook within a week.
+/// The deliveries of a webhook in the last week.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeliveryList {
-    /// The last first; at most 100.
+    /// Newest first; at most 100.
     pub deliveries: Vec<Delivery>,
 }
 
-/// An event as it is sent, the same to every webhook.
+/// An event as it is sent, the same for every webhook.
 #[derive(Clone, Debug)]
-pub struct Told {
-    /// Names it.
+pub struct Message {
+    /// Id of the event.
     pub id: String,
     /// What happened.
     pub event: Event,
-    /// When, unix ms.
+    /// When it happened, unix ms.
     pub at_ms: i64,
-    /// As JSON.
+    /// The JSON body.
     pub body: String,
 }
 
-impl Told {
-    /// Something happens; `data` says what in particular.
+impl Message {
+    /// Creates a message; `data` depends on the event.
     pub fn new(event: Event, at_ms: i64, data: &Value) -> Self {
         let id = format!("msg_{}", Uuid::now_v7().simple());
         let body = json!({"id": id, "event": event.as_str(), "at_ms": at_ms, "data": data}).to_string();
@@ -154,18 +154,18 @@ impl Told {
     }
 }
 
-/// Adds a webhook; its secret is in what this gives and nowhere else.
-pub async fn add(state: &AppState, caller: &Caller, asked: NewWebhook) -> Result<MadeWebhook> {
-    let url = address::checked(&asked.url, &state.config.webhooks_to);
+/// Adds a webhook and returns it with its secret, which is not readable later.
+pub async fn add(state: &AppState, caller: &Caller, request: NewWebhook) -> Result<MadeWebhook> {
+    let url = address::checked(&request.url, &state.config.webhooks_to);
     let url = url.map_err(|fault| Error::Invalid(format!("url: {fault}")))?;
-    let mut events = if asked.events.is_empty() { Event::ALL.to_vec() } else { asked.events };
+    let mut events = if request.events.is_empty() { Event::ALL.to_vec() } else { request.events };
     events.sort_unstable();
     events.dedup();
     if events.contains(&Event::Test) {
-        return Err(Error::Invalid("events: every webhook gets test when somebody tries it".to_owned()));
+        return Err(Error::Invalid("events: test cannot be selected, because every webhook gets it".to_owned()));
     }
-    if crate::alerts::store::webhooks::all(&state.db.read).await?.len() >= MOST {
-        return Err(Error::Conflict(format!("there are {MOST} webhooks already; remove one")));
+    if crate::alerts::store::webhooks::all(&state.db.read).await?.len() >= MAX_WEBHOOKS {
+        return Err(Error::Conflict(format!("{MAX_WEBHOOKS} webhooks exist, which is the maximum; remove one first")));
     }
     let secret = sign::new_secret();
     let (url, created_by, created_at_ms) = (url.to_string(), caller.name.clone(), now_ms());
@@ -183,7 +183,7 @@ pub async fn add(state: &AppState, caller: &Caller, asked: NewWebhook) -> Result
     Ok(MadeWebhook { webhook: Webhook { id, ..webhook }, secret })
 }
 
-/// The webhook with this id, or a 404.
+/// Returns the webhook with this id.
 pub async fn found(state: &AppState, id: &str) -> Result<Webhook> {
     let missing = || Error::NotFound(format!("webhook {id:?}"));
     let number: i64 = id.parse().map_err(|_| missing())?;
@@ -191,7 +191,7 @@ pub async fn found(state: &AppState, id: &str) -> Result<Webhook> {
     all.into_iter().find(|webhook| webhook.id == number).ok_or_else(missing)
 }
 
-/// Removes a webhook and what was to be sent to it.
+/// Removes a webhook and its pending deliveries.
 pub async fn remove(state: &AppState, caller: &Caller, webhook: &Webhook) -> Result<()> {
     let act = caller.does(Deed::WebhookRemoved, &origin(webhook)).with(json!({"id": webhook.id}));
     if crate::alerts::store::webhooks::remove(&state.db.write, webhook.id, &act).await? {
@@ -201,23 +201,23 @@ pub async fn remove(state: &AppState, caller: &Caller, webhook: &Webhook) -> Res
     }
 }
 
-/// Sends a test event now, once, and says what came of it.
-pub async fn try_out(state: &AppState, caller: &Caller, webhook: &Webhook) -> Result<Delivery> {
+/// Sends a test event once, now, and returns the delivery.
+pub async fn send_test(state: &AppState, caller: &Caller, webhook: &Webhook) -> Result<Delivery> {
     if !webhook.is_active {
         return Err(Error::Conflict(format!(
-            "{} added this webhook and is no administrator any more: it is sent nothing; remove it and add it again",
+            "{} added this webhook and is no longer an administrator, so no events are sent; remove the webhook and add it again",
             webhook.created_by
         )));
     }
-    let told = Told::new(Event::Test, now_ms(), &json!({"by": caller.name, "url": state.public_url.as_str()}));
-    let due = crate::alerts::store::webhooks::insert_one(&state.db.write, webhook.id, &told).await?;
-    deliver::once(state, &due).await?;
+    let message = Message::new(Event::Test, now_ms(), &json!({"by": caller.name, "url": state.public_url.as_str()}));
+    let due = crate::alerts::store::webhooks::insert_one(&state.db.write, webhook.id, &message).await?;
+    deliver::send_once(state, &due).await?;
     let all = crate::alerts::store::webhooks::deliveries(&state.db.read, webhook.id, 100).await?;
-    let sent = all.into_iter().find(|delivery| delivery.id == told.id);
+    let sent = all.into_iter().find(|delivery| delivery.id == message.id);
     sent.ok_or_else(|| Error::NotFound(format!("webhook {}", webhook.id)))
 }
 
-/// Where a webhook goes, without what its path may give away: for lists of others, the audit log and the log.
+/// Returns the origin of a webhook's URL for logs: its path may contain a secret.
 pub fn origin(webhook: &Webhook) -> String {
     webhook.url.parse::<Url>().map_or_else(|_| String::new(), |url| url.origin().ascii_serialization())
 }
@@ -227,15 +227,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_says_what_when_and_under_which_name() {
-        let told = Told::new(Event::AgentAway, 5, &json!({"agent": "rack"}));
-        let body: Value = serde_json::from_str(&told.body).expect("JSON");
-        assert_eq!(body, json!({"id": told.id, "event": "agent.away", "at_ms": 5, "data": {"agent": "rack"}}));
-        assert!(told.id.starts_with("msg_") && !told.id.contains(['-', '.']), "{}", told.id);
+    fn a_message_contains_id_event_time_and_data() {
+        let message = Message::new(Event::AgentAway, 5, &json!({"agent": "rack"}));
+        let body: Value = serde_json::from_str(&message.body).expect("JSON");
+        assert_eq!(body, json!({"id": message.id, "event": "agent.away", "at_ms": 5, "data": {"agent": "rack"}}));
+        assert!(message.id.starts_with("msg_") && !message.id.contains(['-', '.']), "{}", message.id);
     }
 
     #[test]
-    fn every_event_is_written_as_it_is_read() {
+    fn events_round_trip_as_text() {
         for event in Event::ALL {
             assert_eq!(event.as_str().parse(), Ok(event));
             assert_eq!(serde_json::to_value(event).expect("JSON"), event.as_str());

@@ -1,9 +1,9 @@
-//! Admission control. A bounded number of reads is processed at a time and a bounded number waits; the server answers the
-//! rest with 503 at once. Admitted requests stay fast under overload, and agents, uploads, logins and health checks are
-//! never queued behind pages.
+//! Admission control. A bounded number of reads is processed at a time and a bounded number waits; the server rejects
+//! the rest with 503 at once. Admitted requests stay fast under overload, and agents, uploads, logins and health checks
+//! are never queued behind pages.
 //!
-//! Only reads are limited: tokens, body sizes and the single writing connection limit writes. A permit is released when the
-//! response head is sent, so a live stream holds none.
+//! Only reads are limited: tokens, body sizes and the single writing connection limit writes. A permit is released when
+//! the response head is sent, so a live stream holds none.
 
 use std::{num::NonZero, sync::Arc, thread, time::Duration};
 
@@ -80,7 +80,7 @@ impl Lane {
         Self { all: Semaphore::new(active * (1 + WAITING)), active: Semaphore::new(active) }
     }
 
-    /// Permits in the order of arrival; `None` if too many wait already or the wait takes too long.
+    /// Acquires permits in order of arrival; `None` if too many requests wait already or the wait takes too long.
     async fn enter(&self) -> Option<[SemaphorePermit<'_>; 2]> {
         let queued = self.all.try_acquire().ok()?;
         let active = timeout(PATIENCE, self.active.acquire()).await.ok()?.ok()?;
@@ -129,8 +129,8 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers pages once they are released.
-    fn held(admission: &Admission) -> (Router, Arc<Notify>, Arc<AtomicUsize>) {
+    /// Returns a server whose pages respond once they are released.
+    fn held_server(admission: &Admission) -> (Router, Arc<Notify>, Arc<AtomicUsize>) {
         let (release, inside) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
         let (released, entered) = (Arc::clone(&release), Arc::clone(&inside));
         let page = move || {
@@ -148,7 +148,7 @@ mod tests {
         (app, release, inside)
     }
 
-    async fn ask(app: &Router, method: Method, path: &str) -> Response {
+    async fn request_path(app: &Router, method: Method, path: &str) -> Response {
         let request = Request::builder().method(method).uri(path).body(Body::empty()).expect("a request");
         app.clone().oneshot(request).await.expect("infallible")
     }
@@ -173,21 +173,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn requests_beyond_the_queue_get_503_while_other_lanes_pass() {
         let admission = Admission(Arc::new(Lanes { ordinary: Lane::new(2), costly: Lane::new(1) }));
-        let (app, release, inside) = held(&admission);
+        let (app, release, inside) = held_server(&admission);
         let mut pages = JoinSet::new();
         for _ in 0..2 * (1 + WAITING) {
             let app = app.clone();
-            pages.spawn(async move { ask(&app, Method::GET, "/runs").await.status() });
+            pages.spawn(async move { request_path(&app, Method::GET, "/runs").await.status() });
         }
         tokio::task::yield_now().await;
         assert_eq!(inside.load(Ordering::SeqCst), 2, "active requests");
-        let refused = ask(&app, Method::GET, "/runs").await;
+        let refused = request_path(&app, Method::GET, "/runs").await;
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(refused.headers()["retry-after"], "2");
         for (method, path) in [(Method::GET, "/healthz"), (Method::GET, "/compare"), (Method::POST, "/compare")] {
-            assert_eq!(ask(&app, method, path).await.status(), StatusCode::OK, "{path}");
+            assert_eq!(request_path(&app, method, path).await.status(), StatusCode::OK, "{path}");
         }
-        // A wait that takes too long ends in 503 too; active requests are answered.
+        // A wait that takes too long ends in 503 too; active requests succeed.
         for _ in 0..2 * WAITING {
             assert_eq!(pages.join_next().await.expect("a page").expect("no panic"), StatusCode::SERVICE_UNAVAILABLE);
         }
@@ -196,6 +196,6 @@ mod tests {
             assert_eq!(status.expect("no panic"), StatusCode::OK);
         }
         release.notify_one();
-        assert_eq!(ask(&app, Method::GET, "/runs").await.status(), StatusCode::OK, "permits are released");
+        assert_eq!(request_path(&app, Method::GET, "/runs").await.status(), StatusCode::OK, "permits are released");
     }
 }

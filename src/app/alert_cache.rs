@@ -1,4 +1,4 @@
-//! What somebody should look at now, in memory: whoever watches over agents and queue sets it, every page may show it.
+//! Active alerts in memory: `alerts::watch` updates them, pages show them.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use tokio::sync::watch;
 
 use crate::web::time_ago::{self, Moment};
 
-/// One thing that somebody should look at.
+/// An active alert as pages show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// What it is about: `agent.away` or `queue.standstill`.
+    /// Kind of the alert: `agent.away` or `queue.standstill`.
     pub kind: &'static str,
-    /// Of which agent, or nothing.
+    /// Name of the agent; empty for the queue.
     pub subject: String,
     /// What is wrong.
     pub sentence: String,
-    /// The page where it can be looked at.
+    /// Path of the page with details.
     pub href: String,
     /// When it began, unix ms.
     pub since_ms: i64,
@@ -24,13 +24,13 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// When it began, for pages.
+    /// Returns when it began, for pages.
     pub fn began(&self) -> Moment {
         time_ago::ago(Some(self.since_ms))
     }
 }
 
-/// All of them; cheap to clone.
+/// All active alerts; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Notices(watch::Sender<Arc<[Notice]>>);
 
@@ -41,23 +41,23 @@ impl Default for Notices {
 }
 
 impl Notices {
-    /// All that there are now.
+    /// Returns the active alerts.
     pub fn now(&self) -> Arc<[Notice]> {
         Arc::clone(&self.0.borrow())
     }
 
-    /// Takes the place of all that there were; who listens hears of it only if that changes anything.
+    /// Replaces all alerts. Listeners are notified only if something changed.
     pub fn set(&self, all: Vec<Notice>) {
-        self.0.send_if_modified(|held| {
-            let differs = **held != *all;
+        self.0.send_if_modified(|current| {
+            let differs = **current != *all;
             if differs {
-                *held = all.into();
+                *current = all.into();
             }
             differs
         });
     }
 
-    /// Changes whenever they do.
+    /// Returns a receiver that is notified of changes.
     pub fn listen(&self) -> watch::Receiver<Arc<[Notice]>> {
         self.0.subscribe()
     }

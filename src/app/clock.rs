@@ -1,10 +1,10 @@
-//! Whether the machine's clock can be believed enough to delete by it.
+//! Decides whether the system clock is reliable enough to delete old data.
 //!
-//! A machine that starts with a wrong clock must not prune an audit log or series that are not old. So nothing that has
-//! an age is deleted while the clock is doubtful: while it is before this program was built; and for a day after a start
-//! (or a jump) at which it is more than a day before the newest thing that is stored, or more than 30 days after it. The
-//! day gives its owner time to see the warning; a server that was off for long, or that holds things from the future,
-//! goes on by itself. What has expired stays expired meanwhile: only deleting waits.
+//! A machine that boots with a wrong clock must not prune audit entries or series that are not old. Nothing is deleted
+//! while the clock is suspect: while it is before the build time of this program, and for a day after a start or a jump
+//! that puts it more than a day before, or more than 30 days after, the newest stored data. The day leaves time to see
+//! the warning; after it, a server that was off for long or holds data from the future recovers by itself. Expiry is
+//! not affected: only deletion waits.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -15,35 +15,35 @@ use brewbench_agent::wire::now_ms;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// The clock may be so far before what is stored: clocks are set.
+/// How far the clock may be behind the newest stored data, because clocks get corrected.
 const BEHIND_MS: i64 = DAY_MS;
-/// A server may have been off for so long.
+/// How far it may be ahead, because a server may have been off.
 const AHEAD_MS: i64 = 30 * DAY_MS;
-/// A doubtful clock that runs for so long is believed.
-const DOUBTED_FOR: Duration = Duration::from_hours(24);
+/// How long a clock stays suspect.
+const SUSPECT_FOR: Duration = Duration::from_hours(24);
 
-/// Why a clock is doubtful.
+/// Why the clock is suspect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// It says that this program has not been built yet.
+    /// It is before the build time of this program.
     BeforeBuild,
-    /// What is stored comes from its future.
+    /// It is before the newest stored data.
     BeforeNewest,
-    /// Nothing was stored for very long, or it is far ahead.
+    /// It is far after the newest stored data.
     FarAhead,
 }
 
 impl Doubt {
-    fn told(self) -> &'static str {
+    fn describe(self) -> &'static str {
         match self {
             Self::BeforeBuild => "it is before this program was built",
-            Self::BeforeNewest => "it is more than a day before the newest thing that is stored",
-            Self::FarAhead => "it is more than 30 days after the newest thing that is stored",
+            Self::BeforeNewest => "it is more than a day before the newest stored data",
+            Self::FarAhead => "it is more than 30 days after the newest stored data",
         }
     }
 }
 
-/// Why a time is doubtful next to the newest that is stored and that of the build, all unix ms.
+/// Returns why a time is suspect, given the newest stored time and the build time, all unix ms.
 pub fn doubt(now: i64, newest: Option<i64>, built: i64) -> Option<Doubt> {
     if now < built {
         return Some(Doubt::BeforeBuild);
@@ -55,7 +55,7 @@ pub fn doubt(now: i64, newest: Option<i64>, built: i64) -> Option<Doubt> {
     (now > newest.saturating_add(AHEAD_MS)).then_some(Doubt::FarAhead)
 }
 
-/// When this program was built, unix ms.
+/// Returns the build time of this program, unix ms.
 fn built() -> i64 {
     env!("BREWBENCH_BUILT_AT_MS").parse().unwrap_or_default()
 }
@@ -66,28 +66,28 @@ pub struct Clock(Arc<Mutex<Watch>>);
 
 #[derive(Debug)]
 struct Watch {
-    /// The newest time that was known to be right, or was stored: unix ms, and when that was by the clock that never jumps.
+    /// The last observed time: unix ms, and the same moment on the monotonic clock.
     anchor: (i64, Instant),
-    /// Until when nothing is deleted.
-    doubted_until: Option<Instant>,
+    /// Nothing is deleted until then.
+    suspect_until: Option<Instant>,
     built: i64,
 }
 
 impl Clock {
-    /// At the start of a server; `newest` is the newest time that is stored.
+    /// Creates the clock at the start of a server; `newest` is the newest stored time.
     pub fn start(newest: Option<i64>) -> Self {
         Self::at((now_ms(), Instant::now()), newest, built())
     }
 
     fn at((now, tick): (i64, Instant), newest: Option<i64>, built: i64) -> Self {
-        let mut watch = Watch { anchor: (now, tick), doubted_until: None, built };
+        let mut watch = Watch { anchor: (now, tick), suspect_until: None, built };
         if let Some(doubt) = doubt(now, newest, built) {
-            watch.begin(doubt, tick);
+            watch.suspect(doubt, tick);
         }
         Self(Arc::new(Mutex::new(watch)))
     }
 
-    /// Whether what is old by this clock may be deleted.
+    /// Returns whether old data may be deleted.
     pub fn may_delete(&self) -> bool {
         self.may_delete_at(now_ms(), Instant::now())
     }
@@ -99,22 +99,22 @@ impl Clock {
         let expected = then.saturating_add(passed);
         watch.anchor = (now, tick);
         if let Some(doubt @ (Doubt::FarAhead | Doubt::BeforeBuild)) = doubt(now, Some(expected), watch.built) {
-            watch.begin(doubt, tick);
+            watch.suspect(doubt, tick);
         }
-        watch.doubted_until.is_none_or(|until| until <= tick)
+        watch.suspect_until.is_none_or(|until| until <= tick)
     }
 }
 
 impl Watch {
-    /// Nothing is deleted for a while. Said once, not each time that somebody asks.
-    fn begin(&mut self, doubt: Doubt, tick: Instant) {
-        if self.doubted_until.is_none_or(|until| until <= tick) {
+    /// Stops deletion for a day and logs that once.
+    fn suspect(&mut self, doubt: Doubt, tick: Instant) {
+        if self.suspect_until.is_none_or(|until| until <= tick) {
             tracing::warn!(
-                reason = doubt.told(),
-                "this machine's clock is doubtful: nothing old is deleted for a day; set the clock and start again if it is wrong"
+                reason = doubt.describe(),
+                "the system clock is suspect, so old data is kept for another day; if the clock is wrong, set it and restart"
             );
         }
-        self.doubted_until = Some(tick + DOUBTED_FOR);
+        self.suspect_until = Some(tick + SUSPECT_FOR);
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
     const NOW: i64 = 1_800_000_000_000;
 
     #[test]
-    fn a_clock_is_doubted_where_what_is_stored_or_the_build_speaks_against_it() {
+    fn clocks_that_contradict_stored_data_or_the_build_are_suspect() {
         for (now, newest, built, expected) in [
             (NOW, None, NOW, None),
             (NOW, Some(NOW), NOW, None),
@@ -143,14 +143,14 @@ mod tests {
 
     const HOUR_MS: i64 = DAY_MS / 24;
 
-    /// Whether things may be deleted some hours after a start, where the clock goes on and jumps by some days.
+    /// Returns whether deletion is allowed some hours after the start, after a jump by some days.
     fn may_delete(clock: &Clock, start: Instant, hours: u32, jump_days: i64) -> bool {
         let now = NOW + i64::from(hours) * HOUR_MS + jump_days * DAY_MS;
         clock.may_delete_at(now, start + Duration::from_secs(u64::from(hours) * 3_600))
     }
 
     #[test]
-    fn a_doubtful_clock_is_believed_after_a_day_and_one_before_the_build_never() {
+    fn a_suspect_clock_is_accepted_after_a_day_unless_it_is_before_the_build() {
         let start = Instant::now();
         let clock = Clock::at((NOW, start), Some(NOW - 40 * DAY_MS), 0);
         assert!(!may_delete(&clock, start, 0, 0) && !may_delete(&clock, start, 23, 0));
@@ -160,12 +160,12 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_jumps_far_ahead_is_doubted_again() {
+    fn a_clock_that_jumps_far_ahead_is_suspect_again() {
         let start = Instant::now();
         let clock = Clock::at((NOW, start), Some(NOW), 0);
         assert!(may_delete(&clock, start, 0, 0));
         assert!(!may_delete(&clock, start, 1, 31));
-        assert!(!may_delete(&clock, start, 2, 0), "back again, it is not known which was right");
+        assert!(!may_delete(&clock, start, 2, 0), "after the jump back it is unknown which time was right");
         assert!(may_delete(&clock, start, 26, 0));
     }
 }

@@ -1,62 +1,62 @@
-//! What a server is told at its start.
+//! Configuration of a server.
 
 use std::{net::SocketAddr, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use url::Url;
 
-use crate::app::{listener::Patience, networks::Networks, tls::CertificateFiles};
+use crate::app::{listener::Timeouts, networks::Networks, tls::CertificateFiles};
 
-/// How a server listens, stores and decides; made by the commands, read by everybody.
+/// The configuration of a server, built from command-line flags.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where to listen; port 0 takes a free one.
+    /// The address to listen on; port 0 picks a free port.
     pub listen: SocketAddr,
     /// The folder of the database.
     pub data: PathBuf,
-    /// The key that stored secrets are encrypted with; a file in the data folder unless said.
+    /// The key file for stored secrets; by default a file in the data folder.
     pub secrets_key: Option<PathBuf>,
-    /// How browsers reach it: relying party of passkeys, origin of forms.
+    /// The URL that browsers use: relying party of passkeys, origin of forms.
     pub public_url: Option<Url>,
-    /// The largest summary that is taken, in bytes.
+    /// The maximum size of a summary, bytes.
     pub max_summary_bytes: usize,
-    /// An agent's silence after which it counts as gone.
+    /// Without messages for this long, an agent counts as disconnected.
     pub silence: Duration,
-    /// An agent's silence after which its run is given up.
+    /// Without messages for this long, an agent's run is lost.
     pub lease: Duration,
-    /// Where proxies stand that add each caller's address to `X-Forwarded-For`; what others say there is not believed.
+    /// Networks of trusted proxies. `X-Forwarded-For` is ignored from all other peers.
     pub proxies: Networks,
-    /// Where webhooks may go besides the public internet, also without TLS.
+    /// Networks besides the public internet that webhooks may use, also without TLS.
     pub webhooks_to: Networks,
-    /// The certificate of a server that speaks TLS itself.
+    /// Certificate files, if the server terminates TLS itself.
     pub tls: Option<CertificateFiles>,
-    /// How often an address may try.
+    /// Rate limits of authentication attempts.
     pub rates: Rates,
-    /// How long a connection may keep others from its place.
-    pub patience: Patience,
-    /// How many connections there may be; as many as there are file descriptors for unless said.
+    /// Timeouts of connections.
+    pub timeouts: Timeouts,
+    /// The maximum number of connections; by default derived from the limit of file descriptors.
     pub connections: Option<usize>,
 }
 
-/// How often an address may try; all addresses together from which nobody is known to log in ten times as often.
+/// Rate limits per address. All unknown addresses together get ten times as much.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
-    /// Steps of logins and registrations: a login takes two.
+    /// Steps of logins and registrations; a login has two.
     pub sign_in: Rate,
-    /// Tokens and agents' keys that open nothing.
+    /// Invalid tokens and agent keys.
     pub wrong_secrets: Rate,
 }
 
-/// So many at once, and then so many a minute.
+/// A rate limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
-    /// At once.
+    /// Attempts allowed at once.
     pub burst: NonZeroU32,
-    /// A minute, for ever.
+    /// Attempts allowed per minute after that.
     pub per_minute: NonZeroU32,
 }
 
 impl Rate {
-    /// So many at once, and then so many a minute.
+    /// Creates a rate limit.
     ///
     /// # Panics
     /// If one of them is zero.
@@ -75,12 +75,12 @@ impl Default for Rates {
 }
 
 impl Config {
-    /// The largest body that is taken: a result carries a summary as a JSON string, and logs beside it.
+    /// Returns the maximum size of a body: a result holds a summary as a JSON string, and logs.
     pub fn largest_body(&self) -> usize {
         2 * self.max_summary_bytes + 1024 * 1024
     }
 
-    /// Listens on loopback and stores in a folder; everything else by default.
+    /// Creates a configuration with defaults for everything but the address and the data folder.
     pub fn new(listen: SocketAddr, data: impl Into<PathBuf>) -> Self {
         Self {
             listen,
@@ -94,7 +94,7 @@ impl Config {
             webhooks_to: Networks::default(),
             tls: None,
             rates: Rates::default(),
-            patience: Patience::default(),
+            timeouts: Timeouts::default(),
             connections: None,
         }
     }

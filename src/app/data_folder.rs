@@ -1,5 +1,4 @@
-//! The data folder is its owner's alone: what hashes and secrets lie in it, nobody else on the machine reads, and what lies
-//! elsewhere is not taken for a part of it.
+//! Keeps the data folder private: other users of the machine cannot read it, and symbolic links in it are refused.
 
 use std::{
     fs::{self, DirBuilder, File, Metadata, Permissions},
@@ -18,26 +17,26 @@ use crate::app::{
 /// The folder of an agent in the server's own process.
 const AGENT: &str = "agent";
 
-/// How the names of our own files begin. Others that lie here are left as they are.
+/// Prefixes of our own files. Other files in the folder are not touched.
 const OWN: [&str; 7] = [FILE, secrets_key::FILE, "lock", "public-url", ".backup-", ".restore-", ".handing-out-"];
 
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
-/// Read, write or enter for the group or for others.
-const OF_OTHERS: u32 = 0o077;
-/// Everybody may put files into it, as in `/tmp`.
-const EVERYBODYS: u32 = 0o1002;
+/// Any access for the group or for others.
+const OTHERS_MASK: u32 = 0o077;
+/// The mode of shared folders such as `/tmp`: sticky and world-writable.
+const SHARED_MODE: u32 = 0o1002;
 
-/// Makes the folder if need be, and closes it and what of ours is in it to everybody else.
+/// Creates the folder if it is missing, and removes access for others to it and our files in it.
 pub fn make_private(folder: &Path) -> Result<(), OpenError> {
     let fault = |fault| OpenError::Folder(folder.to_owned(), fault);
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder).map_err(fault)?;
-    let about = fs::metadata(folder).map_err(fault)?;
-    if about.permissions().mode() & EVERYBODYS == EVERYBODYS {
-        return Err(OpenError::Everybodys(folder.to_owned()));
+    let metadata = fs::metadata(folder).map_err(fault)?;
+    if metadata.permissions().mode() & SHARED_MODE == SHARED_MODE {
+        return Err(OpenError::Shared(folder.to_owned()));
     }
-    // First the folder: from then on nobody can put something else in the place of a file.
-    close(folder, &about, FOLDER_MODE);
+    // The folder comes first: after that nobody else can replace a file in it.
+    restrict(folder, &metadata, FOLDER_MODE);
     for entry in fs::read_dir(folder).map_err(fault)? {
         let entry = entry.map_err(fault)?;
         let (path, name) = (entry.path(), entry.file_name());
@@ -45,28 +44,28 @@ pub fn make_private(folder: &Path) -> Result<(), OpenError> {
         if name != AGENT && !OWN.iter().any(|own| name.starts_with(own)) {
             continue;
         }
-        // What is gone by now was a draft.
-        let Ok(about) = fs::symlink_metadata(&path) else { continue };
-        if about.is_symlink() {
+        // A file that has disappeared was a temporary file.
+        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+        if metadata.is_symlink() {
             return Err(OpenError::Link(path));
         }
-        close(&path, &about, if about.is_dir() { FOLDER_MODE } else { FILE_MODE });
+        restrict(&path, &metadata, if metadata.is_dir() { FOLDER_MODE } else { FILE_MODE });
     }
     Ok(())
 }
 
-/// On a disk that knows no modes, or where somebody else is the owner, it stays as it is, and that is told.
-fn close(path: &Path, about: &Metadata, mode: u32) {
-    if about.permissions().mode() & OF_OTHERS == 0 {
+/// Removes access for others. A failure is logged: the file system may not support modes, or the owner may differ.
+fn restrict(path: &Path, metadata: &Metadata, mode: u32) {
+    if metadata.permissions().mode() & OTHERS_MASK == 0 {
         return;
     }
     match fs::set_permissions(path, Permissions::from_mode(mode)) {
-        Ok(()) => tracing::info!(path = %path.display(), "others could read this; now they can't"),
-        Err(fault) => tracing::warn!(path = %path.display(), %fault, "others can read this"),
+        Ok(()) => tracing::info!(path = %path.display(), "removed access for other users"),
+        Err(fault) => tracing::warn!(path = %path.display(), %fault, "other users can read this; change its mode"),
     }
 }
 
-/// Fails if this is a symbolic link.
+/// Fails if the path is a symbolic link.
 pub fn refuse_link(file: &Path) -> Result<(), OpenError> {
     match fs::symlink_metadata(file) {
         Ok(about) if about.is_symlink() => Err(OpenError::Link(file.to_owned())),
@@ -74,15 +73,15 @@ pub fn refuse_link(file: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Makes an empty file if there is none, for nobody else to read. SQLite makes what it puts beside it alike.
+/// Creates an empty private file if it is missing. SQLite uses the same mode for the files beside it.
 pub fn make_file(file: &Path) -> io::Result<()> {
     match File::options().write(true).create_new(true).mode(FILE_MODE).open(file) {
         Err(fault) if fault.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.map(drop),
+        created => created.map(drop),
     }
 }
 
-/// Writes a small file, whole or not at all; on return it is on disk.
+/// Writes a small file atomically and syncs it to disk.
 pub fn write(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     let mut draft = NamedTempFile::new_in(folder)?;
     draft.write_all(text.as_bytes())?;

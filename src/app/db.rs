@@ -59,54 +59,52 @@ impl Db {
     }
 }
 
-/// The database can't be used; each says what to do.
+/// Why the database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The folder can't be made or written.
-    #[error("the data folder {0} can't be written: {1}; choose another with --data or mend its permissions")]
+    /// The folder cannot be created or written.
+    #[error("the data folder {0} can't be written: {1}; choose another with --data or fix its permissions")]
     Folder(PathBuf, io::Error),
-    /// Everybody may write it.
-    #[error("{0} is for everybody's files; name a folder of its own with --data")]
-    Everybodys(PathBuf),
-    /// It lies elsewhere.
-    #[error(
-        "{0} is a symbolic link, and what it names may be anybody's; put the file itself there, or remove the link"
-    )]
+    /// The folder is world-writable.
+    #[error("{0} is a shared folder that everybody can write to; choose a private folder with --data")]
+    Shared(PathBuf),
+    /// The file is a symbolic link.
+    #[error("{0} is a symbolic link, which is not allowed in the data folder; replace it by the file or remove it")]
     Link(PathBuf),
-    /// Somebody else has it open.
+    /// Another server uses it.
     #[error("the data folder {0} is in use by another brewbench server; stop that one or choose another with --data")]
     InUse(PathBuf),
-    /// There is nothing to open.
+    /// The database is missing.
     #[error("there is no database at {0}")]
     Missing(PathBuf),
     /// The file was written by a newer program.
     #[error(
-        "the database {0} was written by a newer brewbench (migration {1}); upgrade this program or restore a copy from before"
+        "the database {0} was written by a newer brewbench (migration {1}); upgrade this program or restore an older backup"
     )]
     Newer(PathBuf, i64),
     /// A migration failed.
-    #[error("the database {0} can't be brought up to date: {1}")]
+    #[error("the database {0} can't be migrated: {1}")]
     Migration(PathBuf, MigrateError),
     /// SQLite refused.
     #[error("the database {0} can't be opened: {1}")]
     Sqlite(PathBuf, sqlx::Error),
 }
 
-/// Keeps other servers out of a data folder for as long as it lives.
+/// The lock of a data folder. It keeps other servers out until it is dropped.
 #[derive(Debug)]
-pub struct Lock(#[expect(dead_code, reason = "held, never read: the lock ends with the file")] File);
+pub struct Lock(#[expect(dead_code, reason = "held, never read: closing the file releases the lock")] File);
 
-/// Makes the folder if need be and takes its lock.
+/// Creates the folder if it is missing and locks it.
 pub async fn lock(folder: &Path) -> Result<Lock, OpenError> {
     data_folder::make_private(folder)?;
     let file = lock::take(folder).await.map_err(|fault| OpenError::Folder(folder.to_owned(), fault))?;
     file.map(Lock).ok_or_else(|| OpenError::InUse(folder.to_owned()))
 }
 
-/// Opens `brewbench.db` in a folder, makes it if need be and applies what migrations it lacks.
+/// Opens `brewbench.db` in a folder, creates it if it is missing and applies pending migrations.
 pub async fn open(folder: &Path) -> Result<Db, OpenError> {
     data_folder::make_private(folder)?;
-    let turn = turn(folder).await?;
+    let migration_lock = lock_for_migration(folder).await?;
     let file = folder.join(FILE);
     data_folder::make_file(&file).map_err(|fault| OpenError::Folder(folder.to_owned(), fault))?;
     let sqlite = |fault| OpenError::Sqlite(file.clone(), fault);
@@ -118,16 +116,16 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
         .pragma("cache_size", CACHED)
         .row_buffer_size(ROWS_AHEAD)
         .busy_timeout(WAIT);
-    // A connection to a file does not go stale: it need not be tried before each use.
+    // Connections to a file do not go stale, so they need no test before use.
     let pool = || SqlitePoolOptions::new().test_before_acquire(false);
-    // On a full disk SQLite may end a transaction by itself. sqlx, whose own rollback then fails, would take the next
-    // transactions for parts of one that is still open, and one of them might stay so: nothing after it would be
-    // committed. A connection that comes back like this is not used again.
+    // On a full disk SQLite may end a transaction by itself. sqlx's own rollback then fails, and it would treat later
+    // transactions as nested in one that is still open, so that nothing would be committed any more. Such a
+    // connection is not reused.
     let write = pool()
         .after_release(|connection, _| {
             Box::pin(async move {
                 if connection.is_in_transaction() {
-                    // An ordinary rollback may still be under way; this comes back after it.
+                    // An ordinary rollback may still be running; the ping returns after it.
                     connection.ping().await?;
                 }
                 Ok(!connection.is_in_transaction())
@@ -139,32 +137,31 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
         MigrateError::VersionMissing(version) => OpenError::Newer(file.clone(), version),
         other => OpenError::Migration(file.clone(), other),
     })?;
-    drop(turn);
+    drop(migration_lock);
     let reading = options.read_only(true).pragma("mmap_size", MAPPED);
     let read = pool().max_connections(READERS).connect_with(reading).await.map_err(sqlite)?;
-    let rows = Rows::of(&file, READERS);
+    let rows = Rows::new(&file, READERS);
     rows.read(|connection| Ok(connection.query_row("select changes from comparison_inputs", [], |_| Ok(()))?))
         .await
         .map_err(sqlite)?;
     Ok(Db { read, rows, write })
 }
 
-/// Waits until nobody else makes this folder's database or brings it up to date, and keeps others from it. A server and a
-/// command of its owner may come at the same moment, and each would do what the other has just done. What is locked is the
-/// folder itself: a file for that might be somebody else's, made by root.
-async fn turn(folder: &Path) -> Result<File, OpenError> {
+/// Locks the folder against concurrent creation or migration of the database by a server and a command. The lock is on
+/// the folder itself, because a lock file might belong to another user such as root.
+async fn lock_for_migration(folder: &Path) -> Result<File, OpenError> {
     let path = folder.to_owned();
-    let taken = spawn_blocking(move || {
+    let locked = spawn_blocking(move || {
         let opened = File::open(path)?;
         opened.lock()?;
         Ok(opened)
     });
-    let taken: io::Result<File> = taken.await.map_err(io::Error::other).and_then(|taken| taken);
-    taken.map_err(|fault| OpenError::Folder(folder.to_owned(), fault))
+    let locked: io::Result<File> = locked.await.map_err(io::Error::other).and_then(|locked| locked);
+    locked.map_err(|fault| OpenError::Folder(folder.to_owned(), fault))
 }
 
-/// Opens a database as it is, for one connection: nothing is made, and no migration applied.
-pub async fn as_it_is(file: &Path) -> Result<SqlitePool, OpenError> {
+/// Opens an existing database with one connection, without creating it or applying migrations.
+pub async fn open_existing(file: &Path) -> Result<SqlitePool, OpenError> {
     data_folder::refuse_link(file)?;
     if !file.is_file() {
         return Err(OpenError::Missing(file.to_owned()));
@@ -178,7 +175,7 @@ pub async fn as_it_is(file: &Path) -> Result<SqlitePool, OpenError> {
     pool.await.map_err(|fault| OpenError::Sqlite(file.to_owned(), fault))
 }
 
-/// The newest migration that this program knows.
+/// Returns the newest migration of this program.
 pub fn newest() -> i64 {
     MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The one error of HTTP handlers. A handler answers with it; [`crate::web::errors`] makes it a page for browsers.
+//! The error type of HTTP handlers. It becomes a JSON response; [`crate::web::errors`] turns it into a page.
 
 use axum::{
     Json,
@@ -17,91 +17,91 @@ use utoipa::ToSchema;
 pub use crate::app::input::{Input, SmallInput};
 use crate::{app::listener::is_stalled, web::request};
 
-/// Why a request was not done.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What was sent can't be used; the sentence names fault and place.
+    /// The input is invalid; the message names the field and the problem.
     #[error("{0}")]
     Invalid(String),
-    /// Nobody is logged in and no token came along.
+    /// Neither a session nor a token was sent.
     #[error("log in, or send a token in the Authorization header")]
     Unauthenticated,
-    /// Known, but not allowed.
+    /// The caller is authenticated, but not allowed to do this.
     #[error("{0}")]
     Forbidden(String),
-    /// Allowed, but it takes a recent proof of who asks.
-    #[error("this takes your passkey: confirm that it is you, and do it again")]
+    /// The caller is allowed, but must confirm their identity first.
+    #[error("this needs a recent confirmation with your passkey; confirm your identity and try again")]
     Unproven,
-    /// There is no such thing.
+    /// The item does not exist.
     #[error("there is no {0}")]
     NotFound(String),
-    /// It can't be done in the present state.
+    /// The current state does not allow it.
     #[error("{0}")]
     Conflict(String),
-    /// More than the limit.
+    /// The input exceeds a limit.
     #[error("{0}")]
     TooLarge(String),
-    /// Asked under a name that is not the server's.
+    /// The `Host` header is not the server's.
     #[error(
-        "this server is not known as {0:?}; if that is its name, start it with --public-url (BREWBENCH_PUBLIC_URL), and have \
-         a proxy before it pass the Host header on"
+        "unknown host {0:?}; if this is the server's name, set --public-url (BREWBENCH_PUBLIC_URL), and let a reverse proxy \
+        forward the Host header"
     )]
     Misdirected(String),
-    /// Tried too often; the seconds after which to try again.
-    #[error("too many tries; wait {0} s and try again")]
+    /// Too many attempts; with the seconds after which to retry.
+    #[error("too many attempts; try again in {0} s")]
     TooMany(u64),
-    /// Others have what this needs; with the seconds after which to try again.
+    /// A resource is exhausted; with the seconds after which to retry.
     #[error("{why}")]
     Busy {
-        /// A sentence.
+        /// The message.
         why: String,
-        /// Seconds.
+        /// Seconds after which to retry.
         wait_s: u64,
     },
-    /// The body of the request did not come.
-    #[error("the rest of the body did not come; send it again")]
+    /// The body of the request did not arrive.
+    #[error("the request body did not arrive completely; send it again")]
     Stalled,
     /// The disk is full: nothing was stored.
-    #[error("the server's disk is full: nothing was stored; make room in its data folder and try again")]
+    #[error("the server's disk is full and nothing was stored; free space for its data folder and try again")]
     DiskFull,
-    /// The server can't do its work now.
+    /// The server is not ready.
     #[error("{0}")]
     NotReady(&'static str),
-    /// A fault of ours; the cause goes to the log, not to the caller.
-    #[error("something went wrong on the server; its log knows more")]
+    /// An internal error. The cause is logged, not returned.
+    #[error("internal server error; see the server's log")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// The JSON body of every error.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
-    /// A sentence for people.
+    /// A message for users.
     pub error: String,
-    /// The request by the name that it has in the server's log.
+    /// Id of the request in the server's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// Whether it is done once a passkey has confirmed who asks: `POST /api/v1/auth/confirm/start`.
+    /// True if the request needs a confirmation with a passkey first: `POST /api/v1/auth/confirm/start`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirm: bool,
 }
 
 impl ErrorBody {
-    /// About the request that is answered.
+    /// Creates the body for the current request.
     pub fn new(error: String) -> Self {
         Self { error, request_id: request::id(), confirm: false }
     }
 }
 
-/// A handler's result.
+/// The result of a handler.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// A fault of ours, from any cause.
+    /// Creates an internal error.
     pub fn internal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Internal(cause.into())
     }
 
-    /// The HTTP status that goes with it.
+    /// Returns the HTTP status.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
@@ -120,7 +120,7 @@ impl Error {
     }
 }
 
-/// What SQLite answers when there is no room: `SQLITE_FULL`.
+/// SQLite's error code for a full disk: `SQLITE_FULL`.
 const SQLITE_FULL: &str = "13";
 
 impl From<sqlx::Error> for Error {
@@ -133,7 +133,7 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-/// Whether it is what SQLite says of a full disk to who does not ask by way of sqlx.
+/// Returns whether this is the full-disk error of a query that does not go through sqlx.
 fn is_full(fault: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     let fault = fault.downcast_ref::<rusqlite::Error>();
     fault.and_then(rusqlite::Error::sqlite_error_code) == Some(rusqlite::ErrorCode::DiskFull)
@@ -153,20 +153,20 @@ impl IntoResponse for Error {
         if let Self::TooMany(seconds) | Self::Busy { wait_s: seconds, .. } = &self {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(*seconds));
         }
-        response.extensions_mut().insert(Told(self.to_string()));
+        response.extensions_mut().insert(ErrorMessage(self.to_string()));
         response
     }
 }
 
-/// Rides on the response to what takes a recent proof: a browser is led to where it can give one.
+/// Response extension that redirects browsers to the page that confirms the identity.
 #[derive(Clone, Copy, Debug)]
 pub struct Unproven;
 
-/// Rides on an error's response, so that a browser can be shown a page with the same sentence.
+/// Response extension with the error message, for the error page of browsers.
 #[derive(Clone, Debug)]
-pub struct Told(pub String);
+pub struct ErrorMessage(pub String);
 
-/// What the query of an address asks for; one that can't be read is answered as a body would be.
+/// Extracts the query string. Errors are reported like those of a body.
 #[derive(Debug, FromRequestParts)]
 #[from_request(via(Query), rejection(Error))]
 pub struct Asked<T>(pub T);

@@ -21,12 +21,12 @@ pub struct RunId(String);
 #[sqlx(transparent)]
 pub struct ExperimentId(String);
 
-/// Returns ids as the query of an address lists them: `ID,ID`.
+/// Joins ids for a query string: `ID,ID`.
 pub fn joined(ids: &[RunId]) -> String {
     ids.iter().map(RunId::as_str).collect::<Vec<_>>().join(",")
 }
 
-/// The ids or names that an address lists, each once.
+/// Parses comma-separated ids or names of a query string and removes duplicates.
 pub fn listed<Id: From<String> + PartialEq>(parts: &[String]) -> Vec<Id> {
     let mut ids = Vec::new();
     for id in parts.iter().flat_map(|part| part.split(',')).map(str::trim).filter(|id| !id.is_empty()) {

@@ -1,5 +1,4 @@
-//! JSON bodies: in UTF-8, with or without a byte order mark. One that can't be read is answered with our own error, which
-//! names the place.
+//! Extractors of JSON bodies in UTF-8, with or without a byte order mark. Errors name the position.
 
 use axum::{
     Json,
@@ -17,11 +16,11 @@ use crate::app::{
     state::AppState,
 };
 
-/// What somebody who is known sends.
+/// A JSON body from an authenticated caller.
 #[derive(Debug)]
 pub struct Input<T>(pub T);
 
-/// What anybody may send: it is small, and takes no room from those who are known.
+/// A small JSON body from any caller. It needs no upload budget.
 #[derive(Debug)]
 pub struct SmallInput<T>(pub T);
 

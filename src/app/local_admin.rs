@@ -1,4 +1,4 @@
-//! What the owner of a data folder may do without logging in: whoever can write the folder could do it anyway.
+//! Administration without a login, for users who can write the data folder and could do everything anyway.
 
 use std::{io, path::Path};
 
@@ -13,70 +13,70 @@ use crate::{
         state::AppState,
     },
     auth::{
-        api::{people::make_invite, tokens::make_token},
+        api::{tokens::create_token, users::create_invite},
         caller::Caller,
         model::{Role, Scope},
-        people::{Invite, MadeSecret, NewInvite, NewToken},
         secret::{self, Kind},
+        users::{Invite, MadeSecret, NewInvite, NewToken},
     },
     fleet,
 };
 
 const ADDRESS_FILE: &str = "public-url";
 
-/// The folder can't be used, or what was asked for can't be done.
+/// Why a command on the data folder failed.
 #[derive(Debug, thiserror::Error)]
-pub enum OwnerError {
-    /// The database can't be opened.
+pub enum LocalAdminError {
+    /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// It was not done.
+    /// The action was refused.
     #[error(transparent)]
     Refused(#[from] Error),
     /// No server has ever run on this folder.
-    #[error("no server has run on this data folder yet, so its address is not known; start one first")]
+    #[error("no server has run on this data folder yet, so its URL is unknown; start the server first")]
     NoAddress,
 }
 
-/// Leaves a server's public address in its data folder, for links that the owner makes.
-pub fn leave_address(data: &Path, public_url: &Url) -> io::Result<()> {
+/// Stores the server's public URL in its data folder, for registration links created by commands.
+pub fn store_public_url(data: &Path, public_url: &Url) -> io::Result<()> {
     data_folder::write(data, ADDRESS_FILE, public_url.as_str())
 }
 
-/// Makes a registration link.
-pub async fn invite(data: &Path, asked: &NewInvite) -> Result<Invite, OwnerError> {
+/// Creates a registration link.
+pub async fn invite(data: &Path, request: &NewInvite) -> Result<Invite, LocalAdminError> {
     let address = std::fs::read_to_string(data.join(ADDRESS_FILE)).ok().and_then(|text| text.parse().ok());
     let db = db::open(data).await?;
-    Ok(make_invite(&db, &address.ok_or(OwnerError::NoAddress)?, asked, &Caller::owner()).await?)
+    Ok(create_invite(&db, &address.ok_or(LocalAdminError::NoAddress)?, request, &Caller::owner()).await?)
 }
 
-/// Makes a token.
-pub async fn token(data: &Path, asked: &NewToken) -> Result<MadeSecret, OwnerError> {
-    Ok(make_token(&db::open(data).await?, asked, &Caller::owner()).await?)
+/// Creates a token.
+pub async fn token(data: &Path, request: &NewToken) -> Result<MadeSecret, LocalAdminError> {
+    Ok(create_token(&db::open(data).await?, request, &Caller::owner()).await?)
 }
 
-/// Makes the key of a new agent.
-pub async fn agent_key(data: &Path, name: &str) -> Result<MadeSecret, OwnerError> {
-    Ok(fleet::api::make_key(&db::open(data).await?, name, &Caller::owner()).await?)
+/// Creates a key for a new agent.
+pub async fn agent_key(data: &Path, name: &str) -> Result<MadeSecret, LocalAdminError> {
+    Ok(fleet::api::create_key(&db::open(data).await?, name, &Caller::owner()).await?)
 }
 
-/// A registration link for an administrator of a running server.
+/// Creates a registration link for an administrator of a running server.
 pub async fn link(state: &AppState) -> Result<String, Error> {
-    let asked = NewInvite { role: Role::Admin, ..NewInvite::default() };
-    Ok(make_invite(&state.db, &state.public_url, &asked, &Caller::owner()).await?.url)
+    let request = NewInvite { role: Role::Admin, ..NewInvite::default() };
+    Ok(create_invite(&state.db, &state.public_url, &request, &Caller::owner()).await?.url)
 }
 
-/// A token for the demo to work with, which ends within a day.
+/// Creates a token for the demo that expires after a day.
 pub async fn demo_token(db: &Db) -> Result<String, Error> {
-    // Names are unique, also among those of earlier demos.
+    // The time makes the name unique among earlier demos.
     let name = format!("demo {}", jiff::Zoned::now().strftime("%F %T"));
-    let asked = NewToken { name, scope: Scope::Submit, expires_in_days: Some(1) };
-    Ok(make_token(db, &asked, &Caller::owner()).await?.secret)
+    let request = NewToken { name, scope: Scope::Submit, expires_in_days: Some(1) };
+    Ok(create_token(db, &request, &Caller::owner()).await?.secret)
 }
 
-/// A new key for the agent that lives in the server's own process; its old one ends.
+/// Creates a key for the agent in the server's own process and revokes its old one.
 pub async fn local_agent_key(db: &Db, name: &str) -> Result<String, Error> {
-    let key = secret::make(Kind::AgentKey);
+    let key = secret::generate(Kind::AgentKey);
     crate::fleet::store::replace_key(&db.write, name, &secret::hash(&key), now_ms()).await?;
     Ok(key)
 }

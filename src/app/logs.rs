@@ -1,4 +1,4 @@
-//! What the program says while it goes on, on standard error: for people, or a JSON object a line for programs.
+//! Logging to standard error, as text or as one JSON object per line.
 
 use std::{
     env,
@@ -9,20 +9,20 @@ use clap::ValueEnum;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{Layer, filter::Targets, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt};
 
-/// How a line is written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Log {
-    /// For people
+    /// Text
     #[default]
     Text,
-    /// A JSON object a line; `spans` has the request or the run that it is about
+    /// One JSON object per line; `spans` names the request or run
     Json,
 }
 
-/// Logs from now on. `RUST_LOG` sets the level, also of one module: `info,sqlx=debug`.
-pub fn begin(log: Log) {
-    let usual = || Targets::new().with_default(LevelFilter::INFO).with_target("memory_serve", LevelFilter::WARN);
-    let filter = env::var("RUST_LOG").ok().and_then(|text| text.parse().ok()).unwrap_or_else(usual);
+/// Starts logging from a level. `RUST_LOG` sets other levels, also per module: `info,sqlx=debug`.
+pub fn begin(log: Log, level: LevelFilter) {
+    let default = || Targets::new().with_default(level).with_target("memory_serve", LevelFilter::WARN);
+    let filter = env::var("RUST_LOG").ok().and_then(|text| text.parse().ok()).unwrap_or_else(default);
     let lines = fmt::layer().with_writer(stderr).with_target(false);
     let lines = match log {
         Log::Text => lines.with_ansi(stderr().is_terminal()).boxed(),

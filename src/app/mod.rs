@@ -1,4 +1,4 @@
-//! The server as a process: configuration, database, listener, errors, rate limits, ids, state, and what starts it.
+//! The server process: configuration, database, listener, errors, rate limits, ids, state and startup.
 
 pub mod admission;
 pub mod alert_cache;

@@ -1,5 +1,5 @@
-//! Reads wide rows without handing them from thread to thread. sqlx steps each statement on a worker thread and sends every
-//! value of every row to the caller; for the 60 columns of a run that takes longer than SQLite takes to find the row. Here the
+//! Reads wide rows without handing them from thread to thread. sqlx steps statements on a worker thread and sends each
+//! value to the caller; for the 60 columns of a run that takes longer than SQLite takes to find the row. Here the
 //! thread that decodes the rows also steps the statement.
 
 use std::{
@@ -39,8 +39,8 @@ impl fmt::Debug for Rows {
 }
 
 impl Rows {
-    /// For an existing database, with at most this many readers; each connection is opened when it is first needed.
-    pub fn of(file: &Path, readers: u32) -> Self {
+    /// Creates the pool of an existing database with at most `readers` readers. Connections open on first use.
+    pub fn new(file: &Path, readers: u32) -> Self {
         let permits = Arc::new(Semaphore::new(readers as usize));
         let (idle, writer) = (Mutex::default(), Mutex::default());
         Self(Arc::new(Shared { file: file.to_owned(), readers, permits, idle, writer }))
@@ -54,18 +54,18 @@ impl Rows {
         let shared = Arc::clone(&self.0);
         let permit = Arc::clone(&self.0.permits).acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
         let read = spawn_blocking(move || {
-            // A caller that goes away does not stop the work, so the permit belongs to the work.
+            // The work continues if the caller is cancelled, so the permit belongs to the work.
             let _permit = permit;
             let idle = locked(&shared.idle).pop();
             let connection = idle.map_or_else(|| reader(&shared.file), Ok)?;
-            let done = work(&connection);
+            let result = work(&connection);
             locked(&shared.idle).push(connection);
-            done
+            result
         });
         read.await.map_err(|fault| sqlx::Error::Io(fault.into()))?.map_err(sqlx::Error::Decode)
     }
 
-    /// Runs `work` with the connection that writes, on a thread that may block. `turn` keeps all other writers out.
+    /// Runs `work` with the writing connection, on a thread that may block. `turn` keeps all other writers out.
     pub async fn write<T: Send + 'static>(
         &self,
         turn: PoolConnection<Sqlite>,
@@ -74,8 +74,8 @@ impl Rows {
         let shared = Arc::clone(&self.0);
         let written = spawn_blocking(move || {
             let _turn = turn;
-            let mut kept = locked(&shared.writer);
-            let connection = match &mut *kept {
+            let mut stored = locked(&shared.writer);
+            let connection = match &mut *stored {
                 Some(connection) => connection,
                 none => none.insert(writer(&shared.file)?),
             };
@@ -84,7 +84,7 @@ impl Rows {
         written.await.map_err(|fault| sqlx::Error::Io(fault.into()))?.map_err(|fault| sqlx::Error::Decode(fault.into()))
     }
 
-    /// Waits for what is under way and closes all connections; later reads fail.
+    /// Waits for running reads and closes all connections; later reads fail.
     pub async fn close(&self) {
         let _all = self.0.permits.acquire_many(self.0.readers).await;
         self.0.permits.close();
@@ -115,7 +115,7 @@ fn reader(file: &Path) -> rusqlite::Result<Connection> {
     let connection =
         Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(WAIT)?;
-    // Without it SQLite plans a statement again each time that another value is bound to its limit.
+    // Otherwise SQLite plans a statement again whenever a different value is bound to its limit.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "mmap_size", MAPPED)?;
     connection.pragma_update(None, "cache_size", CACHED)?;

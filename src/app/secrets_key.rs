@@ -1,6 +1,6 @@
-//! Encrypts the secrets in the database that must be readable again, so that a copy of the database gives none away.
+//! Encrypts secrets that the server must read again, so that a copy of the database does not reveal them.
 //!
-//! AES-256-GCM with a random nonce each. The key is a file of its own: a backup never contains it.
+//! AES-256-GCM with a random nonce per secret. The key is in a separate file, which backups never contain.
 
 use std::{
     fmt, fs, io,
@@ -14,33 +14,33 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
 use crate::app::data_folder;
 
-/// The key's name in the data folder, if no other file is named.
+/// Default name of the key file in the data folder.
 pub const FILE: &str = "secrets.key";
 
-/// Marks what is encrypted, and how.
+/// Prefix of encrypted values; it names the algorithm version.
 const PREFIX: &str = "enc1:";
 
 const KEY_BYTES: usize = 32;
 
-/// The key can't be used; each says what to do.
+/// Why the key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The file can't be read or created.
-    #[error("the key for stored secrets {0} can't be read: {1}; `head -c 32 /dev/urandom | base64` makes one")]
+    /// The file cannot be read or created.
+    #[error("the key for stored secrets {0} can't be read: {1}; create one with `head -c 32 /dev/urandom | base64`")]
     File(PathBuf, io::Error),
-    /// It holds something else.
-    #[error("the key for stored secrets {0} is not 32 bytes in base64; put the right file back")]
+    /// The file does not contain a key.
+    #[error("the key for stored secrets {0} is not 32 bytes in base64; restore the original file")]
     Content(PathBuf),
 }
 
-/// Something was encrypted with another key, or is damaged.
+/// A value was encrypted with another key or is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "its secret can't be decrypted with this server's key; put the key back that it was added with, or remove it and add it again"
+    "the secret can't be decrypted with this server's key; restore the key it was added with, or remove and add it again"
 )]
 pub struct Undecryptable;
 
-/// Encrypts and decrypts.
+/// The key for stored secrets.
 pub struct SecretsKey(LessSafeKey);
 
 impl fmt::Debug for SecretsKey {
@@ -50,7 +50,7 @@ impl fmt::Debug for SecretsKey {
 }
 
 impl SecretsKey {
-    /// Reads the key that is named, or else the data folder's, which is created if there is none yet.
+    /// Reads the key from `named`, or from the data folder, where it is created if it is missing.
     pub fn load(named: Option<&Path>, data: &Path) -> Result<Self, KeyError> {
         let file = named.map_or_else(|| data.join(FILE), Path::to_owned);
         let fault = |fault| KeyError::File(file.clone(), fault);
@@ -59,7 +59,7 @@ impl SecretsKey {
             data_folder::write(data, FILE, &BASE64_STANDARD.encode(key)).map_err(fault)?;
         }
         if fs::metadata(&file).map_err(fault)?.permissions().mode() & 0o077 != 0 {
-            tracing::warn!(file = %file.display(), "others can read the key for stored secrets");
+            tracing::warn!(file = %file.display(), "other users of this machine can read the key for stored secrets; set its mode to 600");
         }
         let text = fs::read_to_string(&file).map_err(fault)?;
         let bytes = BASE64_STANDARD.decode(text.trim()).map_err(|_| KeyError::Content(file.clone()))?;
@@ -67,19 +67,19 @@ impl SecretsKey {
         Ok(Self(LessSafeKey::new(key)))
     }
 
-    /// Encrypts a secret; each time the result is another.
+    /// Encrypts a secret. The result differs each time.
     ///
     /// # Panics
-    /// If the operating system gives no random bytes: nothing safe can be done without.
+    /// If the operating system returns no random bytes.
     pub fn encrypt(&self, secret: &str) -> String {
         let nonce: [u8; NONCE_LEN] = random();
         let mut sealed = secret.as_bytes().to_vec();
-        let done = self.0.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut sealed);
-        done.expect("a secret is far below the 64 GiB that one nonce allows");
+        let result = self.0.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut sealed);
+        result.expect("a secret is far below the 64 GiB that one nonce allows");
         format!("{PREFIX}{}", BASE64_STANDARD.encode([&nonce[..], &sealed].concat()))
     }
 
-    /// Decrypts what [`encrypt`](Self::encrypt) returned.
+    /// Decrypts a result of [`encrypt`](Self::encrypt).
     pub fn decrypt(&self, stored: &str) -> Result<String, Undecryptable> {
         let opened = || {
             let bytes = BASE64_STANDARD.decode(stored.strip_prefix(PREFIX)?).ok()?;
@@ -93,14 +93,14 @@ impl SecretsKey {
     }
 }
 
-/// Whether this is encrypted; earlier versions stored secrets as they are.
+/// Returns whether a value is encrypted; earlier versions stored plain text.
 pub fn is_encrypted(stored: &str) -> bool {
     stored.starts_with(PREFIX)
 }
 
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    OsRng.try_fill_bytes(&mut bytes).expect("the operating system gives random bytes");
+    OsRng.try_fill_bytes(&mut bytes).expect("the operating system returns random bytes");
     bytes
 }
 
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_named_is_never_created_and_a_wrong_one_is_refused() {
+    fn a_named_key_is_never_created_and_an_invalid_one_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("other.key");
         let missing = SecretsKey::load(Some(&file), folder.path()).expect_err("missing").to_string();

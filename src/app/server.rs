@@ -1,4 +1,4 @@
-//! One server: opens the data folder, binds the port, puts the modules together, serves until told to end.
+//! The server: opens the data folder, binds the port, assembles the modules and serves until shutdown.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -20,8 +20,8 @@ use crate::{
         config::Config,
         db::{self, OpenError},
         error,
-        http_metrics::{self, Meters},
-        listener::{Caps, Door, caps::Most, descriptors},
+        http_metrics::{self, HttpMetrics},
+        listener::{Caps, Listener, caps::ConnectionLimits, descriptors},
         local_admin,
         rate_limit::Limits,
         secrets_key::{KeyError, SecretsKey},
@@ -34,11 +34,12 @@ use crate::{
     dashboard, differences,
     dispatch::{self, worker},
     distributed,
-    distributed::coordinate::Meetings,
+    distributed::coordinate::Barriers,
+    docs,
     experiments::{self, scheduler},
     fleet::{self, presence::Presence},
     gate, live,
-    live::feed::Underway,
+    live::feed::LiveFeed,
     maintenance, reports,
     results::{self, store::imports::Waiting},
     runs::{self, store::values::LastValues},
@@ -46,31 +47,31 @@ use crate::{
     web::{self, theme},
 };
 
-/// How long requests and agents may take to end once the server is told to.
+/// How long background work may take after the server starts to shut down.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A server can't start; each says what to do.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The data folder or the database.
+    /// The data folder or the database cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The key for stored secrets.
+    /// The key for stored secrets cannot be used.
     #[error(transparent)]
     SecretsKey(#[from] KeyError),
-    /// The port.
-    #[error("{0} can't be listened on: {1}; choose another address with --listen, or port 0 for a free one")]
+    /// The port cannot be bound.
+    #[error("can't listen on {0}: {1}; choose another address with --listen, or port 0 for a free port")]
     Listen(SocketAddr, std::io::Error),
-    /// The certificate.
+    /// The certificate cannot be used.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// The public address.
+    /// The public URL cannot be used.
     #[error(
-        "the public address {0} can't be used for passkeys: it needs http(s) and a host name such as localhost, not an IP address"
+        "--public-url {0} can't be used for passkeys: it must be http(s) with a host name such as localhost, not an IP address"
     )]
     PublicUrl(Url),
-    /// Something could not be stored.
-    #[error("the first things could not be stored: {0}")]
+    /// The initial data could not be stored.
+    #[error("the bundled sizes and scenarios could not be stored: {0}")]
     Store(#[from] error::Error),
 }
 
@@ -80,12 +81,12 @@ impl From<sqlx::Error> for StartError {
     }
 }
 
-/// A server whose port is bound and whose store is open.
+/// A server with a bound port and an open database.
 #[derive(Debug)]
 pub struct Server {
-    /// What its handlers share.
+    /// State shared by the handlers.
     pub state: AppState,
-    /// Where it really listens.
+    /// The bound address.
     pub address: SocketAddr,
     listener: TcpListener,
     certificate: Option<Certificate>,
@@ -96,7 +97,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens and binds everything; nothing is served yet.
+    /// Opens the data folder and binds the port, but serves nothing yet.
     pub async fn start(config: Config, shutdown: CancellationToken) -> Result<Self, StartError> {
         let certificate = config.tls.clone().map(Certificate::open).transpose()?;
         let lock = db::lock(&config.data).await?;
@@ -105,7 +106,7 @@ impl Server {
         let db = db::open(&config.data).await?;
         let secrets_key = SecretsKey::load(config.secrets_key.as_deref(), &config.data)?;
         crate::alerts::store::webhooks::encrypt_secrets(&db.write, &secrets_key).await?;
-        // Before anything of now is stored.
+        // Must come before anything is stored with the current time.
         let clock = Clock::start(crate::maintenance::store::newest(&db.read).await?);
         crate::catalog::store::first_sizes(&db.write, now_ms()).await?;
         crate::catalog::store::first_scenarios(&db.write, &scenarios::bundled(), now_ms()).await?;
@@ -114,20 +115,20 @@ impl Server {
         let address = listener.local_addr().map_err(unbound)?;
         let public_url = public_url(&config, address);
         let passkeys = Passkeys::new(&public_url).map_err(|_| StartError::PublicUrl(public_url.clone()))?;
-        local_admin::leave_address(&config.data, &public_url).map_err(folder)?;
-        let most = Most::of(config.connections.unwrap_or_else(descriptors::room));
+        local_admin::store_public_url(&config.data, &public_url).map_err(folder)?;
+        let limits = ConnectionLimits::from_total(config.connections.unwrap_or_else(descriptors::room));
         let state = AppState {
             db,
             secrets_key: Arc::new(secrets_key),
             clock,
-            connections: Caps::new(most, config.proxies.clone()),
+            connections: Caps::new(limits, config.proxies.clone()),
             limits: Arc::new(Limits::new(&config)),
             config: Arc::new(config),
             public_url: Arc::new(public_url),
-            meters: Arc::new(Meters::default()),
+            http_metrics: Arc::new(HttpMetrics::default()),
             certificate: certificate.as_ref().map(Certificate::in_use),
             events: Events::default(),
-            underway: Underway::default(),
+            live_feed: LiveFeed::default(),
             comparisons: Cache::default(),
             values: LastValues::default(),
             uploads: Waiting::default(),
@@ -135,7 +136,7 @@ impl Server {
             work: Arc::new(Notify::new()),
             rejudge: Arc::new(Notify::new()),
             outbox: Arc::new(Notify::new()),
-            look_again: Arc::new(Notify::new()),
+            check_alerts: Arc::new(Notify::new()),
             shutdown,
             tasks: TaskTracker::new(),
         };
@@ -144,30 +145,32 @@ impl Server {
         Ok(Self { state, address, listener, certificate, presence, passkeys, refusals, _lock: lock })
     }
 
-    /// Whether nobody has registered yet.
-    pub async fn is_nobodys(&self) -> error::Result<bool> {
+    /// Returns whether no user has registered yet.
+    pub async fn has_no_users(&self) -> error::Result<bool> {
         Ok(!crate::auth::store::any_user(&self.state.db.read).await?)
     }
 
-    /// The address for agents and commands on this machine.
+    /// Returns the URL for agents and commands on this machine.
     ///
     /// # Panics
-    /// Never: an IP address and a port make an address.
+    /// Never: an IP address and a port form a valid URL.
     pub fn local_url(&self) -> Url {
         let ip = self.address.ip();
         let host = if ip.is_unspecified() { "127.0.0.1".to_owned() } else { url_host(ip) };
         let scheme = if self.certificate.is_some() { "https" } else { "http" };
-        format!("{scheme}://{host}:{}/", self.address.port()).parse().expect("an IP address and a port make an address")
+        format!("{scheme}://{host}:{}/", self.address.port())
+            .parse()
+            .expect("an IP address and a port form a valid URL")
     }
 
-    /// Serves until told to end; then lets requests finish, but not for ever.
+    /// Serves until shutdown, then waits a limited time for open requests and background work.
     pub async fn serve(self) -> std::io::Result<()> {
         let Self { state, listener, certificate, presence, passkeys, refusals, .. } = self;
-        let meetings = Meetings::default();
+        let barriers = Barriers::default();
         state.tasks.spawn(auth::housekeeping::work(state.clone()));
-        state.tasks.spawn(refusals.clone().keep(state.db.clone(), state.shutdown.clone()));
+        state.tasks.spawn(refusals.clone().run(state.db.clone(), state.shutdown.clone()));
         state.tasks.spawn(crate::maintenance::retention::work(state.clone()));
-        state.tasks.spawn(worker::work(state.clone(), presence.clone(), meetings.clone()));
+        state.tasks.spawn(worker::work(state.clone(), presence.clone(), barriers.clone()));
         state.tasks.spawn(scheduler::work(state.clone()));
         state.tasks.spawn(runs::api::trash::sweep(state.clone()));
         state.tasks.spawn(crate::results::rejudge::work(state.clone()));
@@ -175,20 +178,20 @@ impl Server {
         state.tasks.spawn(alerts::finished::work(state.clone()));
         state.tasks.spawn(alerts::deliver::work(state.clone()));
         if let Some(certificate) = certificate {
-            state.tasks.spawn(certificate.keep_fresh(state.shutdown.clone()));
+            state.tasks.spawn(certificate.watch(state.shutdown.clone()));
         }
-        let door = Door {
-            app: router(&state, presence, meetings, &passkeys, &refusals),
+        let http = Listener {
+            app: router(&state, presence, barriers, &passkeys, &refusals),
             caps: state.connections.clone(),
-            patience: state.config.patience,
+            timeouts: state.config.timeouts,
             tls: state.certificate.clone(),
         };
-        door.serve(listener, &state.shutdown).await;
+        http.serve(listener, &state.shutdown).await;
         state.tasks.close();
         if timeout(GRACE, state.tasks.wait()).await.is_err() {
-            tracing::warn!("some background work did not end in time");
+            tracing::warn!("some background work did not finish before the shutdown");
         }
-        refusals.write_down(&state.db).await;
+        refusals.flush(&state.db).await;
         state.db.close().await;
         Ok(())
     }
@@ -203,13 +206,13 @@ fn url_host(ip: std::net::IpAddr) -> String {
 
 fn public_url(config: &Config, address: SocketAddr) -> Url {
     let scheme = if config.tls.is_some() { "https" } else { "http" };
-    let local = || format!("{scheme}://localhost:{}/", address.port()).parse().expect("a port makes an address");
+    let local = || format!("{scheme}://localhost:{}/", address.port()).parse().expect("a port forms a valid URL");
     config.public_url.clone().unwrap_or_else(local)
 }
 
 #[derive(OpenApi)]
 #[openapi(info(title = "brewbench", description = "Benchmarks HTTP server implementations. Latencies are milliseconds, \
-    times unix milliseconds, memory bytes; a figure that is not known is null."),
+    times unix milliseconds, memory bytes; unknown values are null."),
     security(("token" = [])), modifiers(&Bearer))]
 struct Document;
 
@@ -223,11 +226,11 @@ impl utoipa::Modify for Bearer {
     }
 }
 
-/// The OpenAPI document and the routes that it describes.
+/// Returns the routes of the JSON API and the OpenAPI document that describes them.
 fn api(
     state: &AppState,
     presence: &Presence,
-    meetings: Meetings,
+    barriers: Barriers,
     passkeys: &Passkeys,
     refusals: &Refusals,
 ) -> (Router<AppState>, utoipa::openapi::OpenApi) {
@@ -249,7 +252,7 @@ fn api(
         .merge(trends::api())
         .merge(maintenance::api())
         .merge(alerts::api())
-        .merge(dispatch::api(presence.clone(), meetings, state.config.largest_body()))
+        .merge(dispatch::api(presence.clone(), barriers, state.config.largest_body()))
         .split_for_parts()
 }
 
@@ -257,11 +260,11 @@ fn api(
 pub fn router(
     state: &AppState,
     presence: Presence,
-    meetings: Meetings,
+    barriers: Barriers,
     passkeys: &Passkeys,
     refusals: &Refusals,
 ) -> Router {
-    let (api, document) = api(state, &presence, meetings.clone(), passkeys, refusals);
+    let (api, document) = api(state, &presence, barriers.clone(), passkeys, refusals);
     let document = Arc::new(document);
     let openapi = move |_: Read| async move { Json(Arc::unwrap_or_clone(document)) };
     let site = Router::new()
@@ -269,6 +272,7 @@ pub fn router(
         .merge(api)
         .merge(maintenance::probes(presence.clone()))
         .merge(auth::pages())
+        .merge(docs::router())
         .merge(runs::pages())
         .merge(results::pages(state.config.max_summary_bytes))
         .merge(live::pages())
@@ -285,7 +289,7 @@ pub fn router(
         .merge(alerts::pages())
         .merge(dashboard::pages(presence.clone()))
         .merge(dispatch::pages(presence.clone()))
-        .merge(dispatch::channel(presence, meetings))
+        .merge(dispatch::channel(presence, barriers))
         .fallback(web::errors::not_found)
         .layer(DefaultBodyLimit::max(2 * 1024 * 1024))
         .layer(axum::middleware::from_fn_with_state(Admission::default(), admission::admit))
@@ -293,7 +297,7 @@ pub fn router(
         .layer(axum::middleware::from_fn(web::errors::error_pages))
         .layer(axum::middleware::from_fn(theme::remember))
         .layer(CompressionLayer::new())
-        // Compressed and hashed when it was built, so it stays outside the layer above.
+        // Static files are compressed and hashed at build time, so they stay outside the layer above.
         .merge(web::assets::router())
         .layer(axum::middleware::from_fn(web::headers::secure))
         .layer(SetResponseHeaderLayer::overriding(
@@ -301,8 +305,8 @@ pub fn router(
             web::headers::strict_transport(&state.public_url),
         ))
         .layer(axum::middleware::from_fn(web::request::name))
-        .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.meters), http_metrics::count))
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.http_metrics), http_metrics::count))
         .with_state(state.clone());
-    // Around it, as routes are chosen by the path that this gives.
+    // Wraps the router, because it changes the path that selects the route.
     Router::new().fallback_service(site).layer(axum::middleware::map_request(web::request::names_of_dots))
 }

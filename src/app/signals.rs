@@ -1,18 +1,18 @@
-//! SIGTERM and SIGINT end the program in order; a second one ends it at once.
+//! SIGTERM and SIGINT shut the program down gracefully; a second signal ends it at once.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// How a shell names the end by SIGINT.
+/// The exit code that shells use for SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// Cancelled by the first signal.
+/// Returns a token that the first signal cancels.
 ///
 /// # Panics
 /// If the kernel refuses signal handlers.
 pub fn end() -> CancellationToken {
     let token = CancellationToken::new();
-    let (asked, mut terminate, mut interrupt) = (
+    let (shutdown, mut terminate, mut interrupt) = (
         token.clone(),
         signal(SignalKind::terminate()).expect("a handler for SIGTERM"),
         signal(SignalKind::interrupt()).expect("a handler for SIGINT"),
@@ -23,10 +23,10 @@ pub fn end() -> CancellationToken {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            if asked.is_cancelled() {
+            if shutdown.is_cancelled() {
                 std::process::exit(INTERRUPTED);
             }
-            asked.cancel();
+            shutdown.cancel();
         }
     });
     token

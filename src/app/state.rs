@@ -1,4 +1,4 @@
-//! What every handler shares.
+//! State shared by all handlers.
 
 use std::sync::Arc;
 
@@ -12,67 +12,67 @@ use crate::{
         clock::Clock,
         config::Config,
         db::Db,
-        http_metrics::Meters,
+        http_metrics::HttpMetrics,
         ids::{ExperimentId, RunId},
         listener::Caps,
         rate_limit::Limits,
         secrets_key::SecretsKey,
-        tls::InUse,
+        tls::CurrentCertificate,
     },
     compare::cache::Cache,
-    live::feed::Underway,
+    live::feed::LiveFeed,
     results::store::imports::Waiting,
     runs::store::values::LastValues,
 };
 
-/// Cheap to clone: the pools and handles of one server.
+/// The pools and handles of one server; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct AppState {
     /// The database.
     pub db: Db,
-    /// What stored secrets are encrypted with.
+    /// The key for stored secrets.
     pub secrets_key: Arc<SecretsKey>,
-    /// Whether what is old may be deleted.
+    /// Decides whether old data may be deleted.
     pub clock: Clock,
-    /// What the server was told at its start.
+    /// The configuration.
     pub config: Arc<Config>,
-    /// How browsers reach it, known once the port is bound.
+    /// The URL that browsers use.
     pub public_url: Arc<Url>,
-    /// The connections that are open.
+    /// Open connections.
     pub connections: Caps,
-    /// How often somebody may try to get in.
+    /// Rate limits.
     pub limits: Arc<Limits>,
-    /// How long requests take.
-    pub meters: Arc<Meters>,
-    /// The certificate of a server that speaks TLS itself.
-    pub certificate: Option<InUse>,
-    /// What happens to runs, as it happens.
+    /// Durations of HTTP requests.
+    pub http_metrics: Arc<HttpMetrics>,
+    /// The current certificate, if the server terminates TLS itself.
+    pub certificate: Option<CurrentCertificate>,
+    /// Events about runs, agents and permissions.
     pub events: Events,
-    /// The runs that agents work on, as they go.
-    pub underway: Underway,
-    /// Comparisons that were made.
+    /// Live data of running runs.
+    pub live_feed: LiveFeed,
+    /// Cached comparisons.
     pub comparisons: Cache,
-    /// What the filters of the history offer.
+    /// Values that the filters of the history offer.
     pub values: LastValues,
-    /// Imports that wait to be stored.
+    /// Imports that wait for confirmation.
     pub uploads: Waiting,
-    /// What somebody should look at.
+    /// Active alerts.
     pub notices: Notices,
-    /// Rung when there may be something to hand out: a new run, a free agent.
+    /// Notified when a run may be dispatched: a new run, a free agent.
     pub work: Arc<Notify>,
-    /// Rung when limits were changed: old runs are to be judged anew.
+    /// Notified when limits change, so that stored runs are judged again.
     pub rejudge: Arc<Notify>,
-    /// Rung when something was written down for webhooks.
+    /// Notified when a webhook delivery is queued.
     pub outbox: Arc<Notify>,
-    /// Rung when it was changed from when on something is an alert.
-    pub look_again: Arc<Notify>,
-    /// Cancelled when the server ends.
+    /// Notified when the thresholds of alerts change.
+    pub check_alerts: Arc<Notify>,
+    /// Cancelled when the server shuts down.
     pub shutdown: CancellationToken,
-    /// Everything that goes on behind the requests; awaited at the end.
+    /// Background tasks, awaited at shutdown.
     pub tasks: TaskTracker,
 }
 
-/// A run changed; whoever shows it reads it anew.
+/// A run changed; listeners load it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunChanged {
     /// The run.
@@ -81,57 +81,57 @@ pub struct RunChanged {
     pub experiment: Option<ExperimentId>,
 }
 
-/// Tells listeners about changes. One that can't keep up misses some and learns of that.
+/// Publishes changes. A listener that falls behind misses some and is notified of that.
 #[derive(Clone, Debug)]
 pub struct Events {
     runs: broadcast::Sender<RunChanged>,
     agents: watch::Sender<u64>,
-    people: watch::Sender<u64>,
+    rights: watch::Sender<u64>,
 }
 
 impl Default for Events {
     fn default() -> Self {
-        Self { runs: broadcast::channel(256).0, agents: watch::Sender::new(0), people: watch::Sender::new(0) }
+        Self { runs: broadcast::channel(256).0, agents: watch::Sender::new(0), rights: watch::Sender::new(0) }
     }
 }
 
 impl Events {
-    /// Tells everybody; nobody listening is fine.
-    pub fn tell(&self, changed: RunChanged) {
+    /// Publishes a change of a run. There may be no listeners.
+    pub fn publish(&self, changed: RunChanged) {
         let _ = self.runs.send(changed);
     }
 
-    /// Hears everything from now on.
+    /// Subscribes to changes of runs.
     pub fn listen(&self) -> broadcast::Receiver<RunChanged> {
         self.runs.subscribe()
     }
 
-    /// Tells everybody that an agent came or went.
+    /// Publishes that an agent connected or disconnected.
     pub fn agents_changed(&self) {
         self.agents.send_modify(|count| *count += 1);
     }
 
-    /// Tells every stream that somebody may do less than before.
-    pub fn people_changed(&self) {
-        self.people.send_modify(|count| *count += 1);
+    /// Publishes that a user or token lost rights, so that streams check their caller again.
+    pub fn rights_changed(&self) {
+        self.rights.send_modify(|count| *count += 1);
     }
 
-    /// Changes whenever somebody may do less than before: whoever follows something must prove anew that she may.
-    pub fn people(&self) -> watch::Receiver<u64> {
-        self.people.subscribe()
+    /// Subscribes to losses of rights.
+    pub fn rights(&self) -> watch::Receiver<u64> {
+        self.rights.subscribe()
     }
 
-    /// Ends when somebody may do less than before.
-    pub fn people_change(&self) -> impl Future<Output = ()> + use<> {
-        let mut people = self.people();
+    /// Completes when a user or token loses rights.
+    pub fn rights_change(&self) -> impl Future<Output = ()> + use<> {
+        let mut rights = self.rights();
         async move {
-            if people.changed().await.is_err() {
+            if rights.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Changes whenever an agent comes or goes.
+    /// Subscribes to connects and disconnects of agents.
     pub fn agents(&self) -> watch::Receiver<u64> {
         self.agents.subscribe()
     }

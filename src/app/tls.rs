@@ -1,7 +1,7 @@
-//! The server's certificate, which can be changed while it serves.
+//! The server's certificate, which is reloaded when its files change.
 //!
-//! The files are read again and again. A new certificate holds for new connections; those that are there go on. Files that
-//! don't fit together, as while one of them is being replaced, leave the certificate that there was.
+//! A new certificate applies to new connections. If the files do not match, for example while one of them is being
+//! replaced, the current certificate stays in use.
 
 use std::{
     fs, io,
@@ -12,7 +12,7 @@ use std::{
 
 use brewbench_agent::{
     connection::{
-        certificate::{Ending, Left},
+        certificate::{Expiry, Left},
         client::prepare_tls,
     },
     wire::now_ms,
@@ -28,36 +28,36 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-/// How often the files are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the files are read.
+const RELOAD_EVERY: Duration = Duration::from_secs(1);
 
-/// Where the certificate lies.
+/// Files of the certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
-    /// PEM: the server's certificate, and those between it and its CA.
+    /// The server's certificate and its intermediates, PEM.
     pub chain: PathBuf,
-    /// PEM: its private key.
+    /// The private key, PEM.
     pub key: PathBuf,
 }
 
-/// A certificate can't be used; each says which file.
+/// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A file.
+    /// A file cannot be read.
     #[error("{0} can't be read: {1}")]
     File(PathBuf, io::Error),
-    /// Not what it should be.
-    #[error("{0} is no {1} in PEM: {2}")]
+    /// A file has the wrong content.
+    #[error("{0} is not a {1} in PEM: {2}")]
     Pem(PathBuf, &'static str, rustls::pki_types::pem::Error),
-    /// Nothing in it.
-    #[error("{0} has no certificate in it")]
+    /// The file has no certificate.
+    #[error("{0} contains no certificate")]
     Empty(PathBuf),
-    /// They don't belong together, or are of a kind that is not known.
+    /// Certificate and key do not match, or their type is unsupported.
     #[error("{0} and {1} can't be used together: {2}")]
-    Unfit(PathBuf, PathBuf, rustls::Error),
+    Mismatch(PathBuf, PathBuf, rustls::Error),
 }
 
-/// What the files had in them when they were read.
+/// Contents of the files.
 #[derive(PartialEq, Eq)]
 struct Contents {
     chain: Vec<u8>,
@@ -70,7 +70,7 @@ impl CertificateFiles {
         Ok(Contents { chain: read(&self.chain)?, key: read(&self.key)? })
     }
 
-    fn understand(&self, contents: &Contents) -> Result<Shown, CertificateError> {
+    fn parse(&self, contents: &Contents) -> Result<Parsed, CertificateError> {
         prepare_tls();
         let no_chain = |fault| CertificateError::Pem(self.chain.clone(), "certificate", fault);
         let chain: Vec<_> =
@@ -78,97 +78,98 @@ impl CertificateFiles {
         if chain.is_empty() {
             return Err(CertificateError::Empty(self.chain.clone()));
         }
-        let ending = chain.first().and_then(|own| Ending::of(own));
+        let ending = chain.first().and_then(|own| Expiry::from_der(own));
         let no_key = |fault| CertificateError::Pem(self.key.clone(), "private key", fault);
         let key = PrivateKeyDer::from_pem_slice(&contents.key).map_err(no_key)?;
-        let unfit = |fault| CertificateError::Unfit(self.chain.clone(), self.key.clone(), fault);
-        let mut config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).map_err(unfit)?;
-        // WebSockets begin as HTTP/1.1.
+        let mismatch = |fault| CertificateError::Mismatch(self.chain.clone(), self.key.clone(), fault);
+        let mut config =
+            ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key).map_err(mismatch)?;
+        // WebSockets start as HTTP/1.1.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Shown { config: Arc::new(config), ending })
+        Ok(Parsed { config: Arc::new(config), ending })
     }
 }
 
-/// What those who connect are shown.
+/// A parsed certificate.
 #[derive(Clone, Debug)]
-struct Shown {
+struct Parsed {
     config: Arc<ServerConfig>,
-    ending: Option<Ending>,
+    ending: Option<Expiry>,
 }
 
-/// The certificate that is in use, whichever that is by now.
+/// Handle to the certificate in use.
 #[derive(Clone, Debug)]
-pub struct InUse(watch::Receiver<Shown>);
+pub struct CurrentCertificate(watch::Receiver<Parsed>);
 
-impl InUse {
-    /// When it ends; nothing if that can't be read.
-    pub fn ending(&self) -> Option<Ending> {
+impl CurrentCertificate {
+    /// Returns when it expires, if known.
+    pub fn ending(&self) -> Option<Expiry> {
         self.0.borrow().ending
     }
 
-    /// Shakes hands with it.
+    /// Returns an acceptor for TLS handshakes.
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.0.borrow().config))
     }
 }
 
-/// A certificate that is read anew when its files change.
+/// A certificate that is reloaded when its files change.
 #[derive(Debug)]
 pub struct Certificate {
     files: CertificateFiles,
-    seen: watch::Sender<Shown>,
+    current: watch::Sender<Parsed>,
 }
 
 impl Certificate {
-    /// Reads it for the first time.
+    /// Reads the certificate.
     pub fn open(files: CertificateFiles) -> Result<Self, CertificateError> {
-        let shown = files.understand(&files.read()?)?;
-        Ok(Self { files, seen: watch::Sender::new(shown) })
+        let parsed = files.parse(&files.read()?)?;
+        Ok(Self { files, current: watch::Sender::new(parsed) })
     }
 
-    /// For those who want to know of the one that is in use.
-    pub fn in_use(&self) -> InUse {
-        InUse(self.seen.subscribe())
+    /// Returns a handle to the certificate in use.
+    pub fn in_use(&self) -> CurrentCertificate {
+        CurrentCertificate(self.current.subscribe())
     }
 
-    /// Looks at its files until told to end, and once a day says of one that is about to end that it is.
-    pub async fn keep_fresh(self, end: CancellationToken) {
-        let mut clock = interval(LOOK_EVERY);
+    /// Reloads changed files until `end` is cancelled, and warns once a day if the certificate expires soon.
+    pub async fn watch(self, end: CancellationToken) {
+        let mut clock = interval(RELOAD_EVERY);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Those that are in use may be older by now.
+        // Starts empty, because the files may have changed since the certificate was read.
         let mut known: Option<Contents> = None;
-        let mut told = None;
+        let mut warned = None;
         loop {
             tokio::select! {
                 () = end.cancelled() => return,
                 _ = clock.tick() => {}
             }
-            told = self.warn(told);
-            // Two small files: no reason to leave this thread. One that is missing for a moment is being replaced.
+            warned = self.warn(warned);
+            // The files are small enough to block this thread. A missing file is probably being replaced.
             let Ok(contents) = self.files.read() else { continue };
             if known.as_ref() == Some(&contents) {
                 continue;
             }
-            match self.files.understand(&contents) {
-                Ok(shown) => {
+            match self.files.parse(&contents) {
+                Ok(parsed) => {
                     if known.is_some() {
-                        tracing::info!(chain = %self.files.chain.display(), "another certificate from now on");
+                        tracing::info!(chain = %self.files.chain.display(), "reloaded the certificate");
                     }
-                    self.seen.send_replace(shown);
+                    self.current.send_replace(parsed);
                 }
-                Err(fault) => tracing::warn!(%fault, "the certificate stays as it was"),
+                Err(fault) => tracing::warn!(%fault, "failed to reload the certificate; the previous one stays in use"),
             }
             known = Some(contents);
         }
     }
 
-    /// Says of a certificate that is about to end how many days are left, unless that was told; gives what was.
-    fn warn(&self, told: Option<(Ending, i64)>) -> Option<(Ending, i64)> {
-        let (ending, now_ms) = (self.seen.borrow().ending?, now_ms());
+    /// Logs how many days are left if the certificate expires soon and `warned` differs; returns the new state.
+    fn warn(&self, warned: Option<(Expiry, i64)>) -> Option<(Expiry, i64)> {
+        let (ending, now_ms) = (self.current.borrow().ending?, now_ms());
         let new = Some((ending, ending.days(now_ms)));
-        if ending.left(now_ms) != Left::Plenty && told != new {
+        if ending.left(now_ms) != Left::Plenty && warned != new {
             let chain = self.files.chain.display();
-            tracing::warn!(%chain, "the server's certificate {}: renew it", ending.sentence(now_ms));
+            tracing::warn!(%chain, "the server's certificate {}; renew it", ending.describe(now_ms));
         }
         new
     }
@@ -181,21 +182,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_together_is_refused_by_name() {
+    fn errors_name_the_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let files = CertificateFiles { chain: folder.path().join("chain.pem"), key: folder.path().join("key.pem") };
-        let told = |files: &CertificateFiles| Certificate::open(files.clone()).expect_err("no certificate").to_string();
-        assert!(told(&files).contains("chain.pem can't be read"));
-        let made = || generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
-        let CertifiedKey { cert, signing_key } = made();
+        let error =
+            |files: &CertificateFiles| Certificate::open(files.clone()).expect_err("no certificate").to_string();
+        assert!(error(&files).contains("chain.pem can't be read"));
+        let generate = || generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+        let CertifiedKey { cert, signing_key } = generate();
         fs::write(&files.chain, "").expect("a file");
         fs::write(&files.key, signing_key.serialize_pem()).expect("a file");
-        assert!(told(&files).contains("chain.pem has no certificate in it"));
+        assert!(error(&files).contains("chain.pem contains no certificate"));
         fs::write(&files.chain, cert.pem()).expect("a file");
         Certificate::open(files.clone()).expect("a certificate");
-        fs::write(&files.key, made().signing_key.serialize_pem()).expect("a file");
-        assert!(told(&files).contains("can't be used together"));
+        fs::write(&files.key, generate().signing_key.serialize_pem()).expect("a file");
+        assert!(error(&files).contains("can't be used together"));
         fs::write(&files.key, "no key").expect("a file");
-        assert!(told(&files).contains("key.pem is no private key in PEM"));
+        assert!(error(&files).contains("key.pem is not a private key in PEM"));
     }
 }

@@ -1,11 +1,11 @@
-//! The audit log: who did what to what, when and from where. An entry is written in the transaction of its deed, and
+//! The audit log: who did what to what, when and from where. An entry is written in the transaction of its action and
 //! kept for a year.
 
 pub mod deed;
 
 use std::{net::IpAddr, time::Duration};
 
-use brewbench_agent::wire::name::looks;
+use brewbench_agent::wire::name::appearance;
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -17,11 +17,11 @@ use crate::{
     auth::audit::deed::Deed,
 };
 
-/// How long entries are kept.
+/// Retention of entries.
 pub const KEPT: Duration = Duration::from_hours(366 * 24);
 
 impl Deed {
-    /// All of them, for lists.
+    /// All actions, for lists.
     pub const ALL: [Self; 55] = [
         Self::LoggedIn,
         Self::LoginRefused,
@@ -80,7 +80,7 @@ impl Deed {
         Self::DifferenceRevoked,
     ];
 
-    /// The words for columns, JSON and pages.
+    /// Returns the text stored in the database and shown in JSON and on pages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::LoggedIn => "logged in",
@@ -94,24 +94,24 @@ impl Deed {
             Self::PasskeyRemoved => "passkey removed",
             Self::SessionEnded => "session ended",
             Self::SessionsEnded => "other sessions ended",
-            Self::InvitationMade => "invitation made",
+            Self::InvitationMade => "invitation created",
             Self::InvitationWithdrawn => "invitation withdrawn",
             Self::RoleChanged => "role changed",
-            Self::PersonRemoved => "person removed",
-            Self::TokenMade => "token made",
+            Self::PersonRemoved => "user removed",
+            Self::TokenMade => "token created",
             Self::TokenRevoked => "token revoked",
-            Self::AgentKeyMade => "agent key made",
+            Self::AgentKeyMade => "agent key created",
             Self::AgentKeyRevoked => "agent key revoked",
             Self::AgentEnrolled => "agent enrolled",
-            Self::AgentKeyChangeAsked => "agent key change asked for",
-            Self::AgentKeyChanged => "agent key changed",
+            Self::AgentKeyChangeAsked => "agent key rotation requested",
+            Self::AgentKeyChanged => "agent key rotated",
             Self::AgentDrained => "agent drained",
             Self::AgentDisabled => "agent disabled",
             Self::AgentEnabled => "agent enabled",
             Self::AgentRenamed => "agent renamed",
-            Self::AgentForgotten => "agent forgotten",
+            Self::AgentForgotten => "agent removed",
             Self::AgentLabelsChanged => "agent labels changed",
-            Self::RunPutFirst => "run put first",
+            Self::RunPutFirst => "run moved to front",
             Self::RunDeleted => "run deleted",
             Self::RunRestored => "run restored",
             Self::ViewRemoved => "view removed",
@@ -120,7 +120,7 @@ impl Deed {
             Self::TargetRemoved => "target removed",
             Self::ScenarioAdded => "scenario added",
             Self::LimitsChanged => "limits changed",
-            Self::RunsRejudged => "runs judged anew",
+            Self::RunsRejudged => "runs rejudged",
             Self::BaselineSet => "baseline set",
             Self::BaselineRemoved => "baseline removed",
             Self::ShareMade => "comparison shared",
@@ -129,11 +129,11 @@ impl Deed {
             Self::ExperimentResumed => "experiment resumed",
             Self::ExperimentCancelled => "experiment cancelled",
             Self::RepetitionsAdded => "repetitions added",
-            Self::BackupMade => "backup made",
+            Self::BackupMade => "backup created",
             Self::Restored => "database restored",
-            Self::SeriesRuleSet => "rule for series set",
+            Self::SeriesRuleSet => "retention set",
             Self::SeriesReduced => "series reduced",
-            Self::AlertRuleSet => "rule for alerts set",
+            Self::AlertRuleSet => "alert rule set",
             Self::WebhookAdded => "webhook added",
             Self::WebhookRemoved => "webhook removed",
             Self::DifferenceAccepted => "difference accepted",
@@ -142,52 +142,52 @@ impl Deed {
     }
 }
 
-/// A deed that is about to be done, as the log will have it.
+/// An action to be logged.
 #[derive(Clone, Debug)]
 pub struct Act {
     /// The caller's name.
     pub who: String,
-    /// Where the caller is; none for commands on the data folder.
+    /// The caller's address; none for commands on the data folder.
     pub address: Option<IpAddr>,
-    /// What is done.
+    /// The action.
     pub what: Deed,
-    /// To what: a name or an id.
+    /// The object of the action: a name or an id.
     pub object: String,
-    /// What else is worth knowing; an object.
+    /// Further details, as a JSON object.
     pub detail: Value,
 }
 
 impl Act {
-    /// Somebody does something to something.
+    /// Creates an entry without details.
     pub fn new(who: &str, address: Option<IpAddr>, what: Deed, object: &str) -> Self {
         Self { who: who.to_owned(), address, what, object: object.to_owned(), detail: json!({}) }
     }
 
-    /// The owner of the data folder does something, by a command on the server's own machine.
+    /// Creates an entry for a command on the data folder, run on the server's machine.
     pub fn by_owner(what: Deed, object: &str) -> Self {
         Self::new(OWNER, None, what, object)
     }
 
-    /// With what else is worth knowing.
+    /// Adds details.
     #[must_use]
     pub fn with(self, detail: Value) -> Self {
         Self { detail, ..self }
     }
 }
 
-/// Who acts on the data folder without logging in.
+/// The name in the log for commands on the data folder, which need no login.
 pub const OWNER: &str = "owner of the data folder";
 
-/// Who did not get as far as having a name.
+/// The name in the log for callers that did not authenticate.
 pub const SOMEBODY: &str = "somebody";
 
-/// Who reduces series: nobody is asked each time.
+/// The name in the log for automatic retention of series.
 pub const SERIES_RULE: &str = "rule for series";
 
-/// Whether a person may have this name: none that the log has for somebody else.
-pub fn is_name_of_a_person(name: &str) -> bool {
-    // Neither may it only look like one.
-    let shape = |text: &str| looks(&text.to_lowercase()).to_lowercase();
+/// Returns whether a user may have this name: it must not look like one that the log reserves.
+pub fn is_valid_user_name(name: &str) -> bool {
+    // Compares shapes, because lookalike letters would pass a plain comparison.
+    let shape = |text: &str| appearance(&text.to_lowercase()).to_lowercase();
     let name = shape(name);
     ![OWNER, SOMEBODY, SERIES_RULE].map(shape).contains(&name)
         && !["token ", "agent "].map(shape).iter().any(|prefix| name.starts_with(prefix))
@@ -196,26 +196,26 @@ pub fn is_name_of_a_person(name: &str) -> bool {
 /// One entry of the log.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Entry {
-    /// Counts up; later entries have larger ones.
+    /// Increases with each entry.
     pub id: i64,
     /// Unix ms.
     pub at_ms: i64,
-    /// The person, `token NAME`, or who acted without either.
+    /// The user, `token NAME`, or a reserved name for actions without a login.
     pub who: String,
-    /// What was done.
+    /// The action.
     pub what: String,
-    /// To what: a name or an id.
+    /// The object of the action: a name or an id.
     pub object: String,
-    /// What else is worth knowing.
+    /// Further details.
     #[schema(value_type = Object)]
     pub detail: Value,
-    /// Where the caller was.
+    /// The caller's address.
     pub address: Option<String>,
 }
 
 impl Entry {
-    /// The detail in words: `role: admin, sessions: 3`.
-    pub fn told(&self) -> String {
+    /// Formats the details as text: `role: admin, sessions: 3`.
+    pub fn describe(&self) -> String {
         let Value::Object(fields) = &self.detail else { return String::new() };
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         fields
@@ -232,47 +232,47 @@ impl Entry {
 pub struct EntryList {
     /// Newest first.
     pub entries: Vec<Entry>,
-    /// What `before` must be for the next page; null where there is none.
+    /// Value of `before` for the next page; null on the last page.
     pub next: Option<i64>,
 }
 
-/// Which entries are wanted.
+/// Filters of the audit log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct Wanted {
-    /// Exactly this name.
+    /// Exact name.
     pub who: Option<String>,
-    /// Exactly these words.
+    /// Exact action.
     pub what: Option<String>,
-    /// From this day on, `2026-03-04` in UTC.
+    /// First day, `2026-03-04` in UTC.
     pub from: Option<String>,
-    /// Up to and with this day, `2026-03-04` in UTC.
+    /// Last day (inclusive), `2026-03-04` in UTC.
     pub to: Option<String>,
-    /// Only entries before the one with this id.
+    /// Only entries older than the one with this id.
     pub before: Option<i64>,
-    /// At most so many; 100 unless told, 1000 at most.
+    /// Maximum number of entries: 100 by default, at most 1000.
     pub limit: Option<i64>,
 }
 
-/// Which entries are wanted, as the store is asked for them.
+/// Checked filters, as the store takes them.
 #[derive(Clone, Debug)]
 pub struct Range {
-    /// Exactly this name.
+    /// Exact name.
     pub who: Option<String>,
-    /// Exactly these words.
+    /// Exact action.
     pub what: Option<String>,
-    /// From this time on, unix ms.
+    /// Start, inclusive, unix ms.
     pub from_ms: i64,
-    /// Before this time, unix ms.
+    /// End, exclusive, unix ms.
     pub until_ms: i64,
-    /// Only entries before the one with this id.
+    /// Only entries older than the one with this id.
     pub before: i64,
-    /// At most so many.
+    /// Maximum number of entries.
     pub limit: i64,
 }
 
 impl Wanted {
-    /// Checks it. What a form left empty is not asked for.
+    /// Checks the filters. Empty form fields do not filter.
     pub fn range(&self) -> Result<Range> {
         let given =
             |text: &Option<String>| text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
@@ -287,28 +287,28 @@ impl Wanted {
     }
 }
 
-/// When a day begins and ends, unix ms.
+/// Returns the start and the end of a day, unix ms.
 fn day(field: &str, text: &str) -> Result<(i64, i64)> {
-    let bad = || Error::Invalid(format!("{field}: {text:?} is no day such as 2026-03-04"));
+    let bad = || Error::Invalid(format!("{field}: {text:?} is not a date, write it as 2026-03-04"));
     let date: Date = text.parse().map_err(|_| bad())?;
     let start =
         |date: Date| date.to_zoned(TimeZone::UTC).map(|zoned| zoned.timestamp().as_millisecond()).map_err(|_| bad());
     Ok((start(date)?, start(date.tomorrow().map_err(|_| bad())?)?))
 }
 
-/// The first line of an export for spreadsheets.
+/// Header line of a CSV export.
 pub const CSV_HEAD: &str = "time,who,what,object,detail,address\r\n";
 
-/// One line of an export for spreadsheets.
+/// Formats an entry as a line of a CSV export.
 pub fn csv_line(entry: &Entry) -> String {
     let at = Timestamp::from_millisecond(entry.at_ms).map(|at| at.to_string()).unwrap_or_default();
-    let detail = entry.told();
+    let detail = entry.describe();
     let cells = [&at, &entry.who, &entry.what, &entry.object, &detail, entry.address.as_deref().unwrap_or_default()];
     let line: Vec<_> = cells.into_iter().map(csv_cell).collect();
     format!("{}\r\n", line.join(","))
 }
 
-/// One cell. A spreadsheet takes what begins like a formula for one, so that is marked as text.
+/// Formats a CSV cell. A leading apostrophe keeps spreadsheets from evaluating text as a formula.
 fn csv_cell(text: &str) -> String {
     let marked = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
     if marked.contains([',', '"', '\n', '\r']) { format!("\"{}\"", marked.replace('"', "\"\"")) } else { marked }
@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_text_whatever_it_begins_with() {
+    fn formulas_in_cells_are_escaped() {
         for (text, cell) in [
             ("plain", "plain"),
             ("=1+1", "'=1+1"),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_a_whole_one_in_utc() {
+    fn days_are_complete_days_in_utc() {
         let wanted =
             |from: &str, to: &str| Wanted { from: Some(from.into()), to: Some(to.into()), ..Wanted::default() };
         let range = wanted("2026-03-04", "2026-03-04").range().expect("a day");
@@ -344,13 +344,13 @@ mod tests {
         let open = wanted("", " ").range().expect("everything");
         assert_eq!((open.from_ms, open.until_ms), (i64::MIN, i64::MAX));
         for bad in ["yesterday", "2026-13-01", "9999-12-31"] {
-            let told = wanted("", bad).range().expect_err(bad).to_string();
-            assert!(told.starts_with("to: ") && told.contains(bad), "{told}");
+            let error = wanted("", bad).range().expect_err(bad).to_string();
+            assert!(error.starts_with("to: ") && error.contains(bad), "{error}");
         }
     }
 
     #[test]
-    fn details_are_told_in_words() {
+    fn details_are_formatted_as_text() {
         let act = Act::by_owner(Deed::TokenMade, "ci").with(json!({"scope": "read", "expires_in_days": 7}));
         let entry = Entry {
             id: 1,
@@ -361,10 +361,10 @@ mod tests {
             detail: act.detail,
             address: None,
         };
-        assert_eq!(entry.told(), "expires in days: 7, scope: read");
+        assert_eq!(entry.describe(), "expires in days: 7, scope: read");
         assert_eq!(
             csv_line(&entry),
-            "1970-01-01T00:00:00Z,owner of the data folder,token made,ci,\"expires in days: 7, scope: read\",\r\n"
+            "1970-01-01T00:00:00Z,owner of the data folder,token created,ci,\"expires in days: 7, scope: read\",\r\n"
         );
     }
 }

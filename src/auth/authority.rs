@@ -1,7 +1,7 @@
-//! What ends with a user, or with a role: what the user made for others hangs on the user's own authority. Pure.
+//! What ends with a user or a role: whatever a user created for others depends on the user's own role. Pure.
 //!
-//! The database ends it in the transaction of the removal or demotion (`migrations/0026_authority.sql`), and every use asks
-//! again whether its maker may still give it.
+//! The database ends it in the transaction of the removal or demotion (`migrations/0026_authority.sql`), and every use
+//! checks again that its creator may still grant it.
 
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use crate::auth::model::Role;
 
-/// A kind of thing that ends.
+/// A kind of item that can end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -21,7 +21,7 @@ pub enum Kind {
     Token,
     /// An invitation that has not been used.
     Invitation,
-    /// A link that gives somebody another passkey and has not been used.
+    /// An unused link for another passkey of an existing user.
     RecoveryLink,
     /// The one-time key of an agent that has not enrolled.
     AgentKey,
@@ -32,7 +32,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// One of it, for people.
+    /// Returns the singular, for users.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Passkey => "passkey",
@@ -55,20 +55,20 @@ impl std::str::FromStr for Kind {
         [Passkey, Session, Token, Invitation, RecoveryLink, AgentKey, ShareLink, Webhook]
             .into_iter()
             .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is nothing that ends with a user"))
+            .ok_or_else(|| format!("unknown kind {text:?}"))
     }
 }
 
-/// One thing that ends.
+/// An item that ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Ending {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// Its name; for an invitation the role that it gives, for a webhook where it goes.
+    /// Its name; for an invitation the granted role, for a webhook its origin.
     pub name: String,
 }
 
-/// What ends with a user, or did.
+/// Items that end, or ended, with a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EndingList {
     /// By kind, then by name.
@@ -76,7 +76,7 @@ pub struct EndingList {
 }
 
 impl Ending {
-    /// As it is shown: the path of a webhook may be a secret.
+    /// Creates an item to show. Of a webhook only the origin remains: its path may be a secret.
     pub fn new(kind: Kind, name: String) -> Self {
         let name = match kind {
             Kind::Webhook => name.parse::<Url>().map_or(name, |url| url.origin().ascii_serialization()),
@@ -87,7 +87,7 @@ impl Ending {
 }
 
 impl EndingList {
-    /// A sentence for each kind: `3 share links end: a, b, c.`
+    /// Returns a sentence for each kind: `3 share links end: a, b, c.`
     pub fn sentences(&self) -> Vec<String> {
         self.ends
             .chunk_by(|one, next| one.kind == next.kind)
@@ -103,7 +103,7 @@ impl EndingList {
     }
 }
 
-/// Whether somebody of this role may still give what takes at least that one.
+/// Returns whether a role may grant what needs at least the other role.
 pub fn suffices(role: Role, needed: Role) -> bool {
     role.scope() >= needed.scope()
 }
@@ -113,14 +113,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ends_is_told_by_kind_and_without_the_secrets_of_addresses() {
+    fn endings_are_grouped_by_kind_and_hide_secrets_of_addresses() {
         let ends = vec![
             Ending::new(Kind::ShareLink, "a".to_owned()),
             Ending::new(Kind::ShareLink, "b".to_owned()),
             Ending::new(Kind::Webhook, "https://hooks.example.com/T0/secret".to_owned()),
         ];
-        let told = EndingList { ends }.sentences();
-        assert_eq!(told, ["2 share links end: a, b.", "1 webhook ends: https://hooks.example.com."]);
+        let sentences = EndingList { ends }.sentences();
+        assert_eq!(sentences, ["2 share links end: a, b.", "1 webhook ends: https://hooks.example.com."]);
         assert_eq!("agent key".parse(), Ok(Kind::AgentKey));
     }
 }

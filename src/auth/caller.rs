@@ -1,4 +1,4 @@
-//! Extractors that prove who calls. Cookies count only for requests from our own pages.
+//! Extractors that authenticate the caller. Writes with a cookie count only from our own pages.
 
 use std::net::IpAddr;
 
@@ -22,7 +22,7 @@ use crate::{
     auth::{
         audit::deed::Deed,
         model::Scope,
-        store::{sessions::session_user, tokens::good_token},
+        store::{sessions::session_user, tokens::valid_token},
     },
     web::request::Peer,
 };
@@ -30,40 +30,40 @@ use crate::{
 /// The cookie that carries a session's secret.
 pub const SESSION_COOKIE: &str = "brewbench_session";
 
-/// The same over TLS: browsers take it from this very host alone and send it nowhere else.
+/// The same over TLS. Browsers bind a `__Host-` cookie to exactly this host.
 pub const SECURE_SESSION_COOKIE: &str = "__Host-brewbench_session";
 
-/// The name of the session's cookie for a site under this address.
+/// Returns the name of the session cookie for a site at this URL.
 pub fn session_cookie(public_url: &Url) -> &'static str {
     if public_url.scheme() == "https" { SECURE_SESSION_COOKIE } else { SESSION_COOKIE }
 }
 
-/// Who is known to call.
+/// An authenticated caller.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// The person's name, or `token NAME`.
+    /// The user's name, or `token NAME`.
     pub name: String,
-    /// How far it may go.
+    /// What the caller may do.
     pub scope: Scope,
-    /// The person's id, or that of the person whose token it is.
+    /// The id of the user, or of the token's owner.
     pub user_id: Option<String>,
-    /// Where it is.
+    /// The caller's IP address.
     pub address: Option<IpAddr>,
-    /// When a person proved last by a passkey who it is, unix ms; none for programs, which have none.
+    /// When a user last confirmed their identity with a passkey, unix ms; none for tokens.
     pub proved_at_ms: Option<i64>,
 }
 
-/// A proof is good for so long, ms.
+/// How long a confirmed identity is valid, ms.
 pub const PROOF_MS: i64 = 15 * 60 * 1_000;
 
 impl Caller {
-    /// Who can write the data folder: whoever can could do anything anyway.
+    /// Returns the caller of commands on the data folder. Write access to the folder allows everything anyway.
     pub fn owner() -> Self {
         Self { name: OWNER.to_owned(), scope: Scope::Admin, user_id: None, address: None, proved_at_ms: None }
     }
 
-    /// Fails if it is a session that has not proven within a quarter of an hour whose it is: for what somebody who sits
-    /// down at an open browser must not do.
+    /// Fails if the session's user has not confirmed their identity within 15 minutes. Guards sensitive actions against
+    /// anyone at an unattended browser.
     pub fn proven(&self) -> Result<()> {
         match self.proved_at_ms {
             Some(proved_at_ms) if proved_at_ms <= now_ms() - PROOF_MS => Err(Error::Unproven),
@@ -71,66 +71,77 @@ impl Caller {
         }
     }
 
-    /// For the audit log.
+    /// Creates an entry for the audit log.
     pub fn does(&self, what: Deed, object: &str) -> Act {
         Act::new(&self.name, self.address, what, object)
     }
 }
 
-/// Anybody may call.
+/// Any caller.
 #[derive(Clone, Copy, Debug)]
 pub struct Public;
 
-/// Anybody may call, but not too often: the first step of a login or registration.
+/// Anybody may call; holds the user if one is logged in.
+#[derive(Clone, Debug)]
+pub struct Visitor(pub Option<Caller>);
+
+impl Visitor {
+    /// The user's name.
+    pub fn name(&self) -> Option<&str> {
+        self.0.as_ref().map(|caller| caller.name.as_str())
+    }
+}
+
+/// Any caller, rate-limited: the first step of a login or registration.
 #[derive(Clone, Copy, Debug)]
 pub struct SignIn {
-    /// Where the caller is.
+    /// The caller's IP address.
     pub address: Option<IpAddr>,
 }
 
-/// Anybody may call: the last step of a login or registration, which was counted when it began. One that is not under way
-/// is counted by [`Finish::checked`].
+/// Any caller: the last step of a login or registration, which its start has counted. [`Finish::checked`] counts a step
+/// without a started ceremony.
 #[derive(Clone, Copy, Debug)]
 pub struct Finish {
-    /// Where the caller is.
+    /// The caller's IP address.
     pub address: Option<IpAddr>,
 }
 
 impl Finish {
-    /// Counts what is made up or too late as another try.
-    pub fn checked(self, is_under_way: bool, state: &AppState) -> Result<Self> {
-        if !is_under_way {
+    /// Counts an unknown or expired ceremony as another attempt.
+    pub fn checked(self, is_open: bool, state: &AppState) -> Result<Self> {
+        if !is_open {
             state.limits.tries.sign_in(self.address)?;
         }
         Ok(self)
     }
 }
 
-/// A person who is logged in calls, of whatever role. A token does not do.
+/// A logged-in user of any role. Tokens are refused.
 #[derive(Clone, Debug)]
 pub struct SignedIn {
-    /// The person.
+    /// The user.
     pub caller: Caller,
-    /// The person's id.
+    /// The user's id.
     pub user_id: String,
     /// The hash of the session's secret.
     pub session: Vec<u8>,
 }
 
-/// Who may keep tokens: a person who is logged in, or a program that manages. A lesser token can't make others, which
+/// A caller that may manage tokens: a logged-in user or an admin token. A lesser token cannot create others, which
 /// would outlive it.
 #[derive(Clone, Debug)]
-pub struct Keeper(pub Caller);
+pub struct TokenManager(pub Caller);
 
-/// Somebody who may read calls.
+/// A caller with the scope `read`.
 #[derive(Clone, Debug)]
 pub struct Read(pub Caller);
 
-/// Somebody who may submit calls.
+/// A caller with the scope `submit`.
 #[derive(Clone, Debug)]
 pub struct Submit(pub Caller);
 
-/// An administrator calls.
+/// A caller with the scope `admin`.
 #[derive(Clone, Debug)]
 pub struct Admin(pub Caller);
 
@@ -139,9 +150,21 @@ impl FromRequestParts<AppState> for Public {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
         if is_write(&parts.method) && came_from(&parts.headers, state) == Source::Elsewhere {
-            return Err(from_elsewhere());
+            return Err(cross_site());
         }
         Ok(Self)
+    }
+}
+
+impl FromRequestParts<AppState> for Visitor {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
+        match person(parts, state).await {
+            Ok(SignedIn { caller, .. }) => Ok(Self(Some(caller))),
+            Err(Error::Unauthenticated) => Ok(Self(None)),
+            Err(fault) => Err(fault),
+        }
     }
 }
 
@@ -171,13 +194,13 @@ impl FromRequestParts<AppState> for SignedIn {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
         if let Some(token) = bearer(&parts.headers) {
             program(parts, state, token).await?;
-            return Err(Error::Forbidden("this needs a person who is logged in; a token does not do".to_owned()));
+            return Err(Error::Forbidden("this needs a logged-in user; tokens are not accepted".to_owned()));
         }
         person(parts, state).await
     }
 }
 
-impl FromRequestParts<AppState> for Keeper {
+impl FromRequestParts<AppState> for TokenManager {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
@@ -229,7 +252,7 @@ async fn caller(parts: &Parts, state: &AppState) -> Result<Caller> {
 
 async fn program(parts: &Parts, state: &AppState, token: &str) -> Result<Caller> {
     let address = address(parts, state);
-    let Some(token) = good_token(&state.db, &secret::hash(token), now_ms()).await? else {
+    let Some(token) = valid_token(&state.db, &secret::hash(token), now_ms()).await? else {
         state.limits.tries.wrong_secret(address)?;
         return Err(Error::Unauthenticated);
     };
@@ -246,7 +269,7 @@ async fn person(parts: &Parts, state: &AppState) -> Result<SignedIn> {
     let jar = CookieJar::from_headers(&parts.headers);
     let cookie = jar.get(session_cookie(&state.public_url)).ok_or(Error::Unauthenticated)?;
     if is_write(&parts.method) && came_from(&parts.headers, state) != Source::OwnPage {
-        return Err(from_elsewhere());
+        return Err(cross_site());
     }
     let session = secret::hash(cookie.value());
     let (user, proved_at) = session_user(&state.db, &session, now_ms()).await?.ok_or(Error::Unauthenticated)?;
@@ -256,22 +279,22 @@ async fn person(parts: &Parts, state: &AppState) -> Result<SignedIn> {
     Ok(SignedIn { caller, user_id: user.id, session })
 }
 
-/// Where a request comes from: the other end of its connection, or, where that is a proxy that is trusted, what the proxy
-/// saw. Of `X-Forwarded-For` only the last entry is the proxy's own, and the one before it where the last is a trusted proxy
-/// again; whoever calls can write the others.
+/// Returns the client address: the peer, or what a trusted proxy reports in `X-Forwarded-For`.
+///
+/// Entries are read from the last one backwards while they are trusted proxies; the client can forge the rest.
 pub fn address(parts: &Parts, state: &AppState) -> Option<IpAddr> {
     let ConnectInfo(Peer(peer)) = parts.extensions.get::<ConnectInfo<Peer>>()?;
     let proxies = &state.config.proxies;
     let mut nearest = peer.ip().to_canonical();
-    if !proxies.have(nearest) {
+    if !proxies.contains(nearest) {
         return Some(nearest);
     }
     let lists: Vec<_> = parts.headers.get_all("x-forwarded-for").iter().collect();
     for list in lists.into_iter().rev() {
-        // By bytes: whatever a caller writes before the proxy's entry, that is read.
+        // Splits bytes, so that invalid text from the client does not hide the proxy's entry.
         for entry in list.as_bytes().rsplit(|byte| *byte == b',') {
             nearest = std::str::from_utf8(entry.trim_ascii()).ok()?.parse::<IpAddr>().ok()?.to_canonical();
-            if !proxies.have(nearest) {
+            if !proxies.contains(nearest) {
                 return Some(nearest);
             }
         }
@@ -279,7 +302,7 @@ pub fn address(parts: &Parts, state: &AppState) -> Option<IpAddr> {
     Some(nearest)
 }
 
-/// The secret of an `Authorization: Bearer` header.
+/// Returns the secret of an `Authorization: Bearer` header.
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, secret) = value.split_once(' ')?;
@@ -294,11 +317,11 @@ fn is_write(method: &Method) -> bool {
 enum Source {
     OwnPage,
     Elsewhere,
-    /// No browser, or one too old to say.
+    /// Not a browser, or one too old to send the headers.
     Unknown,
 }
 
-/// Where a request comes from, by what only browsers set: `Origin`, and where it is missing `Sec-Fetch-Site`.
+/// Returns the source of a request by headers that only browsers set: `Origin`, else `Sec-Fetch-Site`.
 fn came_from(headers: &HeaderMap, state: &AppState) -> Source {
     let text = |name| headers.get(name).and_then(|value: &axum::http::HeaderValue| value.to_str().ok());
     match (text("origin"), text("sec-fetch-site")) {
@@ -309,8 +332,6 @@ fn came_from(headers: &HeaderMap, state: &AppState) -> Source {
     }
 }
 
-fn from_elsewhere() -> Error {
-    Error::Forbidden(
-        "this request came from another site; if that is this one, mend the server's --public-url".to_owned(),
-    )
+fn cross_site() -> Error {
+    Error::Forbidden("this request came from another site; if it did not, correct the server's --public-url".to_owned())
 }

@@ -1,8 +1,8 @@
-//! What device a session is on, in words, by what its browser says of itself.
+//! Describes the device of a session by its user agent.
 
-/// `Firefox on Linux`; the beginning of what it says where that is nothing known.
+/// Returns a description such as `Firefox on Linux`, or the start of an unknown user agent.
 pub fn device(user_agent: &str) -> String {
-    // Each claims to be those after it.
+    // Order matters: each browser also claims to be those after it.
     let browsers = [
         ("Edg", "Edge"),
         ("OPR/", "Opera"),
@@ -39,8 +39,8 @@ mod tests {
     use super::device;
 
     #[test]
-    fn browsers_are_told_apart_although_each_claims_to_be_the_others() {
-        for (says, told) in [
+    fn browsers_are_recognised_although_each_claims_to_be_others() {
+        for (user_agent, expected) in [
             ("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Firefox on Linux"),
             (
                 "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0",
@@ -61,7 +61,7 @@ mod tests {
             ("a test", "a test"),
             ("\u{1b}[2J", "[2J"),
         ] {
-            assert_eq!(device(says), told);
+            assert_eq!(device(user_agent), expected);
         }
     }
 }

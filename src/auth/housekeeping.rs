@@ -1,4 +1,4 @@
-//! What is old goes: entries of the audit log, sessions that have ended.
+//! Removes old audit log entries and ended sessions.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::{
     auth::store::{audit, sessions},
 };
 
-/// How often it is looked for.
+/// How often it runs.
 const EVERY: Duration = Duration::from_hours(1);
 
-/// Removes what is old, at once and now and then, until the server ends.
+/// Prunes at start and then every hour, until the server stops.
 pub async fn work(state: AppState) {
     let mut clock = tokio::time::interval(EVERY);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -25,13 +25,13 @@ pub async fn work(state: AppState) {
         }
         match prune(&state).await {
             Ok((0, _)) => {}
-            Ok((entries, _)) => tracing::info!(entries, "the audit log was pruned"),
-            Err(fault) => tracing::error!(%fault, "the audit log could not be pruned"),
+            Ok((entries, _)) => tracing::info!(entries, "pruned the audit log"),
+            Err(fault) => tracing::error!(%fault, "failed to prune the audit log and sessions"),
         }
     }
 }
 
-/// Removes what is old, if the clock can be believed; gives how many entries of the audit log and how many sessions.
+/// Removes what is old unless the clock is suspect. Returns the number of audit log entries and of sessions.
 pub async fn prune(state: &AppState) -> Result<(u64, u64)> {
     if !state.clock.may_delete() {
         return Ok((0, 0));

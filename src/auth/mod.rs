@@ -1,9 +1,9 @@
-//! Who may do what: people by passkey and session, programs by token; everybody else gets next to nothing.
+//! Authentication and roles: users have passkeys and sessions, programs have tokens.
 //!
-//! A handler names its caller in its signature, so none can forget to ask: [`caller::Public`], [`caller::SignIn`],
-//! [`caller::Finish`], [`caller::SignedIn`], [`caller::Keeper`], [`caller::Read`], [`caller::Submit`] or [`caller::Admin`];
-//! agents have [`crate::fleet::api::AgentCaller`]. A person's role is her scope: a viewer reads, a
-//! member submits, an administrator manages. Secrets are random, shown once and stored as SHA-256.
+//! A handler names its caller in its signature, so none can skip the check: [`caller::Public`], [`caller::SignIn`],
+//! [`caller::Finish`], [`caller::SignedIn`], [`caller::TokenManager`], [`caller::Read`], [`caller::Submit`] or
+//! [`caller::Admin`]; agents have [`crate::fleet::api::AgentCaller`]. A user's role determines the scope: a viewer
+//! reads, a member submits, an administrator manages. Secrets are random, shown once and stored as SHA-256.
 
 pub mod api;
 pub mod audit;
@@ -15,11 +15,11 @@ pub mod housekeeping;
 pub mod model;
 pub mod pages;
 pub mod passkeys;
-pub mod people;
 pub mod places;
 pub mod refusals;
 pub mod secret;
 pub mod store;
+pub mod users;
 
 use axum::{Extension, Router};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -29,12 +29,12 @@ use crate::{
     auth::{passkeys::Passkeys, refusals::Refusals},
 };
 
-/// Pages.
+/// Routes of the pages.
 pub fn pages() -> Router<AppState> {
     pages::router()
 }
 
-/// JSON.
+/// Routes of the JSON API.
 pub fn api(passkeys: Passkeys, refusals: Refusals) -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::ceremonies::register_start))
@@ -49,11 +49,11 @@ pub fn api(passkeys: Passkeys, refusals: Refusals) -> OpenApiRouter<AppState> {
         .routes(routes!(api::account::rename_passkey, api::account::remove_passkey))
         .routes(routes!(api::account::end_session))
         .routes(routes!(api::account::end_other_sessions))
-        .routes(routes!(api::people::list))
-        .routes(routes!(api::people::change_role, api::people::remove))
-        .routes(routes!(api::people::ends))
-        .routes(routes!(api::people::list_invites, api::people::invite))
-        .routes(routes!(api::people::withdraw_invite))
+        .routes(routes!(api::users::list))
+        .routes(routes!(api::users::change_role, api::users::remove))
+        .routes(routes!(api::users::ends))
+        .routes(routes!(api::users::list_invites, api::users::invite))
+        .routes(routes!(api::users::withdraw_invite))
         .routes(routes!(api::tokens::list, api::tokens::new))
         .routes(routes!(api::tokens::revoke))
         .routes(routes!(api::audit::list))

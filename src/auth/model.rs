@@ -3,23 +3,23 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// How far a caller may go; each includes the ones before.
+/// What a caller may do. Each scope includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Look at everything.
+    /// View everything.
     Read,
     /// Submit and cancel runs, import summaries.
     Submit,
-    /// Manage people, tokens, agents and sizes.
+    /// Manage users, tokens, agents and sizes.
     Admin,
 }
 
 impl Scope {
-    /// All, from the least on.
+    /// All of them, in ascending order.
     pub const ALL: [Self; 3] = [Self::Read, Self::Submit, Self::Admin];
 
-    /// The word for columns and JSON.
+    /// Returns the text stored in the database and used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -28,12 +28,12 @@ impl Scope {
         }
     }
 
-    /// What it lets a program do.
+    /// Describes what the scope allows.
     pub fn reach(self) -> &'static str {
         match self {
-            Self::Read => "looks at everything",
-            Self::Submit => "submits, cancels, imports and deletes runs as well",
-            Self::Admin => "manages people, tokens, agents and sizes as well",
+            Self::Read => "view everything",
+            Self::Submit => "also submit, cancel, import and delete runs",
+            Self::Admin => "also manage users, tokens, agents and sizes",
         }
     }
 }
@@ -45,11 +45,11 @@ impl std::str::FromStr for Scope {
         Self::ALL
             .into_iter()
             .find(|scope| scope.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is no scope: read, submit or admin"))
+            .ok_or_else(|| format!("{text:?} is not a scope, use read, submit or admin"))
     }
 }
 
-/// What a person is.
+/// A user's role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -63,10 +63,10 @@ pub enum Role {
 }
 
 impl Role {
-    /// All, from the least on.
+    /// All of them, in ascending order.
     pub const ALL: [Self; 3] = [Self::Viewer, Self::Member, Self::Admin];
 
-    /// The word for columns and JSON.
+    /// Returns the text stored in the database and used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -75,7 +75,7 @@ impl Role {
         }
     }
 
-    /// How far a person of this role may go.
+    /// Returns the scope of the role.
     pub fn scope(self) -> Scope {
         match self {
             Self::Viewer => Scope::Read,
@@ -92,6 +92,6 @@ impl std::str::FromStr for Role {
         Self::ALL
             .into_iter()
             .find(|role| role.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is no role: viewer, member or admin"))
+            .ok_or_else(|| format!("{text:?} is not a role, use viewer, member or admin"))
     }
 }

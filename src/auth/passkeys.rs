@@ -1,4 +1,4 @@
-//! The passkey ceremonies: discoverable credentials with user verification, so that a person types no name to log in.
+//! Passkey ceremonies. Credentials are discoverable and verify the user, so a login needs no user name.
 
 use std::{
     collections::HashMap,
@@ -17,13 +17,13 @@ use webauthn_rs_proto::{AuthenticatorSelectionCriteria, ResidentKeyRequirement, 
 
 use crate::app::error::{Error, Result};
 
-/// How long a person may take over a ceremony.
-const LIFE: Duration = Duration::from_mins(5);
-/// Ceremonies under way at once; starting one needs no login, so they must be bounded. It is more than all addresses from
-/// which nobody is known to log in may start within the life of one, so that they can't end each other's.
-const MOST: usize = 4_000;
+/// Lifetime of a ceremony.
+const LIFETIME: Duration = Duration::from_mins(5);
+/// The maximum number of open ceremonies, because starting one needs no login. It exceeds what the rate limit allows
+/// all unknown addresses within a lifetime, so that they cannot evict each other's.
+const MAX_OPEN: usize = 4_000;
 
-/// One server's relying party and the ceremonies under way. Their state stays here and is used once.
+/// The server's relying party and its open ceremonies, whose state is used once.
 #[derive(Clone, Debug)]
 pub struct Passkeys {
     webauthn: Arc<Webauthn>,
@@ -36,46 +36,46 @@ enum Ceremony {
     Login(Box<DiscoverableAuthentication>),
 }
 
-/// A registration under way.
+/// A started registration.
 #[derive(Debug)]
 pub struct Registration {
-    /// The person's id, of one who is there or is to be.
+    /// Id of the existing or new user.
     pub user_id: Uuid,
-    /// The person's name.
+    /// Name of the user.
     pub name: String,
-    /// What lets the person do it.
+    /// What permits the registration.
     pub by: By,
     state: PasskeyRegistration,
 }
 
-/// What lets somebody register a passkey.
+/// What permits the registration of a passkey.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum By {
     /// The invitation with this hash.
     Invite(Vec<u8>),
-    /// Being logged in.
+    /// A session.
     Session,
 }
 
 impl Passkeys {
-    /// For a site under this address. A host name is needed: passkeys know no IP addresses.
+    /// Creates the relying party of a site. Passkeys need a host name, not an IP address.
     pub fn new(public_url: &Url) -> Result<Self, WebauthnError> {
         let host = public_url.domain().ok_or(WebauthnError::Configuration)?;
         let webauthn = WebauthnBuilder::new(host, public_url)?.rp_name("brewbench").build()?;
         Ok(Self { webauthn: Arc::new(webauthn), open: Arc::default() })
     }
 
-    /// Starts to register a passkey of a person, on a device that holds none of these already.
+    /// Starts the registration of a passkey, excluding authenticators that hold an existing one.
     pub fn start_registration(
         &self,
         by: By,
         user_id: Uuid,
         name: &str,
-        there: Vec<Vec<u8>>,
+        existing: Vec<Vec<u8>>,
     ) -> Result<(Uuid, CreationChallengeResponse)> {
         let (mut options, state) =
-            self.webauthn.start_passkey_registration(user_id, name, name, Some(there)).map_err(Error::internal)?;
-        // webauthn-rs discourages resident keys; without one, login could not find the person.
+            self.webauthn.start_passkey_registration(user_id, name, name, Some(existing)).map_err(Error::internal)?;
+        // webauthn-rs discourages resident keys, but without one the login could not identify the user.
         options.public_key.authenticator_selection = Some(AuthenticatorSelectionCriteria {
             resident_key: Some(ResidentKeyRequirement::Required),
             require_resident_key: true,
@@ -83,16 +83,16 @@ impl Passkeys {
             authenticator_attachment: None,
         });
         let registration = Registration { user_id, name: name.to_owned(), by, state };
-        Ok((self.keep(Ceremony::Register(Box::new(registration))), options))
+        Ok((self.insert(Ceremony::Register(Box::new(registration))), options))
     }
 
-    /// Ends a registration; gives the passkey to be stored.
+    /// Finishes a registration and returns the passkey to store.
     pub fn finish_registration(
         &self,
         ceremony: Uuid,
         credential: &RegisterPublicKeyCredential,
     ) -> Result<(Registration, Passkey)> {
-        let Some(Ceremony::Register(registration)) = self.take(ceremony) else { return Err(gone()) };
+        let Some(Ceremony::Register(registration)) = self.remove(ceremony) else { return Err(gone()) };
         let passkey = self
             .webauthn
             .finish_passkey_registration(credential, &registration.state)
@@ -100,50 +100,50 @@ impl Passkeys {
         Ok((*registration, passkey))
     }
 
-    /// Starts a login of whoever holds a passkey for this site.
+    /// Starts a login.
     pub fn start_login(&self) -> Result<(Uuid, RequestChallengeResponse)> {
         let (mut options, state) = self.webauthn.start_discoverable_authentication().map_err(Error::internal)?;
-        // Conditional mediation waits for an autofill; ours begins with a button.
+        // Conditional mediation waits for autofill, but this login starts with a button.
         options.mediation = None;
-        Ok((self.keep(Ceremony::Login(Box::new(state))), options))
+        Ok((self.insert(Ceremony::Login(Box::new(state))), options))
     }
 
-    /// Which credential a login claims to be by; nothing is proven yet.
+    /// Returns the id of the claimed credential, which is not verified yet.
     pub fn claimed(&self, credential: &PublicKeyCredential) -> Result<Vec<u8>> {
         let (_, id) =
             self.webauthn.identify_discoverable_authentication(credential).map_err(|fault| refused(&fault))?;
         Ok(id.to_vec())
     }
 
-    /// Ends a login against the stored passkey.
+    /// Finishes a login by verifying it with the stored passkey.
     pub fn finish_login(
         &self,
         ceremony: Uuid,
         credential: &PublicKeyCredential,
         passkey: &Passkey,
     ) -> Result<AuthenticationResult> {
-        let Some(Ceremony::Login(state)) = self.take(ceremony) else { return Err(gone()) };
+        let Some(Ceremony::Login(state)) = self.remove(ceremony) else { return Err(gone()) };
         self.webauthn
             .finish_discoverable_authentication_v2(credential, *state, passkey)
             .map_err(|fault| refused(&fault))
     }
 
-    /// Whether a ceremony is under way.
+    /// Returns whether a ceremony is open.
     pub fn is_open(&self, id: Uuid) -> bool {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.get(&id).is_some_and(|(since, _)| since.elapsed() < LIFE)
+        open.get(&id).is_some_and(|(since, _)| since.elapsed() < LIFETIME)
     }
 
-    /// Ends a ceremony that came to nothing, wherever it stopped: it is for one try.
+    /// Ends a failed ceremony, because it allows one attempt.
     pub fn end(&self, id: Uuid) {
-        self.take(id);
+        self.remove(id);
     }
 
-    fn keep(&self, ceremony: Ceremony) -> Uuid {
+    fn insert(&self, ceremony: Ceremony) -> Uuid {
         let id = Uuid::new_v4();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|_, (since, _)| since.elapsed() < LIFE);
-        if open.len() >= MOST
+        open.retain(|_, (since, _)| since.elapsed() < LIFETIME);
+        if open.len() >= MAX_OPEN
             && let Some(oldest) = open.iter().min_by_key(|(_, (since, _))| *since).map(|(id, _)| *id)
         {
             open.remove(&oldest);
@@ -152,18 +152,18 @@ impl Passkeys {
         id
     }
 
-    fn take(&self, id: Uuid) -> Option<Ceremony> {
+    fn remove(&self, id: Uuid) -> Option<Ceremony> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.remove(&id).filter(|(since, _)| since.elapsed() < LIFE).map(|(_, ceremony)| ceremony)
+        open.remove(&id).filter(|(since, _)| since.elapsed() < LIFETIME).map(|(_, ceremony)| ceremony)
     }
 }
 
-/// A ceremony that is not under way (any more).
+/// The error of a ceremony that is not open.
 pub fn gone() -> Error {
-    Error::Conflict("this took too long or was done already; start again".to_owned())
+    Error::Conflict("this took too long or was already finished; start again".to_owned())
 }
 
 fn refused(fault: &WebauthnError) -> Error {
     tracing::info!(%fault, "passkey refused");
-    Error::Forbidden("the passkey was not accepted; try again, or with another".to_owned())
+    Error::Forbidden("the passkey was not accepted; try again or use another one".to_owned())
 }

@@ -1,4 +1,4 @@
-//! The places that users log in from, remembered at start.
+//! Loads the addresses that users log in from at start.
 
 use std::time::Duration;
 
@@ -6,14 +6,16 @@ use brewbench_agent::wire::now_ms;
 
 use crate::app::{rate_limit::known, state::AppState};
 
-/// How long ago somebody may have logged in from somewhere for that to count after a restart.
-pub(crate) const PLACES_KEPT: Duration = Duration::from_hours(90 * 24);
+/// How old a login may be for its address to count as known after a restart.
+pub(crate) const MAX_AGE: Duration = Duration::from_hours(90 * 24);
 
-/// Has the limits know from where people log in; the audit log does.
+/// Passes the addresses of recent logins, read from the audit log, to the rate limits.
 pub async fn remember_places(state: &AppState) -> sqlx::Result<()> {
-    let kept = i64::try_from(PLACES_KEPT.as_millis()).unwrap_or(i64::MAX);
-    for place in crate::auth::store::audit::places(&state.db.read, now_ms() - kept, known::MOST).await? {
-        state.limits.tries.signed_in(place.parse().ok());
+    let max_age = i64::try_from(MAX_AGE.as_millis()).unwrap_or(i64::MAX);
+    for address in
+        crate::auth::store::audit::login_addresses(&state.db.read, now_ms() - max_age, known::MAX_KNOWN).await?
+    {
+        state.limits.tries.signed_in(address.parse().ok());
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Logins that were refused, on their way into the audit log.
+//! Buffers refused logins for the audit log.
 //!
-//! Anybody can have a login refused, again and again, and an entry of its own for each would wait for the disk each time. So
-//! they are written down together, at most once a second, and the same refusal of one address becomes one entry that
-//! says how many times. What is in memory is bounded, and written down when the server ends.
+//! Anybody can cause refused logins, and each entry needs a disk sync. So they are written in batches, at most once a
+//! second, and equal refusals of one address become one entry with a count. The buffer is bounded and is flushed at
+//! shutdown.
 
 use std::{
     collections::BTreeMap,
@@ -22,60 +22,59 @@ use crate::{
     auth::{audit::deed::Deed, store::audit::note_all},
 };
 
-/// How long refusals are gathered after some were written down.
-const EVERY: Duration = Duration::from_secs(1);
+/// The interval between two batches.
+const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Of more kinds than these at once, the rest is counted without addresses.
-const MOST: usize = 200;
+/// The maximum number of distinct refusals per batch; further ones are counted without addresses.
+const MAX_DISTINCT: usize = 200;
 
-/// What the rest is counted under.
-const OF_MANY: &str = "refused; of many addresses";
+/// The detail of refusals beyond that number.
+const OTHERS: &str = "refused; of many addresses";
 
-/// Those that are to be written down; cheap to clone.
+/// The buffer; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Refusals(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
-    come: Notify,
+    added: Notify,
 }
 
-/// How often, by address and by what was told.
+/// Counts by address and error message.
 type Waiting = BTreeMap<(Option<IpAddr>, String), u64>;
 
 impl Refusals {
-    /// Somebody was refused with this sentence. Whose passkey it claimed to be stays out of the log: anybody can claim
-    /// anything.
-    pub fn add(&self, address: Option<IpAddr>, told: &str) {
+    /// Adds a refusal with its error message. The claimed user stays out of the log, because the claim is not verified.
+    pub fn add(&self, address: Option<IpAddr>, message: &str) {
         let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let kind = (address, told.to_owned());
-        let is_one_too_many = waiting.len() >= MOST && !waiting.contains_key(&kind);
-        *waiting.entry(if is_one_too_many { (None, OF_MANY.to_owned()) } else { kind }).or_default() += 1;
+        let kind = (address, message.to_owned());
+        let is_full = waiting.len() >= MAX_DISTINCT && !waiting.contains_key(&kind);
+        *waiting.entry(if is_full { (None, OTHERS.to_owned()) } else { kind }).or_default() += 1;
         drop(waiting);
-        self.0.come.notify_one();
+        self.0.added.notify_one();
     }
 
-    /// Writes them down as they come, until the server ends.
-    pub async fn keep(self, db: Db, end: CancellationToken) {
-        let keep = async {
+    /// Writes batches until `end` is cancelled.
+    pub async fn run(self, db: Db, end: CancellationToken) {
+        let run = async {
             loop {
-                self.0.come.notified().await;
-                self.write_down(&db).await;
-                sleep(EVERY).await;
+                self.0.added.notified().await;
+                self.flush(&db).await;
+                sleep(INTERVAL).await;
             }
         };
-        end.run_until_cancelled(keep).await;
+        end.run_until_cancelled(run).await;
     }
 
-    /// Writes down what there is; to be called once more when nobody is refused any more.
-    pub async fn write_down(&self, db: &Db) {
+    /// Writes the buffered refusals. Must be called again at shutdown.
+    pub async fn flush(&self, db: &Db) {
         let acts: Vec<_> = self.take().into_iter().map(act).collect();
         if acts.is_empty() {
             return;
         }
         if let Err(fault) = note_all(&db.write, &acts).await {
-            tracing::error!(%fault, entries = acts.len(), "refused logins are not in the audit log");
+            tracing::error!(%fault, entries = acts.len(), "failed to write refused logins to the audit log");
         }
     }
 
@@ -84,8 +83,8 @@ impl Refusals {
     }
 }
 
-fn act(((address, told), times): ((Option<IpAddr>, String), u64)) -> Act {
-    let detail = if times == 1 { json!({"told": told}) } else { json!({"told": told, "times": times}) };
+fn act(((address, message), times): ((Option<IpAddr>, String), u64)) -> Act {
+    let detail = if times == 1 { json!({"message": message}) } else { json!({"message": message, "times": times}) };
     Act::new(SOMEBODY, address, Deed::LoginRefused, "").with(detail)
 }
 
@@ -95,7 +94,7 @@ mod tests {
     use crate::auth::{audit::Wanted, store::audit::entries};
 
     #[tokio::test]
-    async fn what_comes_together_is_one_entry_with_its_count_and_memory_is_bounded() {
+    async fn equal_refusals_are_counted_and_memory_is_bounded() {
         let folder = tempfile::tempdir().expect("a folder");
         let db = crate::app::db::open(folder.path()).await.expect("a database");
         let refusals = Refusals::default();
@@ -105,14 +104,14 @@ mod tests {
         for n in 0..1_000_u32 {
             refusals.add(Some(IpAddr::from(n.to_be_bytes())), "no");
         }
-        refusals.write_down(&db).await;
+        refusals.flush(&db).await;
         let range = Wanted { limit: Some(1000), ..Wanted::default() }.range().expect("everything");
         let all = entries(&db.read, &range).await.expect("entries");
         let times = |entry: &crate::auth::audit::Entry| entry.detail["times"].as_u64().unwrap_or(1);
-        assert_eq!((all.len(), all.iter().map(times).sum::<u64>()), (MOST + 1, 1_012));
+        assert_eq!((all.len(), all.iter().map(times).sum::<u64>()), (MAX_DISTINCT + 1, 1_012));
         let of = |address: &str| all.iter().find(|entry| entry.address.as_deref() == Some(address)).map(times);
         assert_eq!((of("192.0.2.1"), of("0.0.0.1")), (Some(12), Some(1)));
-        assert!(all.iter().any(|entry| entry.address.is_none() && entry.detail["told"] == OF_MANY));
+        assert!(all.iter().any(|entry| entry.address.is_none() && entry.detail["message"] == OTHERS));
         assert!(refusals.take().is_empty());
     }
 }

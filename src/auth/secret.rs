@@ -4,14 +4,14 @@ use brewbench_agent::connection::key::ONE_TIME;
 use rand::{TryRngCore, rngs::OsRng};
 use sha2::{Digest, Sha256};
 
-/// What a secret is for, written in front of it so that a leaked one can be recognised.
+/// The purpose of a secret. Each has a prefix, so that leaked secrets can be recognised.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// An API token.
     Token,
     /// An agent's key.
     AgentKey,
-    /// What a new agent exchanges for a key of its own.
+    /// The one-time key that a new agent exchanges for its own key.
     OneTimeKey,
     /// An invitation.
     Invite,
@@ -34,17 +34,17 @@ impl Kind {
     }
 }
 
-/// A new secret of 256 random bits.
+/// Generates a secret of 256 random bits.
 ///
 /// # Panics
-/// If the operating system has no randomness to give: nothing safe can be done without.
-pub fn make(kind: Kind) -> String {
+/// If the operating system returns no random bytes.
+pub fn generate(kind: Kind) -> String {
     let mut bytes = [0_u8; 32];
-    OsRng.try_fill_bytes(&mut bytes).expect("the operating system gives random bytes");
+    OsRng.try_fill_bytes(&mut bytes).expect("the operating system returns random bytes");
     format!("{}{}", kind.prefix(), brewbench_agent::wire::job::hex(&bytes))
 }
 
-/// What is stored of a secret. One round of SHA-256 is enough for 256 random bits: there is nothing to guess.
+/// Returns the stored hash of a secret. One round of SHA-256 suffices, because 256 random bits cannot be guessed.
 pub fn hash(secret: &str) -> Vec<u8> {
     Sha256::digest(secret.as_bytes()).to_vec()
 }

@@ -25,41 +25,41 @@ use crate::{
     runs::model::Run,
 };
 
-/// As many as a comparison shows.
-const MOST_RUNS: usize = 500;
-/// More than this nobody finds anything in.
-const MOST_BASELINES: usize = 200;
+/// The number of runs that a comparison can show.
+const MAX_RUNS: usize = 500;
+/// A longer list would be hard to use.
+const MAX_BASELINES: usize = 200;
 
-/// Baselines by name.
+/// Lists the baselines, sorted by name.
 #[utoipa::path(get, path = "/api/v1/baselines", tag = "baselines", responses((status = 200, body = BaselineList)))]
 pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<BaselineList>> {
     Ok(Json(BaselineList { baselines: crate::baselines::store::all(&state.db.read).await? }))
 }
 
-/// One baseline with its runs. Runs that were deleted are told by their ids.
+/// Returns a baseline with its runs. Deleted runs are listed by id.
 #[utoipa::path(get, path = "/api/v1/baselines/{name}", tag = "baselines", params(("name" = String, Path)),
     responses((status = 200, body = BaselineWithRuns), (status = 404, body = ErrorBody)))]
 pub async fn show(_: Read, State(state): State<AppState>, Path(name): Path<String>) -> Result<Json<BaselineWithRuns>> {
-    let baseline = found(&state, &name).await?;
+    let baseline = find(&state, &name).await?;
     let runs = crate::runs::store::by_ids(&state.db.rows, &baseline.runs).await?;
     Ok(Json(BaselineWithRuns { baseline, runs }))
 }
 
-/// Keep runs under a name, in place of those that it had.
+/// Creates a baseline or replaces its runs.
 #[utoipa::path(put, path = "/api/v1/baselines/{name}", tag = "baselines", params(("name" = String, Path)),
     request_body = BaselineRuns,
-    responses((status = 200, body = Baseline), (status = 404, body = ErrorBody, description = "a run is not there"),
+    responses((status = 200, body = Baseline), (status = 404, body = ErrorBody, description = "a run does not exist"),
         (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn set(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Path(name): Path<String>,
-    Input(asked): Input<BaselineRuns>,
+    Input(requested): Input<BaselineRuns>,
 ) -> Result<Json<Baseline>> {
-    Ok(Json(set_as(&state, &caller, &name, &asked).await?))
+    Ok(Json(set_as(&state, &caller, &name, &requested).await?))
 }
 
-/// Remove a baseline; its runs stay.
+/// Removes a baseline. Its runs are kept.
 #[utoipa::path(delete, path = "/api/v1/baselines/{name}", tag = "baselines", params(("name" = String, Path)),
     responses((status = 204), (status = 404, body = ErrorBody)))]
 pub async fn remove(
@@ -71,38 +71,38 @@ pub async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The baseline of this name, or a 404.
-pub async fn found(state: &AppState, name: &str) -> Result<Baseline> {
+/// Returns the baseline with this name, or a 404.
+pub async fn find(state: &AppState, name: &str) -> Result<Baseline> {
     crate::baselines::store::one(&state.db.read, name)
         .await?
         .ok_or_else(|| Error::NotFound(format!("baseline {name:?}")))
 }
 
-/// Sets a baseline; figures that don't count are refused, as nothing can be held against them.
-pub async fn set_as(state: &AppState, caller: &Caller, name: &str, asked: &BaselineRuns) -> Result<Baseline> {
+/// Sets a baseline. Rejects runs without valid results, because nothing can be compared with them.
+pub async fn set_as(state: &AppState, caller: &Caller, name: &str, requested: &BaselineRuns) -> Result<Baseline> {
     let name = checked(name)?;
     let name = name.as_str();
-    let runs = read(state, asked).await?;
-    let there = crate::baselines::store::all(&state.db.read).await?;
-    if there.len() >= MOST_BASELINES && !there.iter().any(|known| known.name == name) {
-        return Err(Error::Conflict(format!("there are {MOST_BASELINES} baselines already: remove one first")));
+    let runs = read(state, requested).await?;
+    let existing = crate::baselines::store::all(&state.db.read).await?;
+    if existing.len() >= MAX_BASELINES && !existing.iter().any(|known| known.name == name) {
+        return Err(Error::Conflict(format!("the limit of {MAX_BASELINES} baselines is reached: remove one first")));
     }
     let ids: Vec<_> = runs.into_iter().map(|run| run.id).collect();
     crate::baselines::store::set(&state.db.write, name, &ids, now_ms(), caller.does(Deed::BaselineSet, name)).await?;
-    found(state, name).await
+    find(state, name).await
 }
 
-/// A name that can't be taken for an id or a list.
+/// Checks that a name can't be mistaken for an id or a list.
 fn checked(name: &str) -> Result<Name> {
     let name = checked_name(name)?;
     if name.as_str().contains(',') || is_id(name.as_str()) {
-        return Err(Error::Invalid("name: a baseline is called neither like an id nor with a comma".to_owned()));
+        return Err(Error::Invalid("name: a baseline name must not contain a comma or look like an id".to_owned()));
     }
     Ok(name)
 }
 
-async fn read(state: &AppState, asked: &BaselineRuns) -> Result<Vec<Run>> {
-    let (named, experiments) = (listed::<RunId>(&asked.runs), listed::<ExperimentId>(&asked.experiments));
+async fn read(state: &AppState, requested: &BaselineRuns) -> Result<Vec<Run>> {
+    let (named, experiments) = (listed::<RunId>(&requested.runs), listed::<ExperimentId>(&requested.experiments));
     if named.is_empty() && experiments.is_empty() {
         return Err(Error::Invalid("runs: name at least one run or experiment".to_owned()));
     }
@@ -111,23 +111,23 @@ async fn read(state: &AppState, asked: &BaselineRuns) -> Result<Vec<Run>> {
         return Err(Error::NotFound(format!("run {:?}", missing.as_str())));
     }
     if let Some(run) = runs.iter().find(|run| !run.counts()) {
-        let why = if run.has_ended() { "has no figures that count" } else { "has not ended" };
+        let why = if run.has_ended() { "has no valid results" } else { "has not finished" };
         return Err(Error::Invalid(format!("runs: {} {why}", run.id)));
     }
     for id in experiments {
-        let counting: Vec<Run> = of_experiment(state, &id).await?.into_iter().filter(Run::counts).collect();
-        if counting.is_empty() {
-            return Err(Error::Invalid(format!("experiments: {:?} has no runs whose figures count", id.as_str())));
+        let valid: Vec<Run> = of_experiment(state, &id).await?.into_iter().filter(Run::counts).collect();
+        if valid.is_empty() {
+            return Err(Error::Invalid(format!("experiments: {:?} has no runs with valid results", id.as_str())));
         }
-        runs.extend(counting.into_iter().filter(|run| !named.contains(&run.id)));
+        runs.extend(valid.into_iter().filter(|run| !named.contains(&run.id)));
     }
-    if runs.len() > MOST_RUNS {
-        return Err(Error::Invalid(format!("runs: {} are too many; a baseline has at most {MOST_RUNS}", runs.len())));
+    if runs.len() > MAX_RUNS {
+        return Err(Error::Invalid(format!("runs: {} named; a baseline has at most {MAX_RUNS}", runs.len())));
     }
     Ok(runs)
 }
 
-/// Removes a baseline.
+/// Removes a baseline, or fails with a 404.
 pub async fn remove_named(state: &AppState, caller: &Caller, name: &str) -> Result<()> {
     if crate::baselines::store::remove(&state.db.write, name, &caller.does(Deed::BaselineRemoved, name)).await? {
         Ok(())

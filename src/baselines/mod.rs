@@ -1,7 +1,7 @@
 //! Named baselines: sets of runs to compare with, such as those of the main branch.
 //!
-//! A run that is deleted later leaves its baselines; each reports how many runs it lost. [`resolve`] reads whatever names
-//! runs: baselines, experiments, run ids.
+//! A deleted run leaves its baselines; each reports how many runs it lost. [`resolve`] turns names of baselines and ids
+//! of experiments and runs into runs.
 
 pub mod api;
 pub mod model;
@@ -14,12 +14,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::app::state::AppState;
 
-/// Pages.
+/// Returns the page routes.
 pub fn pages() -> Router<AppState> {
     pages::router()
 }
 
-/// JSON.
+/// Returns the API routes.
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(api::list)).routes(routes!(api::show, api::set, api::remove))
 }

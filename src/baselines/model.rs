@@ -1,62 +1,62 @@
-//! A baseline: runs under a name. Pure.
+//! A baseline: a named set of runs. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{app::ids::RunId, runs::model::Run, web::address::segment};
 
-/// A list of runs under a name.
+/// A named set of runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Baseline {
-    /// As people call it.
+    /// Its name.
     pub name: String,
     /// Ids of its runs.
     #[schema(value_type = Vec<String>)]
     pub runs: Vec<RunId>,
-    /// Ids of runs that it had and that were deleted since.
+    /// Ids of its runs that were deleted since it was set.
     #[schema(value_type = Vec<String>)]
     pub gone: Vec<RunId>,
-    /// Who set it last.
+    /// The user who last set it.
     pub set_by: String,
-    /// When, unix ms.
+    /// When it was last set, unix ms.
     pub set_at_ms: i64,
 }
 
 /// All baselines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BaselineList {
-    /// By name.
+    /// Sorted by name.
     pub baselines: Vec<Baseline>,
 }
 
 /// A baseline with its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BaselineWithRuns {
-    /// The list.
+    /// The baseline.
     pub baseline: Baseline,
-    /// Those of its runs that are there, in the order of submission.
+    /// Its runs that still exist, in the order of submission.
     pub runs: Vec<Run>,
 }
 
-/// What a baseline is to be made of. It takes the place of what was there under its name.
+/// The runs of a new or replaced baseline.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BaselineRuns {
-    /// Ids of runs whose figures count.
+    /// Ids of runs with valid results.
     #[serde(default)]
     pub runs: Vec<String>,
-    /// Ids of experiments: those of their runs whose figures count.
+    /// Ids of experiments, whose runs with valid results are added.
     #[serde(default)]
     pub experiments: Vec<String>,
 }
 
 impl Baseline {
-    /// The form that measures it again next to a candidate.
+    /// Returns the URL of the form that measures it again next to a candidate.
     pub fn measure_again(&self) -> String {
         format!("/experiments/new?against={}", segment(&self.name))
     }
 
-    /// The address of the comparison of its runs.
+    /// Returns the URL of the comparison of its runs.
     pub fn comparison(&self) -> String {
         format!("/compare?baselines={}", segment(&self.name))
     }

@@ -1,4 +1,4 @@
-//! `/baselines`: all of them, and the runs of one.
+//! `/baselines`: the list of baselines, and the runs of one.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// The pages of this module.
+/// Returns the page routes.
 pub fn router() -> Router<AppState> {
     Router::new()
         .route("/baselines", get(index).post(set))
@@ -39,7 +39,7 @@ pub fn router() -> Router<AppState> {
         .route("/baselines/{name}/remove", get(ask_remove).post(remove))
 }
 
-/// All of them.
+/// The list of baselines.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "baselines/index.html")]
 pub struct IndexPage {
@@ -48,7 +48,7 @@ pub struct IndexPage {
     scope: Scope,
 }
 
-/// One, with its runs.
+/// A baseline with its runs.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "baselines/show.html")]
 pub struct ShowPage {
@@ -72,7 +72,7 @@ impl ShowPage {
 
 async fn index(Read(caller): Read, state: State<AppState>) -> Result<IndexPage> {
     let BaselineList { baselines } = api::list(Read(caller.clone()), state).await?.0;
-    let shell = Shell::signed_in("Baselines", Section::Compare, &caller.name);
+    let shell = Shell::signed_in("Baselines", Section::Compare, &caller.name).explained_in("guide/comparing#baselines");
     Ok(IndexPage { shell, baselines, scope: caller.scope })
 }
 
@@ -85,21 +85,25 @@ async fn show(Read(caller): Read, state: State<AppState>, name: Path<String>) ->
     Ok(ShowPage { shell, baseline, lines, scope: caller.scope })
 }
 
-/// What the form of a comparison says.
+/// The form on the comparison page.
 #[derive(Debug, Deserialize)]
-struct Typed {
+struct BaselineForm {
     name: String,
     /// Ids of runs, separated by commas.
     runs: String,
 }
 
-/// Of the runs of a comparison those whose figures count become a baseline.
-async fn set(Submit(caller): Submit, State(state): State<AppState>, Form(typed): Form<Typed>) -> Result<Redirect> {
-    let named: Vec<RunId> = listed(&[typed.runs]);
+/// Makes a baseline of the compared runs that have valid results.
+async fn set(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Form(form): Form<BaselineForm>,
+) -> Result<Redirect> {
+    let named: Vec<RunId> = listed(&[form.runs]);
     let runs = crate::runs::store::by_ids(&state.db.rows, &named).await?;
     let runs = runs.into_iter().filter(Run::counts).map(|run| run.id.to_string()).collect();
-    let asked = BaselineRuns { runs, ..BaselineRuns::default() };
-    let baseline = api::set_as(&state, &caller, &typed.name, &asked).await?;
+    let requested = BaselineRuns { runs, ..BaselineRuns::default() };
+    let baseline = api::set_as(&state, &caller, &form.name, &requested).await?;
     Ok(Redirect::to(&format!("/baselines/{}", segment(&baseline.name))))
 }
 
@@ -108,15 +112,15 @@ async fn ask_remove(
     State(state): State<AppState>,
     Path(name): Path<String>,
 ) -> Result<Confirm> {
-    let baseline = api::found(&state, &name).await?;
+    let baseline = api::find(&state, &name).await?;
     let deed = "Remove this baseline";
     Ok(Confirm {
         shell: Shell::signed_in(deed, Section::Compare, &caller.name),
         deed,
         what: format!("{}, {}", baseline.name, plural(baseline.runs.len(), "run")),
         consequences: vec![
-            "Gates and comparisons that name it will not find it any more.".to_owned(),
-            "Its runs stay.".to_owned(),
+            "Gates and comparisons that use this name will fail.".to_owned(),
+            "Its runs are kept.".to_owned(),
         ],
         back: "/baselines".to_owned(),
     })

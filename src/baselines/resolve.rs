@@ -1,4 +1,4 @@
-//! What somebody means who names runs: by baselines, experiments or their ids, in any mixture.
+//! Resolves names of baselines and ids of experiments and runs, in any mixture, to runs.
 
 use brewbench_agent::wire::Phase;
 use uuid::Uuid;
@@ -12,20 +12,20 @@ use crate::{
     runs::model::Run,
 };
 
-/// Runs that were named.
+/// The runs that a list of names and ids refers to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Meant {
-    /// As they were named.
+pub struct Resolved {
+    /// The names and ids, separated by commas.
     pub text: String,
     /// The same, one by one.
     pub parts: Vec<(Kind, String)>,
-    /// Each once. Lost ones that were repeated are not among them.
+    /// The runs without duplicates. Lost runs that were retried are excluded.
     pub runs: Vec<Run>,
-    /// How many more there were in the baselines, deleted since.
+    /// How many runs of the baselines were deleted since.
     pub gone: usize,
 }
 
-/// What a name names.
+/// What a name or id refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A baseline.
@@ -37,7 +37,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What the address of a comparison calls it.
+    /// Returns the query parameter of the comparison page.
     pub fn key(self) -> &'static str {
         match self {
             Self::Baseline => "baselines",
@@ -47,27 +47,27 @@ impl Kind {
     }
 }
 
-/// Reads names of baselines, ids of experiments and ids of runs, separated by commas. What is not there is an error.
-pub async fn meant(state: &AppState, text: &str) -> Result<Meant> {
+/// Resolves names and ids that are separated by commas. Fails with a 404 if one does not exist.
+pub async fn resolve(state: &AppState, text: &str) -> Result<Resolved> {
     let parts: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
-    let mut meant = Meant { text: parts.join(","), parts: Vec::new(), runs: Vec::new(), gone: 0 };
+    let mut resolved = Resolved { text: parts.join(","), parts: Vec::new(), runs: Vec::new(), gone: 0 };
     for part in parts {
         let (kind, runs) = if is_id(part) {
             by_id(state, part).await?
         } else {
-            (Kind::Baseline, of_baseline(state, part, &mut meant.gone).await?)
+            (Kind::Baseline, of_baseline(state, part, &mut resolved.gone).await?)
         };
-        meant.parts.push((kind, part.to_owned()));
+        resolved.parts.push((kind, part.to_owned()));
         for run in runs {
-            if !meant.runs.iter().any(|known| known.id == run.id) {
-                meant.runs.push(run);
+            if !resolved.runs.iter().any(|known| known.id == run.id) {
+                resolved.runs.push(run);
             }
         }
     }
-    Ok(meant)
+    Ok(resolved)
 }
 
-/// Whether a text names a run or an experiment, and never a baseline.
+/// Whether a text is the id of a run or an experiment. Such a text is never the name of a baseline.
 pub fn is_id(text: &str) -> bool {
     Uuid::try_parse(text).is_ok()
 }
@@ -81,11 +81,11 @@ async fn by_id(state: &AppState, id: &str) -> Result<(Kind, Vec<Run>)> {
     run.map(|run| (Kind::Run, vec![run])).ok_or_else(|| Error::NotFound(format!("run or experiment with runs {id:?}")))
 }
 
-/// An experiment's runs but for lost ones that were repeated; none where it has none or is not there.
+/// Returns an experiment's runs except lost ones that were retried; none if it does not exist.
 pub async fn of_experiment(state: &AppState, id: &ExperimentId) -> Result<Vec<Run>> {
     let all = crate::runs::store::of_experiment(&state.db.rows, id).await?;
-    let repeated = |run: &Run| all.iter().any(|other| other.retry_of.as_ref() == Some(&run.id));
-    Ok(all.iter().filter(|run| run.phase != Phase::Lost || !repeated(run)).cloned().collect())
+    let retried = |run: &Run| all.iter().any(|other| other.retry_of.as_ref() == Some(&run.id));
+    Ok(all.iter().filter(|run| run.phase != Phase::Lost || !retried(run)).cloned().collect())
 }
 
 async fn of_baseline(state: &AppState, name: &str, gone: &mut usize) -> Result<Vec<Run>> {

@@ -30,7 +30,7 @@ impl TryFrom<BaselineRow> for Baseline {
     }
 }
 
-/// All of them, or the one of a name. By name.
+/// Returns all baselines or the one with a name, sorted by name.
 async fn read(pool: &SqlitePool, name: Option<&str>) -> sqlx::Result<Vec<Baseline>> {
     let rows = sqlx::query_as!(
         BaselineRow,
@@ -49,17 +49,17 @@ async fn read(pool: &SqlitePool, name: Option<&str>) -> sqlx::Result<Vec<Baselin
     rows.into_iter().map(Baseline::try_from).collect()
 }
 
-/// All of them by name.
+/// Returns all baselines, sorted by name.
 pub async fn all(pool: &SqlitePool) -> sqlx::Result<Vec<Baseline>> {
     read(pool, None).await
 }
 
-/// One of them.
+/// Returns the baseline with this name.
 pub async fn one(pool: &SqlitePool, name: &str) -> sqlx::Result<Option<Baseline>> {
     Ok(read(pool, Some(name)).await?.pop())
 }
 
-/// Keeps runs under a name, in place of those that it had.
+/// Creates a baseline or replaces its runs.
 pub async fn set(pool: &SqlitePool, name: &str, runs: &[RunId], now: i64, act: Act) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     sqlx::query!(
@@ -83,7 +83,7 @@ pub async fn set(pool: &SqlitePool, name: &str, runs: &[RunId], now: i64, act: A
     transaction.commit().await
 }
 
-/// Removes a baseline; false if there is none of that name.
+/// Removes a baseline. Returns false if there is none with that name.
 pub async fn remove(pool: &SqlitePool, name: &str, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!("delete from baseline where name = ?", name).execute(&mut *transaction).await?;

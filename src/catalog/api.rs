@@ -29,21 +29,21 @@ use crate::{
     },
 };
 
-/// So many names stand on a page of targets unless told.
+/// Default page size of the list of targets, in names.
 const NAMES: u32 = 200;
 
-/// Which targets.
+/// Page of the list of targets.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct TargetQuery {
-    /// Only those whose names come after this one: `next` of the page before.
+    /// Lists names after this one: `next` of the previous page.
     #[serde(default)]
     after: String,
-    /// At most so many names, each with all its versions; 200 unless told, 1000 at most.
+    /// Maximum number of names, each with all its versions: 200 by default, at most 1000.
     limit: Option<u32>,
 }
 
-/// A page of the targets that agents offered.
+/// List targets that agents have offered.
 #[utoipa::path(get, path = "/api/v1/targets", tag = "catalog", params(TargetQuery),
     responses((status = 200, body = TargetList), (status = 422, body = ErrorBody)))]
 pub async fn targets(
@@ -56,7 +56,7 @@ pub async fn targets(
     Ok(Json(TargetList { targets, next }))
 }
 
-/// All machine sizes.
+/// List machine sizes.
 #[utoipa::path(get, path = "/api/v1/sizes", tag = "catalog", responses((status = 200, body = SizeList)))]
 pub async fn sizes(_: Read, State(state): State<AppState>) -> Result<Json<SizeList>> {
     Ok(Json(SizeList { sizes: catalog::store::sizes(&state.db.read).await? }))
@@ -74,21 +74,21 @@ pub async fn add_size(
     Ok((StatusCode::CREATED, Json(store_size(&state.db, size, &caller).await?)))
 }
 
-/// Stores a size that makes sense. A refusal names its field before a colon.
+/// Validates and stores a size. An error starts with the field and a colon.
 pub async fn store_size(db: &Db, mut size: MachineSize, by: &Caller) -> Result<MachineSize> {
     size.name = checked_name(&size.name)?.into_string();
     if !(0.01..=4096.0).contains(&size.vcpus) {
         return Err(Error::Invalid(format!("vcpus: {} is not between 0.01 and 4096", size.vcpus)));
     }
-    // Below this no target starts; above it SQLite's integers end.
+    // Less starts no target; more does not fit SQLite's integers.
     if !(1024 * 1024..=1 << 60).contains(&size.memory_bytes) {
-        return Err(Error::Invalid(format!("memory_bytes: {} is less than 1 MiB or absurd", size.memory_bytes)));
+        return Err(Error::Invalid(format!("memory_bytes: {} is not between 1 MiB and 1 EiB", size.memory_bytes)));
     }
     catalog::store::insert_size(&db.write, &size, now_ms(), &by.does(Deed::SizeAdded, &size.name)).await?;
     Ok(size)
 }
 
-/// Remove a machine size that no run has had.
+/// Remove a machine size that no run has used.
 #[utoipa::path(delete, path = "/api/v1/sizes/{name}", tag = "catalog", params(("name" = String, Path)),
     responses((status = 204), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn delete_size(
@@ -100,32 +100,37 @@ pub async fn delete_size(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Removes a size that no run has had.
+/// Removes a size that no run has used.
 pub async fn remove_size(db: &Db, name: &str, by: &Caller) -> Result<()> {
     if catalog::store::delete_size(&db.write, name, &by.does(Deed::SizeRemoved, name)).await? {
         return Ok(());
     }
     if catalog::store::sizes(&db.read).await?.iter().any(|size| size.name == name) {
-        return Err(Error::Conflict(format!("runs have had the size {name:?}: it stays as long as they are kept")));
+        return Err(in_use(name));
     }
     Err(Error::NotFound(format!("size {name:?}")))
 }
 
-/// The newest revision of each scenario.
+/// The error for removing a size that runs have used.
+pub(super) fn in_use(name: &str) -> Error {
+    Error::Conflict(format!("runs use the size {name:?}: it can be removed once they are deleted"))
+}
+
+/// List scenarios, each with its newest revision.
 #[utoipa::path(get, path = "/api/v1/scenarios", tag = "catalog", responses((status = 200, body = ScenarioList)))]
 pub async fn scenarios(_: Read, State(state): State<AppState>) -> Result<Json<ScenarioList>> {
     Ok(Json(ScenarioList { scenarios: catalog::store::scenarios(&state.db.read).await? }))
 }
 
-/// Which revision of a scenario.
+/// A revision of a scenario.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct RevisionQuery {
-    /// Its hash; the newest if absent.
+    /// Hash of the revision; the newest by default.
     revision: Option<String>,
 }
 
-/// A scenario in one revision, whole.
+/// Get a scenario with its script, data files and defaults.
 #[utoipa::path(get, path = "/api/v1/scenarios/{name}", tag = "catalog", params(("name" = String, Path), RevisionQuery),
     responses((status = 200, body = ScenarioText), (status = 404, body = ErrorBody)))]
 pub async fn scenario(
@@ -146,7 +151,7 @@ pub async fn scenario(
     Ok(Json(ScenarioText { name, script, files, defaults }))
 }
 
-/// All revisions of a scenario.
+/// List all revisions of a scenario.
 #[utoipa::path(get, path = "/api/v1/scenarios/{name}/revisions", tag = "catalog", params(("name" = String, Path)),
     responses((status = 200, body = RevisionList), (status = 404, body = ErrorBody)))]
 pub async fn revisions(_: Read, State(state): State<AppState>, Path(name): Path<String>) -> Result<Json<RevisionList>> {
@@ -157,25 +162,25 @@ pub async fn revisions(_: Read, State(state): State<AppState>, Path(name): Path<
     Ok(Json(RevisionList { revisions }))
 }
 
-/// A scenario that makes sense as far as can be told without k6. A refusal names its field before a colon.
+/// Validates a scenario without running k6. An error starts with the field and a colon.
 pub fn checked_scenario(text: ScenarioText) -> Result<Scenario> {
     let ScenarioText { name, script, files, defaults } = text;
     let name = checked_name(&name)?.into_string();
     if script.trim().is_empty() {
-        return Err(Error::Invalid("script: it is empty".to_owned()));
+        return Err(Error::Invalid("script: must not be empty".to_owned()));
     }
     if let Some(bad) = files.keys().find(|file| !is_plain_name(file)) {
         return Err(Error::Invalid(format!(
-            "files: {bad:?} is no plain file name; a script opens files beside itself"
+            "files: {bad:?} is not a plain file name; a script opens files in its own folder"
         )));
     }
     if let Some(bad) = defaults.keys().find(|key| !is_parameter_name(key)) {
-        return Err(Error::Invalid(format!("defaults: {bad:?} is no parameter name: letters, digits and _ only")));
+        return Err(Error::Invalid(format!("defaults: {bad:?} is not a parameter name; use letters, digits and _")));
     }
     Ok(Scenario { name, kind: ScenarioKind::K6, script, files, defaults })
 }
 
-/// Stores a scenario, or another revision of one, with what k6 said to it.
+/// Stores a scenario, or another revision of one, with the result of k6's check.
 pub async fn store_scenario(db: &Db, scenario: &Scenario, check: Option<&Check>, by: &Caller) -> Result<ScenarioInfo> {
     let name = &scenario.name;
     catalog::store::add_scenario(&db.write, scenario, check, now_ms(), &by.does(Deed::ScenarioAdded, name)).await?;
@@ -190,7 +195,7 @@ fn is_plain_name(name: &str) -> bool {
         && !name.chars().any(|letter| letter.is_control() || matches!(letter, '/' | '\\'))
 }
 
-/// Whether a text can be the name of a parameter: an environment variable that is ours to set.
+/// Whether a text is a valid parameter name, not reserved for k6 or brewbench.
 pub fn is_parameter_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 100

@@ -1,4 +1,4 @@
-//! What can be run: targets as agents offered them, machine sizes, and scenarios with every revision.
+//! What can be run: targets that agents offer, machine sizes, and scenarios with all revisions.
 
 pub mod api;
 pub mod model;
@@ -14,7 +14,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{app::state::AppState, fleet::presence::Presence};
 
-/// JSON.
+/// Routes of the JSON API.
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::targets))
@@ -25,7 +25,7 @@ pub fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(api::revisions))
 }
 
-/// Pages of targets, machine sizes and scenarios.
+/// Routes of the pages of targets, machine sizes and scenarios.
 pub fn pages(presence: Presence) -> Router<AppState> {
     Router::new()
         .route("/sizes", get(pages::sizes::index).post(pages::sizes::add))

@@ -6,20 +6,20 @@ use brewbench_agent::wire::engine::EngineVersion;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A target in one version, as some agent offered it.
+/// One version of a target that an agent offered.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Target {
-    /// From the manifest.
+    /// Name from the manifest.
     pub name: String,
-    /// From the manifest.
+    /// Version from the manifest.
     pub version: String,
     /// SHA-256 of the executable.
     pub sha256: String,
-    /// One line for people.
+    /// One-line description.
     pub description: String,
-    /// Unix ms.
+    /// When an agent first offered it, unix ms.
     pub first_seen_at_ms: i64,
-    /// Unix ms.
+    /// When an agent last offered it, unix ms.
     pub last_seen_at_ms: i64,
 }
 
@@ -28,17 +28,17 @@ pub struct Target {
 pub struct TargetList {
     /// By name, newest version first.
     pub targets: Vec<Target>,
-    /// What `after` must be for the next page; null where there is none.
+    /// Value of `after` for the next page; null on the last page.
     #[serde(default)]
     pub next: Option<String>,
 }
 
-/// What a target may use.
+/// CPU and memory that a target may use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MachineSize {
     /// Unique, e.g. `2 vCPU / 4 GiB`.
     pub name: String,
-    /// Cores; 0.5 is half of one.
+    /// Cores; 0.5 is half a core.
     pub vcpus: f64,
     /// Memory without swap.
     pub memory_bytes: u64,
@@ -56,27 +56,27 @@ pub struct SizeList {
 pub struct ScenarioInfo {
     /// Unique.
     pub name: String,
-    /// Names the newest revision.
+    /// Hash of the newest revision.
     pub sha256: String,
-    /// How many revisions there are.
+    /// Number of revisions.
     pub revisions: i64,
-    /// When the newest came, unix ms.
+    /// When the newest revision was stored, unix ms.
     pub created_at_ms: i64,
-    /// What k6 says to the newest; null if nobody has let it look.
+    /// Result of checking the newest revision; null if it was never checked.
     pub check: Option<Check>,
 }
 
 /// A load generator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Engine {
-    /// Its kind: `k6`, or `wrk` of an imported report.
+    /// Its kind: `k6`, or `wrk` for an imported report.
     pub name: String,
-    /// Its version, e.g. `1.8.1`; null where a report does not say it.
+    /// Its version, e.g. `1.8.1`; null if unknown.
     pub version: Option<String>,
 }
 
 impl Engine {
-    /// As an agent reports it; an empty version is not known.
+    /// Converts what an agent reports; an empty version is unknown.
     pub fn of(EngineVersion { name, version }: &EngineVersion) -> Self {
         Self { name: name.clone(), version: Some(version.clone()).filter(|version| !version.is_empty()) }
     }
@@ -92,16 +92,16 @@ impl fmt::Display for Engine {
     }
 }
 
-/// A look of a load generator at a script.
+/// Result of a load generator's check of a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Check {
-    /// The agent whose load generator it was.
+    /// The agent that ran the load generator.
     pub agent: String,
     /// The load generator.
     pub engine: Engine,
     /// When, unix ms.
     pub at_ms: i64,
-    /// Why k6 can't run it; null if it can.
+    /// Why k6 can't run the script; null if it can.
     pub fault: Option<String>,
 }
 
@@ -115,32 +115,32 @@ pub struct ScenarioList {
 /// One revision of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Revision {
-    /// Names it.
+    /// Hash of the content.
     pub sha256: String,
-    /// When it was stored last, unix ms.
+    /// When it was last stored, unix ms.
     pub created_at_ms: i64,
-    /// What k6 says to it; null if nobody has let it look.
+    /// Result of the last check; null if it was never checked.
     pub check: Option<Check>,
 }
 
 /// All revisions of a scenario.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RevisionList {
-    /// The one that counts first.
+    /// Newest first.
     pub revisions: Vec<Revision>,
 }
 
-/// A scenario whole: to be stored, or as stored.
+/// A scenario with its script, data files and defaults.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ScenarioText {
-    /// Unique; another revision keeps the name.
+    /// Unique; all revisions share it.
     pub name: String,
     /// A k6 script. `__ENV.BASE_URL` is where the target listens.
     pub script: String,
     /// Files that the script opens, by plain name.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// Parameters (`__ENV`) and the values they have unless a submission says otherwise.
+    /// Parameters (`__ENV`) with their default values.
     #[serde(default)]
     pub defaults: BTreeMap<String, String>,
 }
@@ -149,11 +149,11 @@ pub(crate) const MIB: u64 = 1024 * 1024;
 
 pub(crate) const GIB: u64 = 1024 * MIB;
 
-/// The sizes of a first start, as vCPUs and bytes.
+/// Sizes created on the first start, as vCPUs and bytes.
 pub const FIRST_SIZES: [(u32, u64); 6] =
     [(1, 256 * MIB), (1, 512 * MIB), (2, 4 * GIB), (4, 8 * GIB), (8, 16 * GIB), (16, 16 * GIB)];
 
-/// What a size is called unless somebody says otherwise, e.g. `2 vCPU / 4 GiB`.
+/// Returns the default name of a size, e.g. `2 vCPU / 4 GiB`.
 pub fn size_name(vcpus: f64, memory_bytes: u64) -> String {
     if memory_bytes.is_multiple_of(GIB) {
         format!("{vcpus} vCPU / {} GiB", memory_bytes / GIB)
@@ -162,7 +162,7 @@ pub fn size_name(vcpus: f64, memory_bytes: u64) -> String {
     }
 }
 
-/// Bytes from text such as `256MiB`, `4 GiB` or `1073741824`.
+/// Parses bytes from text such as `256MiB`, `4 GiB` or `1073741824`.
 pub fn parse_memory(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
@@ -177,15 +177,15 @@ pub fn parse_memory(text: &str) -> Result<u64, String> {
     bytes.filter(|bytes| *bytes > 0).ok_or_else(|| format!("memory {text:?}: write it as 256MiB or 4GiB"))
 }
 
-/// The size that is meant: by its name, or short as `2/4GiB`.
-pub fn find_size<'a>(sizes: &'a [MachineSize], meant: &str) -> Option<&'a MachineSize> {
-    sizes.iter().find(|size| size.name == meant).or_else(|| {
-        let (vcpus, memory) = parse_size(meant)?;
+/// Finds a size by its name or its short form, e.g. `2/4GiB`.
+pub fn find_size<'a>(sizes: &'a [MachineSize], text: &str) -> Option<&'a MachineSize> {
+    sizes.iter().find(|size| size.name == text).or_else(|| {
+        let (vcpus, memory) = parse_size(text)?;
         sizes.iter().find(|size| size.vcpus.total_cmp(&vcpus).is_eq() && size.memory_bytes == memory)
     })
 }
 
-/// Cores and bytes of a size that is written like `2/4GiB`.
+/// Parses cores and bytes from text such as `2/4GiB`.
 pub fn parse_size(text: &str) -> Option<(f64, u64)> {
     let (vcpus, memory) = text.split_once('/')?;
     Some((vcpus.trim().trim_end_matches("vCPU").trim().parse().ok()?, parse_memory(memory).ok()?))
@@ -196,12 +196,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_found_by_name_and_in_short() {
+    fn sizes_are_found_by_name_and_short_form() {
         let sizes = [
             MachineSize { name: size_name(1.0, 256 * MIB), vcpus: 1.0, memory_bytes: 256 * MIB },
             MachineSize { name: "big".to_owned(), vcpus: 2.0, memory_bytes: 4 * GIB },
         ];
-        let found = |meant| find_size(&sizes, meant).map(|size| size.name.as_str());
+        let found = |text| find_size(&sizes, text).map(|size| size.name.as_str());
         assert_eq!(found("1 vCPU / 256 MiB"), Some("1 vCPU / 256 MiB"));
         assert_eq!(found("1/256MiB"), Some("1 vCPU / 256 MiB"));
         assert_eq!(found("2/4G"), Some("big"));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_makes_no_sense_is_refused() {
+    fn invalid_memory_is_rejected() {
         for text in ["", "0", "4 TiB", "-1", "x", "99999999999GiB"] {
             assert!(parse_memory(text).is_err(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! SQL of targets, machine sizes and scenarios; of the names of targets in the file beside this one.
+//! SQL of targets, machine sizes and scenarios; [`names`] has the SQL of target names.
 
 pub mod names;
 
@@ -21,11 +21,13 @@ use crate::{
     web::series_style::{Mark, Marks},
 };
 
-/// So many executables that no run has used and that an agent does not offer any more stay known of each agent.
-const MOST_UNUSED: i64 = 200;
+/// Executables without runs that are kept per agent after it stops offering them.
+const MAX_UNUSED: i64 = 200;
 
-/// Remembers what an agent offers; of what it offered before and no run uses, only the newest: an agent that offers
-/// something else each time it connects must not fill the catalog.
+/// Stores what an agent offers.
+///
+/// Of its former offers without runs only the newest are kept, so that an agent with new offers on every connection
+/// does not fill the catalog.
 pub async fn keep_targets(
     connection: &mut SqliteConnection,
     agent: &str,
@@ -48,7 +50,7 @@ pub async fn keep_targets(
         .execute(&mut *connection)
         .await?;
     }
-    let forgotten = sqlx::query!(
+    let deleted = sqlx::query!(
         "delete from target where rowid in (
              select target.rowid from target join agent on agent.id = target.agent_id
              where agent.name = ?1 and target.last_seen_at < ?2
@@ -59,29 +61,28 @@ pub async fn keep_targets(
          )",
         agent,
         now,
-        MOST_UNUSED
+        MAX_UNUSED
     )
     .execute(&mut *connection)
     .await?;
-    if forgotten.rows_affected() > 0 { names::forget_colours(connection).await } else { Ok(()) }
+    if deleted.rows_affected() > 0 { names::forget_colours(connection).await } else { Ok(()) }
 }
 
-/// Targets by name, what was seen last first: those of at most `limit` names, after a name. Gives the last name where there
-/// are more.
+/// Returns the targets of at most `limit` names after a name, and the last name if there are more.
 pub async fn page(pool: &SqlitePool, after: &str, limit: i64) -> sqlx::Result<(Vec<Target>, Option<String>)> {
     let more = limit + 1;
     let mut names =
         sqlx::query_scalar!("select distinct name from target where name > ? order by name limit ?", after, more)
             .fetch_all(pool)
             .await?;
-    let is_whole = i64::try_from(names.len()).is_ok_and(|count| count <= limit);
+    let is_last = i64::try_from(names.len()).is_ok_and(|count| count <= limit);
     names.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    let next = names.last().filter(|_| !is_whole).cloned();
+    let next = names.last().filter(|_| !is_last).cloned();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     Ok((of_names(pool, &names).await?, next))
 }
 
-/// Targets of some names, by name, what was seen last first.
+/// Returns the targets with these names, by name, last seen first.
 pub async fn of_names(pool: &SqlitePool, names: &[&str]) -> sqlx::Result<Vec<Target>> {
     let names = serde_json::to_string(names).map_err(|fault| sqlx::Error::Encode(fault.into()))?;
     sqlx::query_as!(
@@ -94,7 +95,7 @@ pub async fn of_names(pool: &SqlitePool, names: &[&str]) -> sqlx::Result<Vec<Tar
     .await
 }
 
-/// All targets, by name, what was seen last first.
+/// Returns all targets, by name, last seen first.
 pub async fn targets(pool: &SqlitePool) -> sqlx::Result<Vec<Target>> {
     sqlx::query_as!(
         Target,
@@ -105,7 +106,7 @@ pub async fn targets(pool: &SqlitePool) -> sqlx::Result<Vec<Target>> {
     .await
 }
 
-/// The marks of targets: each name got its slot when it was first seen, in an offer, a submission or an import.
+/// Returns the marks of targets. A name gets its slot when it is first offered, submitted or imported.
 pub async fn marks(pool: &SqlitePool, targets: &[&str]) -> sqlx::Result<Marks> {
     let names = serde_json::to_string(targets).map_err(|fault| sqlx::Error::Encode(fault.into()))?;
     let rows =
@@ -115,7 +116,7 @@ pub async fn marks(pool: &SqlitePool, targets: &[&str]) -> sqlx::Result<Marks> {
     Ok(rows.into_iter().map(|row| (row.name, Mark(usize::try_from(row.slot).unwrap_or_default()))).collect())
 }
 
-/// Stores the sizes of a first start, if there are none yet.
+/// Stores the default sizes unless there are sizes already.
 pub async fn first_sizes(pool: &SqlitePool, now: i64) -> sqlx::Result<()> {
     if sqlx::query!("select name from machine_size limit 1").fetch_optional(pool).await?.is_some() {
         return Ok(());
@@ -136,7 +137,7 @@ pub async fn first_sizes(pool: &SqlitePool, now: i64) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// All sizes, smallest first.
+/// Returns all sizes, smallest first.
 pub async fn sizes(pool: &SqlitePool) -> sqlx::Result<Vec<MachineSize>> {
     let rows = sqlx::query!("select name, vcpus, memory_bytes from machine_size order by vcpus, memory_bytes, name")
         .fetch_all(pool)
@@ -161,15 +162,15 @@ pub async fn insert_size(pool: &SqlitePool, size: &MachineSize, now: i64, act: &
     )
     .execute(&mut *transaction)
     .await
-    .map_err(|fault| taken(fault, || format!("there is a size {name:?} already; choose another name")))?;
+    .map_err(|fault| taken(fault, || format!("size {name:?} already exists; choose another name")))?;
     audit::note(&mut transaction, act).await?;
     Ok(transaction.commit().await?)
 }
 
-/// Removes a size that no run has had, ended or not; false if there is none such.
+/// Removes a size that no run uses, finished or not. Returns whether there was one.
 pub async fn delete_size(pool: &SqlitePool, name: &str, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
-    let done = sqlx::query!(
+    let is_deleted = sqlx::query!(
         "delete from machine_size where name = ?1 and not exists (select 1 from run where size_name = ?1)",
         name
     )
@@ -177,14 +178,14 @@ pub async fn delete_size(pool: &SqlitePool, name: &str, act: &Act) -> sqlx::Resu
     .await?
     .rows_affected()
         > 0;
-    if done {
+    if is_deleted {
         audit::note(&mut transaction, act).await?;
     }
     transaction.commit().await?;
-    Ok(done)
+    Ok(is_deleted)
 }
 
-/// Stores the scenarios that came with the program, each revision once: what a user made of one since stays the newest.
+/// Stores the bundled scenarios, each revision once, so that a user's later revision stays the newest.
 pub async fn first_scenarios(pool: &SqlitePool, bundled: &[Scenario], now: i64) -> Result<()> {
     for scenario in bundled {
         if revision(pool, &scenario.name, &scenario.sha256()).await?.is_none() {
@@ -194,7 +195,7 @@ pub async fn first_scenarios(pool: &SqlitePool, bundled: &[Scenario], now: i64) 
     Ok(())
 }
 
-/// Stores a revision that somebody brought, with what k6 said to it.
+/// Stores a revision that a user submitted, with the result of k6's check.
 pub async fn add_scenario(
     pool: &SqlitePool,
     scenario: &Scenario,
@@ -211,7 +212,7 @@ pub async fn add_scenario(
     Ok(transaction.commit().await?)
 }
 
-/// Keeps what k6 said to a revision, in place of what it said before.
+/// Stores the result of k6's check of a revision, replacing the previous one.
 pub async fn note_check(
     to: impl sqlx::SqliteExecutor<'_>,
     name: &str,
@@ -234,14 +235,14 @@ pub async fn note_check(
     Ok(())
 }
 
-/// What k6 said, from its columns.
+/// Builds the result of k6's check from its columns.
 fn check(agent: Option<String>, version: Option<String>, at: Option<i64>, fault: Option<String>) -> Option<Check> {
-    // All scenarios are k6's: see `ScenarioKind`.
+    // All scenarios are k6 scripts: see `ScenarioKind`.
     let engine = Engine { name: "k6".to_owned(), version };
     Some(Check { agent: agent?, engine, at_ms: at?, fault })
 }
 
-/// Stores a revision; gives its hash. What was stored last is the one that counts, also if it was there before.
+/// Stores a revision and returns its hash. Storing a known revision again makes it the newest.
 async fn keep_scenario(connection: &mut SqliteConnection, scenario: &Scenario, now: i64) -> Result<String> {
     let sha256 = scenario.sha256();
     let files = serde_json::to_string(&scenario.files).map_err(Error::internal)?;
@@ -262,7 +263,7 @@ async fn keep_scenario(connection: &mut SqliteConnection, scenario: &Scenario, n
     Ok(sha256)
 }
 
-/// The newest revision of each scenario, by name.
+/// Returns the newest revision of each scenario, by name.
 pub async fn scenarios(pool: &SqlitePool) -> sqlx::Result<Vec<ScenarioInfo>> {
     let rows = sqlx::query!(
         r#"select name as "name!", sha256 as "sha256!", created_at as "created_at!", checked_by, checked_version, checked_at,
@@ -286,7 +287,7 @@ pub async fn scenarios(pool: &SqlitePool) -> sqlx::Result<Vec<ScenarioInfo>> {
         .collect())
 }
 
-/// The newest revision of one scenario.
+/// Returns the newest revision of a scenario.
 pub async fn scenario(pool: &SqlitePool, name: &str) -> Result<Option<Scenario>> {
     let row = sqlx::query!(
         "select name, script, files, defaults from scenario_revision where name = ? order by id desc limit 1",
@@ -294,10 +295,10 @@ pub async fn scenario(pool: &SqlitePool, name: &str) -> Result<Option<Scenario>>
     )
     .fetch_optional(pool)
     .await?;
-    row.map(|row| whole(row.name, row.script, &row.files, &row.defaults)).transpose()
+    row.map(|row| decode(row.name, row.script, &row.files, &row.defaults)).transpose()
 }
 
-/// All revisions of one scenario, the one that counts first.
+/// Returns all revisions of a scenario, newest first.
 pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revision>> {
     let rows = sqlx::query!(
         "select sha256, created_at, checked_by, checked_version, checked_at, check_fault from scenario_revision
@@ -316,7 +317,7 @@ pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revisi
         .collect())
 }
 
-/// One revision of one scenario.
+/// Returns one revision of a scenario.
 pub async fn revision(pool: &SqlitePool, name: &str, sha256: &str) -> Result<Option<Scenario>> {
     let row = sqlx::query!(
         "select name, script, files, defaults from scenario_revision where name = ? and sha256 = ?",
@@ -325,10 +326,10 @@ pub async fn revision(pool: &SqlitePool, name: &str, sha256: &str) -> Result<Opt
     )
     .fetch_optional(pool)
     .await?;
-    row.map(|row| whole(row.name, row.script, &row.files, &row.defaults)).transpose()
+    row.map(|row| decode(row.name, row.script, &row.files, &row.defaults)).transpose()
 }
 
-fn whole(name: String, script: String, files: &str, defaults: &str) -> Result<Scenario> {
+fn decode(name: String, script: String, files: &str, defaults: &str) -> Result<Scenario> {
     let map = |text| serde_json::from_str::<BTreeMap<_, _>>(text).map_err(Error::internal);
     Ok(Scenario { name, kind: ScenarioKind::K6, script, files: map(files)?, defaults: map(defaults)? })
 }

@@ -1,4 +1,6 @@
-//! `brewbench agent` and `brewbench agent doctor`, and what `serve --local-agent` and `demo` share with them.
+//! `brewbench agent` and its subcommands, and the agent flags of `serve --local-agent` and `demo`.
+
+mod restore;
 
 use std::{
     net::IpAddr,
@@ -16,8 +18,8 @@ use brewbench_agent::{
         session::Accepts,
     },
     doctor::{self, Rank, Sign},
-    host::{cpu_tuning::SYSFS, idle_wait::Quiet},
-    run::address_policy::Reach,
+    host::{cpu_tuning::SYSFS, idle_wait::IdleWait},
+    run::address_policy::AddressPolicy,
     sandbox::cage::{support, support::Landlock},
 };
 use clap::{Args, Subcommand};
@@ -32,7 +34,7 @@ use crate::{
     cli::common::TrustFlags,
 };
 
-/// Starts the agent of this machine.
+/// Start the agent on this machine.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Agent {
@@ -42,15 +44,16 @@ pub struct Agent {
     place: Place,
 }
 
-/// What else there is to do with an agent.
+/// Subcommands of `agent`.
 #[derive(Debug, Subcommand)]
 enum AgentCommand {
-    /// Look whether this machine is fit for an agent: what is in the way, and what to do about it. Ends with 1 if no run
-    /// could be done
-    Doctor(Doctor),
+    /// Check whether this machine can be an agent, and suggest fixes. Exits with 1 if it cannot run anything
+    Doctor(Box<Doctor>),
+    /// Restore the CPU settings of an agent with --cpu-tuning that was killed
+    Restore(restore::Restore),
 }
 
-/// Looks at this machine.
+/// Checks this machine.
 #[derive(Debug, Args)]
 struct Doctor {
     #[command(flatten)]
@@ -60,20 +63,20 @@ struct Doctor {
     json: bool,
 }
 
-/// Where an agent lives and whom it works for.
+/// The agent's server, state folder and tools.
 #[derive(Debug, Args)]
 struct Place {
     /// The server's address
     #[arg(long, env = "BREWBENCH_SERVER", required = true)]
     server: Option<Url>,
-    /// The one-time key that `brewbench agent-key new NAME` printed: needed at the first start, at which the agent makes
-    /// itself a key of its own
+    /// One-time key printed by `brewbench agent-key new NAME`. Needed on the first start only: the agent replaces it
+    /// with a key of its own
     #[arg(long, env = "BREWBENCH_AGENT_KEY", hide_env_values = true)]
     key: Option<String>,
-    /// The folder of its results on their way and of its runs
+    /// Folder for run files and results that are not uploaded yet
     #[arg(long, env = "BREWBENCH_STATE", default_value = "/var/lib/brewbench-agent")]
     state: PathBuf,
-    /// How the log is written
+    /// Log format
     #[arg(long, env = "BREWBENCH_LOG", value_enum, default_value_t)]
     log: Log,
     #[command(flatten)]
@@ -82,46 +85,47 @@ struct Place {
     tools: Tools,
 }
 
-/// What an agent works with, wherever it lives.
+/// Flags of every agent, including one in the server's process.
 #[derive(Clone, Debug, Args)]
 pub struct Tools {
-    /// The folder of the target manifests (*.toml) [default: targets/ beside this program]
+    /// Folder of the target manifests (*.toml) [default: targets/ beside this program]
     #[arg(long, env = "BREWBENCH_MANIFESTS")]
     manifests: Option<PathBuf>,
-    /// k6 [default: the one in PATH]
+    /// Path to k6 [default: k6 in PATH]
     #[arg(long, env = "BREWBENCH_K6")]
     k6: Option<PathBuf>,
     #[command(flatten)]
     scenarios: Scenarios,
-    /// CPU time that others may use when a load begins, cores
-    #[arg(long, value_name = "CORES", env = "BREWBENCH_QUIET_LIMIT", default_value_t = Quiet::default().limit_cores,
+    /// CPU cores that other processes may use when a load starts
+    #[arg(long, value_name = "CORES", env = "BREWBENCH_IDLE_LIMIT", default_value_t = IdleWait::default().limit_cores,
         value_parser = cores)]
-    quiet_limit: f64,
-    /// How long a run waits for that at most, 0s for not at all [default: 10s, in the demo 1s]
-    #[arg(long, value_name = "DURATION", env = "BREWBENCH_QUIET_WAIT", value_parser = duration::seconds)]
-    quiet_wait: Option<f64>,
-    /// Governor `performance` and no turbo while a run lasts; afterwards everything is as it was, also if the agent is
-    /// killed
+    idle_limit: f64,
+    /// Longest wait for other processes to fall below that limit; 0s disables it [default: 10s, in the demo 1s]
+    #[arg(long, value_name = "DURATION", env = "BREWBENCH_IDLE_TIMEOUT", value_parser = duration::seconds)]
+    idle_timeout: Option<f64>,
+    /// Set the `performance` governor and disable turbo during a run. Both are restored afterwards, even if the agent
+    /// is killed
     #[arg(long)]
-    steady_cpu: bool,
-    /// Let targets listen on this address of the machine in runs whose load comes from other agents [default: no such runs]
+    cpu_tuning: bool,
+    /// Address of this machine that targets listen on in distributed runs, where other agents generate the load
+    /// [default: no distributed runs]
     #[arg(long, value_name = "ADDRESS", env = "BREWBENCH_LOAD_ADDRESS", value_parser = load_address)]
     load_address: Option<IpAddr>,
-    /// Load targets of other agents at any address, and not only at private ones
+    /// Load targets of other agents at any address, not only at private ones
     #[arg(long)]
-    load_anywhere: bool,
-    /// Where devices are shown
+    allow_any_address: bool,
+    /// Where sysfs is mounted
     #[arg(long, hide = true, default_value = SYSFS)]
     sysfs: PathBuf,
 }
 
-/// Whose scripts an agent runs.
+/// The scripts that an agent runs.
 #[derive(Clone, Copy, Debug, Args)]
 struct Scenarios {
-    /// Run scripts that did not come with brewbench, too
+    /// Also run scripts that are not bundled with brewbench
     #[arg(long)]
     any_scenario: bool,
-    /// Run them also where the kernel can't keep them from the agent's files
+    /// Run them even if the kernel cannot keep them away from the agent's files
     #[arg(long, requires = "any_scenario")]
     unsafe_scenarios: bool,
 }
@@ -131,7 +135,7 @@ impl Scenarios {
         if !self.any_scenario {
             return Ok(Accepts::BundledScenarios);
         }
-        match support::what_scripts_could_do(Landlock::here(), state) {
+        match support::script_risk(Landlock::detect(), state) {
             Some(why) if !self.unsafe_scenarios => {
                 bail!("--any-scenario: {why}; --unsafe-scenarios runs them anyway")
             }
@@ -140,38 +144,38 @@ impl Scenarios {
     }
 }
 
-/// A number of cores from text.
+/// Parses a number of cores.
 fn cores(text: &str) -> Result<f64, String> {
     let cores: f64 = text.parse().map_err(|_| "write it as 0.25 or 2".to_owned())?;
-    if cores.is_finite() && cores > 0.0 { Ok(cores) } else { Err("it must be more than 0".to_owned()) }
+    if cores.is_finite() && cores > 0.0 { Ok(cores) } else { Err("must be greater than 0".to_owned()) }
 }
 
-/// One address, of which others know that it is this machine.
+/// Parses the address at which other agents reach this machine.
 fn load_address(text: &str) -> Result<IpAddr, String> {
     let address: IpAddr = text.parse().map_err(|_| "write an address of this machine, such as 10.0.0.5".to_owned())?;
     if address.is_unspecified() || address.is_multicast() {
-        return Err("name the one address that the other agents reach this machine at".to_owned());
+        return Err("write the one address at which other agents reach this machine".to_owned());
     }
     Ok(address)
 }
 
 impl Tools {
-    /// Everything that an agent is told.
+    /// Returns the agent's options.
     pub fn options(self, server: Url, key: Option<String>, state: PathBuf) -> anyhow::Result<Options> {
-        let Self { manifests, k6, scenarios, quiet_limit, quiet_wait, steady_cpu, .. } = self;
-        let Self { load_address, load_anywhere, sysfs, .. } = self;
+        let Self { manifests, k6, scenarios, idle_limit, idle_timeout, cpu_tuning, .. } = self;
+        let Self { load_address, allow_any_address, sysfs, .. } = self;
         let beside = || -> anyhow::Result<PathBuf> {
-            let program = std::env::current_exe().context("this program's own place is not known")?;
+            let program = std::env::current_exe().context("the path of this program is unknown")?;
             Ok(program.with_file_name("targets"))
         };
         let targets = manifests.map_or_else(beside, Ok)?;
         let accepts = scenarios.accepts(&state)?;
-        let longest = quiet_wait.map_or(Quiet::default().longest, Duration::from_secs_f64);
-        let quiet = Quiet { limit_cores: quiet_limit, longest };
-        let steady = steady_cpu.then_some(sysfs);
-        // Of a server within this machine; who dials further says whom to trust.
+        let longest = idle_timeout.map_or(IdleWait::default().longest, Duration::from_secs_f64);
+        let quiet = IdleWait { limit_cores: idle_limit, longest };
+        let steady = cpu_tuning.then_some(sysfs);
+        // Enough for a server on this machine; `Place::options` sets the trust for a remote one.
         let trust = Trust::default();
-        let reach = if load_anywhere { Reach::Anywhere } else { Reach::Private };
+        let reach = if allow_any_address { AddressPolicy::Anywhere } else { AddressPolicy::Private };
         let cgroups = CGROUPS.into();
         Ok(Options {
             server,
@@ -189,34 +193,34 @@ impl Tools {
         })
     }
 
-    /// For somebody who sits and waits: a machine that is not quiet is waited for no longer than a second, unless it was
-    /// said how long.
+    /// Waits at most one second for an idle machine unless `--idle-timeout` is set, because a user is watching.
     #[must_use]
     pub fn hurried(self) -> Self {
-        Self { quiet_wait: self.quiet_wait.or(Some(1.0)), ..self }
+        Self { idle_timeout: self.idle_timeout.or(Some(1.0)), ..self }
     }
 }
 
 impl Place {
     fn options(self) -> anyhow::Result<Options> {
         let Self { server, key, state, trust, log: _, tools } = self;
-        let options = tools.options(server.context("which server? Name it with --server")?, key, state)?;
+        let options = tools.options(server.context("no server given; set --server")?, key, state)?;
         Ok(Options { trust: trust.into(), ..options })
     }
 }
 
 impl Agent {
-    /// How the log is to be written.
+    /// Returns the log format.
     pub fn log(&self) -> Log {
         self.place.log
     }
 
-    /// Lives until it is told to end, or looks whether it could.
+    /// Runs the agent until a signal ends it, or the doctor.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        if let Some(AgentCommand::Doctor(doctor)) = self.command {
-            return doctor.run().await;
+        match self.command {
+            Some(AgentCommand::Doctor(doctor)) => return doctor.run().await,
+            Some(AgentCommand::Restore(restore)) => restore.run()?,
+            None => daemon::run(self.place.options()?, signals::end()).await?,
         }
-        daemon::run(self.place.options()?, signals::end()).await?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -227,29 +231,34 @@ impl Doctor {
         if self.json {
             println!("{}", serde_json::to_string_pretty(&signs)?);
         } else {
-            print!("{}", told(&signs));
+            print!("{}", describe(&signs));
         }
         Ok(if doctor::worst(&signs) == Rank::Bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 
-/// A line for what was seen, and one for what to do.
-fn told(signs: &[Sign]) -> String {
+/// Returns the findings about a machine and a conclusion.
+fn describe(signs: &[Sign]) -> String {
+    let verdict = match doctor::worst(signs) {
+        Rank::Good => "this machine is ready to be an agent\n",
+        Rank::Doubtful => "this machine can be an agent, but its results will carry warnings\n",
+        Rank::Bad => "this machine cannot be an agent yet\n",
+    };
+    findings(signs) + verdict
+}
+
+/// Returns each finding followed by its remedy.
+pub(super) fn findings(signs: &[Sign]) -> String {
     const INDENT: usize = 26;
     let line = |sign: &Sign| {
-        let seen = hanging(&plain(&sign.seen), INDENT);
+        let observed = hanging(&plain(&sign.seen), INDENT);
         let remedy = sign
             .remedy
             .as_deref()
             .map_or(String::new(), |remedy| format!("{:INDENT$}{}\n", "", hanging(&format!("→ {remedy}"), INDENT)));
-        format!("{:<9} {:<15} {seen}\n{remedy}", sign.rank.as_str(), sign.what)
+        format!("{:<9} {:<15} {observed}\n{remedy}", sign.rank.as_str(), sign.what)
     };
-    let verdict = match doctor::worst(signs) {
-        Rank::Good => "this machine is fit for an agent\n",
-        Rank::Doubtful => "an agent can work here, but something will speak against its figures\n",
-        Rank::Bad => "an agent can't work here yet\n",
-    };
-    signs.iter().map(line).chain([verdict.to_owned()]).collect()
+    signs.iter().map(line).collect()
 }
 
 #[cfg(test)]
@@ -257,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_for_load_is_one_that_others_reach() {
+    fn load_address_must_be_reachable_by_other_agents() {
         assert_eq!(load_address("10.0.0.5"), Ok(IpAddr::from([10, 0, 0, 5])));
         for bad in ["", "eth0", "10.0.0.5:80", "0.0.0.0", "::", "224.0.0.1"] {
             assert!(load_address(bad).is_err(), "{bad:?}");
@@ -265,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_are_a_number_above_nothing() {
+    fn cores_must_be_a_positive_number() {
         assert_eq!(cores("0.25"), Ok(0.25));
         for bad in ["", "0", "-1", "nan", "inf", "some"] {
             assert!(cores(bad).is_err(), "{bad:?}");

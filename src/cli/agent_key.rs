@@ -8,42 +8,42 @@ use reqwest::Method;
 use super::table::{Align, cut, plain, table};
 use crate::{
     app::local_admin,
-    auth::people::MadeSecret,
+    auth::users::MadeSecret,
     cli::{common::Common, connection::encoded},
     fleet::model::{About, Agent, AgentList, NewAgentKey},
 };
 
-/// Commands about the keys of agents.
+/// Manage agent keys.
 #[derive(Debug, Subcommand)]
 pub enum AgentKey {
-    /// Make the one-time key of a new agent, good for a week; it is shown once
+    /// Create a one-time key for a new agent. It is valid for a week and shown once
     New {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// What to call the agent
+        /// Name of the agent
         name: String,
-        /// The server's data folder: its owner needs no login
+        /// The data folder of a server on this machine; makes a login unnecessary
         #[arg(long)]
         data: Option<PathBuf>,
     },
-    /// Have an agent make itself another key; the one before works until the new one was used
+    /// Rotate an agent's key; the old key works until the agent has used the new one
     Change {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// The agent's name
         name: String,
     },
-    /// List the agents
+    /// List agents
     List {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
     },
-    /// End an agent's key for good
+    /// Revoke an agent's key permanently
     Revoke {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// The agent's name
@@ -52,22 +52,22 @@ pub enum AgentKey {
 }
 
 impl AgentKey {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::New { common, name, data } => {
-                let made: MadeSecret = match data {
+                let created: MadeSecret = match data {
                     Some(data) => local_admin::agent_key(&data, &name).await?,
                     None => common.connect()?.client.post("api/v1/agent-keys", &NewAgentKey { name }).await?,
                 };
-                common.print(&made, |made| format!("{}\n", made.secret))
+                common.print(&created, |created| format!("{}\n", created.secret))
             }
             Self::Change { common, name } => {
                 let client = common.connect()?.client;
                 let path = format!("api/v1/agent-keys/{}/change", encoded(&name));
                 let agent: Agent = client.json(client.request(Method::POST, &path)).await?;
-                let when = if agent.connected { "now" } else { "when it connects next" };
-                eprintln!("{} makes itself another key {when}", plain(&name));
+                let when = if agent.connected { "now" } else { "the next time it connects" };
+                eprintln!("{} rotates its key {when}", plain(&name));
                 Ok(())
             }
             Self::List { common } => {
@@ -76,17 +76,17 @@ impl AgentKey {
             }
             Self::Revoke { common, name } => {
                 common.connect()?.client.delete(&format!("api/v1/agent-keys/{}", encoded(&name))).await?;
-                eprintln!("the key of {name} is revoked");
+                eprintln!("revoked the key of {}", plain(&name));
                 Ok(())
             }
         }
     }
 }
 
-/// Agents as a table.
+/// Formats agents as a table.
 pub fn rows(agents: &[Agent]) -> String {
     if agents.is_empty() {
-        return "no agents yet; `brewbench agent-key new NAME` makes the key of one\n".to_owned();
+        return "no agents yet; `brewbench agent-key new NAME` creates a key for one\n".to_owned();
     }
     let head = [
         ("name", Align::Left),

@@ -17,7 +17,7 @@ use crate::{
     web::time_ago::exact,
 };
 
-/// What somebody should look at.
+/// List active alerts; `alert rule` sets the thresholds.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Alert {
@@ -29,14 +29,14 @@ pub struct Alert {
 
 #[derive(Debug, Subcommand)]
 enum AlertCommand {
-    /// Say, or set, from when on something is an alert
+    /// Show or set the thresholds of alerts
     Rule {
         #[command(flatten)]
         common: Common,
-        /// How long an agent may be away, as 5m or 1h
+        /// Alert when an agent has been disconnected for this long, e.g. 5m or 1h
         #[arg(long, value_name = "TIME", value_parser = whole_seconds)]
         agent_away: Option<u32>,
-        /// How long runs may wait that nobody begins
+        /// Alert when runs have been queued for this long and none has started
         #[arg(long, value_name = "TIME", value_parser = whole_seconds)]
         queue_standstill: Option<u32>,
     },
@@ -45,14 +45,14 @@ enum AlertCommand {
 fn whole_seconds(text: &str) -> Result<u32, String> {
     let seconds = duration::seconds(text)?;
     if seconds.fract() != 0.0 || !(1.0..=f64::from(u32::MAX)).contains(&seconds) {
-        return Err("whole seconds, one at least".to_owned());
+        return Err("must be whole seconds, at least 1s".to_owned());
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "looked at right above")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
     Ok(seconds as u32)
 }
 
 impl Alert {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         const RULE: &str = "api/v1/alert-rule";
         let Self { command, common } = self;
@@ -61,21 +61,21 @@ impl Alert {
             return common.print(&list, lines);
         };
         let client = common.connect()?.client;
-        let mut now: AlertRule = client.get(RULE).await?;
+        let mut current: AlertRule = client.get(RULE).await?;
         if agent_away.is_some() || queue_standstill.is_some() {
             let rule = Rule {
-                agent_away_s: agent_away.unwrap_or(now.rule.agent_away_s),
-                queue_standstill_s: queue_standstill.unwrap_or(now.rule.queue_standstill_s),
+                agent_away_s: agent_away.unwrap_or(current.rule.agent_away_s),
+                queue_standstill_s: queue_standstill.unwrap_or(current.rule.queue_standstill_s),
             };
-            now = client.json(client.request(Method::PUT, RULE).json(&rule)).await?;
+            current = client.json(client.request(Method::PUT, RULE).json(&rule)).await?;
         }
-        common.print(&now, rule_text)
+        common.print(&current, rule_text)
     }
 }
 
 fn lines(list: &AlertList) -> String {
     if list.alerts.is_empty() {
-        return "all is well: no agent has been away too long, and the queue does not stand still\n".to_owned();
+        return "no active alerts\n".to_owned();
     }
     let line = |alert: &AlertData| {
         format!("{}, for {}\n  {}\n", plain(&alert.sentence), left(now_ms() - alert.since_ms), plain(&alert.url))
@@ -83,15 +83,15 @@ fn lines(list: &AlertList) -> String {
     list.alerts.iter().map(line).collect()
 }
 
-fn rule_text(now: &AlertRule) -> String {
-    let Rule { agent_away_s, queue_standstill_s } = now.rule;
+fn rule_text(current: &AlertRule) -> String {
+    let Rule { agent_away_s, queue_standstill_s } = current.rule;
     let time = |seconds: u32| duration::text(f64::from(seconds));
-    let by = now
+    let by = current
         .set_by
         .as_ref()
-        .map_or("as usual".to_owned(), |who| format!("set by {} {}", plain(who), exact(now.set_at_ms)));
+        .map_or("default thresholds".to_owned(), |who| format!("set by {} {}", plain(who), exact(current.set_at_ms)));
     format!(
-        "an agent is missed after {}\na queue stands still after {}\n{by}\n",
+        "alert when an agent has been disconnected for {}\nalert when the queue has not moved for {}\n{by}\n",
         time(agent_away_s),
         time(queue_standstill_s)
     )
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_one_of_whole_seconds() {
+    fn thresholds_are_whole_seconds() {
         assert_eq!((whole_seconds("5m"), whole_seconds("1h30m")), (Ok(300), Ok(5_400)));
         for bad in ["0s", "500ms", "-1s", "soon"] {
             assert!(whole_seconds(bad).is_err(), "{bad}");

@@ -10,37 +10,37 @@ use crate::{
     cli::common::Common,
 };
 
-/// Commands about the audit log.
+/// Show the audit log.
 #[derive(Debug, Subcommand)]
 pub enum Audit {
-    /// List who did what, the newest first
+    /// List audit entries, newest first
     List {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// Only of this person; a token is "token NAME"
+        /// Only actions of this user; a token is "token NAME"
         #[arg(long)]
         who: Option<String>,
-        /// Only this, e.g. "login refused"
+        /// Only this action, e.g. "login refused"
         #[arg(long)]
         what: Option<String>,
-        /// From this day on, e.g. 2026-03-04 (UTC)
+        /// First day to list, e.g. 2026-03-04 (UTC)
         #[arg(long, value_name = "DAY")]
         from: Option<String>,
-        /// Up to and with this day (UTC)
+        /// Last day to list (UTC)
         #[arg(long, value_name = "DAY")]
         to: Option<String>,
-        /// Only what was before the entry with this id
+        /// Only entries older than the one with this id
         #[arg(long, value_name = "ID")]
         before: Option<i64>,
-        /// At most so many, up to 1000
+        /// Maximum number of entries, up to 1000
         #[arg(long, default_value_t = 100)]
         limit: i64,
     },
 }
 
 impl Audit {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         let Self::List { common, who, what, from, to, before, limit } = self;
         let wanted = Wanted { who, what, from, to, before, limit: Some(limit) };
@@ -62,7 +62,7 @@ fn rows(entries: &[Entry]) -> String {
         ]
     };
     let about = |entry: &Entry| {
-        let parts = [entry.object.clone(), entry.told()].into_iter().filter(|part| !part.is_empty());
+        let parts = [entry.object.clone(), entry.describe()].into_iter().filter(|part| !part.is_empty());
         plain(&parts.collect::<Vec<_>>().join(" · "))
     };
     with_below(&table(&head, &entries.iter().map(row).collect::<Vec<_>>()), entries.iter().map(about))

@@ -9,45 +9,45 @@ use serde::Serialize;
 
 use crate::{
     cli::common::Common,
-    maintenance::backup::{self, Draft, IfThere},
+    maintenance::backup::{self, Draft, IfExists},
     web::format,
 };
 
-/// Copies a server's database into a file.
+/// Copy a server's database into a file.
 #[derive(Debug, Args)]
 pub struct Backup {
     #[command(flatten)]
     common: Common,
-    /// What to write; it has this name only once it is whole and on disk
+    /// The file to write; it appears under this name only once it is complete and on disk
     file: PathBuf,
-    /// The server's data folder on this machine: its owner needs no login, and no server need run
+    /// The data folder of a server on this machine; needs no login and no running server
     #[arg(long)]
     data: Option<PathBuf>,
-    /// Replace the file if it is there
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
 }
 
-/// What was made.
+/// The written backup.
 #[derive(Debug, Serialize)]
-struct Made {
-    /// The file.
+struct Written {
+    /// Path of the backup.
     file: PathBuf,
-    /// Its length.
+    /// Its size.
     bytes: u64,
 }
 
 impl Backup {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { common, file, data, force } = self;
-        let there = if force { IfThere::Replace } else { IfThere::Refuse };
+        let if_exists = if force { IfExists::Replace } else { IfExists::Refuse };
         let bytes = match data {
-            Some(data) => backup::of_folder(&data, &file, there).await?,
-            None => download(&common, Draft::beside(&file, there)?).await?,
+            Some(data) => backup::of_folder(&data, &file, if_exists).await?,
+            None => download(&common, Draft::beside(&file, if_exists)?).await?,
         };
-        common.print(&Made { file, bytes }, |made| {
-            format!("{}: {}\n", made.file.display(), format::bytes(Some(made.bytes as f64)).text())
+        common.print(&Written { file, bytes }, |written| {
+            format!("{}: {}\n", written.file.display(), format::bytes(Some(written.bytes as f64)).text())
         })
     }
 }
@@ -55,13 +55,13 @@ impl Backup {
 async fn download(common: &Common, mut draft: Draft) -> anyhow::Result<u64> {
     let client = common.connect()?.client;
     let mut response = client.send(client.request(Method::GET, "api/v1/backup")).await?;
-    let (whole, mut come) = (response.content_length(), 0);
+    let (expected, mut received) = (response.content_length(), 0);
     while let Some(chunk) = response.chunk().await? {
-        come += chunk.len() as u64;
+        received += chunk.len() as u64;
         draft.write(&chunk)?;
     }
-    if let Some(whole) = whole.filter(|whole| *whole != come) {
-        bail!("the backup broke off: {come} bytes of {whole} came, and nothing was kept");
+    if let Some(expected) = expected.filter(|expected| *expected != received) {
+        bail!("the download ended early ({received} of {expected} bytes), so no file was written; try again");
     }
     Ok(draft.finish()?)
 }

@@ -14,49 +14,49 @@ use crate::{
     web::format::plural,
 };
 
-/// Commands about baselines.
+/// Manage baselines.
 #[derive(Debug, Subcommand)]
 pub enum Baseline {
-    /// Keep runs under a name, in place of those that it had
+    /// Create a baseline, or replace the runs of an existing one
     Set {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// What to call it
+        /// The baseline's name
         name: String,
-        /// Ids of runs, or the ends of them
+        /// Run ids, or their last characters
         #[arg(required_unless_present = "experiment")]
         ids: Vec<String>,
-        /// The runs of this experiment whose figures count; may be given several times
+        /// Add the valid and suspect runs of this experiment; repeatable
         #[arg(long, value_name = "ID")]
         experiment: Vec<String>,
     },
-    /// List the baselines
+    /// List baselines
     List {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
     },
-    /// Show a baseline with its runs
+    /// Show a baseline and its runs
     Show {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// Its name
+        /// The baseline's name
         name: String,
     },
-    /// Remove a baseline; its runs stay
+    /// Remove a baseline; its runs are kept
     Remove {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// Its name
+        /// The baseline's name
         name: String,
     },
 }
 
 impl Baseline {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::Set { common, name, ids, experiment } => {
@@ -65,7 +65,7 @@ impl Baseline {
                 let body = BaselineRuns { runs, experiments: experiment };
                 let request = connection.client.request(Method::PUT, &path(&name)).json(&body);
                 let set: BaselineData = connection.client.json(request).await?;
-                common.print(&set, |set| format!("{}\n", one(set)))
+                common.print(&set, |set| format!("{}\n", summary(set)))
             }
             Self::List { common } => {
                 let list: BaselineList = common.connect()?.client.get("api/v1/baselines").await?;
@@ -73,11 +73,11 @@ impl Baseline {
             }
             Self::Show { common, name } => {
                 let found: BaselineWithRuns = common.connect()?.client.get(&path(&name)).await?;
-                common.print(&found, |found| format!("{}\n{}", one(&found.baseline), table::runs(&found.runs)))
+                common.print(&found, |found| format!("{}\n{}", summary(&found.baseline), table::runs(&found.runs)))
             }
             Self::Remove { common, name } => {
                 common.connect()?.client.delete(&path(&name)).await?;
-                eprintln!("the baseline {} is removed", plain(&name));
+                eprintln!("removed baseline {}", plain(&name));
                 Ok(())
             }
         }
@@ -96,16 +96,16 @@ async fn full_ids(connection: &Connection, ids: &[String]) -> anyhow::Result<Vec
     Ok(full)
 }
 
-fn one(baseline: &BaselineData) -> String {
-    let gone = Some(baseline.gone.len()).filter(|gone| *gone > 0);
-    let gone = gone.map_or_else(String::new, |gone| format!(", {gone} deleted since"));
+fn summary(baseline: &BaselineData) -> String {
+    let deleted = Some(baseline.gone.len()).filter(|deleted| *deleted > 0);
+    let deleted = deleted.map_or_else(String::new, |deleted| format!(", {deleted} deleted since"));
     let (name, by) = (plain(&baseline.name), plain(&baseline.set_by));
-    format!("{name}: {}{gone}; set by {by}", plural(baseline.runs.len(), "run"))
+    format!("{name}: {}{deleted}; set by {by}", plural(baseline.runs.len(), "run"))
 }
 
 fn rows(baselines: &[BaselineData]) -> String {
     if baselines.is_empty() {
-        return "no baseline is set yet: brewbench baseline set main ID ID …\n".to_owned();
+        return "no baselines yet; create one with: brewbench baseline set main ID ID …\n".to_owned();
     }
     let head = [
         ("name", Align::Left),

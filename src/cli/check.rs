@@ -10,9 +10,9 @@ use crate::{
     web::format::plural,
 };
 
-/// Looks the database of a data folder over; its server may go on meanwhile.
+/// Check the database of a data folder. Its server may keep running.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit codes:\n  0  nothing is wrong\n  1  something is, or the database can't be looked at")]
+#[command(after_help = "Exit codes:\n  0  no problems found\n  1  problems found, or the database cannot be read")]
 pub struct Check {
     /// The data folder
     #[arg(long, env = "BREWBENCH_DATA")]
@@ -23,7 +23,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let Self { data, json } = self;
         let found = integrity_check::of_folder(&data).await?;
@@ -38,11 +38,11 @@ impl Check {
 
 fn text(found: &Findings) -> String {
     let Findings { file, migration, runs, blobs, unfit, faults } = found;
-    let mut lines: Vec<String> = unfit.iter().map(|why| format!("it can't be used: {}", plain(why))).collect();
+    let mut lines: Vec<String> = unfit.iter().map(|why| format!("unusable: {}", plain(why))).collect();
     lines.extend(faults.iter().map(|fault| plain(fault)));
     if lines.is_empty() {
         let (runs, migration) = (plural(usize::try_from(*runs).unwrap_or_default(), "run"), migration.unwrap_or(0));
-        lines.push(format!("whole: {runs}, {} of theirs read, migration {migration}", plural(*blobs, "record")));
+        lines.push(format!("ok: {runs}, {} checked, migration {migration}", plural(*blobs, "record")));
     }
     let file = file.display();
     lines.iter().flat_map(|line| [format!("{file}: {line}"), "\n".to_owned()]).collect()

@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use crate::cli::connection::Connection;
 
-/// Given to every command that speaks to a server.
+/// Flags of every command that connects to a server.
 #[derive(Clone, Debug, Args)]
 pub struct Common {
-    /// The server's address [default: that of the last login]
+    /// The server's address [default: from the last login]
     #[arg(long, env = "BREWBENCH_URL", global = true)]
     url: Option<url::Url>,
-    /// An API token [default: that of the last login]
+    /// An API token [default: from the last login]
     #[arg(long, env = "BREWBENCH_TOKEN", hide_env_values = true, global = true)]
     token: Option<String>,
     #[command(flatten)]
@@ -24,13 +24,13 @@ pub struct Common {
     pub(crate) json: bool,
 }
 
-/// Whom to trust, given to whatever speaks to a server.
+/// TLS flags of every command that connects to a server.
 #[derive(Clone, Debug, Default, Args)]
 pub struct TrustFlags {
-    /// PEM file of a CA that is trusted as well, where the server's certificate is from one of your own
+    /// PEM file of an additional CA to trust, for a server with a private certificate
     #[arg(long, env = "BREWBENCH_CA_FILE", value_name = "FILE", global = true)]
     ca_file: Option<PathBuf>,
-    /// Speak plain HTTP also to another machine: whoever stands between reads and changes everything
+    /// Allow plain HTTP to another machine: anyone on the network can read and change the traffic
     #[arg(long, env = "BREWBENCH_INSECURE_HTTP", global = true)]
     insecure_http: bool,
 }
@@ -43,12 +43,12 @@ impl From<TrustFlags> for Trust {
 }
 
 impl Common {
-    /// To the server that is meant.
+    /// Connects to the server of the flags or of the last login.
     pub fn connect(&self) -> anyhow::Result<Connection> {
         Connection::open(self.url.clone(), self.token.clone(), self.trust.clone().into())
     }
 
-    /// Prints for scripts or for people.
+    /// Prints JSON with `--json`, else text.
     pub fn print<T: Serialize>(&self, value: &T, table: impl FnOnce(&T) -> String) -> anyhow::Result<()> {
         if self.json {
             println!("{}", serde_json::to_string_pretty(value)?);
@@ -59,7 +59,7 @@ impl Common {
     }
 }
 
-/// A name and a value from `NAME=VALUE`.
+/// Parses `NAME=VALUE`.
 pub fn pair(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write it as NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))

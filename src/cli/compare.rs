@@ -17,7 +17,7 @@ use crate::{
     metrics,
 };
 
-/// Puts runs side by side; with --candidate, says whether that is a regression.
+/// Compare runs; with --candidate, pass or fail a candidate for CI.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub struct Compare {
@@ -25,8 +25,8 @@ pub struct Compare {
     common: Common,
     #[command(flatten)]
     which: Which,
-    /// The target that differences are relative to [default: the first by name]; with --candidate, what it is judged by: a
-    /// named baseline, an experiment, or runs, separated by commas
+    /// Target that differences are relative to [default: the first by name]. With --candidate: a named baseline, an
+    /// experiment, or run ids separated by commas
     #[arg(long)]
     baseline: Option<String>,
     #[command(flatten)]
@@ -39,11 +39,11 @@ const EXIT_CODES: &str = "\
 Exit codes with --candidate:
   0   passed: every confidence interval lies within its rule's limit
   1   regression: a significant difference beyond a rule's limit
-  2   cannot say: intervals too wide, too few repetitions, runs that don't count, confounders, no answer
-  64  the command line can't be understood, or names what is not there";
+  2   cannot say: wide intervals, too few repetitions, excluded runs, confounders, or no response
+  64  invalid command line, or an unknown run, experiment, baseline or target";
 
 impl Compare {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let Self { common, which, baseline, how, gate } = self;
         if let (Some(candidate), Some(baseline)) = (&gate.candidate, &baseline) {
@@ -51,53 +51,53 @@ impl Compare {
         }
         let connection = common.connect()?;
         let query = which.query(&connection, baseline, how).await?;
-        let comparison = ask(&connection.client, &query).await?;
+        let comparison = fetch(&connection.client, &query).await?;
         common.print(&comparison, text)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// What the address of a comparison says.
+/// The query parameters of a comparison.
 pub type Query = Vec<(&'static str, String)>;
 
-/// Which runs a command is about that makes a comparison.
+/// Flags that select the runs of a comparison.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// Ids of runs, or the ends of them
+    /// Run ids, or their last characters
     ids: Vec<String>,
-    /// The runs of this experiment as well; may be given several times
+    /// Add the runs of this experiment; repeatable
     #[arg(long, value_name = "ID")]
     experiment: Vec<String>,
-    /// The runs of this baseline as well; may be given several times
+    /// Add the runs of this baseline; repeatable
     #[arg(long, value_name = "NAME")]
     runs_of: Vec<String>,
 }
 
-/// How runs are to be compared.
+/// Flags that select how runs are compared.
 #[derive(Debug, Args)]
 pub struct How {
-    /// Minimum effect: the smallest difference that matters, percent by metric [default: 1, of failed requests 0.1 points]
+    /// Minimum effect: the smallest difference that matters, percent by metric [default: 1; failures: 0.1 points]
     #[arg(long, alias = "least", value_name = "rps:2,p99_ms:5")]
     min_effect: Option<String>,
-    /// Metric to test first [default: throughput; p99 where the load is a rate]
+    /// Primary metric, tested first [default: throughput; p99 if the load is a rate]
     #[arg(long, value_parser = PossibleValuesParser::new(metrics::judged().map(Metric::key)))]
     primary: Option<String>,
-    /// What is compared [default: target, in its versions]
+    /// Compare by [default: target and version]
     #[arg(long, value_parser = By::ALL.map(By::key))]
     by: Option<String>,
-    /// Compare runs that differ in more than the target, too
+    /// Compare runs even if more than the target differs
     #[arg(long, alias = "unlike")]
     allow_confounders: bool,
 }
 
 impl Which {
-    /// What the address of their comparison says, with full ids in place of the ends of ids.
+    /// Returns the query of their comparison, with full run ids.
     pub async fn query(&self, connection: &Connection, baseline: Option<String>, how: How) -> anyhow::Result<Query> {
         let Self { ids, experiment, runs_of } = self;
         if [ids, experiment, runs_of].into_iter().all(Vec::is_empty) {
-            let told = "name runs, --experiment or --runs-of";
+            let message = "no runs given; set run ids, --experiment or --runs-of";
             let mut command = Self::augment_args(clap::Command::new("brewbench compare"));
-            command.error(ErrorKind::MissingRequiredArgument, told).exit();
+            command.error(ErrorKind::MissingRequiredArgument, message).exit();
         }
         let mut full = Vec::new();
         for id in ids {
@@ -117,12 +117,12 @@ impl Which {
     }
 }
 
-/// The comparison that an address names, as the server sees it.
-pub async fn ask(client: &Client, query: &[(&str, String)]) -> anyhow::Result<Comparison> {
+/// Fetches a comparison from the server.
+pub async fn fetch(client: &Client, query: &[(&str, String)]) -> anyhow::Result<Comparison> {
     Ok(client.json(client.request(Method::GET, "api/v1/compare").query(query)).await?)
 }
 
-/// The comparison as text: the answer, the doubts, the figures.
+/// Formats the comparison: headline, notes, table.
 pub fn text(comparison: &Comparison) -> String {
     let mut text = format!("{}\n{}\n\n", plain(&comparison.title), plain(&comparison.lead));
     for card in &comparison.cards {
@@ -133,7 +133,7 @@ pub fn text(comparison: &Comparison) -> String {
         let _ = writeln!(text, "{}", wrapped(&format!("! {} {}", plain(&note.title), plain(&note.text))));
         if let Some([run, with]) = &note.environments {
             let [run, with] = [run, with].map(|id| plain(&short_id(id)));
-            let _ = writeln!(text, "  more: brewbench run environment {run} {with}");
+            let _ = writeln!(text, "  details: brewbench run environment {run} {with}");
         }
     }
     if comparison.with_confounders.is_some() {
@@ -147,12 +147,12 @@ pub fn text(comparison: &Comparison) -> String {
     text + "\n" + &figures(comparison)
 }
 
-/// Broken between words for the terminal, or for 80 columns where there is none.
+/// Wraps text to the terminal's width, or to 80 columns without a terminal.
 fn wrapped(text: &str) -> String {
     textwrap::fill(text, textwrap::Options::with_termwidth().subsequent_indent("  "))
 }
 
-/// A column with its scale.
+/// Title, metric and scale of each column.
 const COLUMNS: [(&str, Metric, f64); 7] = [
     ("req/s", Metric::Rps, 1.0),
     ("p50 ms", Metric::P50Ms, 1.0),
@@ -163,7 +163,7 @@ const COLUMNS: [(&str, Metric, f64); 7] = [
     ("MiB", Metric::Memory, 1.0 / 1_048_576.0),
 ];
 
-/// A table with the settings as lines between the cells.
+/// Formats the figures as a table, with each setting on a line of its own above its cells.
 fn figures(comparison: &Comparison) -> String {
     let mut head = vec![("target", Align::Left), ("runs", Align::Right)];
     head.extend(COLUMNS.map(|(title, ..)| (title, Align::Right)));
@@ -183,19 +183,19 @@ fn figures(comparison: &Comparison) -> String {
     }
     let any_suspect = comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.tally.suspect > 0);
     let hint = if any_suspect { "? some of these runs are suspect\n" } else { "" };
-    let others = if comparison.rows.len() > 1 { " below its line" } else { "" };
-    text + "medians of the runs that count, of failures means; * better than all others" + others + "\n" + hint
+    let others = if comparison.rows.len() > 1 { " of its group" } else { "" };
+    text + "medians; failed %: means; * better than all others" + others + "\n" + hint
 }
 
 fn cells(comparison: &Comparison, cell: &Cell) -> Vec<String> {
     let name = comparison.subjects.get(cell.subject).map_or("", |subject| &subject.label);
     let counted = cell.tally.valid + cell.tally.suspect;
     let mark = if cell.tally.suspect > 0 { "?" } else { "" };
-    let of = if counted == cell.runs.len() { String::new() } else { format!("/{}", cell.runs.len()) };
-    let runs = format!("{counted}{of}{mark}");
+    let total = if counted == cell.runs.len() { String::new() } else { format!("/{}", cell.runs.len()) };
+    let runs = format!("{counted}{total}{mark}");
     let mut line = vec![cut(name, 18), runs];
-    let of = |metric: Metric| cell.stats.iter().find(|stat| stat.metric == metric);
-    line.extend(COLUMNS.map(|(_, metric, scale)| of(metric).map_or_else(String::new, |found| stat(found, scale))));
+    let find = |metric: Metric| cell.stats.iter().find(|stat| stat.metric == metric);
+    line.extend(COLUMNS.map(|(_, metric, scale)| find(metric).map_or_else(String::new, |found| stat(found, scale))));
     line
 }
 

@@ -1,4 +1,4 @@
-//! Which server, with which token: flags and environment first, then what `login` kept.
+//! The server and token of a command: from flags and environment, else from the stored login.
 
 use std::{
     fs,
@@ -14,52 +14,52 @@ use url::Url;
 
 use crate::web::address::segment;
 
-/// To one server. Requests go through [`Connection::client`].
+/// A connection to one server.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// Speaks to it.
+    /// The HTTP client.
     pub client: Client,
 }
 
-/// What `login` keeps.
+/// The login that `brewbench login` stores.
 #[derive(Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredLogin {
     /// The server's address.
     pub url: Url,
     /// An API token.
     pub token: String,
-    /// The file of a CA that is trusted as well.
+    /// File of an additional trusted CA.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
-    /// Whether somebody said that plain HTTP will do.
+    /// Whether plain HTTP to another machine is allowed.
     #[serde(default)]
     pub insecure_http: bool,
 }
 
 impl Connection {
-    /// To the server that is meant; what is not given is taken from the last login.
+    /// Connects to a server; missing values come from the stored login.
     pub fn open(url: Option<Url>, token: Option<String>, trust: Trust) -> anyhow::Result<Self> {
-        // What is kept belongs to the kept server: no other is shown the token or trusted like it.
-        let kept = Kept::load()?.filter(|kept| url.as_ref().is_none_or(|url| *url == kept.url));
-        let Some(url) = url.or_else(|| kept.as_ref().map(|kept| kept.url.clone())) else {
-            bail!("which server? Log in once with `brewbench login URL`, or set BREWBENCH_URL and BREWBENCH_TOKEN");
+        // The stored token and trust apply to the stored server only.
+        let stored = StoredLogin::load()?.filter(|stored| url.as_ref().is_none_or(|url| *url == stored.url));
+        let Some(url) = url.or_else(|| stored.as_ref().map(|stored| stored.url.clone())) else {
+            bail!("no server given; run `brewbench login URL`, or set BREWBENCH_URL and BREWBENCH_TOKEN");
         };
-        let (token, trust) = match kept {
-            Some(kept) => (
-                token.or(Some(kept.token)),
+        let (token, trust) = match stored {
+            Some(stored) => (
+                token.or(Some(stored.token)),
                 Trust {
-                    ca_file: trust.ca_file.or(kept.ca_file),
-                    plain: if kept.insecure_http { Plain::Anywhere } else { trust.plain },
+                    ca_file: trust.ca_file.or(stored.ca_file),
+                    plain: if stored.insecure_http { Plain::Anywhere } else { trust.plain },
                 },
             ),
             None => (token, trust),
         };
-        Ok(Self { client: Client::trusting(&url, token, &trust)? })
+        Ok(Self { client: Client::with_trust(&url, token, &trust)? })
     }
 }
 
-impl Kept {
-    /// Where it is kept: `$XDG_CONFIG_HOME/brewbench/login.json`, else below `~/.config`.
+impl StoredLogin {
+    /// Returns its path: `$XDG_CONFIG_HOME/brewbench/login.json`, else below `~/.config`.
     pub fn file() -> anyhow::Result<PathBuf> {
         let config = std::env::var_os("XDG_CONFIG_HOME").filter(|path| Path::new(path).is_absolute());
         let home = || std::env::home_dir().map(|home| home.join(".config"));
@@ -71,19 +71,19 @@ impl Kept {
         let Ok(file) = Self::file() else { return Ok(None) };
         match fs::read(&file) {
             Ok(bytes) => {
-                let kept = serde_json::from_slice(&bytes);
-                kept.map(Some).with_context(|| format!("{} is damaged; log in anew", file.display()))
+                let stored = serde_json::from_slice(&bytes);
+                stored.map(Some).with_context(|| format!("{} is damaged; log in again", file.display()))
             }
             Err(fault) if fault.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(fault) => Err(fault).with_context(|| format!("{} can't be read", file.display())),
+            Err(fault) => Err(fault).with_context(|| format!("cannot read {}", file.display())),
         }
     }
 
-    /// Keeps it, readable by nobody else.
+    /// Stores the login, readable by its owner only.
     pub fn save(&self) -> anyhow::Result<PathBuf> {
         let file = Self::file()?;
-        let folder = file.parent().context("a file lies in a folder")?;
-        fs::create_dir_all(folder).with_context(|| format!("{} can't be made", folder.display()))?;
+        let folder = file.parent().context("the login file has no parent folder")?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         let draft = file.with_extension("draft");
         let _ = fs::remove_file(&draft);
         let mut open = fs::OpenOptions::new();
@@ -94,7 +94,7 @@ impl Kept {
     }
 }
 
-/// A name as one segment of a path.
+/// Encodes a name as one segment of a URL path.
 pub fn encoded(name: &str) -> String {
     segment(name)
 }

@@ -1,5 +1,5 @@
-//! `brewbench demo`: server, agent and a finished comparison in one process, with nothing to configure. Results that
-//! others published are there from the start, for who doesn't want to wait.
+//! `brewbench demo`: server, agent and a finished comparison in one process, without configuration. Published results
+//! are imported first, so that there is something to look at while the demo measures.
 
 mod sample;
 
@@ -11,7 +11,7 @@ use clap::Args;
 use serde::Serialize;
 use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
-use url::Url;
+use tracing::level_filters::LevelFilter;
 
 use crate::{
     app::{
@@ -38,17 +38,17 @@ use crate::{
 };
 
 const AGENT: &str = "local";
-const USUAL_PORT: u16 = 8377;
-/// How long the agent of the same process may take to find its tools and dial in.
+const DEFAULT_PORT: u16 = 8377;
+/// Longest time for the agent to find its tools and connect.
 const AGENT_START: Duration = Duration::from_secs(30);
 
-/// Tries it all: server, agent and a finished comparison in one process.
+/// Try brewbench: server, agent and a finished comparison in one process.
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// Name of a target; repeat for several
+    /// Name of a target; repeatable
     #[arg(long = "target", value_name = "TARGET", default_values = ["rust-hyper", "go-nethttp"])]
     targets: Vec<String>,
-    /// Name of a machine size, or short as 2/4GiB; repeat for several [default: two that k6 can load to their limit]
+    /// Name of a machine size, or short like 2/4GiB; repeatable [default: two that k6 can load to their limit]
     #[arg(long = "size", value_name = "SIZE")]
     sizes: Vec<String>,
     /// Name of a scenario
@@ -66,23 +66,26 @@ pub struct Demo {
     /// Runs of each target at each size
     #[arg(long, default_value_t = 6)]
     repeat: u32,
-    /// The folder of the database
+    /// Folder of the database
     #[arg(long, env = "BREWBENCH_DATA", default_value = "data")]
     data: PathBuf,
-    /// Where to listen [default: 127.0.0.1:8377, with --once a free port]
+    /// Address to listen on [default: 127.0.0.1:8377; a free port with --once]
     #[arg(long)]
     listen: Option<SocketAddr>,
-    /// End when the comparison is finished instead of serving on
+    /// Exit when the comparison is finished, instead of serving until Ctrl-C
     #[arg(long)]
     once: bool,
     /// Print the runs as one JSON document on stdout
     #[arg(long)]
     json: bool,
+    /// Also print the logs of server and agent
+    #[arg(long)]
+    verbose: bool,
     #[command(flatten)]
     tools: Tools,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Document {
     /// Id of the experiment.
@@ -94,9 +97,14 @@ struct Document {
 }
 
 impl Demo {
-    /// Does it all.
+    /// Returns the level of the logs: they would hide the progress.
+    pub fn log_level(&self) -> LevelFilter {
+        if self.verbose { LevelFilter::INFO } else { LevelFilter::WARN }
+    }
+
+    /// Runs the demo.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let port = if self.once { 0 } else { USUAL_PORT };
+        let port = if self.once { 0 } else { DEFAULT_PORT };
         let listen = self.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], port)));
         let shutdown = signals::end();
         let server = Server::start(Config::new(listen, &self.data), CancellationToken::new()).await?;
@@ -107,42 +115,39 @@ impl Demo {
         let client = Client::new(&server.local_url(), Some(token))?;
         let (events, db) = (server.state.events.clone(), server.state.db.clone());
         let site = server.state.public_url.clone();
+        if let Some(link) = invite {
+            eprintln!("dashboard: {site}\nregister:  {link}\n           (valid once, for two days)");
+        }
         let serving = tokio::spawn(with_agent(server, options, shutdown.clone()));
 
-        let done = tokio::select! {
-            done = self.measure(&client, events, &db, &site) => done,
+        let outcome = tokio::select! {
+            outcome = self.measure(&client, events, &db) => outcome,
             () = shutdown.cancelled() => Err(anyhow::anyhow!("stopped")),
         };
-        if done.is_err() || self.once {
+        if outcome.is_err() || self.once {
             shutdown.cancel();
         } else {
-            eprintln!("the site:  {site}");
-            if let Some(link) = invite {
-                eprintln!("register:  {link}\n           (once, within two days)");
-            }
-            eprintln!("serving until Ctrl-C");
+            eprintln!("serving {site} until Ctrl-C");
         }
-        // What ended the server or the agent says more than that the demo could not go on without them.
-        serving.await.context("the server")??;
-        done
+        // An error of the server or agent is the cause of one of the demo: report it first.
+        serving.await.context("the server task failed")??;
+        outcome
     }
 
-    async fn measure(&self, client: &Client, events: Events, db: &Db, site: &Url) -> anyhow::Result<ExitCode> {
+    async fn measure(&self, client: &Client, events: Events, db: &Db) -> anyhow::Result<ExitCode> {
         let about = agent(client, events).await?;
-        // Not before the agent's own targets, which so have the first colours.
-        if !self.once
-            && let Some(page) = sample::offer(client, site).await?
-        {
-            eprintln!("a sample, imported from what others published, is there already:\n{page}");
+        // After the agent has connected, so that its targets get the first colours.
+        if !self.once {
+            sample::import(client).await?;
         }
         let plan = Plan {
             name: Some(format!("demo: {}", self.targets.join(" and "))),
             targets: self.targets.clone(),
             against: None,
             sizes: if self.sizes.is_empty() {
-                fitting(client, db, &about).await?
+                default_sizes(client, db, &about).await?
             } else {
-                named(client, db, &self.sizes).await?
+                requested_sizes(client, db, &self.sizes).await?
             },
             scenario: self.scenario.clone(),
             parameters: BTreeMap::new(),
@@ -159,26 +164,26 @@ impl Demo {
             spread: false,
             generators: Vec::new(),
         };
-        let made: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
-        let left = made.progress.left_s.map_or(String::new(), |left| format!(", about {}", duration::text(left)));
-        eprintln!("{} runs{left}\n{}", made.runs.len(), made.url);
-        let ended = progress::wait(client, &made.experiment.id).await?;
+        let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
+        let left = created.progress.left_s.map_or(String::new(), |left| format!(", about {}", duration::text(left)));
+        eprintln!("measuring: {} runs{left}; {}", created.runs.len(), created.url);
+        let ended = progress::wait(client, &created.experiment.id).await?;
         let code = judge(&ended);
         if self.json {
             let document = Document { experiment: ended.experiment.id, url: ended.url, runs: ended.runs };
             println!("{}", serde_json::to_string(&document)?);
         } else {
             let ids: Vec<_> = ended.runs.iter().map(|run| run.id.clone()).collect();
-            println!("\n{}", compare::text(&compare::ask(client, &[("runs", joined(&ids))]).await?));
-            println!("this comparison:  {}", ended.url);
+            println!("\n{}", compare::text(&compare::fetch(client, &[("runs", joined(&ids))]).await?));
+            println!("comparison: {}", ended.url);
         }
         Ok(code)
     }
 }
 
-/// Waits until the agent has dialled in; gives what it said of itself.
+/// Waits until the agent has connected. Returns its description of the machine.
 async fn agent(client: &Client, events: Events) -> anyhow::Result<About> {
-    let dialled = async {
+    let connected = async {
         let mut joined = events.agents();
         loop {
             let list: AgentList = client.get("api/v1/agents").await?;
@@ -189,58 +194,58 @@ async fn agent(client: &Client, events: Events) -> anyhow::Result<About> {
             joined.changed().await?;
         }
     };
-    timeout(AGENT_START, dialled).await.context("the agent did not dial in")?
+    timeout(AGENT_START, connected).await.context("the agent did not connect within 30 s")?
 }
 
-/// k6 needs twice the CPU time of a bundled target for `hash`: 0.13 against 0.06 to 0.07 ms a request, as measured. Three
-/// times as many cores leave it room; with fewer a target would wait for k6, and all targets would look the same.
-const CORES_OF_K6: f64 = 3.0;
+/// Cores for k6 per core of the target. For `hash`, k6 needs twice the CPU time of a bundled target: 0.13 ms a request,
+/// against 0.06 to 0.07 ms. With fewer cores targets would wait for k6 and look equally fast.
+const K6_CORES_PER_CORE: f64 = 3.0;
 
-/// What is added where a machine is too small for the usual sizes: as many vCPUs, with [`FRACTION_MEMORY`].
+/// vCPUs of sizes to add on machines too small for the default sizes, with [`FRACTION_MEMORY`].
 const FRACTIONS: [f64; 2] = [0.25, 0.1];
 const FRACTION_MEMORY: u64 = 256 << 20;
 
-/// Two sizes that k6 can load to their limit here: the smallest, and the next that differs in vCPUs. What is missing for
-/// that is added to the sizes.
-async fn fitting(client: &Client, db: &Db, about: &About) -> anyhow::Result<Vec<String>> {
+/// Returns two sizes that k6 can load to their limit on this machine: the smallest, and the next with more vCPUs. Adds
+/// sizes if there are too few.
+async fn default_sizes(client: &Client, db: &Db, about: &About) -> anyhow::Result<Vec<String>> {
     let sizes: SizeList = client.get("api/v1/sizes").await?;
-    // A hyperthread is less than a core, and the target's cores are its own.
+    // Counts physical cores: a hyperthread is less than a core, and the target does not share its cores.
     let cores = about.physical_cores.unwrap_or(about.cores);
     let mut fit: Vec<MachineSize> =
         sizes.sizes.into_iter().filter(|size| leaves_room(size, cores, about.memory_bytes)).collect();
     for vcpus in FRACTIONS {
         let differ = fit.iter().any(|size| fit[0].vcpus.total_cmp(&size.vcpus).is_ne());
         let size = MachineSize { name: size_name(vcpus, FRACTION_MEMORY), vcpus, memory_bytes: FRACTION_MEMORY };
-        let is_there = fit.iter().any(|size| size.vcpus.total_cmp(&vcpus).is_eq());
-        if !differ && !is_there && leaves_room(&size, cores, about.memory_bytes) {
+        let exists = fit.iter().any(|size| size.vcpus.total_cmp(&vcpus).is_eq());
+        if !differ && !exists && leaves_room(&size, cores, about.memory_bytes) {
             let added = catalog::api::store_size(db, size, &Caller::owner()).await;
-            fit.push(added.with_context(|| format!("the size of {vcpus} vCPU could not be added"))?);
+            fit.push(added.with_context(|| format!("cannot add a size of {vcpus} vCPU"))?);
         }
     }
     fit.sort_by(|a, b| a.vcpus.total_cmp(&b.vcpus));
     let Some(first) = fit.first() else {
-        bail!("no machine size fits this machine: name one that does with --size, or add one with `brewbench size add`")
+        bail!("no machine size fits this machine; set --size, or add a size with `brewbench size add`")
     };
     let second = fit.iter().find(|size| size.vcpus > first.vcpus);
     Ok([Some(first), second].into_iter().flatten().map(|size| size.name.clone()).collect())
 }
 
-/// The sizes that are named; one that is written like 0.25/256MiB and not there yet is added.
-async fn named(client: &Client, db: &Db, names: &[String]) -> anyhow::Result<Vec<String>> {
+/// Returns the requested sizes. Adds one that does not exist if its name is short like 0.25/256MiB.
+async fn requested_sizes(client: &Client, db: &Db, names: &[String]) -> anyhow::Result<Vec<String>> {
     let known: SizeList = client.get("api/v1/sizes").await?;
     for name in names.iter().filter(|name| find_size(&known.sizes, name).is_none()) {
         let Some((vcpus, memory_bytes)) = parse_size(name) else { continue };
         let size = MachineSize { name: size_name(vcpus, memory_bytes), vcpus, memory_bytes };
         let added = catalog::api::store_size(db, size, &Caller::owner()).await;
-        added.with_context(|| format!("size {name:?}"))?;
+        added.with_context(|| format!("cannot add size {name:?}"))?;
     }
     Ok(names.to_owned())
 }
 
-/// Whether k6 has enough cores beside a target of this size. Where there is one core for both, nothing helps.
+/// Whether k6 has enough cores beside a target of this size. On a single core, every size passes.
 fn leaves_room(size: &MachineSize, cores: u32, memory_bytes: u64) -> bool {
     let rest = f64::from(cores) - size.vcpus.ceil();
-    size.memory_bytes <= memory_bytes && (cores <= 1 || size.vcpus * CORES_OF_K6 <= rest)
+    size.memory_bytes <= memory_bytes && (cores <= 1 || size.vcpus * K6_CORES_PER_CORE <= rest)
 }
 
 #[cfg(test)]
@@ -248,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn k6_gets_three_times_what_the_target_gets() {
+    fn k6_gets_three_times_the_cores_of_the_target() {
         let fits = |cores, vcpus| {
             leaves_room(&MachineSize { name: String::new(), vcpus, memory_bytes: 1 << 30 }, cores, 8 << 30)
         };

@@ -9,40 +9,40 @@ use crate::{
     differences::{AcceptedDifference, DifferenceList, NewDifference, WorkFact},
 };
 
-/// Commands about differences in work.
+/// Manage accepted differences in work.
 #[derive(Debug, Subcommand)]
 pub enum Difference {
-    /// Accept a difference in the work of two targets: comparisons between them are judged in spite of it
+    /// Accept a difference in the work of two targets, so that they can be compared
     Accept {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// A target
         one: String,
-        /// The other target; the same one where its versions are compared
+        /// The other target, or the same one to compare its versions
         other: String,
-        /// What may differ: requests, bytes, statuses, checks, connections or protocols; may be given several times
+        /// Fact that may differ: requests, bytes, statuses, checks, connections or protocols; repeatable
         #[arg(long = "fact", value_name = "FACT", value_delimiter = ',', required = true)]
         facts: Vec<WorkFact>,
-        /// Why that is fine
+        /// Why the difference is acceptable
         #[arg(long)]
         note: String,
-        /// Only under this scenario [default: all]
+        /// Only for this scenario [default: all]
         #[arg(long)]
         scenario: Option<String>,
     },
-    /// List the accepted differences
+    /// List accepted differences
     List {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
     },
-    /// Revoke an acceptance: comparisons of its targets name no winner while their work differs
+    /// Revoke an accepted difference: while their work differs, its targets are not compared
     Revoke {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// Its number in the list
+        /// Id of the accepted difference
         id: i64,
     },
 }
@@ -65,7 +65,7 @@ impl Difference {
             }
             Self::Revoke { common, id } => {
                 common.connect()?.client.delete(&format!("api/v1/differences/{id}")).await?;
-                eprintln!("the acceptance {id} is revoked");
+                eprintln!("revoked accepted difference {id}");
                 Ok(())
             }
         }
@@ -74,7 +74,7 @@ impl Difference {
 
 fn rows(differences: &[AcceptedDifference]) -> String {
     if differences.is_empty() {
-        return "no difference is accepted\n".to_owned();
+        return "no accepted differences\n".to_owned();
     }
     let head = [
         ("id", Align::Right),

@@ -1,15 +1,15 @@
-//! Durations as people write them: `10s`, `500ms`, `1m30s`.
+//! Durations in readable form: `10s`, `500ms`, `1m30s`.
 
-/// Seconds from text.
+/// Parses a duration into seconds.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let duration: jiff::SignedDuration = text.parse().map_err(|_| "write it as 10s, 500ms or 1m30s".to_owned())?;
     if duration.is_negative() {
-        return Err("it must not be negative".to_owned());
+        return Err("must not be negative".to_owned());
     }
     Ok(duration.as_secs_f64())
 }
 
-/// Text for people, e.g. `1 min 20 s`.
+/// Formats seconds, e.g. `1 min 20 s`.
 pub fn text(seconds: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what fits")]
     let whole = seconds.clamp(0.0, 1e12).round() as u64;
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_and_written_as_people_do() {
+    fn durations_are_parsed_and_formatted() {
         assert_eq!(seconds("3s"), Ok(3.0));
         assert_eq!(seconds("500ms"), Ok(0.5));
         assert_eq!(seconds("1m30s"), Ok(90.0));

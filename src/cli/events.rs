@@ -1,4 +1,4 @@
-//! Server-sent events, as the server sends them.
+//! Reads server-sent events.
 
 use std::time::Duration;
 
@@ -6,63 +6,63 @@ use anyhow::Context;
 use futures_util::{StreamExt, stream::BoxStream};
 use tokio::time::timeout;
 
-/// The server says something every 15 s at least: whoever is silent for longer is gone.
+/// The server sends a comment at least every 15 s; after this long without data the connection counts as dead.
 const SILENCE: Duration = Duration::from_secs(45);
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// What it is called; empty if it is not.
+    /// Its name, or an empty string.
     pub name: String,
-    /// By which the next connection says what has been heard.
+    /// Its id, sent as `Last-Event-ID` when reconnecting.
     pub id: Option<String>,
-    /// JSON.
+    /// Its data, as JSON.
     pub data: String,
 }
 
-/// The events of one answer.
+/// The events of one response.
 pub struct Events {
     chunks: BoxStream<'static, reqwest::Result<Vec<u8>>>,
     text: Vec<u8>,
-    begun: Event,
+    partial: Event,
 }
 
 impl Events {
-    /// Reads the events of an answer.
-    pub fn of(answer: reqwest::Response) -> Self {
-        Self::from_chunks(answer.bytes_stream().map(|chunk| chunk.map(|bytes| bytes.to_vec())).boxed())
+    /// Reads the events of a response.
+    pub fn from_response(response: reqwest::Response) -> Self {
+        Self::from_chunks(response.bytes_stream().map(|chunk| chunk.map(|bytes| bytes.to_vec())).boxed())
     }
 
     fn from_chunks(chunks: BoxStream<'static, reqwest::Result<Vec<u8>>>) -> Self {
-        Self { chunks, text: Vec::new(), begun: Event::default() }
+        Self { chunks, text: Vec::new(), partial: Event::default() }
     }
 
-    /// The next one; none when the answer has ended. It may be dropped while it waits.
+    /// Returns the next event, or `None` when the response has ended. Cancel safe.
     pub async fn next(&mut self) -> anyhow::Result<Option<Event>> {
         loop {
             while let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.text.drain(..=end).collect();
                 let line = String::from_utf8_lossy(&line);
                 let line = line.trim_end_matches(['\r', '\n']);
-                if line.is_empty() && !self.begun.data.is_empty() {
-                    return Ok(Some(std::mem::take(&mut self.begun)));
+                if line.is_empty() && !self.partial.data.is_empty() {
+                    return Ok(Some(std::mem::take(&mut self.partial)));
                 }
-                self.take(line);
+                self.parse_line(line);
             }
-            let chunk = timeout(SILENCE, self.chunks.next()).await.context("the server has fallen silent")?;
+            let chunk = timeout(SILENCE, self.chunks.next()).await.context("no data from the server for 45 s")?;
             let Some(chunk) = chunk else { return Ok(None) };
             self.text.extend(chunk?);
         }
     }
 
-    fn take(&mut self, line: &str) {
+    fn parse_line(&mut self, line: &str) {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            "event" => value.clone_into(&mut self.begun.name),
-            "id" => self.begun.id = Some(value.to_owned()),
-            "data" => self.begun.data.push_str(value),
-            // A comment, say, that keeps the connection alive.
+            "event" => value.clone_into(&mut self.partial.name),
+            "id" => self.partial.id = Some(value.to_owned()),
+            "data" => self.partial.data.push_str(value),
+            // Such as a comment that keeps the connection alive.
             _ => {}
         }
     }
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn events_are_read_however_they_are_cut() {
+    async fn events_are_read_from_chunks_of_any_size() {
         let text = ":\n\nevent: points\nid: 7\ndata: {\"a\":1}\n\n: alive\n\ndata:{}\r\n\r\nevent: cut off\n";
         for size in 1..text.len() {
             let chunks: Vec<_> = text.as_bytes().chunks(size).map(|chunk| Ok(chunk.to_vec())).collect();

@@ -14,19 +14,19 @@ use crate::{
     runs::{model::Run as RunData, verdict::Verdict},
 };
 
-/// How a command that waited for an experiment ends: well, if each repetition has figures that count. A search for the
-/// knee has what it needs once it has come to an end of its own: that runs fail above the knee is what it looks for.
-pub fn judge(whole: &ExperimentWithRuns) -> ExitCode {
-    let Some(searches) = &whole.searches else { return judge_runs(&whole.runs) };
-    let vain = |search: &&Search| matches!(search.state, State::NoFigures | State::Unsteady | State::Cancelled);
-    let bad: Vec<_> = searches.iter().filter(vain).collect();
-    for Search { target, size, told, .. } in &bad {
-        eprintln!("{target}, {size}: {}", table::plain(told));
+/// Returns success if each repetition of an experiment is valid or suspect. A knee search succeeds once it has
+/// concluded: runs are expected to fail above the knee.
+pub fn judge(experiment: &ExperimentWithRuns) -> ExitCode {
+    let Some(searches) = &experiment.searches else { return judge_runs(&experiment.runs) };
+    let failed = |search: &&Search| matches!(search.state, State::NoFigures | State::Unsteady | State::Cancelled);
+    let bad: Vec<_> = searches.iter().filter(failed).collect();
+    for Search { target, size, description, .. } in &bad {
+        eprintln!("{target}, {size}: {}", table::plain(description));
     }
-    if bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOT_ALL_WELL) }
+    if bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(RUNS_NOT_USABLE) }
 }
 
-/// The same for runs of which no more is known.
+/// Does the same for runs without their experiment.
 pub fn judge_runs(runs: &[RunData]) -> ExitCode {
     let bad: Vec<_> = counted(runs).filter(|run| !run.counts()).collect();
     for run in &bad {
@@ -38,8 +38,8 @@ pub fn judge_runs(runs: &[RunData]) -> ExitCode {
         };
         eprintln!("{} (repetition {}) {word}: {}", run.target, run.repetition, table::plain(&why.unwrap_or_default()));
     }
-    if bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NOT_ALL_WELL) }
+    if bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(RUNS_NOT_USABLE) }
 }
 
-/// What waiting commands end with when runs did not come to figures that count.
-pub const NOT_ALL_WELL: u8 = 3;
+/// The exit code when a run failed, was lost or is invalid.
+pub const RUNS_NOT_USABLE: u8 = 3;

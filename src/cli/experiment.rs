@@ -13,7 +13,7 @@ use super::{
 use crate::{
     cli::{common::Common, connection::encoded, exit_code::judge},
     experiments::{
-        describe::asked,
+        describe::describe_plan,
         knee::history::Rung,
         model::{ExperimentInfo, ExperimentList, ExperimentWithRuns, More},
         progress::Standing,
@@ -22,12 +22,12 @@ use crate::{
     runs::model::{Note, RunList},
 };
 
-/// Commands about experiments.
+/// Manage experiments.
 #[derive(Debug, Subcommand)]
 pub enum Experiment {
-    /// List experiments, newest first, each with its verdict in one line
+    /// List experiments with their results, newest first
     List {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// Only experiments submitted before this one
@@ -36,66 +36,66 @@ pub enum Experiment {
         /// Only experiments with this label
         #[arg(long)]
         label: Option<String>,
-        /// At most so many
+        /// Maximum number of experiments
         #[arg(long, default_value_t = 20)]
         limit: u32,
     },
-    /// Show an experiment: its progress, its runs and their comparison
+    /// Show an experiment's progress, runs and comparison
     Show {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// The experiment's id
         id: String,
     },
-    /// Show the progress of an experiment until it is over
+    /// Follow the progress of an experiment until it ends
     Watch {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// The experiment's id
         id: String,
     },
-    /// Begin none of its runs until it is resumed; a run that is being done goes on to its end
+    /// Pause an experiment: start no more of its runs. A run in progress finishes
     Pause(Named),
-    /// Go on with an experiment that was paused
+    /// Resume a paused experiment
     Resume(Named),
-    /// Add repetitions to an experiment, also to one that is over
+    /// Add repetitions to an experiment, even after it has ended
     Add {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// The experiment's id
         id: String,
-        /// So many of every cell
+        /// Repetitions to add to each cell
         #[arg(long, value_name = "N")]
         repeat: u32,
     },
-    /// Cancel all of its runs that have not ended; it gets no more
+    /// Cancel an experiment: cancel its unfinished runs and queue no more
     Cancel {
-        /// Which experiment
+        /// The experiment
         #[command(flatten)]
         named: Named,
-        /// Do not ask
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
-    /// Labels of experiments
+    /// Add or remove a label of an experiment
     #[command(subcommand)]
     Label(Label),
-    /// Write, print or remove the note of an experiment
+    /// Print, write or remove the note of an experiment
     Note {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// The experiment's id
         id: String,
-        /// The note, as Markdown; `-` reads it from standard files, an empty one removes it [default: print the note]
+        /// The note as Markdown; `-` reads standard input, "" removes the note [default: print the note]
         text: Option<String>,
     },
 }
 
-/// A command about one experiment.
+/// Arguments of commands on one experiment.
 #[derive(Debug, Args)]
 pub struct Named {
     #[command(flatten)]
@@ -107,13 +107,13 @@ pub struct Named {
 /// `experiment label …`
 #[derive(Debug, Subcommand)]
 pub enum Label {
-    /// Give an experiment a label
+    /// Add a label to an experiment
     Add(Labelled),
-    /// Take a label from an experiment
+    /// Remove a label from an experiment
     Remove(Labelled),
 }
 
-/// A label and an experiment.
+/// Arguments of `experiment label`.
 #[derive(Debug, Args)]
 pub struct Labelled {
     #[command(flatten)]
@@ -125,7 +125,7 @@ pub struct Labelled {
 }
 
 impl Experiment {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::List { common, before, label, limit } => list(&common, before, label, limit).await?,
@@ -164,7 +164,7 @@ fn rows(experiments: &[ExperimentInfo]) -> String {
         vec![info.experiment.id.to_string(), cut(&info.experiment.name, 30), ended]
     };
     let rows = table(&head, &experiments.iter().map(row).collect::<Vec<_>>());
-    // Ids are long: a verdict beside them would not fit 80 columns.
+    // Ids are long: results beside them would not fit 80 columns.
     table::with_below(&rows, experiments.iter().map(|info| table::plain(&info.verdict)))
 }
 
@@ -173,8 +173,8 @@ impl Labelled {
         let Self { common, label, id } = self;
         let client = common.connect()?.client;
         let path = format!("api/v1/experiments/{id}/labels/{}", encoded(&label));
-        let whole: ExperimentWithRuns = client.json(client.request(method, &path)).await?;
-        common.print(&whole, |whole| match whole.experiment.labels.as_slice() {
+        let experiment: ExperimentWithRuns = client.json(client.request(method, &path)).await?;
+        common.print(&experiment, |shown| match shown.experiment.labels.as_slice() {
             [] => "no labels\n".to_owned(),
             labels => table::lines(labels.iter().map(String::as_str)),
         })
@@ -182,30 +182,30 @@ impl Labelled {
 }
 
 impl Named {
-    async fn post(self, deed: &str) -> anyhow::Result<()> {
+    async fn post(self, action: &str) -> anyhow::Result<()> {
         let Self { common, id } = self;
         let client = common.connect()?.client;
-        let whole: ExperimentWithRuns = client.post(&format!("api/v1/experiments/{id}/{deed}"), &()).await?;
-        common.print(&whole, head)
+        let experiment: ExperimentWithRuns = client.post(&format!("api/v1/experiments/{id}/{action}"), &()).await?;
+        common.print(&experiment, head)
     }
 }
 
 async fn add(common: &Common, id: &str, repetitions: u32) -> anyhow::Result<()> {
     let client = common.connect()?.client;
     let path = format!("api/v1/experiments/{id}/repetitions");
-    let whole: ExperimentWithRuns = client.post(&path, &More { repetitions }).await?;
-    common.print(&whole, head)
+    let experiment: ExperimentWithRuns = client.post(&path, &More { repetitions }).await?;
+    common.print(&experiment, head)
 }
 
 async fn cancel(named: Named) -> anyhow::Result<()> {
     let client = named.common.connect()?.client;
-    let whole: ExperimentWithRuns = client.get(&format!("api/v1/experiments/{}", named.id)).await?;
-    let rest = whole.progress.total - whole.progress.ended;
-    eprint!("Cancel the {rest} runs of {} that have not ended? [y/N] ", table::plain(&whole.experiment.name));
+    let experiment: ExperimentWithRuns = client.get(&format!("api/v1/experiments/{}", named.id)).await?;
+    let rest = experiment.progress.total - experiment.progress.ended;
+    eprint!("Cancel the {rest} unfinished runs of {}? [y/N] ", table::plain(&experiment.experiment.name));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     if !matches!(answer.trim(), "y" | "Y" | "yes") {
-        bail!("nothing was cancelled");
+        bail!("not confirmed; nothing was cancelled");
     }
     named.post("cancel").await
 }
@@ -213,69 +213,69 @@ async fn cancel(named: Named) -> anyhow::Result<()> {
 async fn note(common: &Common, id: &str, text: Option<String>) -> anyhow::Result<()> {
     let client = common.connect()?.client;
     let path = format!("api/v1/experiments/{id}");
-    let whole: ExperimentWithRuns = match text {
+    let experiment: ExperimentWithRuns = match text {
         None => client.get(&path).await?,
         Some(text) => {
             let note = files::note(text)?;
             client.json(client.request(Method::PUT, &format!("{path}/note")).json(&Note { note })).await?
         }
     };
-    common.print(&whole, |whole| table::lines(whole.experiment.note.as_deref().unwrap_or_default().lines()))
+    common.print(&experiment, |shown| table::lines(shown.experiment.note.as_deref().unwrap_or_default().lines()))
 }
 
 async fn watch(common: &Common, id: &str) -> anyhow::Result<ExitCode> {
     let client = common.connect()?.client;
-    // One that is not there is no reason for patience.
+    // Reports an unknown id at once, instead of retrying.
     let found: ExperimentWithRuns = client.get(&format!("api/v1/experiments/{id}")).await?;
-    let whole = progress::wait(&client, &found.experiment.id).await?;
+    let ended = progress::wait(&client, &found.experiment.id).await?;
     if common.json {
-        common.print(&RunList { runs: whole.runs.clone() }, |_| String::new())?;
+        common.print(&RunList { runs: ended.runs.clone() }, |_| String::new())?;
     } else {
-        print!("{}{}", told(&whole), table::runs(&whole.runs));
+        print!("{}{}", decisions(&ended), table::runs(&ended.runs));
     }
-    Ok(judge(&whole))
+    Ok(judge(&ended))
 }
 
 async fn show(common: &Common, id: &str) -> anyhow::Result<()> {
     let connection = common.connect()?;
-    let whole: ExperimentWithRuns = connection.client.get(&format!("api/v1/experiments/{id}")).await?;
+    let experiment: ExperimentWithRuns = connection.client.get(&format!("api/v1/experiments/{id}")).await?;
     if common.json {
-        return common.print(&whole, |_| String::new());
+        return common.print(&experiment, |_| String::new());
     }
-    print!("{}\n{}{}\n", head(&whole), told(&whole), table::runs(&whole.runs));
-    if whole.runs.is_empty() {
+    print!("{}\n{}{}\n", head(&experiment), decisions(&experiment), table::runs(&experiment.runs));
+    if experiment.runs.is_empty() {
         return Ok(());
     }
-    // What cannot be compared, because it is too much, is no reason to be silent about the rest.
-    match compare::ask(&connection.client, &[("experiments", id.to_owned())]).await {
+    // The comparison may be refused, e.g. because it is too large: the rest is still useful.
+    match compare::fetch(&connection.client, &[("experiments", id.to_owned())]).await {
         Ok(comparison) => print!("{}", compare::text(&comparison)),
         Err(fault) => println!("not compared: {fault:#}"),
     }
     Ok(())
 }
 
-/// What was asked for, and how far it is.
-fn head(whole: &ExperimentWithRuns) -> String {
-    let ExperimentWithRuns { experiment, progress, url, .. } = whole;
+/// Formats the plan and its progress.
+fn head(shown: &ExperimentWithRuns) -> String {
+    let ExperimentWithRuns { experiment, progress, url, .. } = shown;
     let left = progress.left_s.filter(|left| *left > 0.0);
     let left = left.map_or(String::new(), |left| format!(", {} left", duration::text(left)));
     let name = table::plain(&experiment.name);
-    let asked = table::plain(&asked(&experiment.plan).replace('\u{a0}', " "));
-    let order = experiment.plan.seed.map_or(String::new(), |seed| format!("order shuffled by seed {seed}\n"));
+    let plan = table::plain(&describe_plan(&experiment.plan).replace('\u{a0}', " "));
+    let order = experiment.plan.seed.map_or(String::new(), |seed| format!("order shuffled with seed {seed}\n"));
     let paused = match (&experiment.paused_by, progress.standing) {
         (Some(name), Standing::Paused) => format!("paused by {}\n", table::plain(name)),
         _ => String::new(),
     };
-    format!("{name}\n{asked}\n{order}{} of {} runs ended{left}\n{paused}{url}\n", progress.ended, progress.total)
+    format!("{name}\n{plan}\n{order}{} of {} runs ended{left}\n{paused}{url}\n", progress.ended, progress.total)
 }
 
-/// What it decided by itself, and which runs were done again; nothing where there is nothing of that.
-pub fn told(whole: &ExperimentWithRuns) -> String {
-    let mut text = whole.repeated.as_ref().map_or(String::new(), |sentence| table::plain(sentence) + "\n\n");
-    if let Some(narrowing) = &whole.narrowing {
-        text += &(narrowing.told() + "\n");
+/// Describes retries, the stopping rule and knee searches; empty if there were none.
+pub fn decisions(experiment: &ExperimentWithRuns) -> String {
+    let mut text = experiment.repeated.as_ref().map_or(String::new(), |sentence| table::plain(sentence) + "\n\n");
+    if let Some(narrowing) = &experiment.narrowing {
+        text += &(narrowing.describe() + "\n");
         let head =
-            ["target", "size", "load", "figure", "difference", "width", "state"].map(|title| (title, Align::Left));
+            ["target", "size", "load", "metric", "difference", "width", "state"].map(|title| (title, Align::Left));
         let row = |pair: &Pair| {
             let difference = pair.difference().replace('\u{a0}', " ");
             let words = [&pair.target, &pair.size, &pair.load].map(Clone::clone);
@@ -284,8 +284,9 @@ pub fn told(whole: &ExperimentWithRuns) -> String {
         };
         text += &(table(&head, &narrowing.pairs.iter().map(row).collect::<Vec<_>>()) + "\n");
     }
-    for search in whole.searches.iter().flatten() {
-        let _ = writeln!(text, "{}, {}: {}", table::plain(&search.target), table::plain(&search.size), search.told);
+    for search in experiment.searches.iter().flatten() {
+        let _ =
+            writeln!(text, "{}, {}: {}", table::plain(&search.target), table::plain(&search.size), search.description);
         let head = [
             ("rate", Align::Right),
             ("req/s", Align::Right),

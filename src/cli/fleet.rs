@@ -12,65 +12,65 @@ use crate::{
     fleet::model::{Agent, AgentList, NewLabels, NewName, NewStanding, Standing},
 };
 
-/// Commands about agents.
+/// Manage agents.
 #[derive(Debug, Subcommand)]
 pub enum Fleet {
-    /// List the agents
+    /// List agents
     List {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// Only agents with this label
         #[arg(long)]
         label: Option<String>,
     },
-    /// Let an agent finish what it does, and give it nothing more
+    /// Drain an agent: let it finish its run, and assign it no more
     Drain {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// The agent's name
         name: String,
     },
-    /// Cut an agent off and give up what it does, until it is enabled
+    /// Disable an agent: disconnect it and give up its run
     Disable {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// The agent's name
         name: String,
     },
-    /// Give an agent runs again
+    /// Enable an agent: assign it runs again
     Enable {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// The agent's name
         name: String,
     },
-    /// Give an agent another name, in its runs as well; it must not be at work
+    /// Rename an idle agent, also in its runs
     Rename {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// The agent's name
         name: String,
-        /// The new one
+        /// The new name
         new: String,
     },
-    /// Label an agent, in place of the labels that it had; without any it has none
+    /// Replace an agent's labels; without labels, remove them all
     Label {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// The agent's name
         name: String,
-        /// The labels
+        /// The new labels
         labels: Vec<String>,
     },
-    /// Forget an agent: its key ends at once, its runs stay
+    /// Remove an agent: revoke its key at once, keep its runs
     Forget {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// The agent's name
@@ -79,7 +79,7 @@ pub enum Fleet {
 }
 
 impl Fleet {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::List { common, label } => {
@@ -87,33 +87,34 @@ impl Fleet {
                 list.agents.retain(|agent| label.as_ref().is_none_or(|label| agent.labels.contains(label)));
                 common.print(&list, |list| {
                     if list.agents.is_empty() && label.is_some() {
-                        return "no agent has this label\n".to_owned();
+                        return "no agents with this label\n".to_owned();
                     }
                     with_below(&rows(&list.agents), list.agents.iter().map(below))
                 })
             }
             Self::Drain { common, name } => {
-                stand(&common, &name, Standing::Drained, "finishes what it does and gets nothing more").await
+                set_standing(&common, &name, Standing::Drained, "is drained: it finishes its run and gets no more")
+                    .await
             }
-            Self::Disable { common, name } => stand(&common, &name, Standing::Disabled, "is cut off").await,
-            Self::Enable { common, name } => stand(&common, &name, Standing::Enabled, "gets runs again").await,
+            Self::Disable { common, name } => set_standing(&common, &name, Standing::Disabled, "is disabled").await,
+            Self::Enable { common, name } => set_standing(&common, &name, Standing::Enabled, "is enabled").await,
             Self::Rename { common, name, new } => {
-                let sentence = format!("is called {} from now on", plain(&new));
+                let sentence = format!("is now called {}", plain(&new));
                 put(&common, &name, "name", &NewName { name: new }, &sentence).await
             }
             Self::Label { common, name, labels } => {
-                put(&common, &name, "labels", &NewLabels { labels }, "has these labels from now on").await
+                put(&common, &name, "labels", &NewLabels { labels }, "has new labels").await
             }
             Self::Forget { common, name } => {
                 common.connect()?.client.delete(&path(&name)).await?;
-                eprintln!("{} is forgotten; its runs stay", plain(&name));
+                eprintln!("removed agent {}; its runs are kept", plain(&name));
                 Ok(())
             }
         }
     }
 }
 
-/// What stands below an agent's row: its labels, and why it can't work.
+/// Returns the line below an agent's row: its labels and the errors of its engines.
 fn below(agent: &Agent) -> String {
     let faults = agent.about.iter().flat_map(|about| &about.engines).filter_map(|engine| engine.fault.clone());
     let labels = Some(agent.labels.join(", ")).filter(|labels| !labels.is_empty());
@@ -124,11 +125,11 @@ fn path(name: &str) -> String {
     format!("api/v1/agents/{}", encoded(name))
 }
 
-async fn stand(common: &Common, name: &str, standing: Standing, sentence: &str) -> anyhow::Result<()> {
+async fn set_standing(common: &Common, name: &str, standing: Standing, sentence: &str) -> anyhow::Result<()> {
     put(common, name, "standing", &NewStanding { standing }, sentence).await
 }
 
-/// Puts something in the place of what an agent had; the agent goes to stdout where JSON is wanted.
+/// Replaces a property of an agent. With `--json`, prints the agent.
 async fn put(
     common: &Common,
     name: &str,

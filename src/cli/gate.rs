@@ -1,4 +1,4 @@
-//! `brewbench compare --baseline B --candidate C --fail-on RULE …`: prints what the server decided, and ends by it.
+//! `brewbench compare --baseline B --candidate C --fail-on RULE …`: prints the server's decision and exits with it.
 
 use std::{
     fmt::Write,
@@ -27,50 +27,50 @@ use crate::{
     web::format::plural,
 };
 
-/// What the gate ends with on a regression.
+/// Exit code of a regression.
 const REGRESSION: u8 = 1;
-/// What it ends with where nothing can be said, also because the server did not answer.
+/// Exit code if the gate cannot say, or the server does not respond.
 const CANNOT_SAY: u8 = 2;
-/// What it ends with where it was not clear what was asked.
+/// Exit code of an invalid command line.
 pub const USAGE: u8 = 64;
 
-/// What only the gate needs.
+/// Flags of the gate.
 #[derive(Clone, Debug, Args)]
 pub struct Gate {
-    /// What is to be judged against --baseline: a named baseline, an experiment, or runs, separated by commas
+    /// Candidate to compare with --baseline: a named baseline, an experiment, or run ids separated by commas
     #[arg(long, value_name = "C", conflicts_with_all = ["ids", "experiment", "runs_of", "min_effect", "by", "allow_confounders"], requires_all = ["baseline", "fail_on"])]
     pub candidate: Option<String>,
-    /// Fail on a significant difference such as 'rps<-5%' or 'p99>10%'; may be given several times
+    /// Fail on a significant difference, e.g. 'rps<-5%' or 'p99>10%'; repeatable
     #[arg(long, value_name = "RULE", requires = "candidate")]
     fail_on: Vec<Rule>,
-    /// The target of --baseline that is meant, name or name@version [default: the only one]
+    /// Target of --baseline, as name or name@version [default: the only one]
     #[arg(long, value_name = "TARGET", requires = "candidate")]
     baseline_target: Option<String>,
-    /// The target of --candidate that is meant, name or name@version [default: the only one]
+    /// Target of --candidate, as name or name@version [default: the only one]
     #[arg(long, value_name = "TARGET", requires = "candidate")]
     candidate_target: Option<String>,
     /// Confounders to accept: agents, generators, engines, durations, warm-ups, limits, origins, environments or work
     #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "candidate")]
     accept: Vec<Circumstance>,
-    /// Count suspect runs, too
+    /// Include suspect runs
     #[arg(long, requires = "candidate")]
     accept_suspect: bool,
-    /// Add repetitions to the experiment of both sides until the gate passes or fails
+    /// Add repetitions to the experiment that contains both sides until the gate passes or fails
     #[arg(long, requires = "candidate")]
     until_decided: bool,
-    /// Most repetitions with --until-decided
+    /// Maximum repetitions with --until-decided
     #[arg(long, value_name = "N", default_value_t = 20, requires = "until_decided")]
     max_repeat: usize,
-    /// Write the answer as Markdown for a pull request; `-` is stdout
+    /// Write the result as Markdown for a pull request; `-` is stdout
     #[arg(long, value_name = "FILE", requires = "candidate")]
     markdown: Option<PathBuf>,
-    /// Write the answer as JUnit's XML; `-` is stdout
+    /// Write the result as JUnit XML; `-` is stdout
     #[arg(long, value_name = "FILE", requires = "candidate")]
     junit: Option<PathBuf>,
 }
 
 impl Gate {
-    /// Decides and prints the answer. An error never exits as a regression does.
+    /// Prints the decision. An error never exits with the code of a regression.
     pub async fn run(&self, common: &Common, baseline: &str, candidate: &str, primary: Option<&str>) -> ExitCode {
         match self.decide(common, baseline, candidate, primary).await {
             Ok(Outcome::Fine) => ExitCode::SUCCESS,
@@ -91,8 +91,8 @@ impl Gate {
         primary: Option<&str>,
     ) -> anyhow::Result<Outcome> {
         let connection = common.connect()?;
-        let baseline = whole(&connection, baseline).await?;
-        let candidate = whole(&connection, candidate).await?;
+        let baseline = with_full_ids(&connection, baseline).await?;
+        let candidate = with_full_ids(&connection, candidate).await?;
         let mut query = vec![("baseline", baseline), ("candidate", candidate)];
         query.extend(self.fail_on.iter().map(|rule| ("fail_on", rule.to_string())));
         query.extend(self.baseline_target.iter().map(|target| ("baseline_target", target.clone())));
@@ -115,9 +115,9 @@ impl Gate {
         if let Some(file) = &self.junit {
             write(file, &junit::text(&gate))?;
         }
-        // What goes to stdout as a file is not mixed with the table.
-        let taken = [&self.markdown, &self.junit].into_iter().flatten().any(|file| is_stdout(file));
-        if !taken {
+        // Does not mix a file on stdout with the table.
+        let stdout_is_taken = [&self.markdown, &self.junit].into_iter().flatten().any(|file| is_stdout(file));
+        if !stdout_is_taken {
             common.print(&gate, text)?;
         }
         Ok(gate.outcome)
@@ -136,7 +136,7 @@ async fn extend(connection: &Connection, More { experiment, repetitions }: &More
     Ok(())
 }
 
-/// Whether it was asked for what is not there or makes no sense.
+/// Whether the error is one of the command line: unknown or invalid arguments.
 fn is_usage(fault: &anyhow::Error) -> bool {
     match fault.downcast_ref::<Fault>() {
         Some(Fault::Refused { status, .. }) => {
@@ -147,43 +147,43 @@ fn is_usage(fault: &anyhow::Error) -> bool {
     }
 }
 
-/// A part of a side that is nothing that there is.
+/// A side that names nothing on the server.
 #[derive(Debug, thiserror::Error)]
-#[error("no baseline is called {0:?}, and it is no experiment and no run: {1}")]
+#[error("no baseline, experiment or run matches {0:?}: {1}")]
 struct Unknown(String, String);
 
-/// The same with full ids in place of the ends of ids.
-async fn whole(connection: &Connection, side: &str) -> anyhow::Result<String> {
+/// Replaces shortened run ids with full ones.
+async fn with_full_ids(connection: &Connection, side: &str) -> anyhow::Result<String> {
     let parts: Vec<&str> = side.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
     if parts.iter().all(|part| is_id(part)) {
         return Ok(parts.join(","));
     }
     let known: BaselineList = connection.client.get("api/v1/baselines").await?;
-    let mut whole = Vec::new();
+    let mut full = Vec::new();
     for part in parts {
         if is_id(part) || known.baselines.iter().any(|baseline| baseline.name == part) {
-            whole.push(part.to_owned());
+            full.push(part.to_owned());
         } else {
             match full_id(connection, part).await {
-                Ok(id) => whole.push(id.to_string()),
+                Ok(id) => full.push(id.to_string()),
                 Err(fault) if fault.downcast_ref::<Fault>().is_some() => return Err(fault),
                 Err(fault) => return Err(Unknown(part.to_owned(), fault.to_string()).into()),
             }
         }
     }
-    Ok(whole.join(","))
+    Ok(full.join(","))
 }
 
 fn is_stdout(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-/// Writes a file, or to stdout.
+/// Writes to a file, or to stdout for `-`.
 pub fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     if is_stdout(file) {
-        return io::stdout().write_all(text.as_bytes()).context("stdout can't be written");
+        return io::stdout().write_all(text.as_bytes()).context("cannot write to stdout");
     }
-    fs::write(file, text).with_context(|| format!("{} can't be written", file.display()))
+    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
 fn text(gate: &Answer) -> String {
@@ -220,8 +220,8 @@ fn text(gate: &Answer) -> String {
     text
 }
 
-/// What a command line that can't be understood ends with: 64 where it asks for a gate, so that a mistyped rule is
-/// taken neither for a regression nor for a doubt.
+/// Returns the exit code of an invalid command line: 64 for a gate, so that a mistyped rule is not mistaken for a
+/// regression.
 pub fn usage_code(arguments: impl Iterator<Item = String>, otherwise: u8) -> u8 {
     let arguments: Vec<String> = arguments.skip(1).collect();
     let gates = |argument: &String| argument.starts_with("--candidate") || argument.starts_with("--fail-on");
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_gate_that_is_not_understood_ends_with_64() {
+    fn only_an_invalid_gate_command_exits_with_64() {
         let code = |line: &str| usage_code(line.split(' ').map(str::to_owned), 2);
         assert_eq!(code("brewbench compare --baseline a --candidate b --fail-on x"), USAGE);
         assert_eq!(code("brewbench compare --fail-on=x"), USAGE);

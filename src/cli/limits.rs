@@ -16,24 +16,24 @@ use crate::{
     web::time_ago::exact,
 };
 
-/// `scenario limits`
+/// Show or set the limits of a scenario.
 #[derive(Debug, Args)]
-pub struct LimitsOf {
+pub struct LimitsCommand {
     #[command(flatten)]
     common: Common,
     /// The scenario's name
     name: String,
-    /// Set a limit, as `generator_busy=0.95`, `generator_busy=95%` or `too_short=5s`; repeat for several. The others
-    /// stay, and old runs are judged anew
+    /// Set a limit, e.g. `generator_busy=0.95`, `generator_busy=95%` or `too_short=5s`; repeatable. Other limits stay,
+    /// and existing runs are judged again
     #[arg(long = "set", value_name = "LIMIT=VALUE", value_parser = crate::cli::common::pair)]
     set: Vec<(String, String)>,
-    /// Take the usual limits again
+    /// Reset all limits to their defaults
     #[arg(long, conflicts_with = "set")]
     reset: bool,
 }
 
-impl LimitsOf {
-    /// Does what was asked for.
+impl LimitsCommand {
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { common, name, set, reset } = self;
         let client = common.connect()?.client;
@@ -51,7 +51,7 @@ impl LimitsOf {
     }
 }
 
-/// What is not as usual: what was so before, and what was said.
+/// Returns all limits that differ from their defaults: the current ones and the new ones.
 fn changed(limits: &[LimitInfo], set: &[(String, String)]) -> anyhow::Result<BTreeMap<String, f64>> {
     let differs = |info: &&LimitInfo| info.value.total_cmp(&info.default).is_ne();
     let mut all: BTreeMap<String, f64> =
@@ -69,10 +69,11 @@ fn text(list: &LimitList) -> String {
         let value = format!("{}{mark}", info.unit.text(info.value));
         vec![plain(&info.name), value, info.unit.text(info.default), plain(&info.what)]
     };
-    let head = [("limit", Align::Left), ("here", Align::Right), ("usual", Align::Right), ("what", Align::Left)];
+    let head =
+        [("limit", Align::Left), ("value", Align::Right), ("default", Align::Right), ("description", Align::Left)];
     let table = table(&head, &list.limits.iter().map(row).collect::<Vec<_>>());
     match (&list.changed_by, list.changed_at_ms) {
-        (Some(who), at) => format!("{table}* not as usual; changed by {} {}\n", plain(who), exact(at)),
+        (Some(who), at) => format!("{table}* differs from the default; changed by {} {}\n", plain(who), exact(at)),
         (None, _) => table,
     }
 }
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_set_before_stays_and_nonsense_is_refused() {
+    fn earlier_limits_stay_and_invalid_ones_are_refused() {
         let list = [info("too_short", 2.0, 3.0), info("clock_jumped", 100.0, 100.0)];
         let set = |name: &str, value: &str| changed(&list, &[(name.to_owned(), value.to_owned())]);
         let both = BTreeMap::from([("generator_busy".to_owned(), 0.95), ("too_short".to_owned(), 2.0)]);

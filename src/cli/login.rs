@@ -7,16 +7,16 @@ use brewbench_agent::connection::client::{Client, Plain, Trust};
 use clap::Args;
 use url::Url;
 
-use super::connection::Kept;
+use super::connection::StoredLogin;
 use crate::{catalog::model::SizeList, cli::common::TrustFlags};
 
-/// Keeps a server's address and a token for the other commands.
+/// Store a server's address and a token for the other commands.
 #[derive(Debug, Args)]
 pub struct Login {
     /// The server's address
     #[arg(env = "BREWBENCH_URL")]
     url: Url,
-    /// An API token [default: asked for]
+    /// An API token [default: prompt for it]
     #[arg(long, env = "BREWBENCH_TOKEN", hide_env_values = true)]
     token: Option<String>,
     #[command(flatten)]
@@ -24,25 +24,25 @@ pub struct Login {
 }
 
 impl Login {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { url, token, trust } = self;
         let trust = Trust::from(trust);
         let token = match token {
             Some(token) => token,
-            None => rpassword::prompt_password("Token (brewbench token new NAME makes one): ")?,
+            None => rpassword::prompt_password("Token (create one with `brewbench token new NAME`): ")?,
         };
         let token = token.trim().to_owned();
         if token.is_empty() {
-            bail!("no token was given");
+            bail!("the token is empty");
         }
-        // Something small that every token may read: a wrong one shows now and not later.
-        let _: SizeList = Client::trusting(&url, Some(token.clone()), &trust)?.get("api/v1/sizes").await?;
-        // Later commands are called in other folders.
-        let absolute = |file: PathBuf| std::path::absolute(file).context("the CA's file");
+        // A cheap request that every token may make: reports a wrong token now.
+        let _: SizeList = Client::with_trust(&url, Some(token.clone()), &trust)?.get("api/v1/sizes").await?;
+        // Later commands may run in other folders.
+        let absolute = |file: PathBuf| std::path::absolute(file).context("the path of the CA file is invalid");
         let ca_file = trust.ca_file.map(absolute).transpose()?;
-        let file = Kept { url, token, ca_file, insecure_http: trust.plain == Plain::Anywhere }.save()?;
-        eprintln!("kept in {}", file.display());
+        let file = StoredLogin { url, token, ca_file, insecure_http: trust.plain == Plain::Anywhere }.save()?;
+        eprintln!("stored in {}", file.display());
         Ok(())
     }
 }

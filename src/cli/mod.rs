@@ -1,8 +1,7 @@
-//! The commands: what the site does for people, for scripts. Figures go to stdout, everything else to stderr.
+//! The commands: everything that the web pages do, for scripts. Results go to stdout, everything else to stderr.
 
 pub mod agent;
 pub mod agent_key;
-pub mod agent_restore;
 pub mod alert;
 pub mod audit;
 pub mod backup;
@@ -29,9 +28,9 @@ pub mod progress;
 pub mod queue;
 pub mod report;
 pub mod restore;
+pub mod retention;
 pub mod run;
 pub mod scenario;
-pub mod series_rule;
 pub mod serve;
 pub mod share;
 pub mod size;
@@ -46,10 +45,11 @@ pub mod webhook;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use tracing::level_filters::LevelFilter;
 
 use crate::{app::logs::Log, cli::demo::Demo};
 
-/// Benchmarks HTTP server implementations and puts them side by side.
+/// Benchmark and compare HTTP servers.
 #[derive(Debug, Parser)]
 #[command(name = "brewbench", version, max_term_width = 100, after_help = EXIT_CODES)]
 pub struct Cli {
@@ -59,90 +59,88 @@ pub struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  done
-  1  not done: the error says why
-  2  the command line can't be understood
-  3  the runs that were waited for ended, but not all with figures that count";
+  0  success
+  1  error
+  2  invalid command line
+  3  a run that was waited for failed, was lost or is invalid";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Start the server
     Serve(serve::Serve),
-    /// Start the agent of this machine: runs targets and load for a server; `agent doctor`
+    /// Start the agent, which runs targets and load for a server; `agent doctor` checks this machine
     Agent(agent::Agent),
-    /// Put back what a killed agent with --steady-cpu left, if nobody has yet
-    AgentRestore(agent_restore::AgentRestore),
-    /// Try it: server, agent and a finished comparison in one process
+    /// Try brewbench: server, agent and a finished comparison in one process
     Demo(Demo),
-    /// Make a one-time registration link; `invite list` and `invite withdraw`
+    /// Create a one-time registration link; list and withdraw unused ones
     Invite(invite::Invite),
-    /// Keep a server's address and a token for the other commands
+    /// Store a server's address and a token for the other commands
     Login(login::Login),
-    /// Runs: submit, list, watch, import, …
+    /// Submit, list, watch, import and export runs
     #[command(subcommand)]
     Run(run::Run),
-    /// Experiments: several runs that were submitted together
+    /// List, watch, pause and extend experiments
     #[command(subcommand)]
     Experiment(experiment::Experiment),
-    /// Saved views of the history
+    /// Manage saved views of the run history
     #[command(subcommand)]
     View(view::View),
-    /// Put runs side by side; with --candidate, say whether that is a regression
+    /// Compare runs; with --candidate, pass or fail a candidate for CI
     Compare(compare::Compare),
-    /// Named baselines: runs that others are held against
+    /// Manage baselines: named sets of runs to compare with
     #[command(subcommand)]
     Baseline(baseline::Baseline),
-    /// Differences in the work of two targets that are accepted: accept, list, revoke
+    /// Accept, list and revoke differences in the work of two targets
     #[command(subcommand)]
     Difference(difference::Difference),
-    /// Write a comparison as a file: HTML that needs nothing else, Markdown, CSV or JSON
+    /// Export a comparison as self-contained HTML, Markdown, CSV or JSON
     Report(report::Report),
-    /// Links to a comparison that need no login
+    /// Manage share links: comparisons that need no login
     #[command(subcommand)]
     Share(share::Share),
-    /// Cells over versions and time: list, show, confirm or dismiss a change
+    /// Show results over versions and time; confirm or dismiss changes
     #[command(subcommand)]
     Trend(trend::Trend),
-    /// Server implementations that agents can start
+    /// List and remove targets: server implementations that agents can start
     #[command(subcommand)]
     Target(target::Target),
-    /// Machine sizes
+    /// Manage machine sizes
     #[command(subcommand)]
     Size(size::Size),
-    /// k6 scripts
+    /// Manage scenarios: k6 scripts
     #[command(subcommand)]
     Scenario(scenario::Scenario),
-    /// Keys of agents
+    /// Manage agent keys
     #[command(subcommand)]
     AgentKey(agent_key::AgentKey),
-    /// Agents: list, drain, disable, enable, rename, label, forget
+    /// List, drain, disable, enable, rename, label and forget agents
     #[command(subcommand)]
     Fleet(fleet::Fleet),
-    /// What waits, for which agent and why; `queue next`: what goes first
+    /// List queued runs and why they wait; `queue next` moves runs to the front
     Queue(queue::Queue),
-    /// What somebody should look at; `alert rule`: from when on
+    /// List active alerts; `alert rule` sets the thresholds
     Alert(alert::Alert),
-    /// Who is told elsewhere of alerts and of experiments that are over
+    /// Manage webhooks for alerts and finished experiments
     #[command(subcommand)]
     Webhook(webhook::Webhook),
-    /// API tokens
+    /// Manage API tokens
     #[command(subcommand)]
     Token(token::Token),
-    /// People and their roles
+    /// Manage users and their roles
     #[command(subcommand)]
     User(user::User),
-    /// Who did what
+    /// Show the audit log
     #[command(subcommand)]
     Audit(audit::Audit),
-    /// Copy a server's database into a file, while it goes on
+    /// Copy a server's database into a file while it runs
     Backup(backup::Backup),
-    /// Put a backup in the place of a data folder's database
+    /// Replace the database of a data folder with a backup
     Restore(restore::Restore),
-    /// Look the database of a data folder over
+    /// Check the database of a data folder
     Check(check::Check),
-    /// How long series are kept
-    SeriesRule(series_rule::SeriesRuleOf),
-    /// Print a completion script for a shell
+    /// Show or set how long time series are kept
+    Retention(retention::RetentionCommand),
+    /// Print a shell completion script
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -150,7 +148,7 @@ enum Command {
 }
 
 impl Cli {
-    /// How the log is to be written: those that go on for long can be told.
+    /// Returns the log format; only long-running commands have a flag for it.
     pub fn log(&self) -> Log {
         match &self.command {
             Command::Serve(serve) => serve.log(),
@@ -159,12 +157,19 @@ impl Cli {
         }
     }
 
-    /// Does what was asked for.
+    /// Returns the level of the logs unless `RUST_LOG` sets it.
+    pub fn log_level(&self) -> LevelFilter {
+        match &self.command {
+            Command::Demo(demo) => demo.log_level(),
+            _ => LevelFilter::INFO,
+        }
+    }
+
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Serve(serve) => serve.run().await?,
             Command::Agent(agent) => return agent.run().await,
-            Command::AgentRestore(restore) => restore.run()?,
             Command::Demo(demo) => return demo.run().await,
             Command::Invite(invite) => invite.run().await?,
             Command::Login(login) => login.run().await?,
@@ -177,7 +182,7 @@ impl Cli {
             Command::Share(share) => share.run().await?,
             Command::View(view) => view.run().await?,
             Command::Trend(trend) => trend.run().await?,
-            Command::Target(target) => target.run().await?,
+            Command::Target(target) => return target.run().await,
             Command::Size(size) => size.run().await?,
             Command::Scenario(scenario) => scenario.run().await?,
             Command::AgentKey(key) => key.run().await?,
@@ -191,7 +196,7 @@ impl Cli {
             Command::Backup(backup) => backup.run().await?,
             Command::Restore(restore) => restore.run().await?,
             Command::Check(check) => return check.run().await,
-            Command::SeriesRule(rule) => rule.run().await?,
+            Command::Retention(rule) => rule.run().await?,
             Command::Completions { shell } => {
                 clap_complete::generate(shell, &mut Self::command(), "brewbench", &mut std::io::stdout());
             }
@@ -205,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_makes_sense_to_its_parser() {
+    fn the_command_line_is_valid() {
         Cli::command().debug_assert();
     }
 }

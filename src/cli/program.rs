@@ -1,6 +1,6 @@
 //! The program from its arguments to its exit code.
 //!
-//! It is here and not in `main.rs`, where all of it would be compiled a second time: a future is compiled where it is polled.
+//! It is not in `main.rs`, where all of it would be compiled a second time: a future is compiled where it is polled.
 
 use std::process::ExitCode;
 
@@ -13,14 +13,14 @@ use crate::{
     cli::{Cli, gate},
 };
 
-/// Does what the arguments ask for.
+/// Runs the command of the arguments and returns its exit code.
 pub fn main() -> ExitCode {
     memory::return_at_once();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(asked) => return answered(&asked),
+        Err(error) => return report(&error),
     };
-    logs::begin(cli.log());
+    logs::begin(cli.log(), cli.log_level());
     match run(cli) {
         Ok(code) => code,
         Err(fault) => {
@@ -31,12 +31,12 @@ pub fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    Runtime::new().context("starting the async runtime")?.block_on(cli.run())
+    Runtime::new().context("cannot start the async runtime")?.block_on(cli.run())
 }
 
-/// Help and versions are no faults.
-fn answered(asked: &clap::Error) -> ExitCode {
-    let _ = asked.print();
-    let code = u8::try_from(asked.exit_code()).unwrap_or(2);
-    ExitCode::from(if asked.use_stderr() { gate::usage_code(std::env::args(), code) } else { code })
+/// Prints a usage error, help or the version; only the first is a failure.
+fn report(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    let code = u8::try_from(error.exit_code()).unwrap_or(2);
+    ExitCode::from(if error.use_stderr() { gate::usage_code(std::env::args(), code) } else { code })
 }

@@ -17,25 +17,25 @@ use crate::{
 };
 
 const STEPS: u64 = 1_000;
-/// A server that starts anew takes this long at most before it is asked again.
-const PATIENCE: u32 = 60;
+/// Consecutive failed attempts, one a second, before giving up: enough for a server to restart.
+const MAX_FAILURES: u32 = 60;
 
-/// Shows how far an experiment is until it is over; gives it with its runs.
+/// Shows the progress of an experiment until it ends. Returns it with its runs.
 pub async fn wait(client: &Client, experiment: &ExperimentId) -> anyhow::Result<ExperimentWithRuns> {
     let bar = ProgressBar::new(STEPS);
     let style = ProgressStyle::with_template("{bar:40} {prefix}\n{wide_msg}")?.progress_chars("━╸─");
     bar.set_style(style);
-    let mut failures = 0;
+    let (mut failures, mut printed) = (0, None);
     loop {
-        match follow(client, experiment, &bar).await {
+        match follow(client, experiment, &bar, &mut printed).await {
             Ok(true) => break,
             Ok(false) => failures = 0,
             Err(fault) => {
                 failures += 1;
-                if failures > PATIENCE {
+                if failures > MAX_FAILURES {
                     bail!(fault);
                 }
-                bar.set_message(format!("{fault}; trying again"));
+                bar.set_message(format!("{fault}; retrying"));
             }
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -44,13 +44,22 @@ pub async fn wait(client: &Client, experiment: &ExperimentId) -> anyhow::Result<
     Ok(client.get(&format!("api/v1/experiments/{experiment}")).await?)
 }
 
-/// Follows the events of one connection; true when it is over.
-async fn follow(client: &Client, experiment: &ExperimentId, bar: &ProgressBar) -> anyhow::Result<bool> {
+/// Follows the events of one connection. Returns true when the experiment has ended.
+async fn follow(
+    client: &Client,
+    experiment: &ExperimentId,
+    bar: &ProgressBar,
+    printed: &mut Option<usize>,
+) -> anyhow::Result<bool> {
     let request = client.request(Method::GET, &format!("api/v1/experiments/{experiment}/events"));
-    let mut events = Events::of(client.send(request).await?);
+    let mut events = Events::from_response(client.send(request).await?);
     while let Some(event) = events.next().await? {
         let progress: Progress = serde_json::from_str(&event.data)?;
-        show(&progress, bar);
+        if bar.is_hidden() {
+            print(&progress, printed);
+        } else {
+            show(&progress, bar);
+        }
         if progress.is_over() {
             return Ok(true);
         }
@@ -65,14 +74,19 @@ fn show(progress: &Progress, bar: &ProgressBar) {
     bar.set_prefix(format!("{}/{}{left}", progress.ended, progress.total));
     let idle = match progress.standing {
         Standing::Over => "all runs have ended",
-        Standing::Paused => "paused; `experiment resume` lets it go on",
+        Standing::Paused => "paused; continue with `experiment resume`",
         Standing::UnderWay if progress.ended == progress.total => "deciding what to measure next",
-        Standing::UnderWay => "no agent has taken the next run yet",
+        Standing::UnderWay => "waiting for an agent",
     };
     let now = progress.now.clone().unwrap_or_else(|| idle.to_owned());
-    if bar.is_hidden() && bar.message() != now {
-        // No terminal: a line a step instead of a bar.
-        eprintln!("{}/{} {now}", progress.ended, progress.total);
-    }
     bar.set_message(now);
+}
+
+/// Without a terminal: one line per finished run instead of a bar.
+fn print(progress: &Progress, printed: &mut Option<usize>) {
+    if printed.replace(progress.ended) == Some(progress.ended) {
+        return;
+    }
+    let left = progress.left_s.map_or(String::new(), |left| format!(", {} left", duration::text(left)));
+    eprintln!("{} of {} runs finished{left}", progress.ended, progress.total);
 }

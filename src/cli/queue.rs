@@ -13,7 +13,7 @@ use crate::{
     dispatch::queue::model::{QueueList, Waiting},
 };
 
-/// What waits.
+/// List queued runs; `queue next` moves runs to the front.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Queue {
@@ -23,21 +23,21 @@ pub struct Queue {
     common: Common,
 }
 
-/// What can be done about the order.
+/// Subcommands of `queue`.
 #[derive(Debug, Subcommand)]
 enum QueueCommand {
-    /// Put a run, or all runs of an experiment, before all others that wait
+    /// Move runs, or all runs of an experiment, to the front of the queue
     Next {
         #[command(flatten)]
         common: Common,
-        /// Ids of runs, or the ends of them, or of experiments; the first is done first
+        /// Ids of runs (or their last characters) or of experiments; the first goes to the very front
         #[arg(required = true)]
         ids: Vec<String>,
     },
 }
 
 impl Queue {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { command, common } = self;
         let Some(QueueCommand::Next { common, ids }) = command else {
@@ -63,32 +63,32 @@ impl Queue {
 
 fn rows(list: &QueueList) -> String {
     if list.waiting.is_empty() {
-        return "nothing waits\n".to_owned();
+        return "no queued runs\n".to_owned();
     }
     let head = [
-        ("place", Align::Right),
+        ("#", Align::Right),
         ("run", Align::Left),
         ("target", Align::Left),
         ("size", Align::Left),
-        ("for", Align::Left),
-        ("begins in", Align::Right),
+        ("agent", Align::Left),
+        ("starts in", Align::Right),
     ];
     let row = |waiting: &Waiting| {
         let size = waiting.run.size.as_ref().map(|size| short_size(size.vcpus, size.memory_bytes));
         let any = || waiting.agent_label.as_ref().map_or("any".to_owned(), |label| format!("any {label}"));
-        let who = waiting.wanted_agent.clone().unwrap_or_else(any);
-        let begins = waiting.starts_in_s.map_or("–".to_owned(), duration::text);
+        let agent = waiting.wanted_agent.clone().unwrap_or_else(any);
+        let starts = waiting.starts_in_s.map_or("–".to_owned(), duration::text);
         vec![
             waiting.position.to_string(),
             short_id(&waiting.run.id),
             cut(&waiting.run.target, 16),
             size.unwrap_or_else(|| "–".to_owned()),
-            cut(&who, 12),
-            begins,
+            cut(&agent, 12),
+            starts,
         ]
     };
     let lines = table(&head, &list.waiting.iter().map(row).collect::<Vec<_>>());
-    let told = with_below(&lines, list.waiting.iter().map(|waiting| plain(&waiting.why)));
+    let text = with_below(&lines, list.waiting.iter().map(|waiting| plain(&waiting.why)));
     let more = list.total.saturating_sub(list.waiting.len());
-    if more == 0 { told } else { format!("{told}and {more} more\n") }
+    if more == 0 { text } else { format!("{text}and {more} more\n") }
 }

@@ -10,29 +10,29 @@ use crate::{
     web::format::plural,
 };
 
-/// Puts a backup in the place of a data folder's database. The server of the folder must not run.
+/// Replace the database of a data folder with a backup. Stop the folder's server first.
 #[derive(Debug, Args)]
 pub struct Restore {
     /// The backup
     file: PathBuf,
-    /// The data folder; what is there is kept under another name
+    /// The data folder; its current database is kept under another name
     #[arg(long, env = "BREWBENCH_DATA")]
     data: PathBuf,
 }
 
 impl Restore {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { file, data } = self;
         files::regular(&file)?;
         let Restored { aside, runs, faults } = restore(&file, &data).await?;
         let runs = plural(usize::try_from(runs).unwrap_or_default(), "run");
-        eprintln!("{} has the {runs} of {} now", data.display(), file.display());
+        eprintln!("restored {runs} from {} into {}", file.display(), data.display());
         if let Some(aside) = aside {
-            eprintln!("what was there before is {}", aside.display());
+            eprintln!("the previous database is kept as {}", aside.display());
         }
         for fault in faults {
-            eprintln!("not as it should be: {fault}");
+            eprintln!("problem in the backup: {fault}");
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use clap::Subcommand;
 
 use super::{
     files,
-    limits::LimitsOf,
+    limits::LimitsCommand,
     table::{Align, cut, plain, table},
 };
 use crate::{
@@ -16,68 +16,68 @@ use crate::{
     web::time_ago::exact,
 };
 
-/// Commands about scenarios.
+/// Manage scenarios.
 #[derive(Debug, Subcommand)]
 pub enum Scenario {
-    /// List the scenarios
+    /// List scenarios
     List {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
     },
-    /// Show a scenario: its parameters, its files and its script
+    /// Show a scenario's parameters, files and script
     Show {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// Its name
+        /// The scenario's name
         name: String,
-        /// Hash of the revision [default: the newest]
+        /// Hash of the revision [default: the latest]
         #[arg(long, value_name = "SHA256")]
         revision: Option<String>,
     },
-    /// List the revisions of a scenario, the one that counts first
+    /// List the revisions of a scenario, latest first
     Revisions {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// Its name
+        /// The scenario's name
         name: String,
     },
-    /// Add a scenario, or another revision of one
+    /// Add a scenario, or a new revision of an existing one
     Add {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// A k6 script; it finds the target under `__ENV.BASE_URL`
+        /// The k6 script; it reads the target's URL from `__ENV.BASE_URL`
         script: PathBuf,
-        /// What to call it [default: the file's name without its ending]
+        /// Name of the scenario [default: file name without extension]
         #[arg(long)]
         name: Option<String>,
-        /// A file that the script opens beside itself; repeat for several
+        /// A data file that the script opens; repeatable
         #[arg(long = "file")]
         files: Vec<PathBuf>,
-        /// A parameter with its default; repeat for several
+        /// A parameter with its default; repeatable
         #[arg(long = "default", value_name = "NAME=VALUE", value_parser = crate::cli::common::pair)]
         defaults: Vec<(String, String)>,
     },
-    /// Let the k6 of a free agent look at a scenario
+    /// Check a scenario with the k6 of an idle agent
     Check {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// Its name
+        /// The scenario's name
         name: String,
-        /// Hash of the revision [default: the newest]
+        /// Hash of the revision [default: the latest]
         #[arg(long, value_name = "SHA256")]
         revision: Option<String>,
     },
-    /// Show or set from where on figures make runs of a scenario suspect or invalid
-    Limits(LimitsOf),
+    /// Show or set the limits that make runs of a scenario suspect or invalid
+    Limits(LimitsCommand),
 }
 
 impl Scenario {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::List { common } => {
@@ -107,8 +107,8 @@ impl Scenario {
                     files: files.iter().map(named).collect::<anyhow::Result<_>>()?,
                     defaults: defaults.into_iter().collect(),
                 };
-                let made: ScenarioInfo = common.connect()?.client.post("api/v1/scenarios", &text).await?;
-                common.print(&made, |made| rows(std::slice::from_ref(made)))
+                let added: ScenarioInfo = common.connect()?.client.post("api/v1/scenarios", &text).await?;
+                common.print(&added, |added| rows(std::slice::from_ref(added)))
             }
             Self::Limits(limits) => limits.run().await,
             Self::Check { common, name, revision } => {
@@ -116,10 +116,10 @@ impl Scenario {
                 let path = format!("api/v1/scenarios/{}/check", encoded(&name));
                 let query: Vec<_> = revision.iter().map(|sha256| ("revision", sha256)).collect();
                 let request = client.request(reqwest::Method::POST, &path).query(&query);
-                let looked: Revision = client.json(request).await?;
-                common.print(&looked, |looked| format!("{}\n", checked(looked.check.as_ref())))?;
-                match looked.check.and_then(|check| check.fault) {
-                    Some(_) => bail!("k6 can't run it"),
+                let revision: Revision = client.json(request).await?;
+                common.print(&revision, |revision| format!("{}\n", check_text(revision.check.as_ref())))?;
+                match revision.check.and_then(|check| check.fault) {
+                    Some(_) => bail!("k6 cannot run this scenario"),
                     None => Ok(()),
                 }
             }
@@ -131,13 +131,13 @@ fn rows(scenarios: &[ScenarioInfo]) -> String {
     let head = [("name", Align::Left), ("sha256", Align::Left), ("revisions", Align::Right), ("checked", Align::Left)];
     let row = |scenario: &ScenarioInfo| {
         let digest = scenario.sha256.chars().take(12).collect();
-        vec![cut(&scenario.name, 50), digest, scenario.revisions.to_string(), checked(scenario.check.as_ref())]
+        vec![cut(&scenario.name, 50), digest, scenario.revisions.to_string(), check_text(scenario.check.as_ref())]
     };
     table(&head, &scenarios.iter().map(row).collect::<Vec<_>>())
 }
 
-/// What k6 said, in a few words.
-fn checked(check: Option<&Check>) -> String {
+/// Summarizes the result of a check.
+fn check_text(check: Option<&Check>) -> String {
     match check {
         None => "not checked".to_owned(),
         Some(Check { agent, engine, fault: None, .. }) => {
@@ -149,7 +149,7 @@ fn checked(check: Option<&Check>) -> String {
 
 fn revisions(list: &RevisionList) -> String {
     let row = |revision: &Revision| {
-        vec![revision.sha256.clone(), exact(Some(revision.created_at_ms)), checked(revision.check.as_ref())]
+        vec![revision.sha256.clone(), exact(Some(revision.created_at_ms)), check_text(revision.check.as_ref())]
     };
     let head = [("sha256", Align::Left), ("stored", Align::Left), ("checked", Align::Left)];
     table(&head, &list.revisions.iter().map(row).collect::<Vec<_>>())

@@ -13,54 +13,54 @@ use crate::{
     shares::model::{MadeShare, NewShare, Share as ShareData, ShareList},
 };
 
-/// Commands about links to a comparison that need no login.
+/// Manage share links.
 #[derive(Debug, Subcommand)]
 pub enum Share {
-    /// Make a link to the comparison of some runs; it is shown once
+    /// Create a share link to a comparison; it is shown once
     Create {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// Of which runs
+        /// Which runs
         #[command(flatten)]
         which: Which,
-        /// The target that differences are relative to [default: the first by name]
+        /// Target that differences are relative to [default: the first by name]
         #[arg(long)]
         baseline: Option<String>,
-        /// How they are compared
+        /// How to compare them
         #[command(flatten)]
         how: How,
-        /// Days until it ends [default: no end]
+        /// Days until the link expires [default: never]
         #[arg(long, value_name = "DAYS")]
         expires_in: Option<u32>,
     },
-    /// List the links, without their secrets
+    /// List share links, without their secrets
     List {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
     },
-    /// End a link for good
+    /// Revoke a share link permanently
     Revoke {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// The number of the link, as the list shows it
+        /// Id of the share link
         id: i64,
     },
 }
 
 impl Share {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::Create { common, which, baseline, how, expires_in } => {
                 let connection = common.connect()?;
                 let query = which.query(&connection, baseline, how).await?;
                 let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
-                let asked = NewShare { query, expires_in_days: expires_in };
-                let made: MadeShare = connection.client.post("api/v1/shares", &asked).await?;
-                common.print(&made, |made| format!("{}\n", made.url))
+                let request = NewShare { query, expires_in_days: expires_in };
+                let created: MadeShare = connection.client.post("api/v1/shares", &request).await?;
+                common.print(&created, |created| format!("{}\n", created.url))
             }
             Self::List { common } => {
                 let list: ShareList = common.connect()?.client.get("api/v1/shares").await?;
@@ -68,7 +68,7 @@ impl Share {
             }
             Self::Revoke { common, id } => {
                 common.connect()?.client.delete(&format!("api/v1/shares/{id}")).await?;
-                eprintln!("the link {id} is revoked");
+                eprintln!("revoked share link {id}");
                 Ok(())
             }
         }
@@ -77,14 +77,14 @@ impl Share {
 
 fn rows(shares: &[ShareData]) -> String {
     if shares.is_empty() {
-        return "no comparison is shared: brewbench share create ID ID …\n".to_owned();
+        return "no share links; create one with: brewbench share create ID ID …\n".to_owned();
     }
     let head = [
         ("id", Align::Right),
         ("comparison", Align::Left),
         ("runs", Align::Right),
-        ("made by", Align::Left),
-        ("ends in", Align::Right),
+        ("created by", Align::Left),
+        ("expires in", Align::Right),
         ("state", Align::Left),
     ];
     let now = now_ms();

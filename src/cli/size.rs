@@ -8,42 +8,42 @@ use crate::{
     cli::{common::Common, connection::encoded},
 };
 
-/// Commands about machine sizes.
+/// Manage machine sizes.
 #[derive(Debug, Subcommand)]
 pub enum Size {
-    /// List the machine sizes
+    /// List machine sizes
     List {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
     },
     /// Add a machine size
     Add {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// Cores; 0.5 is half of one
+        /// CPU cores, e.g. 2 or 0.5
         #[arg(long)]
         vcpus: f64,
         /// Memory without swap, e.g. 256MiB or 4GiB
         #[arg(long, value_parser = parse_memory)]
         memory: u64,
-        /// What to call it [default: e.g. "2 vCPU / 4 GiB"]
+        /// Name of the size [default: like "2 vCPU / 4 GiB"]
         #[arg(long)]
         name: Option<String>,
     },
-    /// Remove a machine size that no run has had
+    /// Remove a machine size that no run uses
     Remove {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// Its name
+        /// The size's name
         name: String,
     },
 }
 
 impl Size {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::List { common } => {
@@ -53,12 +53,12 @@ impl Size {
             Self::Add { common, vcpus, memory, name } => {
                 let name = name.unwrap_or_else(|| size_name(vcpus, memory));
                 let size = MachineSize { name, vcpus, memory_bytes: memory };
-                let made: MachineSize = common.connect()?.client.post("api/v1/sizes", &size).await?;
-                common.print(&made, |made| rows(std::slice::from_ref(made)))
+                let added: MachineSize = common.connect()?.client.post("api/v1/sizes", &size).await?;
+                common.print(&added, |added| rows(std::slice::from_ref(added)))
             }
             Self::Remove { common, name } => {
                 common.connect()?.client.delete(&format!("api/v1/sizes/{}", encoded(&name))).await?;
-                eprintln!("the size {} is removed", plain(&name));
+                eprintln!("removed size {}", plain(&name));
                 Ok(())
             }
         }

@@ -1,4 +1,4 @@
-//! Tables for terminals: columns as wide as needed, numbers to the right, names cut before figures are.
+//! Tables for terminals: columns as wide as needed, numbers right-aligned, long names shortened.
 
 use std::fmt::Write;
 
@@ -11,16 +11,16 @@ use crate::{
     web::format,
 };
 
-/// How a column is set.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// For text.
     Left,
-    /// Figures.
+    /// For numbers.
     Right,
 }
 
-/// Lines of a table under a head. Cells are plain text: what terminals would obey is taken out.
+/// Formats a table with a header. Control characters in cells are replaced.
 pub fn table(head: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     let clean: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
     let width = |column: usize| {
@@ -45,31 +45,31 @@ pub fn table(head: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Words that begin so far from the left, broken for the terminal, or for 80 columns where there is none.
+/// Wraps text that starts at column `indent` to the terminal's width, or to 80 columns without a terminal.
 pub fn hanging(text: &str, indent: usize) -> String {
-    const LEAST: usize = 20;
-    let room = textwrap::termwidth().saturating_sub(indent).max(LEAST);
-    textwrap::wrap(text, room).join(&format!("\n{}", " ".repeat(indent)))
+    const MIN_WIDTH: usize = 20;
+    let width = textwrap::termwidth().saturating_sub(indent).max(MIN_WIDTH);
+    textwrap::wrap(text, width).join(&format!("\n{}", " ".repeat(indent)))
 }
 
-/// Text of people, line by line, with nothing in it that a terminal would obey.
+/// Formats lines, replacing control characters.
 pub fn lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines.flat_map(|line| [plain(line), "\n".to_owned()]).collect()
 }
 
-/// A table with more about each of its rows on a line below, so that both fit 80 columns; nothing where that is empty.
-pub fn with_below(table: &str, told: impl Iterator<Item = String>) -> String {
-    let told = told.map(|told| if told.is_empty() { told } else { format!("  {}\n", cut(&told, 78)) });
-    let below = [String::new()].into_iter().chain(told);
+/// Adds a line of details below each row of a table, so that both fit 80 columns. Skips empty details.
+pub fn with_below(table: &str, details: impl Iterator<Item = String>) -> String {
+    let details = details.map(|line| if line.is_empty() { line } else { format!("  {}\n", cut(&line, 78)) });
+    let below = [String::new()].into_iter().chain(details);
     table.lines().zip(below).map(|(line, below)| [line, "\n", &below].concat()).collect()
 }
 
-/// Text without anything that a terminal would obey.
+/// Replaces control characters, which a terminal would interpret.
 pub fn plain(text: &str) -> String {
     text.chars().map(|letter| if is_obeyed(letter) { '\u{fffd}' } else { letter }).collect()
 }
 
-/// A figure with at most four significant digits, `–` for one that is not known.
+/// Formats a number with four significant digits; `–` if unknown.
 pub fn figure(value: Option<f64>) -> String {
     let Some(value) = value else { return "–".to_owned() };
     match value.abs() {
@@ -80,7 +80,7 @@ pub fn figure(value: Option<f64>) -> String {
     }
 }
 
-/// A whole number with commas.
+/// Formats an integer with thousands separators.
 pub fn thousands(value: f64) -> String {
     let digits = format!("{value:.0}");
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits.as_str()), |rest| ("-", rest));
@@ -94,27 +94,27 @@ pub fn thousands(value: f64) -> String {
     format!("{sign}{text}")
 }
 
-/// How hard a run was loaded, in few words.
-fn how_hard(run: &Run) -> String {
+/// Summarizes the load of a run.
+fn load_text(run: &Run) -> String {
     run.load.as_ref().map_or("–".to_owned(), load::words).replace('\u{a0}', " ")
 }
 
-/// A share from 0 to 1 as a percentage.
+/// Formats a share from 0 to 1 as a percentage.
 pub fn percent(share: Option<f64>) -> String {
     format::percent(share).text().replace('\u{a0}', " ")
 }
 
-/// Runs as a table that fits 80 columns with names of usual length. Their loads are told where they differ.
+/// Formats runs as a table that fits 80 columns. Has a column for loads if they differ.
 pub fn runs(runs: &[Run]) -> String {
     runs_now(runs, &[])
 }
 
-/// The same; those that are under way with their present rates.
+/// Does the same, with the current rates of runs in progress.
 pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
     if runs.is_empty() {
-        return "no runs yet; `brewbench run new` submits some\n".to_owned();
+        return "no runs yet; `brewbench run new` submits runs\n".to_owned();
     }
-    let loads_differ = runs.windows(2).any(|pair| how_hard(&pair[0]) != how_hard(&pair[1]));
+    let loads_differ = runs.windows(2).any(|pair| load_text(&pair[0]) != load_text(&pair[1]));
     let mut head = vec![
         ("id", Align::Left),
         ("target", Align::Left),
@@ -136,19 +136,19 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
         let rps = rate.map_or_else(|| figure(run.figures.rps), |rate| format!("now {}", figure(Some(rate))));
         let p99 = figure(run.figures.p99_ms);
         let mut cells = vec![short_id(&run.id), cut(&run.target, 20), size, repetition, state, rps, p99, failed];
-        cells.extend(loads_differ.then(|| cut(&how_hard(run), 40)));
+        cells.extend(loads_differ.then(|| cut(&load_text(run), 40)));
         cells
     };
     table(&head, &runs.iter().map(row).collect::<Vec<_>>())
 }
 
-/// The last part of a version 7 UUID is random: enough to be found by.
+/// Returns the last part of a version 7 UUID: it is random, and enough to identify a run.
 pub fn short_id(id: &RunId) -> String {
     let id = id.as_str();
     id.rsplit('-').next().unwrap_or(id).to_owned()
 }
 
-/// Runs with their labels.
+/// Formats runs with their labels.
 pub fn labels(runs: &[Run]) -> String {
     let id = |run: &Run| short_id(&run.id);
     let row = |run: &Run| vec![id(run), cut(&run.target, 20), run.labels.join(" · ")];
@@ -156,7 +156,7 @@ pub fn labels(runs: &[Run]) -> String {
     table(&head, &runs.iter().map(row).collect::<Vec<_>>())
 }
 
-/// A size in short, e.g. `2/4GiB`.
+/// Formats a size in short form, e.g. `2/4GiB`.
 pub fn short_size(vcpus: f64, memory_bytes: u64) -> String {
     let mib = memory_bytes / (1024 * 1024);
     if mib >= 1024 && mib.is_multiple_of(1024) {
@@ -166,7 +166,7 @@ pub fn short_size(vcpus: f64, memory_bytes: u64) -> String {
     }
 }
 
-/// A stretch of time in one unit, e.g. `47 h`; none of less than nothing.
+/// Formats a duration in one unit, e.g. `47 h`. Negative ones become zero.
 pub fn left(ms: i64) -> String {
     match ms.max(0) / 60_000 {
         minutes if minutes < 60 => format!("{minutes} min"),
@@ -175,12 +175,12 @@ pub fn left(ms: i64) -> String {
     }
 }
 
-/// At most so many characters; the end shows that some are missing.
-pub fn cut(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
+/// Shortens text to `max` characters, with an ellipsis.
+pub fn cut(text: &str, max: usize) -> String {
+    if text.chars().count() <= max {
         return text.to_owned();
     }
-    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+    text.chars().take(max.saturating_sub(1)).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -189,7 +189,7 @@ mod tests {
     use crate::runs::{load::tests::rate, testing::finished};
 
     #[test]
-    fn figures_have_four_digits_and_what_is_missing_is_no_zero() {
+    fn figures_have_four_digits_and_unknown_ones_are_dashes() {
         let texts = [Some(12_345.6), Some(123.45), Some(12.345), Some(0.123_45), None].map(figure);
         assert_eq!(texts, ["12,346", "123.5", "12.35", "0.123", "–"]);
         assert_eq!(thousands(1_234_567_890.0), "1,234,567,890");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_are_told_where_they_differ() {
+    fn loads_are_shown_if_they_differ() {
         let (one, other) = (finished("servy", 1), finished("servy", 2));
         assert!(!runs(&[one.clone(), other.clone()]).contains("VUs"));
         let other = Run { load: Some(rate(2_000, 10.0)), ..other };
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_can_not_command_the_terminal() {
+    fn names_cannot_control_the_terminal() {
         let text = table(&[("name", Align::Left)], &[vec!["\u{1b}[2Jgone".to_owned()]]);
         assert!(!text.contains('\u{1b}'), "{text:?}");
     }

@@ -1,62 +1,100 @@
 //! `brewbench target …`
 
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use brewbench_agent::{
+    connection::daemon::CGROUPS,
+    doctor::{self, Rank},
+};
 use clap::Subcommand;
 use reqwest::Method;
 
-use super::table::{Align, cut, plain, table};
+use super::{
+    agent::findings,
+    table::{Align, cut, plain, table},
+};
 use crate::{
     catalog::model::{Target as TargetData, TargetList},
     cli::{common::Common, connection::encoded},
     fleet::targets::RemovedTargets,
 };
 
-/// Commands about targets.
+/// Manage targets.
 #[derive(Debug, Subcommand)]
 pub enum Target {
-    /// List the targets that agents offered
+    /// List the targets that agents have offered
     List {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
     },
+    /// Start a target once without a server, and show what works. Exits with 1 if it cannot be measured
+    Check {
+        /// The manifest
+        #[arg(value_name = "FILE")]
+        manifest: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Where control groups are mounted
+        #[arg(long, hide = true, default_value = CGROUPS)]
+        cgroups: PathBuf,
+    },
     /// Remove targets that no connected agent offers and no run uses
     Remove {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// Their names
+        /// Names of the targets
         #[arg(required_unless_present = "unused")]
         names: Vec<String>,
-        /// All of them
+        /// Remove all unused targets
         #[arg(long, conflicts_with = "names")]
         unused: bool,
     },
 }
 
 impl Target {
-    /// Does what was asked for.
-    pub async fn run(self) -> anyhow::Result<()> {
+    /// Runs the command.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
-            Self::List { common } => list(&common).await,
+            Self::Check { manifest, json, cgroups } => return check(&manifest, json, &cgroups).await,
+            Self::List { common } => list(&common).await?,
             Self::Remove { common, unused: true, .. } => {
                 let client = common.connect()?.client;
                 let removed: RemovedTargets = client.json(client.request(Method::DELETE, "api/v1/targets")).await?;
-                common
-                    .print(&removed, |all| all.removed.iter().flat_map(|name| [plain(name), "\n".to_owned()]).collect())
+                let lines =
+                    |all: &RemovedTargets| all.removed.iter().flat_map(|name| [plain(name), "\n".to_owned()]).collect();
+                common.print(&removed, lines)?;
             }
             Self::Remove { common, names, .. } => {
                 let client = common.connect()?.client;
                 for name in names {
                     client.delete(&format!("api/v1/targets/{}", encoded(&name))).await?;
-                    eprintln!("the target {} is removed", plain(&name));
+                    eprintln!("removed target {}", plain(&name));
                 }
-                Ok(())
             }
         }
+        Ok(ExitCode::SUCCESS)
     }
 }
 
-/// All of them, page by page.
+async fn check(manifest: &Path, json: bool, cgroups: &Path) -> anyhow::Result<ExitCode> {
+    let signs = doctor::check_target(manifest, cgroups).await;
+    let is_bad = doctor::worst(&signs) == Rank::Bad;
+    if json {
+        println!("{}", serde_json::to_string_pretty(&signs)?);
+    } else {
+        let verdict = if is_bad { "this target cannot be measured yet" } else { "this target can be measured" };
+        println!("{}{verdict}", findings(&signs));
+    }
+    Ok(if is_bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Lists all targets, page by page.
 async fn list(common: &Common) -> anyhow::Result<()> {
     let client = common.connect()?.client;
     let (mut targets, mut after) = (Vec::new(), String::new());

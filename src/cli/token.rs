@@ -5,45 +5,45 @@ use std::path::PathBuf;
 use brewbench_agent::wire::now_ms;
 use clap::Subcommand;
 
-use super::table::{Align, cut, left, table};
+use super::table::{Align, cut, left, plain, table};
 use crate::{
     app::local_admin,
     auth::{
         model::Scope,
-        people::{self, MadeSecret, NewToken, TokenList},
+        users::{self, MadeSecret, NewToken, TokenList},
     },
     cli::{common::Common, connection::encoded},
 };
 
-/// Commands about API tokens.
+/// Manage API tokens.
 #[derive(Debug, Subcommand)]
 pub enum Token {
-    /// Make a token; it is shown once
+    /// Create a token; it is shown once
     New {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// What to call it
+        /// Name of the token
         name: String,
-        /// How far it reaches: read, submit or admin
+        /// Scope of the token: read, submit or admin
         #[arg(long, default_value = "read")]
         scope: Scope,
-        /// Days until it ends [default: no end]
+        /// Days until the token expires [default: never]
         #[arg(long, value_name = "DAYS")]
         expires_in: Option<u32>,
-        /// The server's data folder: its owner needs no login
+        /// The data folder of a server on this machine; makes a login unnecessary
         #[arg(long)]
         data: Option<PathBuf>,
     },
-    /// List the tokens, without their secrets
+    /// List tokens, without their secrets
     List {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
     },
-    /// End a token for good
+    /// Revoke a token permanently
     Revoke {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
         /// The token's name
@@ -52,16 +52,16 @@ pub enum Token {
 }
 
 impl Token {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::New { common, name, scope, expires_in, data } => {
-                let asked = NewToken { name, scope, expires_in_days: expires_in };
-                let made: MadeSecret = match data {
-                    Some(data) => local_admin::token(&data, &asked).await?,
-                    None => common.connect()?.client.post("api/v1/tokens", &asked).await?,
+                let request = NewToken { name, scope, expires_in_days: expires_in };
+                let created: MadeSecret = match data {
+                    Some(data) => local_admin::token(&data, &request).await?,
+                    None => common.connect()?.client.post("api/v1/tokens", &request).await?,
                 };
-                common.print(&made, |made| format!("{}\n", made.secret))
+                common.print(&created, |created| format!("{}\n", created.secret))
             }
             Self::List { common } => {
                 let list: TokenList = common.connect()?.client.get("api/v1/tokens").await?;
@@ -69,7 +69,7 @@ impl Token {
             }
             Self::Revoke { common, name } => {
                 common.connect()?.client.delete(&format!("api/v1/tokens/{}", encoded(&name))).await?;
-                eprintln!("token {name} is revoked");
+                eprintln!("revoked token {}", plain(&name));
                 Ok(())
             }
         }
@@ -78,18 +78,18 @@ impl Token {
 
 fn rows(list: &TokenList) -> String {
     if list.tokens.is_empty() {
-        return "no tokens yet; `brewbench token new NAME` makes one\n".to_owned();
+        return "no tokens yet; `brewbench token new NAME` creates one\n".to_owned();
     }
     let head = [
         ("name", Align::Left),
         ("scope", Align::Left),
-        ("whose", Align::Left),
+        ("owner", Align::Left),
         ("last used", Align::Right),
-        ("ends in", Align::Right),
+        ("expires in", Align::Right),
         ("state", Align::Left),
     ];
     let now = now_ms();
-    let row = |token: &people::Token| {
+    let row = |token: &users::Token| {
         let used = token.last_used_at_ms.map_or("never".to_owned(), |at| format!("{} ago", left(now - at)));
         vec![
             cut(&token.name, 40),

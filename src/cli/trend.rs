@@ -15,29 +15,29 @@ use crate::{
     web::{format::plural, time_ago::exact},
 };
 
-/// Commands about cells over versions and time.
+/// Show trends of cells over versions and time.
 #[derive(Debug, Subcommand)]
 pub enum Trend {
-    /// List cells: one target on one size under one load by one agent
+    /// List cells: a target at a size under a load on an agent
     List {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// Only those of this target
+        /// Only cells of this target
         #[arg(long)]
         target: Option<String>,
     },
-    /// Show a cell by version, and its changes; each point is an experiment, the median of its runs
+    /// Show a cell by version, and its changes. Each point is the median of an experiment's runs
     Show(Which),
     /// Confirm a change
-    Confirm(Said),
-    /// Dismiss a change: it is none, or none that matters
-    Dismiss(Said),
-    /// Take back what was said of a change
-    Reopen(Known),
+    Confirm(Annotate),
+    /// Dismiss a change as noise or irrelevant
+    Dismiss(Annotate),
+    /// Reopen a change: delete its annotation
+    Reopen(ChangeOf),
 }
 
-/// A figure of a cell.
+/// A metric of a cell.
 #[derive(Debug, Args)]
 pub struct Which {
     #[command(flatten)]
@@ -46,32 +46,32 @@ pub struct Which {
     target: String,
     /// The cell's id, as `trend list` shows it
     cell: String,
-    /// Which figure: `rps`, `p50_ms`, `p99_ms`, `received_per_s`, …
+    /// Metric: `rps`, `p50_ms`, `p99_ms`, `received_per_s`, …
     #[arg(long, default_value = "rps")]
     metric: String,
 }
 
-/// A change of it.
+/// A change of a metric.
 #[derive(Debug, Args)]
-pub struct Known {
+pub struct ChangeOf {
     #[command(flatten)]
     which: Which,
-    /// The first run after the change, or another of its experiment, or the end of its id
+    /// Id of the first run after the change, or of another run of its experiment; its last characters suffice
     run: String,
 }
 
-/// What is said of it.
+/// The annotation of a change.
 #[derive(Debug, Args)]
-pub struct Said {
+pub struct Annotate {
     #[command(flatten)]
-    known: Known,
-    /// Why
+    change: ChangeOf,
+    /// Reason, shown with the change
     #[arg(long)]
     note: Option<String>,
 }
 
 impl Trend {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::List { common, target } => {
@@ -81,9 +81,9 @@ impl Trend {
                 common.print(&list, cells)
             }
             Self::Show(which) => which.show().await,
-            Self::Confirm(Said { known, note }) => known.judge(Ruling::Confirmed, note).await,
-            Self::Dismiss(Said { known, note }) => known.judge(Ruling::Dismissed, note).await,
-            Self::Reopen(known) => known.reopen().await,
+            Self::Confirm(Annotate { change, note }) => change.annotate(Ruling::Confirmed, note).await,
+            Self::Dismiss(Annotate { change, note }) => change.annotate(Ruling::Dismissed, note).await,
+            Self::Reopen(change) => change.reopen().await,
         }
     }
 }
@@ -101,8 +101,8 @@ impl Which {
     }
 }
 
-impl Known {
-    async fn judge(self, ruling: Ruling, note: Option<String>) -> anyhow::Result<()> {
+impl ChangeOf {
+    async fn annotate(self, ruling: Ruling, note: Option<String>) -> anyhow::Result<()> {
         self.send(Method::PUT, Some(JudgementBody { ruling, note })).await
     }
 
@@ -126,15 +126,15 @@ impl Known {
 
 fn cells(list: &TrendList) -> String {
     if list.trends.is_empty() {
-        return "no run has figures that count yet\n".to_owned();
+        return "no valid or suspect runs yet\n".to_owned();
     }
     let head = [
         ("target", Align::Left),
         ("cell", Align::Left),
         ("runs", Align::Right),
         ("req/s", Align::Right),
-        ("to judge", Align::Right),
-        ("of", Align::Left),
+        ("open changes", Align::Right),
+        ("setting", Align::Left),
     ];
     let row = |info: &TrendInfo| {
         let open = if info.open == 0 { "–".to_owned() } else { info.open.to_string() };
@@ -178,16 +178,16 @@ fn text(trend: &model::Trend) -> String {
         text.push('\n');
     }
     for change in &trend.changes {
-        let _ = writeln!(text, "{}", plain(&told(change)));
+        let _ = writeln!(text, "{}", plain(&describe(change)));
     }
     text
 }
 
-/// One line: when, by how much, what was said of it.
-fn told(change: &Change) -> String {
+/// Describes a change in one line: when, by how much, and its annotation.
+fn describe(change: &Change) -> String {
     let id = short_id(&change.run);
     let percent = (change.ratio - 1.0) * 100.0;
-    let said = change.judgement.as_ref().map_or_else(
+    let status = change.judgement.as_ref().map_or_else(
         || "open".to_owned(),
         |judgement| {
             let note = judgement.note.as_deref().map_or(String::new(), |note| format!(": {note}"));
@@ -195,5 +195,5 @@ fn told(change: &Change) -> String {
         },
     );
     let until = change.returned.as_ref().map_or(String::new(), |back| format!(" until {}", exact(Some(back.at_ms))));
-    format!("{id}  {}  {percent:+.1} % {}{until}  {said}", exact(Some(change.at_ms)), change.word())
+    format!("{id}  {}  {percent:+.1} % {}{until}  {status}", exact(Some(change.at_ms)), change.word())
 }

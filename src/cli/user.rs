@@ -10,106 +10,106 @@ use crate::{
     auth::{
         authority::EndingList,
         model::Role,
-        people::{NewRole, Person, PersonList},
+        users::{NewRole, Person, UserList},
     },
     cli::{common::Common, connection::encoded},
 };
 
-/// Commands about people.
+/// Manage users.
 #[derive(Debug, Subcommand)]
 pub enum User {
-    /// List the people
+    /// List users
     List {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
     },
-    /// Make somebody a viewer, a member or an administrator
+    /// Set the role of a user
     Role {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// The person's name
+        /// The user's name
         name: String,
-        /// viewer, member or admin
+        /// Role: viewer, member or admin
         role: Role,
-        /// Do not ask, whatever ends with the role of before
+        /// Skip the confirmation, even if links, tokens or webhooks end with the previous role
         #[arg(long)]
         yes: bool,
     },
-    /// Remove a person with passkeys, sessions, tokens and what was made for others; runs stay
+    /// Remove a user with all passkeys, sessions, tokens and share links; runs are kept
     Remove {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// The person's name
+        /// The user's name
         name: String,
-        /// Do not ask
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
 }
 
 impl User {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::List { common } => {
-                let list: PersonList = common.connect()?.client.get("api/v1/people").await?;
-                common.print(&list, |list| rows(&list.people))
+                let list: UserList = common.connect()?.client.get("api/v1/users").await?;
+                common.print(&list, |list| rows(&list.users))
             }
             Self::Role { common, name, role, yes } => {
                 let client = common.connect()?.client;
-                let path = format!("api/v1/people/{}", encoded(&name));
+                let path = format!("api/v1/users/{}", encoded(&name));
                 if !yes {
                     let request = client.request(Method::GET, &format!("{path}/ends"));
                     let ends: EndingList = client.json(request.query(&[("role", role.as_str())])).await?;
                     if !ends.ends.is_empty() {
-                        ask(&format!("Make {name} {}", role.as_str()), &ends)?;
+                        confirm(&format!("Set the role of {name} to {}", role.as_str()), &ends)?;
                     }
                 }
                 let ended: EndingList = client.json(client.request(Method::PUT, &path).json(&NewRole { role })).await?;
-                eprintln!("{name}: {} from now on", role.as_str());
-                common.print(&ended, told)
+                eprintln!("{} is now {}", plain(&name), role.as_str());
+                common.print(&ended, describe)
             }
             Self::Remove { common, name, yes } => {
                 let client = common.connect()?.client;
-                let path = format!("api/v1/people/{}", encoded(&name));
+                let path = format!("api/v1/users/{}", encoded(&name));
                 if !yes {
-                    ask(&format!("Remove {name}"), &client.get(&format!("{path}/ends")).await?)?;
+                    confirm(&format!("Remove {name}"), &client.get(&format!("{path}/ends")).await?)?;
                 }
                 let ended: EndingList = client.json(client.request(Method::DELETE, &path)).await?;
-                eprintln!("{name} is removed");
-                common.print(&ended, told)
+                eprintln!("removed user {}", plain(&name));
+                common.print(&ended, describe)
             }
         }
     }
 }
 
-/// What ended, a line for each kind.
-fn told(ended: &EndingList) -> String {
+/// Describes what ends, one line per kind.
+fn describe(ended: &EndingList) -> String {
     ended.sentences().iter().flat_map(|sentence| [plain(sentence), "\n".to_owned()]).collect()
 }
 
-/// Shows what ends and goes on only with a yes.
-fn ask(deed: &str, ends: &EndingList) -> anyhow::Result<()> {
-    eprint!("{}{}? [y/N] ", told(ends), plain(deed));
+/// Shows what ends and asks for confirmation.
+fn confirm(action: &str, ends: &EndingList) -> anyhow::Result<()> {
+    eprint!("{}{}? [y/N] ", describe(ends), plain(action));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     if !matches!(answer.trim(), "y" | "Y" | "yes") {
-        bail!("nothing was changed");
+        bail!("not confirmed; nothing was changed");
     }
     Ok(())
 }
 
-fn rows(people: &[Person]) -> String {
-    if people.is_empty() {
-        return "nobody has registered yet; `brewbench invite` makes a link\n".to_owned();
+fn rows(users: &[Person]) -> String {
+    if users.is_empty() {
+        return "no users yet; `brewbench invite` creates a registration link\n".to_owned();
     }
     let head = [("name", Align::Left), ("role", Align::Left), ("passkeys", Align::Right), ("last seen", Align::Right)];
     let row = |person: &Person| {
         let seen = person.last_seen_at_ms.map_or("never".to_owned(), |at| format!("{} ago", left(now_ms() - at)));
         vec![cut(&person.name, 50), person.role.as_str().to_owned(), person.passkeys.to_string(), seen]
     };
-    table(&head, &people.iter().map(row).collect::<Vec<_>>())
+    table(&head, &users.iter().map(row).collect::<Vec<_>>())
 }

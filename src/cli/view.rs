@@ -9,37 +9,37 @@ use crate::{
     runs::view::{SavedView, ViewList, ViewQuery},
 };
 
-/// Commands about saved views of the history.
+/// Manage saved views of the run history.
 #[derive(Debug, Subcommand)]
 pub enum View {
-    /// List the saved views; `run list --view NAME` lists the runs of one
+    /// List saved views; `run list --view NAME` lists the runs of one
     List {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
     },
-    /// Save a view for everybody
+    /// Save a view for all users
     Save {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// What to call it
+        /// Name of the view
         name: String,
-        /// As the address of /runs has it, e.g. "target=servy&sort=p99"
+        /// Query string of the page /runs, e.g. "target=servy&sort=p99"
         query: String,
     },
-    /// Remove a saved view; the runs stay
+    /// Remove a saved view; runs are kept
     Remove {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// Its name
+        /// The view's name
         name: String,
     },
 }
 
 impl View {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::List { common } => {
@@ -54,7 +54,7 @@ impl View {
             }
             Self::Remove { common, name } => {
                 common.connect()?.client.delete(&format!("api/v1/views/{}", encoded(&name))).await?;
-                eprintln!("the view {} is removed", plain(&name));
+                eprintln!("removed view {}", plain(&name));
                 Ok(())
             }
         }
@@ -63,9 +63,9 @@ impl View {
 
 fn rows(views: &[SavedView]) -> String {
     if views.is_empty() {
-        return "no view is saved yet: brewbench view save NAME \"target=servy&sort=p99\"\n".to_owned();
+        return "no saved views; save one with: brewbench view save NAME \"target=servy&sort=p99\"\n".to_owned();
     }
-    let head = [("name", Align::Left), ("shows", Align::Left), ("saved by", Align::Left)];
+    let head = [("name", Align::Left), ("query", Align::Left), ("saved by", Align::Left)];
     let row = |view: &SavedView| vec![cut(&view.name, 24), cut(&view.query, 34), cut(&view.created_by, 16)];
     table(&head, &views.iter().map(row).collect::<Vec<_>>())
 }

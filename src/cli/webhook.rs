@@ -10,48 +10,49 @@ use crate::{
     web::time_ago::exact,
 };
 
-/// Commands about who is told elsewhere.
+/// Manage webhooks.
 #[derive(Debug, Subcommand)]
 pub enum Webhook {
-    /// Have events sent to an address; the secret that they are signed with is shown once
+    /// Add a webhook; the secret that signs its events is shown once
     Add {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// Where to: https, on the public internet unless the server was told otherwise by --webhooks-to
+        /// URL: https on the public internet, or a network that the server allows with --webhooks-to
         address: String,
-        /// Only these: agent.away, agent.back, queue.standstill, queue.moving, experiment.finished; repeat for several
+        /// Event to send, repeatable: agent.away, agent.back, queue.standstill, queue.moving, experiment.finished
+        /// [default: all]
         #[arg(long = "event", value_name = "EVENT")]
         events: Vec<Event>,
     },
-    /// List them, without their secrets
+    /// List webhooks, without their secrets
     List {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
     },
-    /// Send a test event now, once; ends with 1 if it was not taken
+    /// Send a test event once; exits with 1 if it was not accepted
     Test {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// The number of the webhook, as the list shows it
+        /// Id of the webhook
         id: i64,
     },
-    /// What was sent to one within a week, and what is to be sent
+    /// List pending deliveries and those of the last week
     Deliveries {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// The number of the webhook, as the list shows it
+        /// Id of the webhook
         id: i64,
     },
-    /// Remove one, with what was to be sent to it
+    /// Remove a webhook and its pending deliveries
     Remove {
-        /// Which server, and how to print
+        /// Server and output format
         #[command(flatten)]
         common: Common,
-        /// The number of the webhook, as the list shows it
+        /// Id of the webhook
         id: i64,
     },
 }
@@ -59,13 +60,13 @@ pub enum Webhook {
 const PATH: &str = "api/v1/webhooks";
 
 impl Webhook {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::Add { common, address: url, events } => {
-                let made: MadeWebhook = common.connect()?.client.post(PATH, &NewWebhook { url, events }).await?;
-                eprintln!("the webhook {} is told; its events are signed with this secret:", made.webhook.id);
-                common.print(&made, |made| format!("{}\n", made.secret))
+                let added: MadeWebhook = common.connect()?.client.post(PATH, &NewWebhook { url, events }).await?;
+                eprintln!("added webhook {}; its events are signed with this secret:", added.webhook.id);
+                common.print(&added, |added| format!("{}\n", added.secret))
             }
             Self::List { common } => {
                 let list: WebhookList = common.connect()?.client.get(PATH).await?;
@@ -76,8 +77,10 @@ impl Webhook {
                 let sent: Delivery = client.json(client.request(Method::POST, &format!("{PATH}/{id}/test"))).await?;
                 common.print(&sent, |_| String::new())?;
                 match &sent.error {
-                    None => eprintln!("it was taken: {}", answer(&sent)),
-                    Some(error) => anyhow::bail!("it was not taken: {}: {}", answer(&sent), plain(error)),
+                    None => eprintln!("accepted: {}", response(&sent)),
+                    Some(error) => {
+                        anyhow::bail!("the test event was not accepted: {}: {}", response(&sent), plain(error))
+                    }
                 }
                 Ok(())
             }
@@ -87,41 +90,42 @@ impl Webhook {
             }
             Self::Remove { common, id } => {
                 common.connect()?.client.delete(&format!("{PATH}/{id}")).await?;
-                eprintln!("the webhook {id} is told nothing any more");
+                eprintln!("removed webhook {id}");
                 Ok(())
             }
         }
     }
 }
 
-fn answer(sent: &Delivery) -> String {
-    sent.status.map_or("no answer".to_owned(), |status| format!("answered {status}"))
+fn response(sent: &Delivery) -> String {
+    sent.status.map_or("no response".to_owned(), |status| format!("status {status}"))
 }
 
 fn rows(list: &WebhookList) -> String {
     if list.webhooks.is_empty() {
-        return "nobody is told elsewhere: brewbench webhook add URL\n".to_owned();
+        return "no webhooks; add one with: brewbench webhook add URL\n".to_owned();
     }
-    let head = [("id", Align::Right), ("address", Align::Left), ("last", Align::Left)];
+    let head = [("id", Align::Right), ("address", Align::Left), ("last delivery", Align::Left)];
     let row = |webhook: &WebhookData| {
         let latest = webhook.last.as_ref().map(|last| format!("{} {}", plain(&last.event), last.state.words()));
         vec![webhook.id.to_string(), cut(&webhook.url, 40), latest.unwrap_or_else(|| "–".to_owned())]
     };
     let lines = table(&head, &list.webhooks.iter().map(row).collect::<Vec<_>>());
-    let told = |webhook: &WebhookData| webhook.events.iter().map(|event| event.as_str()).collect::<Vec<_>>().join(", ");
-    with_below(&lines, list.webhooks.iter().map(told))
+    let events =
+        |webhook: &WebhookData| webhook.events.iter().map(|event| event.as_str()).collect::<Vec<_>>().join(", ");
+    with_below(&lines, list.webhooks.iter().map(events))
 }
 
 fn deliveries(list: &DeliveryList) -> String {
     if list.deliveries.is_empty() {
-        return "nothing was sent to it within a week\n".to_owned();
+        return "no pending deliveries, and none in the last week\n".to_owned();
     }
     let head = [
         ("event", Align::Left),
-        ("happened", Align::Left),
+        ("time", Align::Left),
         ("state", Align::Left),
-        ("tries", Align::Right),
-        ("answer", Align::Right),
+        ("attempts", Align::Right),
+        ("status", Align::Right),
     ];
     let row = |delivery: &Delivery| {
         vec![

@@ -1,4 +1,4 @@
-//! `/api/v1/compare`: what the page shows, as JSON.
+//! `/api/v1/compare`: a comparison as JSON.
 
 use axum::{
     Json,
@@ -15,7 +15,7 @@ use crate::{
     compare::{chosen::Chosen, load, view::Comparison},
 };
 
-/// Compares runs: medians of their repetitions, differences to the baseline, clear winners and doubts.
+/// Compare runs: medians of repetitions, differences from the baseline, winners and warnings.
 #[utoipa::path(
     get,
     path = "/api/v1/compare",
@@ -23,11 +23,11 @@ use crate::{
     params(Chosen),
     responses(
         (status = 200, body = Comparison),
-        (status = 404, body = ErrorBody, description = "none of the runs is here"),
-        (status = 422, body = ErrorBody, description = "no run is named, or too many are"),
+        (status = 404, body = ErrorBody, description = "none of the runs exists"),
+        (status = 422, body = ErrorBody, description = "no runs named, or too many"),
     )
 )]
 pub async fn compare(_read: Read, State(state): State<AppState>, RawQuery(query): RawQuery) -> Result<Response> {
-    let comparison = load::of_query(&state, &query.unwrap_or_default()).await?;
+    let comparison = load::from_query(&state, &query.unwrap_or_default()).await?;
     Ok(Json(&**comparison).into_response())
 }

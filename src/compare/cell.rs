@@ -1,4 +1,4 @@
-//! The figures of a comparison: rows of cells that may be held against each other. Pure.
+//! The figures of a comparison: rows of comparable cells. Pure.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{
     statistics::{self, Decision, Lead, Noise},
 };
 use crate::{
-    compare::{comparability::Unlike, setting::Setting, stat::Stat, work_difference::WorkDifference},
+    compare::{comparability::Confounder, setting::Setting, stat::Stat, work_difference::WorkDifference},
     metrics,
     runs::{model::Run, verdict::Verdict},
     web::{
@@ -23,42 +23,42 @@ use crate::{
 /// All cells of one setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Row {
-    /// What they share.
+    /// The setting that the cells share.
     pub setting: Setting,
     /// By subject.
     pub cells: Vec<Cell>,
-    /// What should have been alike and was not.
+    /// Differences between the runs besides what is compared.
     #[serde(default)]
-    pub unlike: Vec<Unlike>,
-    /// In what the work of its cells differs.
+    pub unlike: Vec<Confounder>,
+    /// Differences in the work of its cells.
     #[serde(default)]
     pub work: Vec<WorkDifference>,
-    /// Who leads in each metric that is judged.
+    /// The leader in each judged metric.
     pub leads: BTreeMap<Metric, Lead>,
 }
 
 /// One subject in one setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Cell {
-    /// Place among the subjects, from 0.
+    /// Index of the subject, from 0.
     pub subject: usize,
-    /// Its repetitions, those that don't count too.
+    /// All its repetitions, including those that don't count.
     pub runs: Vec<Run>,
-    /// How many there are of each kind.
+    /// Number of runs by phase and verdict.
     pub tally: Tally,
-    /// One for each metric, in order; empty spreads when no run counts.
+    /// One per metric, in order; the spreads are null if no run counts.
     pub stats: Vec<Stat>,
-    /// What earlier experiments say of its figures, where they say something.
+    /// Noise of its metrics in earlier experiments, where known.
     #[serde(default)]
     pub noise: BTreeMap<Metric, Noise>,
 }
 
-/// How many runs of a cell are what.
+/// Number of runs of a cell by phase and verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Tally {
     /// Finished and valid.
     pub valid: usize,
-    /// Finished and suspect: used, but marked.
+    /// Finished and suspect: used with a warning.
     pub suspect: usize,
     /// Finished and invalid: not used.
     pub invalid: usize,
@@ -68,44 +68,44 @@ pub struct Tally {
     pub cancelled: usize,
     /// Lost: not used.
     pub lost: usize,
-    /// Not at an end yet.
+    /// Queued or running.
     pub unfinished: usize,
 }
 
 impl Row {
-    /// The cells that have runs that count.
+    /// The cells with at least one run that counts.
     pub fn rivals(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter().filter(|cell| cell.tally.counting() > 0)
     }
 
-    /// Who leads in a metric; nobody in one that is not judged.
+    /// The leader in a metric; none in a metric that is not judged.
     pub fn lead(&self, metric: Metric) -> Lead {
         self.leads.get(&metric).copied().unwrap_or(Lead::Unclear)
     }
 }
 
 impl Cell {
-    /// The runs whose figures are used.
+    /// The runs that count.
     pub fn counting(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(|run| run.counts())
     }
 
-    /// Whether any of its runs has ended, with figures or without.
+    /// Whether any of its runs has ended in any phase.
     pub fn has_ended(&self) -> bool {
         self.runs.iter().any(Run::has_ended)
     }
 
-    /// A figure of each run that counts and has it.
+    /// The values of a metric of all runs that count and have it.
     pub fn values(&self, metric: Metric) -> Vec<f64> {
         self.counting().filter_map(|run| metric.of(run)).collect()
     }
 
-    /// The same where it may be judged.
+    /// The values of a metric of all runs in which it may be judged.
     pub fn judged_values(&self, metric: Metric) -> Vec<f64> {
         self.counting().filter_map(|run| metric.judged_value(run)).collect()
     }
 
-    /// One of its figures.
+    /// The figure of one metric.
     pub fn stat(&self, metric: Metric) -> &Stat {
         // Declared in the order of `metrics::compared`, which `stats` follows.
         &self.stats[metric as usize]
@@ -113,12 +113,12 @@ impl Cell {
 }
 
 impl Tally {
-    /// Runs whose figures are used.
+    /// Number of runs that count.
     pub fn counting(&self) -> usize {
         self.valid + self.suspect
     }
 
-    /// How many there are of each kind that there is, in words that have a pill.
+    /// The counts above zero, each with the name of its badge.
     pub fn parts(&self) -> impl Iterator<Item = (usize, &'static str)> {
         let Self { valid, suspect, invalid, failed, cancelled, lost, unfinished } = *self;
         let all = [
@@ -133,7 +133,7 @@ impl Tally {
         all.into_iter().filter(|(count, _)| *count > 0)
     }
 
-    fn of(runs: &[Run]) -> Self {
+    fn count(runs: &[Run]) -> Self {
         let mut tally = Self::default();
         for run in runs {
             let place = match (run.phase.as_str(), run.verdict) {
@@ -152,29 +152,28 @@ impl Tally {
 }
 
 impl Stat {
-    /// What stands for its repetitions.
+    /// The value that represents the repetitions: their median, or the mean of a share.
     pub fn middle(&self) -> Option<f64> {
         self.spread.as_ref().map(|spread| self.metric.middle(spread))
     }
 
-    /// The same for a cell of the table.
+    /// The same, formatted for the table.
     pub fn figure(&self) -> Figure {
         self.metric.figure(self.middle())
     }
 
-    /// By how much it differs from the baseline: as a share of the baseline's, of shares their difference. Empty where
-    /// there is nothing to say.
+    /// Difference from the baseline, as a share or, for shares, in points. None if unknown.
     pub fn by(&self) -> Option<f64> {
         let points = self.points.filter(|points| *points != 0.0 || self.middle() != Some(0.0));
         self.effect.map(|effect| effect.change()).or(points)
     }
 
-    /// The difference to the baseline: `+28.3 %`, `+0.30 points`.
+    /// The difference from the baseline: `+28.3 %`, `+0.30 points`.
     pub fn change(&self) -> Figure {
         self.metric.difference(self.by())
     }
 
-    /// Where the difference probably lies: `+26.1 % to +30.2 %`; empty where that is not known.
+    /// The confidence interval of the difference: `+26.1 % to +30.2 %`; empty if unknown.
     pub fn interval(&self) -> String {
         let interval = self.effect.and_then(|effect| effect.interval());
         interval.map_or_else(String::new, |(low, high)| {
@@ -183,32 +182,35 @@ impl Stat {
         })
     }
 
-    /// What the difference means: `faster`, whether that is sure, and within what.
+    /// Explains the difference: direction, decision and confidence interval.
     pub fn meaning(&self) -> String {
-        let word = self.by().map_or("", |by| self.metric.word(by));
+        let than = self.by().map_or_else(String::new, |by| match by {
+            0.0 => "the same as the baseline".to_owned(),
+            _ => format!("{} than the baseline", self.metric.word(by)),
+        });
         let within = self.interval();
         let within = if within.is_empty() { within } else { format!(", {within}") };
         match self.decision {
             Some(Decision::NoDifference) => match self.hidden() {
-                Some(margin) => format!("within the moves between experiments, {margin}{within}"),
-                None => format!("no difference to the baseline found{within}"),
+                Some(margin) => format!("within the variation between experiments, {margin}{within}"),
+                None => format!("no difference from the baseline found{within}"),
             },
-            Some(Decision::TooFew) => format!("{word} than the baseline, too few repetitions to say so{within}"),
-            Some(Decision::NotInTurn) => format!("{word} than the baseline, not measured in turn: cannot say"),
-            Some(Decision::NotComparable) => format!("{word} than the baseline, not comparable{within}"),
-            Some(Decision::Better | Decision::Worse) => format!("{word} than the baseline{within}"),
-            None => format!("{word} than the baseline, not judged{within}"),
+            Some(Decision::TooFew) => format!("{than}, but too few repetitions to be sure{within}"),
+            Some(Decision::NotInTurn) => format!("{than}, but not measured in turn: cannot say"),
+            Some(Decision::NotComparable) => format!("{than}, not comparable{within}"),
+            Some(Decision::Better | Decision::Worse) => format!("{than}{within}"),
+            None => format!("{than}, not judged{within}"),
         }
     }
 
-    /// How far the cell moves between experiments, where that is what hides the difference.
+    /// The variation between experiments, if that hides the difference.
     pub fn hidden(&self) -> Option<String> {
         let margin = self.apart?.margin?;
         let is_within = self.effect.map_or(self.points, |effect| Some(effect.change()))?.abs() <= margin;
         (self.decision == Some(Decision::NoDifference) && is_within).then(|| self.metric.amount(margin))
     }
 
-    /// From the least to the greatest: `12,010 to 12,100`.
+    /// Minimum and maximum: `12,010 to 12,100`; empty for a single run.
     pub fn range(&self) -> String {
         match &self.spread {
             Some(spread) if spread.count > 1 => {
@@ -219,7 +221,7 @@ impl Stat {
         }
     }
 
-    /// Better and worse have a colour only where they are clear.
+    /// The tone of the difference; neutral unless it is significant.
     pub fn tone(&self) -> Tone {
         match self.decision {
             Some(Decision::Better) => Tone::Good,
@@ -229,13 +231,13 @@ impl Stat {
     }
 }
 
-/// Puts the runs into rows of cells. Nothing is judged yet.
+/// Groups the runs into rows of cells, without judging them.
 pub fn rows(settings: Vec<Setting>, groups: Vec<Group>) -> Vec<Row> {
     let row =
         |setting| Row { setting, cells: Vec::new(), unlike: Vec::new(), work: Vec::new(), leads: BTreeMap::new() };
     let mut rows: Vec<Row> = settings.into_iter().map(row).collect();
     for Group { subject, setting, runs } in groups {
-        let (tally, stats) = (Tally::of(&runs), stats(&runs));
+        let (tally, stats) = (Tally::count(&runs), stats(&runs));
         rows[setting].cells.push(Cell { subject, tally, stats, runs, noise: BTreeMap::new() });
     }
     rows

@@ -1,4 +1,4 @@
-//! The charts of a comparison as Plotly figures: medians as faint bars, repetitions as points. Pure.
+//! Charts of a comparison as Plotly figures: medians as bars, repetitions as points. Pure.
 
 use std::iter;
 
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// The charts: throughput and latency of one setting, or throughput and p99 by setting.
+/// Returns the charts: throughput and latency of one setting, or throughput and p99 by setting.
 pub fn charts(subjects: &[Subject], rows: &[Row]) -> Vec<Chart> {
     let with_figures: Vec<&Row> = rows.iter().filter(|row| row.rivals().count() > 0).collect();
     match with_figures.as_slice() {
@@ -32,14 +32,14 @@ pub fn charts(subjects: &[Subject], rows: &[Row]) -> Vec<Chart> {
     }
 }
 
-/// One figure of one cell.
+/// One metric of one cell.
 struct Bar<'a> {
     subject: &'a Subject,
     spread: Spread,
     runs: Vec<(&'a Run, f64)>,
 }
 
-/// What stands side by side under one name: a place for every subject.
+/// Bars under one name, with a slot per subject.
 type Group<'a> = (String, Vec<Option<Bar<'a>>>);
 
 fn bar<'a>(subjects: &'a [Subject], cell: &'a Cell, metric: Metric) -> Option<Bar<'a>> {
@@ -48,7 +48,7 @@ fn bar<'a>(subjects: &'a [Subject], cell: &'a Cell, metric: Metric) -> Option<Ba
     Some(Bar { subject: &subjects[cell.subject], spread, runs })
 }
 
-/// Lying bars: names have room beside them, however many there are.
+/// Horizontal bars, so that long names fit.
 fn throughput(subjects: &[Subject], row: &Row) -> Chart {
     const NAME: usize = 20;
     let bars: Vec<_> = row.rivals().filter_map(|cell| bar(subjects, cell, Metric::Rps)).collect();
@@ -84,7 +84,7 @@ fn throughput(subjects: &[Subject], row: &Row) -> Chart {
     }
 }
 
-/// None if no summary has any figure of it; a figure that none has gets no place.
+/// Returns the latency chart of all metrics that a summary has; none if there are none.
 fn latency(subjects: &[Subject], row: &Row) -> Option<Chart> {
     let (metrics, groups): (Vec<Metric>, Vec<Group>) = Metric::LATENCY
         .into_iter()
@@ -99,7 +99,7 @@ fn latency(subjects: &[Subject], row: &Row) -> Option<Chart> {
     let spoken_bars = heads.flat_map(|((_, bars), metric)| bars.iter().flatten().map(move |bar| (bar, metric)));
     let label = spoken("Latency of all requests in milliseconds", spoken_bars);
     let scale = scale_of(&groups);
-    let unit = format!("ms, lower is better{}{}", scale.said(), suspect_hint(&[row]));
+    let unit = format!("ms, lower is better{}{}", scale.note(), suspect_hint(&[row]));
     let (figure, min_width) = grouped(&groups, &metrics, &scale);
     Some(Chart {
         id: "latency",
@@ -114,7 +114,7 @@ fn latency(subjects: &[Subject], row: &Row) -> Option<Chart> {
     })
 }
 
-/// None if no summary has the figure.
+/// Returns the chart of a metric by setting; none if no summary has it.
 fn by_setting(subjects: &[Subject], rows: &[&Row], id: &'static str, metric: Metric) -> Option<Chart> {
     let present: Vec<usize> = (0..subjects.len())
         .filter(|place| rows.iter().any(|row| row.rivals().any(|cell| cell.subject == *place)))
@@ -122,8 +122,8 @@ fn by_setting(subjects: &[Subject], rows: &[&Row], id: &'static str, metric: Met
     let groups: Vec<Group> = rows
         .iter()
         .map(|row| {
-            let of = |place: &usize| bar(subjects, row.rivals().find(|cell| cell.subject == *place)?, metric);
-            (elided(&row.setting.label, 22), present.iter().map(of).collect())
+            let slot = |place: &usize| bar(subjects, row.rivals().find(|cell| cell.subject == *place)?, metric);
+            (elided(&row.setting.label, 22), present.iter().map(slot).collect())
         })
         .collect();
     if groups.iter().all(|(_, bars)| bars.iter().all(Option::is_none)) {
@@ -139,7 +139,7 @@ fn by_setting(subjects: &[Subject], rows: &[&Row], id: &'static str, metric: Met
     let title = format!("{what} {kind}");
     let label = spoken(&title, groups.iter().flat_map(|(_, bars)| bars.iter().flatten().map(|bar| (bar, metric))));
     let (figure, min_width) = grouped(&groups, &vec![metric; groups.len()], &scale);
-    let unit = format!("{unit}{}{}", scale.said(), suspect_hint(rows));
+    let unit = format!("{unit}{}{}", scale.note(), suspect_hint(rows));
     Some(Chart { id, title, unit, label, height: 300, min_width, figure, legend: Vec::new(), shares: None })
 }
 
@@ -148,7 +148,7 @@ fn scale_of(groups: &[Group]) -> Scale {
     Scale::of(bars.map(|bar| (bar.spread.min, bar.spread.max)))
 }
 
-/// Groups side by side along the horizontal axis, in each a place for every subject.
+/// Draws groups along the horizontal axis, each with a slot per subject.
 fn grouped(groups: &[Group], metrics: &[Metric], scale: &Scale) -> (ScriptJson, usize) {
     let places = groups.iter().map(|(_, bars)| bars.len()).max().unwrap_or(1).max(1);
     let width = 0.8 / places as f64;
@@ -172,7 +172,7 @@ fn grouped(groups: &[Group], metrics: &[Metric], scale: &Scale) -> (ScriptJson, 
     (ScriptJson(json!({"data": data, "layout": layout(x, scale.axis())})), min_width)
 }
 
-/// A bar from zero; on a logarithmic axis, which has no zero, a short line.
+/// Draws the median as a bar from zero, or as a line on a logarithmic axis, which has no zero.
 fn median(bar: &Bar, metric: Metric, middle: f64, width: f64, scale: &Scale) -> Value {
     let text = median_text(bar, metric);
     match scale {
@@ -223,7 +223,7 @@ fn points(bar: &Bar, metric: Metric, x: &[f64], y: &[f64]) -> Value {
     })
 }
 
-/// Sideways places for points that would lie upon each other.
+/// Returns offsets that keep points from overlapping.
 fn scattered(count: usize, room: f64) -> impl Iterator<Item = f64> {
     let step = if count > 1 { room / (count - 1) as f64 } else { 0.0 };
     (0..count).map(move |place| if count > 1 { place as f64 * step - room / 2.0 } else { 0.0 })
@@ -238,7 +238,7 @@ fn suspect_hint(rows: &[&Row]) -> &'static str {
     if any { " · hollow points are suspect" } else { "" }
 }
 
-/// The first figures as a sentence; the table has all.
+/// Describes the first figures for screen readers.
 fn spoken<'a, 'b: 'a>(what: &str, bars: impl Iterator<Item = (&'a Bar<'b>, Metric)>) -> String {
     const MOST: usize = 8;
     let texts: Vec<String> = bars
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_roles_and_a_target_keeps_its_own() {
+    fn colours_are_roles_and_fixed_by_target() {
         for chart in charts_of(two()) {
             let text = chart.figure.0.to_string();
             assert!(text.contains(r#""color":"target 1""#) && text.contains(r#""color":"target 2""#));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_is_logarithmic_only_where_it_must_be_and_says_so() {
+    fn an_axis_is_logarithmic_only_if_needed_and_labelled() {
         let mut runs = two();
         assert!(!charts_of(runs.clone())[1].unit.contains("logarithmic"));
         runs[0].figures.max_ms = Some(900.0);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_count_is_not_drawn() {
+    fn runs_that_do_not_count_are_not_drawn() {
         let mut runs = two();
         runs.extend(repeated(|n| judged(run("down", n), Verdict::Invalid, "all failed")));
         let text = charts_of(runs)[0].figure.0.to_string();
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_no_summary_has_gets_neither_a_place_nor_a_chart() {
+    fn a_metric_without_values_has_no_slot_and_no_chart() {
         let without = |mut run: Run| {
             run.figures.p99_ms = None;
             run
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_text_and_never_markup() {
+    fn names_are_escaped() {
         let runs = repeated(|n| run("</script><script>alert(1)</script>", n));
         for chart in charts_of(runs) {
             assert!(!chart.figure.to_string().contains('<'));

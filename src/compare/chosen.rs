@@ -1,4 +1,4 @@
-//! Which runs a comparison is of, and with which options: read from an address.
+//! The runs and options of a comparison, read from its URL.
 
 use serde::Deserialize;
 use url::form_urlencoded;
@@ -13,68 +13,67 @@ use crate::{
     metrics,
 };
 
-/// More runs than this are no comparison that anybody reads.
+/// Maximum number of runs in a comparison.
 pub const MOST_RUNS: usize = 500;
 
-/// Which runs to compare, as an address says it.
+/// The runs to compare and the options, as query parameters.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct Chosen {
-    /// Ids of runs, separated by commas or one `runs` each.
+    /// Ids of runs, separated by commas or as repeated `runs`.
     #[serde(default)]
     pub runs: Vec<String>,
-    /// Ids of experiments, whose runs are meant as well; separated by commas or one `experiments` each.
+    /// Ids of experiments whose runs are added, separated by commas or as repeated `experiments`.
     #[serde(default)]
     pub experiments: Vec<String>,
-    /// Names of baselines, whose runs are meant as well; separated by commas or one `baselines` each.
+    /// Names of baselines whose runs are added, separated by commas or as repeated `baselines`.
     #[serde(default)]
     pub baselines: Vec<String>,
-    /// The target that differences are relative to: `name` or `name@version`. The first by name if not given.
+    /// The target that differences are relative to: `name` or `name@version`. Default: the first by name.
     pub baseline: Option<String>,
-    /// What is compared: `target` in its versions unless said otherwise, `size`, `load`, `agent` or `label`.
+    /// What to compare by: `target` (name and version, the default), `size`, `load`, `agent` or `label`.
     #[serde(default)]
     pub by: By,
-    /// The minimum effect: the smallest difference that matters, percent by metric: `rps:2,p99_ms:5`. One percent if not
-    /// given; of failed requests 0.1 points of their share.
+    /// Minimum effect in percent by metric: `rps:2,p99_ms:5`. Default: 1 %, for failed requests 0.1 points.
     #[serde(alias = "least")]
     pub min_effect: Option<String>,
-    /// Compares runs that differ in more than the target, too: agents or machines, load generators, what enforced the size.
+    /// Compares runs despite confounders, such as different agents, machines or load generators.
     #[serde(default, alias = "unlike")]
     pub allow_confounders: bool,
-    /// The metric that is tested first: `rps`, `p50_ms`, `p99_ms`, `error_rate`, `cpu_ms` or `memory`. Throughput if not
-    /// given; p99 where the load is a rate.
+    /// Primary metric, which is tested first: `rps`, `p50_ms`, `p99_ms`, `error_rate`, `cpu_ms` or `memory`.
+    /// Default: `rps`, for an open model `p99_ms`.
     pub primary: Option<String>,
-    /// Whose matrix is shown: `rps`, `p99_ms`, `received_per_s` … Those of throughput and p99 if not given. For the page.
+    /// Metric of the matrix, e.g. `received_per_s`. Default: throughput and p99. Only for the page.
     pub matrix: Option<String>,
-    /// Which setting's runs are shown second by second, from 1; the first with any series if not given. For the page.
+    /// Setting with time-series charts, from 1. Default: the first with a time series. Only for the page.
     pub setting: Option<usize>,
 }
 
 pub(crate) fn named_metric(key: &str) -> Result<Metric> {
     let known = || metrics::compared().map(Metric::key).collect::<Vec<_>>().join(", ");
     let found = metrics::compared().find(|metric| metric.key() == key);
-    found.ok_or_else(|| Error::Invalid(format!("matrix: there is no {key:?}; there are {}", known())))
+    found.ok_or_else(|| Error::Invalid(format!("matrix: unknown metric {key:?}; use one of {}", known())))
 }
 
-/// How runs are compared.
+/// Options of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Options {
-    /// Key or target that differences are relative to; the first if there is none of that name.
+    /// Key or target of the baseline; the first subject if there is none of that name.
     pub baseline: Option<String>,
-    /// What is compared.
+    /// What to compare by.
     pub by: By,
-    /// From where on a difference matters.
+    /// The smallest difference that matters.
     pub min_effect: MinEffect,
-    /// Runs that differ in more than what is compared are compared, too.
+    /// Whether to compare despite confounders.
     pub allow_confounders: bool,
-    /// The metric that is tested first, where it is not the default.
+    /// The metric that is tested first, if not the default.
     pub primary: Option<Metric>,
-    /// Whose matrix is shown.
+    /// The metric of the matrix, if not the default.
     pub matrix: Option<Metric>,
 }
 
 impl Options {
-    /// The address of a comparison of these runs in spite of confounders.
+    /// Returns the URL that compares these runs despite confounders.
     pub(crate) fn with_confounders(&self, ids: &[RunId]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("runs", &joined(ids));
@@ -94,11 +93,11 @@ impl Chosen {
         listed(&self.runs)
     }
 
-    /// What the address says of the runs.
-    pub(crate) fn kept(&self, ids: &[RunId]) -> Vec<(String, String)> {
-        let mut kept = vec![("runs".to_owned(), joined(ids))];
-        kept.extend(self.allow_confounders.then(|| ("allow_confounders".to_owned(), "true".to_owned())));
-        kept
+    /// Returns the query parameters that select the runs.
+    pub(crate) fn run_parameters(&self, ids: &[RunId]) -> Vec<(String, String)> {
+        let mut pairs = vec![("runs".to_owned(), joined(ids))];
+        pairs.extend(self.allow_confounders.then(|| ("allow_confounders".to_owned(), "true".to_owned())));
+        pairs
     }
 
     pub(crate) fn options(&self) -> Result<Options> {
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_come_by_commas_or_one_by_one_and_count_once() {
+    fn ids_are_split_at_commas_and_deduplicated() {
         let chosen = Chosen {
             runs: vec!["a, b".to_owned(), "c".to_owned(), "a,".to_owned()],
             baseline: Some(String::new()),

@@ -1,9 +1,8 @@
-//! Whether the runs of a row were made under like conditions: what was not alike may be the difference that is seen.
-//! Pure.
+//! Finds confounders: differences between the runs of a row besides what is compared. Pure.
 //!
-//! Of an experiment that was spread over several machines the cells are balanced: each has as many runs from each machine
-//! as the others ([`is_balanced`]). Then the machines differ within every cell and not between them, and as a block is
-//! measured by one machine, their difference cancels in the test.
+//! The cells of an experiment on several machines are balanced: each has the same number of runs from each machine
+//! ([`is_balanced`]). Then machines differ within cells and not between them. As one machine measures a whole block,
+//! the difference between machines cancels in the test.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,47 +29,47 @@ use crate::{
     web::format,
 };
 
-/// Facts about the machines of runs, by the runs' ids, as far as they were looked up.
+/// Environments of runs by run id, as far as they were loaded.
 pub type Environments = BTreeMap<RunId, RunEnvironment>;
 
-/// Something that should have been alike within a row and was not.
+/// A confounder: something besides what is compared that differs within a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-pub struct Unlike {
-    /// What, e.g. `Agents`.
+pub struct Confounder {
+    /// What differs, e.g. `Agents`.
     pub what: String,
-    /// What there is of it, in words.
+    /// The different values, as text.
     pub values: Vec<String>,
-    /// Ids of two runs that differ in it.
+    /// Ids of two runs that differ.
     #[schema(value_type = [String; 2])]
     pub runs: [RunId; 2],
 }
 
-/// What should be alike.
+/// A condition that should be the same for all runs of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Circumstance {
-    /// The machines that measured.
+    /// The agents that measured.
     Agents,
-    /// The machines that the load came from, where it was not the target's own.
+    /// The machines that generated the load, if other than the target's.
     Generators,
-    /// Versions of k6.
+    /// The load generator and its version.
     Engine,
-    /// How long was measured.
+    /// Duration of the measurement.
     Durations,
-    /// How long the load lasted before that.
+    /// Duration of the warm-up.
     WarmUps,
-    /// What held the targets to their sizes.
+    /// What enforced the machine size.
     Limits,
-    /// Measured by an agent or imported.
+    /// Whether an agent measured the run or it was imported.
     Origins,
-    /// Facts of the machine that matter, such as its kernel; not those of the targets.
+    /// Relevant facts of the machine, such as its kernel, but not those of the target.
     Environments,
-    /// What requests asked for and got; [`super::equal_work`] says in what it differs.
+    /// Work done per iteration; see [`super::equal_work`].
     Work,
 }
 
 impl Circumstance {
-    /// All of them.
+    /// All circumstances.
     pub const ALL: [Self; 9] = [
         Self::Agents,
         Self::Generators,
@@ -83,7 +82,7 @@ impl Circumstance {
         Self::Work,
     ];
 
-    /// The word for addresses and flags.
+    /// The name in URLs and flags.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agents => "agents",
@@ -98,7 +97,7 @@ impl Circumstance {
         }
     }
 
-    /// At the head of a sentence.
+    /// The name at the start of a sentence.
     pub fn title(self) -> &'static str {
         match self {
             Self::Agents => "Agents",
@@ -113,10 +112,10 @@ impl Circumstance {
         }
     }
 
-    /// What it was in a run; none where [`unlike_machines`] or [`super::equal_work`] tells.
+    /// Returns the value in a run; none for what [`machine_differences`] or [`super::equal_work`] compares.
     pub fn of(self, run: &Run) -> Option<String> {
         let seconds = |seconds: f64| format::duration(Some(seconds)).text().to_owned();
-        let known = |value: Option<String>| Some(value.unwrap_or_else(|| "not known".to_owned()));
+        let known = |value: Option<String>| Some(value.unwrap_or_else(|| "unknown".to_owned()));
         match self {
             Self::Agents => known(run.agent.clone()),
             Self::Generators => Some(load_from(run)),
@@ -134,7 +133,7 @@ impl Circumstance {
     }
 }
 
-/// Where the load of a run came from.
+/// Describes which machines generated the load of a run.
 fn load_from(run: &Run) -> String {
     if run.generators.is_empty() { "the target’s machine".to_owned() } else { run.generators.join(", ") }
 }
@@ -145,41 +144,42 @@ impl FromStr for Circumstance {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|one| one.as_str() == text).ok_or_else(|| {
             let all = Self::ALL.map(Self::as_str).join(", ");
-            format!("{text:?} can't be accepted; there are {all}")
+            format!("{text:?} is not a confounder; use one of {all}")
         })
     }
 }
 
-/// All that is unlike between the runs of a row that count. How long was measured is a doubt, and holds nothing back.
-pub fn unlike(row: &Row, by: By, environments: &Environments) -> Vec<Unlike> {
+/// Finds the confounders of the runs of a row that count. Different durations only cause a note.
+pub fn confounders(row: &Row, by: By, environments: &Environments) -> Vec<Confounder> {
     if row.rivals().count() < 2 {
         return Vec::new();
     }
     let runs: Vec<&Run> = row.cells.iter().flat_map(Cell::counting).collect();
     let cells: Vec<Vec<&Run>> = row.rivals().map(|cell| cell.counting().collect()).collect();
-    let holds_back = |circumstance: &Circumstance| match circumstance {
+    let confounds = |circumstance: &Circumstance| match circumstance {
         Circumstance::Durations => false,
-        // Who compares agents knows that they are not the same.
+        // A comparison by agent expects different agents.
         Circumstance::Agents => by != By::Agent && !is_balanced(&cells),
         _ => true,
     };
-    let parts = Circumstance::ALL.into_iter().filter(holds_back);
+    let parts = Circumstance::ALL.into_iter().filter(confounds);
     let machines = match by {
-        // Those of one agent are to be alike nevertheless.
+        // The environments of one agent must still be the same.
         By::Agent => cells.iter().find_map(|cell| machines(std::slice::from_ref(cell), environments)),
-        _ => unlike_machines(&cells, environments),
+        _ => machine_differences(&cells, environments),
     };
-    let machines = machines.map(|Machines { facts, runs }| Unlike {
+    let machines = machines.map(|Machines { facts, runs }| Confounder {
         what: Circumstance::Environments.title().to_owned(),
         values: facts.iter().map(|fact| format!("{} ({})", fact.label, fact.group)).collect(),
         runs,
     });
-    parts.filter_map(|part| of_part(&runs, part)).chain(machines).collect()
+    parts.filter_map(|part| differing_values(&runs, part)).chain(machines).collect()
 }
 
-/// Whether every cell has as many runs as the others from each agent within each experiment, for each figure: a figure
-/// that only some runs have could be one machine's in one cell and another's in the next. What nobody knows the agent or
-/// the experiment of is not balanced: it would have to be taken for the same.
+/// Whether all cells have the same number of runs per agent and experiment, for each metric.
+///
+/// A metric that only some runs have could come from different machines in different cells. Runs of an unknown agent or
+/// experiment are not balanced.
 pub fn is_balanced(cells: &[Vec<&Run>]) -> bool {
     metrics::compared().all(|metric| {
         let mut all = cells.iter().map(|cell| shares(cell, metric));
@@ -188,7 +188,7 @@ pub fn is_balanced(cells: &[Vec<&Run>]) -> bool {
     })
 }
 
-/// How many runs of a cell have a figure, by experiment and agent; none where somebody's are not known.
+/// Counts the runs of a cell with a metric, by experiment and agent; none if either is unknown.
 fn shares<'a>(cell: &[&'a Run], metric: Metric) -> Option<BTreeMap<(&'a ExperimentId, &'a str), usize>> {
     let mut shares = BTreeMap::new();
     for run in cell.iter().filter(|run| metric.of(run).is_some()) {
@@ -197,42 +197,44 @@ fn shares<'a>(cell: &[&'a Run], metric: Metric) -> Option<BTreeMap<(&'a Experime
     Some(shares)
 }
 
-/// Runs of cells that are held against each other, whose machines differ in what matters. Where the cells are balanced,
-/// the runs of one agent are to be alike, and not those of several.
-pub fn unlike_machines(cells: &[Vec<&Run>], environments: &Environments) -> Option<Machines> {
+/// Finds relevant differences between the environments of compared cells.
+///
+/// If the cells are balanced, only runs of the same agent are compared.
+pub fn machine_differences(cells: &[Vec<&Run>], environments: &Environments) -> Option<Machines> {
     if !is_balanced(cells) {
         return machines(cells, environments);
     }
     let agents: BTreeSet<&Option<String>> = cells.iter().flatten().map(|run| &run.agent).collect();
     agents.into_iter().find_map(|agent| {
-        let of_it = |run: &&Run| run.agent == *agent;
-        let own: Vec<Vec<&Run>> = cells.iter().map(|cell| cell.iter().copied().filter(of_it).collect()).collect();
+        let is_own = |run: &&Run| run.agent == *agent;
+        let own: Vec<Vec<&Run>> = cells.iter().map(|cell| cell.iter().copied().filter(is_own).collect()).collect();
         machines(&own, environments)
     })
 }
 
-fn of_part(runs: &[&Run], circumstance: Circumstance) -> Option<Unlike> {
+fn differing_values(runs: &[&Run], circumstance: Circumstance) -> Option<Confounder> {
     let mut values: BTreeMap<String, &Run> = BTreeMap::new();
     for run in runs {
         values.entry(circumstance.of(run)?).or_insert(run);
     }
     let mut firsts = values.values();
     let pair = [firsts.next()?.id.clone(), firsts.next()?.id.clone()];
-    Some(Unlike { what: circumstance.title().to_owned(), values: values.into_keys().collect(), runs: pair })
+    Some(Confounder { what: circumstance.title().to_owned(), values: values.into_keys().collect(), runs: pair })
 }
 
-/// Machines that differ.
+/// Differences between the environments of runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machines {
-    /// In what: each fact once, by name.
+    /// The facts that differ, each once, by name.
     pub facts: Vec<FactDifference>,
     /// Ids of two runs that differ.
     pub runs: [RunId; 2],
 }
 
-/// Runs whose machines differ in what matters, though their agents may be the same: every run of a cell is held against
-/// its first, and the firsts against each other. Facts of the targets tell only within a cell, where they should be one
-/// program; that those of two cells differ is what is looked at. Which k6 it was is a circumstance of its own.
+/// Finds relevant differences between environments, also of one agent.
+///
+/// Compares every run with the first of its cell, and the first runs of all cells with each other. Facts of the target
+/// matter only within a cell, as different targets are what is compared. The load generator is a separate circumstance.
 fn machines(cells: &[Vec<&Run>], environments: &Environments) -> Option<Machines> {
     let known = |run: &&Run| environments.get(&run.id).filter(|known| !known.facts.is_empty());
     let cells: Vec<Vec<&RunEnvironment>> = cells
@@ -247,7 +249,7 @@ fn machines(cells: &[Vec<&Run>], environments: &Environments) -> Option<Machines
     for (one, other, is_one_cell) in within.chain(between) {
         let matters = |fact: &str| !fact.starts_with("k6.") && (is_one_cell || !fact.starts_with("target."));
         let difference = EnvironmentDifference::new(one.clone(), other.clone());
-        for fact in difference.of(Weight::Matters).into_iter().filter(|found| matters(&found.fact)) {
+        for fact in difference.with_weight(Weight::Matters).into_iter().filter(|found| matters(&found.fact)) {
             pair.get_or_insert_with(|| [one.run.clone(), other.run.clone()]);
             facts.entry(fact.fact.clone()).or_insert_with(|| fact.clone());
         }

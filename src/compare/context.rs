@@ -1,4 +1,4 @@
-//! What is known beside the figures of the runs that are compared: their machines, and the past of their cells.
+//! Loads the context of compared runs: environments, history, looks and accepted differences.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ use crate::{
     runs::{model::Run, store::cells},
 };
 
-/// More cells than this are compared without a past: nobody reads them one by one.
-const MOST_PASTS: usize = 60;
+/// Maximum number of cells whose history is loaded.
+const MAX_PASTS: usize = 60;
 
-/// Looks up what is known of these runs.
+/// Loads the context of these runs.
 pub async fn known(state: &AppState, runs: &[Run]) -> Result<Known> {
     let (environments, history, looks, accepted) =
         tokio::try_join!(environments(state, runs), history(state, runs), looks(state, runs), accepted(state, runs))?;
@@ -50,8 +50,8 @@ async fn accepted(state: &AppState, runs: &[Run]) -> Result<Vec<AcceptedDifferen
 
 async fn history(state: &AppState, runs: &[Run]) -> Result<History> {
     let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
-    let (cells, asked): (Vec<_>, Vec<_>) = past::representatives(runs).into_iter().take(MOST_PASTS).unzip();
-    let pasts = cells::past(&state.db.rows, asked, &ids, past::MOST_RUNS).await?;
+    let (cells, representatives): (Vec<_>, Vec<_>) = past::representatives(runs).into_iter().take(MAX_PASTS).unzip();
+    let pasts = cells::past(&state.db.rows, representatives, &ids, past::MOST_RUNS).await?;
     Ok(past::without_experiments_of(runs, cells.into_iter().zip(pasts).collect()))
 }
 

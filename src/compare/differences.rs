@@ -1,4 +1,4 @@
-//! The differences to the baseline as a chart: each with its interval as whiskers and the repetitions as points. Pure.
+//! Chart of the differences from the baseline, with intervals as whiskers and repetitions as points. Pure.
 
 use serde_json::{Value, json};
 
@@ -10,11 +10,11 @@ use super::{
 };
 use crate::web::chart::{Chart, Key, ScriptJson, elided, layout, text};
 
-/// What is shown of one setting; failures differ by points and not by a ratio.
+/// Metrics shown for one setting. Failures are missing as they have no ratio.
 const METRICS: [Metric; 5] = [Metric::Rps, Metric::P50Ms, Metric::P99Ms, Metric::CpuMs, Metric::Memory];
 
-/// More lines than this are left to the table.
-const MOST_LINES: usize = 40;
+/// Maximum number of lines in the chart.
+const MAX_LINES: usize = 40;
 
 /// One difference.
 struct Line<'a> {
@@ -25,13 +25,13 @@ struct Line<'a> {
     baseline: &'a Cell,
 }
 
-/// All metrics of a single setting, or the throughput of several. None without a second subject or an interval.
+/// Charts all metrics of one setting, or the throughput of several. None without intervals.
 pub fn chart(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Chart> {
     let lines: Vec<Line> = match rows {
-        [row] => METRICS.into_iter().flat_map(|metric| of(subjects, base, row, metric, metric.name())).collect(),
-        rows => rows.iter().flat_map(|row| of(subjects, base, row, Metric::Rps, &row.setting.label)).collect(),
+        [row] => METRICS.into_iter().flat_map(|metric| lines(subjects, base, row, metric, metric.name())).collect(),
+        rows => rows.iter().flat_map(|row| lines(subjects, base, row, Metric::Rps, &row.setting.label)).collect(),
     };
-    let lines: Vec<Line> = lines.into_iter().filter(|line| line.interval().is_some()).take(MOST_LINES).collect();
+    let lines: Vec<Line> = lines.into_iter().filter(|line| line.interval().is_some()).take(MAX_LINES).collect();
     if lines.is_empty() {
         return None;
     }
@@ -51,15 +51,15 @@ pub fn chart(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Chart> {
         data.push(repetitions(subject, &own));
     }
     let base = &subjects[base].label;
-    let what = if rows.len() == 1 { "Differences" } else { "Differences in throughput" };
+    let what = if rows.len() == 1 { "Differences" } else { "Throughput differences" };
     let spoken: Vec<String> = lines.iter().take(8).map(Line::spoken).collect();
     Some(Chart {
         id: "differences",
-        title: format!("{what} to {base}"),
+        title: format!("{what} from {base}"),
         unit:
             "% of its median · whiskers: confidence interval · small points: repetitions · hollow: no difference found"
                 .to_owned(),
-        label: format!("{what} to {base}: {}", spoken.join("; ")),
+        label: format!("{what} from {base}: {}", spoken.join("; ")),
         height: 90 + 38 * lines.len(),
         min_width: 320,
         figure: ScriptJson(json!({"data": data, "layout": axes(&lines, others.len() > 1)})),
@@ -68,7 +68,7 @@ pub fn chart(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Chart> {
     })
 }
 
-fn of<'a>(subjects: &'a [Subject], base: usize, row: &'a Row, metric: Metric, name: &str) -> Vec<Line<'a>> {
+fn lines<'a>(subjects: &'a [Subject], base: usize, row: &'a Row, metric: Metric, name: &str) -> Vec<Line<'a>> {
     let Some(baseline) = row.cells.iter().find(|cell| cell.subject == base) else { return Vec::new() };
     let line =
         |cell: &'a Cell| Line { name: name.to_owned(), subject: &subjects[cell.subject], metric, cell, baseline };
@@ -85,7 +85,7 @@ impl Line<'_> {
         Some((low * 100.0, high * 100.0))
     }
 
-    fn is_seen(&self) -> bool {
+    fn is_found(&self) -> bool {
         self.cell.stat(self.metric).decision.is_some_and(Decision::is_difference)
     }
 
@@ -108,8 +108,10 @@ fn whiskers(subject: &Subject, own: &[(usize, &Line)]) -> Value {
         })
         .collect();
     let symbol = subject.mark.symbol();
-    let symbols: Vec<String> =
-        own.iter().map(|(_, line)| if line.is_seen() { symbol.to_owned() } else { format!("{symbol}-open") }).collect();
+    let symbols: Vec<String> = own
+        .iter()
+        .map(|(_, line)| if line.is_found() { symbol.to_owned() } else { format!("{symbol}-open") })
+        .collect();
     let hints: Vec<String> = own.iter().map(|(_, line)| text(&line.spoken())).collect();
     let role = subject.mark.role();
     json!({
@@ -126,7 +128,7 @@ fn whiskers(subject: &Subject, own: &[(usize, &Line)]) -> Value {
     })
 }
 
-/// Each repetition relative to the baseline's median.
+/// Draws each repetition relative to the baseline's median.
 fn repetitions(subject: &Subject, own: &[(usize, &Line)]) -> Value {
     let points: Vec<(f64, f64)> = own
         .iter()
@@ -172,7 +174,7 @@ mod tests {
         web::series_style::Marks,
     };
 
-    fn of_runs(runs: Vec<Run>) -> Option<Chart> {
+    fn chart_of(runs: Vec<Run>) -> Option<Chart> {
         Comparison::new(runs, &Marks::default(), None).charts.into_iter().find(|chart| chart.id == "differences")
     }
 
@@ -183,33 +185,33 @@ mod tests {
     }
 
     #[test]
-    fn each_figure_has_its_whiskers_and_its_repetitions() {
-        let chart = of_runs(two(1.25)).expect("a chart");
+    fn each_metric_has_whiskers_and_repetitions() {
+        let chart = chart_of(two(1.25)).expect("a chart");
         let data = &chart.figure.0["data"];
         assert_eq!(data[0]["x"], json!([25.0, -20.0, -20.0, 0.0, 0.0]));
         assert_eq!(data[1]["x"].as_array().map(Vec::len), Some(5 * 6));
         let symbols = data[0]["marker"]["symbol"].as_array().expect("symbols");
         let hollow: Vec<bool> =
             symbols.iter().map(|name| name.as_str().is_some_and(|name| name.ends_with("-open"))).collect();
-        assert_eq!(hollow, [false, false, false, true, true], "a difference that was not seen is hollow");
+        assert_eq!(hollow, [false, false, false, true, true], "a difference that was not found is hollow");
         let above = data[0]["error_x"]["array"][0].as_f64().expect("a whisker");
         assert!((0.3..1.0).contains(&above), "{above}");
     }
 
     #[test]
-    fn several_settings_are_lines_of_one_figure() {
+    fn several_settings_are_lines_of_one_chart() {
         let mut runs = repeated(|n| sized("gosherve", n, 1.0));
         runs.extend(repeated(|n| sized("gosherve", n, 4.0)));
         runs.extend(repeated(|n| faster(sized("servy", n, 4.0), 1.1)));
         runs.extend(repeated(|n| faster(sized("servy", n, 1.0), 1.2)));
-        let chart = of_runs(runs).expect("a chart");
-        assert_eq!(chart.title, "Differences in throughput to gosherve");
+        let chart = chart_of(runs).expect("a chart");
+        assert_eq!(chart.title, "Throughput differences from gosherve");
         assert_eq!(chart.figure.0["data"][0]["x"], json!([20.0, 10.0]));
     }
 
     #[test]
     fn without_an_interval_there_is_no_chart() {
-        assert!(of_runs(vec![run("gosherve", 1), run("servy", 1)]).is_none());
-        assert!(of_runs(repeated(|n| run("gosherve", n))).is_none());
+        assert!(chart_of(vec![run("gosherve", 1), run("servy", 1)]).is_none());
+        assert!(chart_of(repeated(|n| run("gosherve", n))).is_none());
     }
 }

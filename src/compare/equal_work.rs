@@ -1,9 +1,9 @@
-//! Whether two cells did equal work: only then does their speed say which target is faster. Pure.
+//! Whether two cells did equal work; otherwise their speed is not comparable. Pure.
 //!
-//! A redirect in each iteration, an empty body, an error page with status 200 or a connection closed after each response
-//! all look like speed. What must be alike is what an iteration asks for and gets: requests, bytes, statuses, checks,
-//! new connections and protocols. Numbers may differ by the `Tolerance`, or by what the repetitions of a
-//! cell scatter if that is more. What is not known of one of the two is not compared.
+//! A redirect in each iteration, an empty body, an error page with status 200 or a connection closed after each
+//! response all change the speed. So requests, bytes, statuses, checks, new connections and protocols per iteration
+//! must be equal. Numbers may differ by the `Tolerance`, or by the scatter of the repetitions if that is greater. Facts
+//! that are unknown on one side are not compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,45 +21,45 @@ use crate::{
     web::format,
 };
 
-/// By how much requests per iteration may differ, as a share of the larger.
+/// Tolerance for requests per iteration, as a share of the larger value.
 const REQUESTS: f64 = 0.01;
-/// By how much bytes per request may differ, as a share of the larger.
+/// Tolerance for bytes per request, as a share of the larger value.
 const BYTES: f64 = 0.02;
-/// By how much shares may differ, from 0 to 1.
+/// Tolerance for shares, from 0 to 1.
 const SHARES: f64 = 0.01;
 
-/// More differences than this are not listed for a row.
+/// Maximum number of differences listed for a row.
 const MAX_LISTED: usize = 100;
 
 /// Factor from the median absolute deviation to the standard deviation of a normal distribution.
 const MAD_TO_DEVIATION: f64 = 1.4826;
-/// Deviations of single repetitions within which two cells are taken for alike.
+/// Deviations of single repetitions within which two cells count as equal.
 const DEVIATIONS: f64 = 3.0;
 
-/// What a user would have to accept, so that two targets are compared.
+/// Differences that a user would have to accept to compare two targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenDifference {
-    /// The targets, by name.
+    /// Names of the targets.
     pub targets: [String; 2],
-    /// Under which scenario.
+    /// The scenario.
     pub scenario: Option<String>,
-    /// In what their work differs.
+    /// The facts in which their work differs.
     pub facts: BTreeSet<WorkFact>,
 }
 
 impl OpenDifference {
-    /// Its facts as a form sends them.
+    /// The facts as a form field.
     pub fn words(&self) -> String {
         self.facts.iter().map(|fact| fact.as_str()).collect::<Vec<_>>().join(",")
     }
 
-    /// Its facts in a sentence.
+    /// The facts for a sentence.
     pub fn titles(&self) -> String {
         self.facts.iter().map(|fact| fact.title().to_lowercase()).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// What nobody has accepted, by pair of targets and scenario.
+/// Returns the differences that are not accepted, by pair of targets and scenario.
 pub fn open_differences(rows: &[Row]) -> Vec<OpenDifference> {
     let mut open: BTreeMap<([String; 2], Option<String>), BTreeSet<WorkFact>> = BTreeMap::new();
     for row in rows {
@@ -72,25 +72,25 @@ pub fn open_differences(rows: &[Row]) -> Vec<OpenDifference> {
     open.into_iter().map(|((targets, scenario), facts)| OpenDifference { targets, scenario, facts }).collect()
 }
 
-/// Runs of one cell, as they are called in sentences.
+/// Runs of one cell and their name in messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
     /// E.g. `servy`, or `baseline`.
     pub name: &'a str,
-    /// Those that count.
+    /// The runs that count.
     pub runs: &'a [&'a Run],
 }
 
-/// What may differ between two values before they count as different.
+/// How far two values may differ and still count as equal.
 #[derive(Clone, Copy, Debug)]
 enum Tolerance {
-    /// A share of the larger.
+    /// A share of the larger value.
     Relative(f64),
-    /// An amount.
+    /// An absolute amount.
     Absolute(f64),
 }
 
-/// All differences in work between cells of a row; none where there is nothing to compare.
+/// Returns all differences in work between the cells of a row.
 pub fn different_work(row: &Row, subjects: &[Subject], accepted: &[AcceptedDifference]) -> Vec<WorkDifference> {
     let cells: Vec<(&str, Vec<&Run>)> =
         row.rivals().map(|cell| (subjects[cell.subject].label.as_str(), Cell::counting(cell).collect())).collect();
@@ -101,25 +101,25 @@ pub fn different_work(row: &Row, subjects: &[Subject], accepted: &[AcceptedDiffe
             all.extend(between(sides, accepted));
         }
     }
-    // What nobody has accepted decides, so it is what stays where there is more than anybody reads.
+    // Differences that are not accepted decide, so they come first when the list is truncated.
     all.sort_by_key(|difference| difference.accepted.is_some());
     all.truncate(MAX_LISTED);
     all
 }
 
-/// The differences in work between two sides that have runs.
+/// Returns the differences in work between two sides; none if a side has no runs.
 pub fn between(sides: [Side<'_>; 2], accepted: &[AcceptedDifference]) -> Vec<WorkDifference> {
     let [Some(one), Some(other)] = sides.map(|side| side.runs.first().copied()) else { return Vec::new() };
     let difference = |fact: WorkFact| {
         let values = differ(fact, sides.map(|side| side.runs))?;
-        let told: Vec<String> =
+        let described: Vec<String> =
             sides.iter().zip(values).map(|(side, value)| format!("{} {value}", side.name)).collect();
         let covers =
             |known: &&AcceptedDifference| known.covers([&one.target, &other.target], one.scenario.as_deref(), fact);
         Some(WorkDifference {
             fact,
             targets: [one.target.clone(), other.target.clone()],
-            text: format!("{} differ: {}", fact.title(), told.join(", ")),
+            text: format!("{} differ: {}", fact.title(), described.join(", ")),
             runs: [one.id.clone(), other.id.clone()],
             accepted: accepted.iter().find(covers).cloned(),
         })
@@ -128,18 +128,18 @@ pub fn between(sides: [Side<'_>; 2], accepted: &[AcceptedDifference]) -> Vec<Wor
 }
 
 impl Row {
-    /// Whether its cells did equal work, as far as that is known, or a user has accepted all differences.
+    /// Whether its cells did equal work as far as known, or users have accepted all differences.
     pub fn has_equal_work(&self) -> bool {
         self.work.iter().all(|difference| difference.accepted.is_some())
     }
 
-    /// Whether its cells may be compared: under like conditions, or in spite of other ones, and after equal work.
+    /// Whether its cells may be compared: no confounders unless allowed, and equal work.
     pub fn is_comparable(&self, allow_confounders: bool) -> bool {
         (self.unlike.is_empty() || allow_confounders) && self.has_equal_work()
     }
 }
 
-/// In what the work of cells differs, first where nobody has accepted that.
+/// Returns notes on differences in work, those that are not accepted first.
 pub fn notes(rows: &[Row]) -> Vec<Note> {
     let texts = |is_accepted: bool| {
         let all = rows.iter().flat_map(|row| &row.work).filter(|one| one.accepted.is_some() == is_accepted);
@@ -157,7 +157,7 @@ pub fn notes(rows: &[Row]) -> Vec<Note> {
     open.into_iter().chain(accepted).collect()
 }
 
-/// Both values in words where they differ by more than is tolerated.
+/// Returns both values as text if they differ by more than the tolerance.
 fn differ(fact: WorkFact, sides: [&[&Run]; 2]) -> Option<[String; 2]> {
     let number = |value: f64, unit: &str| format!("{}{unit}", format::number(Some(value)).text());
     let percent = |value: f64| format::percent(Some(value)).text().to_owned();
@@ -183,8 +183,9 @@ fn checks_passed(run: &Run) -> Option<f64> {
     (all > 0).then(|| passed as f64 / all as f64)
 }
 
-/// Between which shares of the requests opened a connection although each virtual user had one, at least and at most.
-/// The first of each is no choice of the target: of a fast one they are a smaller share.
+/// Minimum and maximum share of the requests that reopened a connection.
+///
+/// The first connection of each virtual user is not the target's choice, and would be a smaller share of a fast target.
 fn reconnected(run: &Run) -> Option<[f64; 2]> {
     let bounds = [run.work.least_new_connections?, run.work.most_new_connections?];
     let requests = run.figures.requests.filter(|requests| *requests > 0)?;
@@ -196,7 +197,7 @@ fn reconnected(run: &Run) -> Option<[f64; 2]> {
     Some(bounds.map(|new| new.saturating_sub(users.into()) as f64 / requests as f64))
 }
 
-/// Both in words where even the bounds that are nearest to each other lie too far apart.
+/// Returns both ranges as text if even their nearest bounds differ by more than the tolerance.
 fn connections(sides: [&[&Run]; 2]) -> Option<[String; 2]> {
     let [Some(one), Some(other)] = sides.map(|runs| {
         let bounds: Vec<[f64; 2]> = runs.iter().filter_map(|run| reconnected(run)).collect();
@@ -207,7 +208,7 @@ fn connections(sides: [&[&Run]; 2]) -> Option<[String; 2]> {
         return None;
     };
     let apart = (one.0 - other.1).max(other.0 - one.1);
-    let told = |(least, most, _): (f64, f64, f64)| {
+    let describe = |(least, most, _): (f64, f64, f64)| {
         let [least, most] = [least, most].map(|share| format::percent(Some(share)).text().to_owned());
         if least == most {
             format!("for {least} of the requests")
@@ -215,10 +216,10 @@ fn connections(sides: [&[&Run]; 2]) -> Option<[String; 2]> {
             format!("for {least} to {most} of the requests")
         }
     };
-    (apart > SHARES.max(one.2).max(other.2)).then(|| [told(one), told(other)])
+    (apart > SHARES.max(one.2).max(other.2)).then(|| [describe(one), describe(other)])
 }
 
-/// The medians of both, where they differ.
+/// Returns the medians of both sides if they differ.
 fn numbers(sides: [&[&Run]; 2], tolerance: Tolerance, of: impl Fn(&Run) -> Option<f64>) -> Option<[f64; 2]> {
     let [one, other] = sides.map(|runs| runs.iter().filter_map(|run| of(run)).collect::<Vec<f64>>());
     let (a, b) = (median(&one)?, median(&other)?);
@@ -230,8 +231,7 @@ fn numbers(sides: [&[&Run]; 2], tolerance: Tolerance, of: impl Fn(&Run) -> Optio
     ((a - b).abs() > own.max(scatter)).then_some([a, b])
 }
 
-/// The shares of both in words, where they differ: the half of all differences is the share of requests that would have
-/// to be others.
+/// Returns the shares of both sides as text if their distributions differ.
 fn mixes<'a>(sides: [&[&'a Run]; 2], of: impl Fn(&'a Run) -> Option<&'a BTreeMap<String, u64>>) -> Option<[String; 2]> {
     let [one, other] = sides.map(|runs| runs.iter().filter_map(|run| of(run)).collect::<Vec<_>>());
     let (all_one, all_other) = (sum(&one)?, sum(&other)?);
@@ -243,7 +243,7 @@ fn mixes<'a>(sides: [&[&'a Run]; 2], of: impl Fn(&'a Run) -> Option<&'a BTreeMap
     (distance(&all_one, &all_other) > tolerated).then(|| [mix(&all_one), mix(&all_other)])
 }
 
-/// None of nothing.
+/// Adds up the counts by value; none if there are none.
 fn sum(all: &[&BTreeMap<String, u64>]) -> Option<BTreeMap<String, u64>> {
     let mut sum: BTreeMap<String, u64> = BTreeMap::new();
     for (value, count) in all.iter().copied().flatten() {
@@ -253,7 +253,7 @@ fn sum(all: &[&BTreeMap<String, u64>]) -> Option<BTreeMap<String, u64>> {
     Some(sum).filter(|sum| !sum.is_empty())
 }
 
-/// The total variation distance of two distributions, 0 to 1.
+/// The total variation distance of two distributions, from 0 to 1.
 fn distance(one: &BTreeMap<String, u64>, other: &BTreeMap<String, u64>) -> f64 {
     let total = |counts: &BTreeMap<String, u64>| counts.values().map(|count| *count as f64).sum::<f64>().max(1.0);
     let share = |counts: &BTreeMap<String, u64>, value: &str| {
@@ -263,7 +263,7 @@ fn distance(one: &BTreeMap<String, u64>, other: &BTreeMap<String, u64>) -> f64 {
     one.keys().chain(only_other).map(|value| (share(one, value) - share(other, value)).abs()).sum::<f64>() / 2.0
 }
 
-/// How far single repetitions lie from their median, robust against one that went wrong (Rousseeuw & Croux 1993).
+/// Tolerated deviation from the median, robust against an outlier (Rousseeuw & Croux 1993).
 fn scatter(values: &[f64], middle: f64) -> f64 {
     let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     DEVIATIONS * MAD_TO_DEVIATION * median(&deviations).unwrap_or(0.0)

@@ -1,4 +1,4 @@
-//! Runs that ended without figures that could be used: which, why, and what is said where there are no others. Pure.
+//! Runs that ended but do not count, and the card shown if no run counts. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -13,26 +13,26 @@ use crate::{
     },
 };
 
-/// A run that ended without figures that could be used.
+/// A run that ended but does not count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct LeftOut {
-    /// Its id.
+pub struct ExcludedRun {
+    /// Id of the run.
     #[schema(value_type = String)]
     pub run: RunId,
-    /// Who.
+    /// Label of the subject.
     pub subject: String,
-    /// Where.
+    /// Label of the setting.
     pub setting: String,
-    /// Which repetition.
+    /// Number of the repetition.
     pub repetition: u32,
     /// `invalid`, `failed`, `cancelled` or `lost`.
     pub state: String,
-    /// Why, in sentences.
+    /// Error and reasons of the verdict.
     pub why: String,
 }
 
-/// All of them, in the order of the rows.
-pub fn left_out(subjects: &[Subject], rows: &[Row]) -> Vec<LeftOut> {
+/// Returns all excluded runs, in the order of the rows.
+pub fn excluded_runs(subjects: &[Subject], rows: &[Row]) -> Vec<ExcludedRun> {
     let mut all = Vec::new();
     for row in rows {
         for cell in &row.cells {
@@ -42,7 +42,7 @@ pub fn left_out(subjects: &[Subject], rows: &[Row]) -> Vec<LeftOut> {
                     (phase @ ("failed" | "cancelled" | "lost"), _) => phase,
                     _ => continue,
                 };
-                all.push(LeftOut {
+                all.push(ExcludedRun {
                     run: run.id.clone(),
                     subject: subjects[cell.subject].label.clone(),
                     setting: row.setting.label.clone(),
@@ -59,37 +59,37 @@ pub fn left_out(subjects: &[Subject], rows: &[Row]) -> Vec<LeftOut> {
 fn why(run: &Run) -> String {
     let reasons = run.reasons.iter().filter(|reason| reason.verdict == Verdict::Invalid).map(|reason| &reason.text);
     let mut texts: Vec<&str> = run.error.iter().chain(reasons).map(String::as_str).collect();
-    // What a target failed at is a reason, too.
+    // The error of a failed target is also a reason.
     texts.dedup();
     texts.join("; ")
 }
 
-/// How many there are of each kind, what weighs most first: `2 failed, 1 cancelled`; empty if there are none.
-pub fn counts(all: &[LeftOut]) -> String {
-    let count = |state: &&str| all.iter().filter(|left| left.state == *state).count();
+/// Counts the runs by state, the most serious first: `2 failed, 1 cancelled`.
+pub fn counts(all: &[ExcludedRun]) -> String {
+    let count = |state: &&str| all.iter().filter(|excluded| excluded.state == *state).count();
     let kinds = ["failed", "invalid", "lost", "cancelled"].into_iter().map(|state| (count(&state), state));
     let parts: Vec<String> =
         kinds.filter(|(count, _)| *count > 0).map(|(count, state)| format!("{count} {state}")).collect();
     parts.join(", ")
 }
 
-/// What stands for the answer where not one run has figures that count.
-pub fn no_result(all: &[LeftOut], unfinished: usize) -> Card {
+/// Builds the card shown if no run counts.
+pub fn no_result(all: &[ExcludedRun], unfinished: usize) -> Card {
     const LABEL: &str = "Result";
     if unfinished > 0 {
-        let rest = format!("{} not at an end yet", format::plural(unfinished, "run"));
+        let rest = format!("{} unfinished", format::plural(unfinished, "run"));
         let parts: Vec<String> = [counts(all), rest].into_iter().filter(|part| !part.is_empty()).collect();
         return Card::new(LABEL, "none yet", parts.join(", "), Tone::Plain);
     }
-    // That somebody stopped the rest explains less than what went wrong before.
-    let is_cancelled = |left: &&&LeftOut| left.state == "cancelled";
-    let mut by_weight: Vec<&LeftOut> = all.iter().filter(|left| !left.why.is_empty()).collect();
-    by_weight.sort_by_key(|left| is_cancelled(&left));
-    let mut detail = format!("not one of {} has figures that count: {}", format::plural(all.len(), "run"), counts(all));
+    // Cancelled runs explain less than failed ones.
+    let is_cancelled = |excluded: &&&ExcludedRun| excluded.state == "cancelled";
+    let mut by_weight: Vec<&ExcludedRun> = all.iter().filter(|excluded| !excluded.why.is_empty()).collect();
+    by_weight.sort_by_key(|excluded| is_cancelled(&excluded));
+    let mut detail = format!("none of {} counts: {}", format::plural(all.len(), "run"), counts(all));
     if let Some(first) = by_weight.first() {
-        detail = format!("{detail}; the first, {} repetition {}: {}", first.subject, first.repetition, first.why);
+        detail = format!("{detail}; {} repetition {}: {}", first.subject, first.repetition, first.why);
     }
-    let tone = if all.iter().all(|left| left.state == "cancelled") { Tone::Plain } else { Tone::Doubtful };
+    let tone = if all.iter().all(|excluded| excluded.state == "cancelled") { Tone::Plain } else { Tone::Doubtful };
     Card::new(LABEL, "no result", detail, tone)
 }
 
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_counts_the_answer_says_so_with_counts_and_the_first_reason() {
+    fn without_counting_runs_the_card_shows_counts_and_the_first_reason() {
         let card = card(vec![
             cancelled("gosherve", 1),
             failed(run("servy", 1), "the port was taken"),
@@ -128,28 +128,27 @@ mod tests {
             judged(run("servy", 3), Verdict::Invalid, "all requests failed"),
         ]);
         assert_eq!((card.value.as_str(), card.tone), ("no result", Tone::Doubtful));
-        let told = "not one of 4 runs has figures that count: 2 failed, 1 invalid, 1 cancelled; \
-                    the first, servy repetition 1: the port was taken";
-        assert_eq!(card.detail, told);
+        let detail = "none of 4 runs counts: 2 failed, 1 invalid, 1 cancelled; servy repetition 1: the port was taken";
+        assert_eq!(card.detail, detail);
     }
 
     #[test]
-    fn several_sizes_without_any_figures_are_one_answer() {
+    fn several_sizes_without_figures_share_one_card() {
         let card = card(vec![failed(sized("a", 1, 1.0), "no"), failed(sized("a", 1, 4.0), "no")]);
         assert_eq!(card.value, "no result");
     }
 
     #[test]
-    fn while_some_have_not_ended_there_is_none_yet() {
+    fn unfinished_runs_mean_no_result_yet() {
         let waiting = Run { phase: Phase::Queued, verdict: None, ..failed(run("servy", 2), "") };
         let card = card(vec![failed(run("servy", 1), "it died"), waiting]);
-        assert_eq!((card.value.as_str(), card.detail.as_str()), ("none yet", "1 failed, 1 run not at an end yet"));
+        assert_eq!((card.value.as_str(), card.detail.as_str()), ("none yet", "1 failed, 1 run unfinished"));
     }
 
     #[test]
-    fn who_cancels_everything_has_no_error() {
+    fn cancelled_runs_alone_are_no_warning() {
         let card = card(vec![cancelled("servy", 1), cancelled("servy", 2)]);
         assert_eq!((card.value.as_str(), card.tone), ("no result", Tone::Plain));
-        assert!(card.detail.contains("2 cancelled; the first, servy repetition 1: cancelled by ada"), "{card:?}");
+        assert!(card.detail.contains("2 cancelled; servy repetition 1: cancelled by ada"), "{card:?}");
     }
 }

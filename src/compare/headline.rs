@@ -1,4 +1,4 @@
-//! The answer first: what a comparison says in a few words and one big figure each. Pure.
+//! Title, lead line and result cards of a comparison. Pure.
 
 use super::{
     cell::{Cell, Row},
@@ -8,9 +8,9 @@ use super::{
 };
 use crate::{
     compare::{
-        excluded::{LeftOut, no_result},
+        excluded::{ExcludedRun, no_result},
         setting::{Setting, only_sizes_differ, shared},
-        significance::Asked,
+        significance::Questions,
         stat::Stat,
     },
     web::{
@@ -19,10 +19,10 @@ use crate::{
     },
 };
 
-/// More settings than this are left to the charts and the table.
-const MOST_CARDS: usize = 8;
+/// Maximum number of settings with a card.
+const MAX_CARDS: usize = 8;
 
-/// What the comparison is called.
+/// Returns the title of the comparison.
 pub fn title(subjects: &[Subject], base: usize, by: By) -> String {
     match subjects {
         [] => "Nothing to compare".to_owned(),
@@ -34,7 +34,7 @@ pub fn title(subjects: &[Subject], base: usize, by: By) -> String {
     }
 }
 
-/// What all runs share, in one line.
+/// Returns what all runs share, in one line.
 pub fn lead(rows: &[Row]) -> String {
     let runs = || rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs);
     let settings: Vec<&Setting> = rows.iter().map(|row| &row.setting).collect();
@@ -62,26 +62,32 @@ pub fn lead(rows: &[Row]) -> String {
     parts.join(" · ")
 }
 
-/// The one value that all have.
+/// Returns the value that all share, if there is one.
 fn one<T: PartialEq>(mut values: impl Iterator<Item = Option<T>>) -> Option<T> {
     let first = values.next()??;
     values.all(|value| value.as_ref() == Some(&first)).then_some(first)
 }
 
-/// The cards: for two targets in one setting by how much they differ, else who leads where.
-pub fn cards(subjects: &[Subject], base: usize, rows: &[Row], asked: Asked, left_out: &[LeftOut]) -> Vec<Card> {
+/// Returns the cards: the differences of two targets in one setting, otherwise the leaders.
+pub fn cards(
+    subjects: &[Subject],
+    base: usize,
+    rows: &[Row],
+    questions: Questions,
+    excluded: &[ExcludedRun],
+) -> Vec<Card> {
     let unfinished = || rows.iter().flat_map(|row| &row.cells).map(|cell| cell.tally.unfinished).sum();
     match rows {
-        rows if rows.iter().all(|row| row.rivals().count() == 0) => vec![no_result(left_out, unfinished())],
-        [row] if subjects.len() == 1 => row.rivals().flat_map(own).collect(),
-        [row] if subjects.len() == 2 => pair(subjects, base, row, asked),
+        rows if rows.iter().all(|row| row.rivals().count() == 0) => vec![no_result(excluded, unfinished())],
+        [row] if subjects.len() == 1 => row.rivals().flat_map(single).collect(),
+        [row] if subjects.len() == 2 => pair(subjects, base, row, questions),
         [row] => {
-            let leading = |headline| doubted(leader(subjects, row, headline, asked), row.rivals());
+            let leading = |headline| with_suspect_note(leader(subjects, row, headline, questions), row.rivals());
             HEADLINES.into_iter().map(leading).collect()
         }
         rows => {
-            let leading = |row| doubted(leader(subjects, row, by_setting(row), asked), row.rivals());
-            rows.iter().take(MOST_CARDS).map(leading).collect()
+            let leading = |row| with_suspect_note(leader(subjects, row, by_setting(row), questions), row.rivals());
+            rows.iter().take(MAX_CARDS).map(leading).collect()
         }
     }
 }
@@ -95,17 +101,17 @@ const HEADLINES: [Headline; 3] = [
     (Metric::P99Ms, "Latency p99", "\u{a0}ms"),
 ];
 
-/// What requests cost, where that is known.
+/// The cost of requests, shown if known.
 const COSTS: [Headline; 2] =
-    [(Metric::CpuMs, "CPU time a request", "\u{a0}ms"), (Metric::Memory, "Memory of the target", "")];
+    [(Metric::CpuMs, "CPU time per request", "\u{a0}ms"), (Metric::Memory, "Memory of the target", "")];
 
-/// Throughput, under the name of the setting.
+/// Throughput, labelled with the setting.
 fn by_setting(row: &Row) -> Headline<'_> {
     (Metric::Rps, &row.setting.label, HEADLINES[0].2)
 }
 
-/// The figures of a single target.
-fn own(cell: &Cell) -> Vec<Card> {
+/// Returns the figures of a single target.
+fn single(cell: &Cell) -> Vec<Card> {
     let detail = match cell.tally.counting() {
         1 => "1 repetition".to_owned(),
         count => format!("median of {count} repetitions"),
@@ -115,32 +121,34 @@ fn own(cell: &Cell) -> Vec<Card> {
         let range = stat.range();
         let detail = if range.is_empty() { detail.clone() } else { format!("{detail}, {range}") };
         let value =
-            if stat.spread.is_some() { format!("{}{unit}", stat.figure().text()) } else { "not known".to_owned() };
-        doubted(Card::new(label, value, detail, Tone::Plain), [cell])
+            if stat.spread.is_some() { format!("{}{unit}", stat.figure().text()) } else { "unknown".to_owned() };
+        with_suspect_note(Card::new(label, value, detail, Tone::Plain), [cell])
     };
     let known = COSTS.into_iter().filter(|(metric, ..)| cell.stat(*metric).spread.is_some());
     HEADLINES.into_iter().map(card).chain([failures(cell, None)]).chain(known.map(card)).collect()
 }
 
-fn pair(subjects: &[Subject], base: usize, row: &Row, asked: Asked) -> Vec<Card> {
+fn pair(subjects: &[Subject], base: usize, row: &Row, questions: Questions) -> Vec<Card> {
     let rivals: Vec<&Cell> = row.rivals().collect();
     let [one, other] = rivals.as_slice() else {
-        let there: Vec<_> = rivals.iter().map(|cell| cell.subject).collect();
-        let absent = subjects.iter().enumerate().find(|(place, _)| !there.contains(place));
+        let present: Vec<_> = rivals.iter().map(|cell| cell.subject).collect();
+        let absent = subjects.iter().enumerate().find(|(place, _)| !present.contains(place));
         let detail =
             absent.map_or_else(String::new, |(_, subject)| format!("{} has no run that counts", subject.label));
         return vec![Card::new("Result", "no comparison", detail, Tone::Doubtful)];
     };
     let (challenger, baseline) = if one.subject == base { (*other, *one) } else { (*one, *other) };
     let name = subjects[base].label.as_str();
-    let card = |headline| doubted(difference(headline, challenger, baseline, name, asked), [challenger, baseline]);
+    let card = |headline| {
+        with_suspect_note(difference(headline, challenger, baseline, name, questions), [challenger, baseline])
+    };
     let known = COSTS.into_iter().filter(|(metric, ..)| challenger.stat(*metric).effect.is_some());
     let failures = failures(challenger, Some((baseline, name)));
     HEADLINES.into_iter().map(card).chain([failures]).chain(known.map(card)).collect()
 }
 
-/// Figures of suspect runs may be said, but not without saying so.
-fn doubted<'a>(card: Card, cells: impl IntoIterator<Item = &'a Cell>) -> Card {
+/// Adds a note to a card whose figures include suspect runs.
+fn with_suspect_note<'a>(card: Card, cells: impl IntoIterator<Item = &'a Cell>) -> Card {
     let suspect: usize = cells.into_iter().map(|cell| cell.tally.suspect).sum();
     if suspect == 0 {
         return card;
@@ -149,10 +157,16 @@ fn doubted<'a>(card: Card, cells: impl IntoIterator<Item = &'a Cell>) -> Card {
     Card { detail, tone: Tone::Doubtful, ..card }
 }
 
-fn difference((metric, label, unit): Headline, challenger: &Cell, baseline: &Cell, name: &str, asked: Asked) -> Card {
+fn difference(
+    (metric, label, unit): Headline,
+    challenger: &Cell,
+    baseline: &Cell,
+    name: &str,
+    questions: Questions,
+) -> Card {
     let (stat, against) = (challenger.stat(metric), baseline.stat(metric));
     let (Some(effect), Some(decision)) = (stat.effect, stat.decision) else {
-        return Card::new(label, "unknown", "the summaries lack it", Tone::Plain);
+        return Card::new(label, "unknown", "not in the summaries", Tone::Plain);
     };
     let (change, word) = (stat.change().text().to_owned(), metric.word(effect.change()));
     let figures = format!("{} instead of {}{unit}", stat.figure().text(), against.figure().text());
@@ -164,7 +178,7 @@ fn difference((metric, label, unit): Headline, challenger: &Cell, baseline: &Cel
         Decision::Better => Card::new(label, change, format!("{word} than {name}{within} · {figures}"), Tone::Good),
         Decision::Worse => Card::new(label, change, format!("{word} than {name}{within} · {figures}"), Tone::Bad),
         Decision::NoDifference => {
-            let detail = format!("{change}{within}{} · {figures}", found_in_most_cases(stat));
+            let detail = format!("{change}{within}{} · {figures}", detectability(stat));
             Card::new(label, "no difference found", detail, Tone::Plain)
         }
         Decision::NotInTurn => {
@@ -178,35 +192,35 @@ fn difference((metric, label, unit): Headline, challenger: &Cell, baseline: &Cel
         }
         Decision::TooFew => {
             let fewest = challenger.values(metric).len().min(baseline.values(metric).len());
-            let few = format!("too few repetitions to say so ({fewest} of {})", enough(stat, asked, fewest));
+            let few = format!("too few repetitions to be sure ({fewest} of {})", enough(stat, questions, fewest));
             Card::new(label, change, format!("{word}, but {few} · {figures}"), Tone::Doubtful)
         }
     }
 }
 
-/// What could have been found where no difference was.
-fn found_in_most_cases(stat: &Stat) -> String {
+/// Describes which difference could have been found.
+fn detectability(stat: &Stat) -> String {
     let mde = stat
         .detectable
         .map_or_else(String::new, |mde| format!(" · minimum detectable effect {}", stat.metric.amount(mde)));
     match stat.hidden() {
-        Some(margin) => format!(" · within what the cell moves between experiments ({margin}){mde}"),
+        Some(margin) => format!(" · within the variation between experiments ({margin}){mde}"),
         None => mde,
     }
 }
 
-/// Repetitions that this question takes: those of the primary metric, and at least one more than there are.
-fn enough(stat: &Stat, asked: Asked, fewest: usize) -> usize {
-    if stat.metric == asked.primary { asked.enough } else { asked.enough.max(fewest + 1) }
+/// Returns the repetitions that a question needs; at least one more for a secondary metric.
+fn enough(stat: &Stat, questions: Questions, fewest: usize) -> usize {
+    if stat.metric == questions.primary { questions.enough } else { questions.enough.max(fewest + 1) }
 }
 
-/// Failures are told by the worst repetition: a median would hide one of three.
+/// Shows the failures of the worst repetition; a median would hide one of three.
 fn failures(cell: &Cell, against: Option<(&Cell, &str)>) -> Card {
     const LABEL: &str = "Failed requests";
     let worst = |cell: &Cell| cell.stat(Metric::ErrorRate).spread.as_ref().map(|spread| spread.max);
     let text = |share: f64| format::percent(Some(share)).text().to_owned();
     match (worst(cell), against.map(|(cell, name)| (worst(cell), name))) {
-        (None, _) | (_, Some((None, _))) => Card::new(LABEL, "not known", "a summary does not say", Tone::Doubtful),
+        (None, _) | (_, Some((None, _))) => Card::new(LABEL, "unknown", "not in every summary", Tone::Doubtful),
         (Some(0.0), None) => Card::new(LABEL, "none", "in any repetition that counts", Tone::Plain),
         (Some(0.0), Some((Some(0.0), _))) => Card::new(LABEL, "none", "on either side", Tone::Plain),
         (Some(share), None) => Card::new(LABEL, text(share), "in the worst repetition", Tone::Doubtful),
@@ -217,8 +231,8 @@ fn failures(cell: &Cell, against: Option<(&Cell, &str)>) -> Card {
     }
 }
 
-/// Who leads one setting in one metric.
-fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, asked: Asked) -> Card {
+/// Shows the leader of one setting in one metric.
+fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, questions: Questions) -> Card {
     let lead = row.lead(metric);
     // None sorts last, so the best one known comes first.
     let mut cells: Vec<(&Cell, &Spread)> =
@@ -228,7 +242,7 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, aske
         _ => metric.middle(a).total_cmp(&metric.middle(b)),
     });
     let Some((first, first_spread)) = cells.first() else {
-        return Card::new(label, "no figures", "no run that counts has it", Tone::Doubtful);
+        return Card::new(label, "no figures", "not in any run that counts", Tone::Doubtful);
     };
     let subject = &subjects[first.subject];
     let figure = format!("{}{unit}", first.stat(metric).figure().text());
@@ -250,10 +264,10 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, aske
                 Tone::Good,
             )
         }
-        Lead::Alone => Card::new(label, "nobody to compare with", format!("{}: {figure}", subject.label), Tone::Plain),
+        Lead::Alone => Card::new(label, "nothing to compare with", format!("{}: {figure}", subject.label), Tone::Plain),
         Lead::Unclear => Card::new(label, "no clear leader", foremost, Tone::Plain),
         Lead::Missing => {
-            let detail = format!("{foremost}, but some summaries lack it");
+            let detail = format!("{foremost}, but not in every summary");
             Card::new(label, "not compared", detail, Tone::Doubtful)
         }
         Lead::NotInTurn => {
@@ -265,7 +279,7 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, aske
             Card::new(label, "not comparable", detail, Tone::Doubtful)
         }
         Lead::TooFew(fewest) => {
-            let needed = if metric == asked.primary { asked.enough } else { asked.enough.max(fewest + 1) };
+            let needed = if metric == questions.primary { questions.enough } else { questions.enough.max(fewest + 1) };
             let detail = format!("{foremost} ({fewest} of {needed} repetitions)");
             Card::new(label, "too few repetitions", detail, Tone::Doubtful)
         }
@@ -296,14 +310,14 @@ mod tests {
     }
 
     #[test]
-    fn two_targets_are_told_apart_in_words_and_figures() {
+    fn two_targets_are_compared_in_words_and_figures() {
         let cards = cards(against(1.25));
-        let told = (
+        let expected = (
             "+25.0 %".to_owned(),
             "faster than gosherve (+24.4 % to +25.6 %) · 12,500 instead of 10,000 requests/s".to_owned(),
             Tone::Good,
         );
-        assert_eq!(cards[0], told);
+        assert_eq!(cards[0], expected);
         assert_eq!(cards[2].0, "−20.0 %");
         assert_eq!((cards[3].0.as_str(), cards[3].1.as_str()), ("none", "on either side"));
     }
@@ -323,19 +337,19 @@ mod tests {
     #[test]
     fn one_repetition_is_too_few() {
         let cards = cards(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)]);
-        assert!(cards[0].1.starts_with("faster, but too few repetitions to say so (1 of 4)"), "{cards:?}");
+        assert!(cards[0].1.starts_with("faster, but too few repetitions to be sure (1 of 4)"), "{cards:?}");
         assert_eq!(cards[0].2, Tone::Doubtful);
     }
 
     #[test]
-    fn who_has_no_run_that_counts_is_named() {
+    fn a_target_without_counting_runs_is_named() {
         let mut runs = repeated(|n| run("gosherve", n));
         runs.push(failed(run("servy", 1), "did not start"));
         assert_eq!(cards(runs)[0].1, "servy has no run that counts");
     }
 
     #[test]
-    fn one_repetition_with_failures_is_not_hidden_by_two_without() {
+    fn failures_of_one_repetition_are_shown() {
         let mut runs = against(1.25);
         runs[7].figures.error_rate = Some(0.004);
         let card = &cards(runs)[3];
@@ -343,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn several_sizes_each_say_who_leads() {
+    fn each_of_several_sizes_shows_its_leader() {
         let mut runs = repeated(|n| sized("gosherve", n, 1.0));
         runs.extend(repeated(|n| faster(sized("servy", n, 1.0), 1.5)));
         runs.extend(repeated(|n| sized("gosherve", n, 4.0)));

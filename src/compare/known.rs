@@ -1,19 +1,19 @@
-//! What is known beside the figures of runs, as far as it was looked up. Pure.
+//! The context of compared runs besides their figures. Pure.
 
 use crate::{
     compare::{comparability::Environments, past::History},
     differences::AcceptedDifference,
 };
 
-/// As far as it was looked up.
+/// The context of compared runs, as far as it was loaded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
-    /// Of the runs that count.
+    /// Environments of the runs that count.
     pub environments: Environments,
-    /// Of the cells that have runs that count, without the experiments that are compared.
+    /// Earlier runs of the compared cells, without the compared experiments.
     pub history: History,
-    /// How often these experiments were extended and compared again, and 1.
+    /// Number of looks: 1 plus how often these experiments were extended.
     pub looks: usize,
-    /// Differences in the work of their targets.
+    /// Accepted differences in the work of their targets.
     pub accepted: Vec<AcceptedDifference>,
 }

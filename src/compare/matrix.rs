@@ -1,4 +1,4 @@
-//! One metric of all cells: settings down, subjects across, and who wins each line. Pure.
+//! A matrix of one metric: settings as lines, subjects as columns, with the winner of each line. Pure.
 
 use super::{cell::Row, metric::Metric, selection::Subject, statistics::Lead};
 use crate::compare::stat::Stat;
@@ -6,25 +6,25 @@ use crate::compare::stat::Stat;
 /// One metric of all cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
-    /// What it shows.
+    /// The shown metric.
     pub metric: Metric,
-    /// A line for each setting.
+    /// One line per setting.
     pub lines: Vec<Line>,
 }
 
 /// One setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// What tells it from the others.
+    /// Label that distinguishes the setting.
     pub label: String,
-    /// A figure for each subject that was there.
+    /// One figure per subject; none if it has no runs in this setting.
     pub stats: Vec<Option<Stat>>,
     /// The winner's label, or why there is none.
     pub winner: String,
 }
 
 impl Matrix {
-    /// Of a metric.
+    /// Builds the matrix of a metric.
     pub fn new(subjects: &[Subject], rows: &[Row], metric: Metric) -> Self {
         let line = |row: &Row| {
             let stat =

@@ -1,12 +1,13 @@
-//! Runs side by side, with a verdict that can be trusted.
+//! Compares runs and decides which differences are significant.
 //!
-//! In reading order: [`selection`] says which runs may be compared, [`cell`] has the figures, [`statistics`] the formulas.
-//! [`pair`] applies them to two cells, [`past`] to their earlier experiments, and [`significance`] corrects all questions of
-//! a page. [`comparability`] finds confounders, [`equal_work`] different work, [`excluded`] the runs without usable figures.
-//! [`view`] builds the comparison with [`headline`], [`notes`] and [`charts`]. All of that is pure: [`load`] reads the runs
-//! of a comparison, [`pages`] and [`api`] show it.
+//! In reading order: [`selection`] groups comparable runs, [`cell`] has the figures, [`statistics`] the formulas.
+//! [`pair`] applies them to two cells, [`past`] to their earlier experiments, and [`significance`] corrects all
+//! questions of a page. [`comparability`] finds confounders, [`equal_work`] different work, [`excluded`] the runs
+//! without usable figures. [`view`] builds the comparison with [`headline`], [`notes`] and [`charts`]. All of that is
+//! pure, as is [`builder`], which chooses two sides: [`load`] reads the runs of a comparison, [`pages`] and [`api`] show it.
 
 pub mod api;
+pub mod builder;
 pub mod cache;
 pub mod cell;
 pub mod charts;
@@ -19,7 +20,6 @@ pub mod excluded;
 pub mod headline;
 pub mod known;
 pub mod load;
-pub mod made;
 pub mod matrix;
 pub mod metric;
 pub mod min_effect;
@@ -28,6 +28,7 @@ pub mod notes;
 pub mod pages;
 pub mod pair;
 pub mod past;
+pub mod rendered;
 pub mod scatter;
 pub mod selection;
 pub mod setting;
@@ -48,12 +49,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::app::state::AppState;
 
-/// The page.
+/// Route of the page.
 pub fn router() -> Router<AppState> {
     Router::new().route("/compare", get(pages::compare))
 }
 
-/// The endpoint.
+/// Route of the JSON API.
 pub fn api_router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(api::compare))
 }

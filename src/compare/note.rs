@@ -1,37 +1,37 @@
-//! A note on a comparison, and how much it weighs. Pure.
+//! A note on a comparison. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::ids::RunId;
 
-/// Something to know before believing a figure.
+/// A note that helps to interpret a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Note {
-    /// How much it weighs.
+    /// Severity.
     pub level: Level,
-    /// In a few words.
+    /// Short title.
     pub title: String,
-    /// In a sentence.
+    /// Explanation in a sentence.
     pub text: String,
-    /// Ids of two runs whose environments, held against each other, tell more.
+    /// Ids of two runs whose environments show the difference.
     #[serde(default)]
     #[schema(value_type = Option<[String; 2]>)]
     pub environments: Option<[RunId; 2]>,
 }
 
-/// How much a note weighs.
+/// Severity of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// It may change the answer.
+    /// It may change the result.
     Doubt,
     /// It explains what is shown.
     Info,
 }
 
 impl Level {
-    /// The heavier first.
+    /// All levels, the most severe first.
     pub const ALL: [Self; 2] = [Self::Doubt, Self::Info];
 
     /// The class in `app.css`.

@@ -1,4 +1,4 @@
-//! The doubts: everything that speaks against taking the figures at face value. Pure.
+//! Notes on a comparison: everything that limits the value of its figures. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +12,9 @@ use crate::{
     app::ids::RunId,
     compare::{
         comparability::Circumstance,
-        excluded::{LeftOut, counts},
+        excluded::{ExcludedRun, counts},
         note::{Level, Note},
-        significance::Asked,
+        significance::Questions,
         stat::Stat,
     },
     metrics,
@@ -22,31 +22,31 @@ use crate::{
     web::format::plural,
 };
 
-/// All notes of a comparison.
-pub fn notes(subjects: &[Subject], rows: &[Row], asked: Asked, left_out: &[LeftOut]) -> Vec<Note> {
+/// Returns the notes on a comparison.
+pub fn notes(subjects: &[Subject], rows: &[Row], questions: Questions, excluded: &[ExcludedRun]) -> Vec<Note> {
     let mut notes = Vec::new();
-    // Where nothing else is there, the answer itself says so.
+    // If no run counts, the result card says so.
     if rows.iter().any(|row| row.rivals().count() > 0) {
-        notes.extend(not_used(left_out));
+        notes.extend(excluded_note(excluded));
     }
     notes.extend(suspect(rows));
-    notes.extend(too_few(subjects, rows, asked));
+    notes.extend(too_few(subjects, rows, questions));
     notes.extend(absent(subjects, rows));
     notes.extend(executables(subjects, rows));
-    notes.extend(surroundings(rows));
+    notes.extend(confounders(rows));
     notes.extend(several_machines(rows));
     notes.extend(not_in_turn(subjects, rows));
-    notes.extend(looks(asked));
+    notes.extend(looks(questions));
     notes.extend(missing_figures(rows));
     notes.extend(too_few_requests(rows));
-    notes.extend(added_up(rows));
+    notes.extend(merged_histograms(rows));
     notes.extend(settings(rows));
     notes.extend(knees(subjects, rows));
     notes.extend(unfinished(rows));
     notes
 }
 
-/// Ids that were asked for and are not here.
+/// Returns a note on requested runs that do not exist.
 pub fn missing(ids: &[RunId]) -> Option<Note> {
     let text = || format!("Deleted, or mistyped in the address: {}.", listed(ids.iter().map(RunId::to_string)));
     (!ids.is_empty()).then(|| doubt(format!("{} not found.", plural(ids.len(), "run")), text()))
@@ -60,7 +60,7 @@ pub(super) fn info(title: impl Into<String>, text: impl Into<String>) -> Note {
     Note { level: Level::Info, title: title.into(), text: text.into(), environments: None }
 }
 
-/// A few by name, the rest by number.
+/// Lists a few names, and the number of the others.
 pub(super) fn listed(names: impl Iterator<Item = String>) -> String {
     const MOST: usize = 4;
     let mut names: Vec<String> = names.collect();
@@ -84,12 +84,12 @@ fn total(rows: &[Row], of: impl Fn(&Tally) -> usize) -> usize {
     rows.iter().flat_map(|row| &row.cells).map(|cell| of(&cell.tally)).sum()
 }
 
-fn not_used(left_out: &[LeftOut]) -> Option<Note> {
-    let title = format!("{} left out.", plural(left_out.len(), "run"));
-    let text = format!("{}; the reasons stand below the figures.", counts(left_out));
-    // What somebody cancelled says nothing about those that were not.
-    let made = if left_out.iter().all(|left| left.state == "cancelled") { info } else { doubt };
-    (!left_out.is_empty()).then(|| made(title, text))
+fn excluded_note(excluded: &[ExcludedRun]) -> Option<Note> {
+    let title = format!("{} excluded.", plural(excluded.len(), "run"));
+    let text = format!("{}; see the reasons below the figures.", counts(excluded));
+    // Cancelled runs cast no doubt on the others.
+    let note = if excluded.iter().all(|run| run.state == "cancelled") { info } else { doubt };
+    (!excluded.is_empty()).then(|| note(title, text))
 }
 
 fn suspect(rows: &[Row]) -> Option<Note> {
@@ -102,14 +102,14 @@ fn suspect(rows: &[Row]) -> Option<Note> {
     let count = total(rows, |tally| tally.suspect);
     let text = |(times, text): &(usize, &str)| match times {
         1 => (*text).to_owned(),
-        times => format!("{text} ({times} runs; this is the first)"),
+        times => format!("{text} (first of {times} runs)"),
     };
     let texts: Vec<String> = reasons.values().map(text).collect();
     (count > 0).then(|| doubt(format!("{} used:", plural(count, "suspect run")), format!("{}.", texts.join("; "))))
 }
 
-fn too_few(subjects: &[Subject], rows: &[Row], asked: Asked) -> Option<Note> {
-    let Asked { enough, pairs, primary, .. } = asked;
+fn too_few(subjects: &[Subject], rows: &[Row], questions: Questions) -> Option<Note> {
+    let Questions { enough, pairs, primary, .. } = questions;
     let mut fewest = enough;
     let mut names = BTreeSet::new();
     for row in rows.iter().filter(|row| row.rivals().count() > 1) {
@@ -127,13 +127,13 @@ fn too_few(subjects: &[Subject], rows: &[Row], asked: Asked) -> Option<Note> {
     (!names.is_empty()).then(|| doubt("Too few repetitions.", text))
 }
 
-/// Who has nothing that counts where others have.
+/// Subjects without runs that count in settings where others have some.
 fn absent(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
     let mut gaps = Vec::new();
     for row in rows {
-        let there: Vec<usize> = row.rivals().map(|cell| cell.subject).collect();
+        let present: Vec<usize> = row.rivals().map(|cell| cell.subject).collect();
         for (place, subject) in subjects.iter().enumerate() {
-            if !there.contains(&place) && !there.is_empty() {
+            if !present.contains(&place) && !present.is_empty() {
                 gaps.push(match rows.len() {
                     1 => subject.label.clone(),
                     _ => format!("{} at {}", subject.label, row.setting.label),
@@ -141,10 +141,10 @@ fn absent(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
             }
         }
     }
-    (!gaps.is_empty()).then(|| doubt("Nothing that counts", format!("from {}.", listed(gaps.into_iter()))))
+    (!gaps.is_empty()).then(|| doubt("No runs that count", format!("from {}.", listed(gaps.into_iter()))))
 }
 
-/// One version that stands for two programs.
+/// Versions with more than one executable.
 fn executables(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
     let mut sums: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
     for cell in rows.iter().flat_map(|row| &row.cells) {
@@ -153,16 +153,16 @@ fn executables(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
     }
     let several: Vec<_> = sums.into_iter().filter(|(_, sums)| sums.len() > 1).collect();
     let names = several.iter().map(|(subject, sums)| format!("{} ({} files)", subjects[*subject].label, sums.len()));
-    let text = format!("The program differs between runs of {}: not one version.", listed(names));
+    let text = format!("Runs of one version used different executables: {}.", listed(names));
     (!several.is_empty()).then(|| doubt("Executables differ.", text))
 }
 
-/// What should have been alike within a row and was not.
-fn surroundings(rows: &[Row]) -> Vec<Note> {
+/// Confounders within the rows, and different durations.
+fn confounders(rows: &[Row]) -> Vec<Note> {
     let mut all: BTreeMap<&str, (BTreeSet<String>, &[RunId; 2])> = BTreeMap::new();
-    for unlike in rows.iter().flat_map(|row| &row.unlike) {
-        let (values, _) = all.entry(&unlike.what).or_insert_with(|| (BTreeSet::new(), &unlike.runs));
-        values.extend(unlike.values.iter().cloned());
+    for confounder in rows.iter().flat_map(|row| &row.unlike) {
+        let (values, _) = all.entry(&confounder.what).or_insert_with(|| (BTreeSet::new(), &confounder.runs));
+        values.extend(confounder.values.iter().cloned());
     }
     let note = |(what, (values, runs)): (&str, (BTreeSet<String>, &[RunId; 2]))| {
         let note = doubt(format!("{what} differ."), format!("{}.", listed(values.into_iter())));
@@ -171,36 +171,36 @@ fn surroundings(rows: &[Row]) -> Vec<Note> {
     all.into_iter().map(note).chain(durations(rows)).collect()
 }
 
-/// Where each cell has runs from several machines, and that is no difference between them.
+/// Rows whose cells have the same number of runs from each of several machines.
 fn several_machines(rows: &[Row]) -> Option<Note> {
-    let is_alike = |row: &&Row| {
-        let differ = row.unlike.iter().any(|unlike| unlike.what == Circumstance::Agents.title());
+    let is_balanced = |row: &&Row| {
+        let differ = row.unlike.iter().any(|confounder| confounder.what == Circumstance::Agents.title());
         row.setting.by != By::Agent && row.rivals().count() > 1 && !differ
     };
     let agents = |row: &Row| row.cells.iter().flat_map(Cell::counting).filter_map(|run| run.agent.clone()).collect();
     let several: Vec<BTreeSet<String>> =
-        rows.iter().filter(is_alike).map(agents).filter(|agents: &BTreeSet<_>| agents.len() > 1).collect();
+        rows.iter().filter(is_balanced).map(agents).filter(|agents: &BTreeSet<_>| agents.len() > 1).collect();
     let all: BTreeSet<String> = several.into_iter().flatten().collect();
     let text = format!(
-        "All that are compared have as many runs from each of {}: what these differ in favours none.",
+        "All cells have the same number of runs from each of {}, so differences between the machines cancel out.",
         listed(all.iter().cloned())
     );
     (!all.is_empty()).then(|| info("Measured on several machines.", text))
 }
 
 fn durations(rows: &[Row]) -> Option<Note> {
-    let mut seen: BTreeSet<String> = BTreeSet::new();
+    let mut durations: BTreeSet<String> = BTreeSet::new();
     for row in rows.iter().filter(|row| row.rivals().count() > 1) {
-        let text = |run: &Run| run.duration_s.map_or("not known".to_owned(), |seconds| format!("{seconds} s"));
+        let text = |run: &Run| run.duration_s.map_or("unknown".to_owned(), |seconds| format!("{seconds} s"));
         let values: BTreeSet<String> = row.cells.iter().flat_map(Cell::counting).map(text).collect();
         if values.len() > 1 {
-            seen.extend(values);
+            durations.extend(values);
         }
     }
-    (!seen.is_empty()).then(|| doubt("Durations differ.", format!("{}.", listed(seen.into_iter()))))
+    (!durations.is_empty()).then(|| doubt("Durations differ.", format!("{}.", listed(durations.into_iter()))))
 }
 
-/// Where cells were measured in different experiments: what the past says of that, or why it says nothing.
+/// Cells measured in other experiments than the baseline: their variation, or why it is unknown.
 fn not_in_turn(subjects: &[Subject], rows: &[Row]) -> Vec<Note> {
     let (mut known, mut unknown) = (Vec::new(), BTreeMap::<&str, BTreeSet<String>>::new());
     for (row, cell) in rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell))) {
@@ -211,7 +211,7 @@ fn not_in_turn(subjects: &[Subject], rows: &[Row]) -> Vec<Note> {
         if let Some(why) = apart.because {
             unknown.entry(why.because()).or_default().insert(name);
         } else if let Some(margin) = apart.margin {
-            known.push(format!("{name} by up to {}{}", stat.metric.amount(margin), instead(stat)));
+            known.push(format!("{name} up to {}{}", stat.metric.amount(margin), instead(stat)));
         }
     }
     let cannot_say = |(why, names): (&str, BTreeSet<String>)| {
@@ -220,15 +220,15 @@ fn not_in_turn(subjects: &[Subject], rows: &[Row]) -> Vec<Note> {
     };
     let mut notes: Vec<Note> = unknown.into_iter().map(cannot_say).collect();
     let text = format!(
-        "The baseline is of another experiment, and between experiments this cell moves: {}. A smaller difference is not \
-         counted as one.",
+        "The baseline was measured in another experiment. Variation between experiments: {}. Smaller differences do not \
+         count.",
         listed(known.iter().cloned())
     );
     notes.extend((!known.is_empty()).then(|| info("Not measured in turn.", text)));
     notes
 }
 
-/// What measuring both in turn would bring.
+/// Compares the minimum detectable effect with that of measuring both in turn.
 fn instead(stat: &Stat) -> String {
     let found = stat.detectable.zip(stat.apart.and_then(|apart| apart.in_turn));
     found.map_or_else(String::new, |(now, in_turn)| {
@@ -237,26 +237,26 @@ fn instead(stat: &Stat) -> String {
     })
 }
 
-/// Where somebody looked before repetitions were added: each look is another chance to be wrong.
-fn looks(asked: Asked) -> Option<Note> {
-    let text = format!("The error rate is shared by {} looks at these experiments.", asked.looks);
-    (asked.looks > 1).then(|| info("Repetitions were added after a look.", text))
+/// Experiments that were extended after a look: each look is another chance of a false result.
+fn looks(questions: Questions) -> Option<Note> {
+    let text = format!("The error rate is split across {} looks at these experiments.", questions.looks);
+    (questions.looks > 1).then(|| info("Repetitions were added after a look.", text))
 }
 
 fn missing_figures(rows: &[Row]) -> Option<Note> {
     let lacking = metrics::compared().filter_map(|metric| {
         let counting = || runs(rows).filter(|run| run.counts());
         let count = counting().filter(|run| metric.of(run).is_none()).count();
-        // Where nobody recorded what requests cost, nothing is missing in particular.
-        let is_told = !metric.is_recorded() || count < counting().count();
-        (count > 0 && is_told).then(|| format!("{} ({})", metric.name(), plural(count, "run")))
+        // A recorded metric is missing only if other runs have it.
+        let is_missing = !metric.is_recorded() || count < counting().count();
+        (count > 0 && is_missing).then(|| format!("{} ({})", metric.name(), plural(count, "run")))
     });
     let text = listed(lacking);
     (!text.is_empty())
         .then(|| info("Not in every summary:", format!("{text}. Such a run does not count for that figure.")))
 }
 
-/// Percentiles of runs that are too short for them.
+/// Runs with too few requests for a percentile.
 fn too_few_requests(rows: &[Row]) -> Option<Note> {
     let counting = || rows.iter().filter(|row| row.rivals().count() > 1).flat_map(|row| &row.cells);
     let few = metrics::judged().filter_map(|metric| metric.too_few_requests(counting().flat_map(Cell::counting)));
@@ -265,15 +265,15 @@ fn too_few_requests(rows: &[Row]) -> Option<Note> {
     (!texts.is_empty()).then(|| doubt("Too few requests.", text()))
 }
 
-/// Where percentiles are not k6's own.
-fn added_up(rows: &[Row]) -> Option<Note> {
+/// Runs whose percentiles come from merged histograms and not from k6.
+fn merged_histograms(rows: &[Row]) -> Option<Note> {
     let count = runs(rows).filter(|run| run.counts() && !run.generators.is_empty()).count();
     let text = format!(
-        "The load of {} came from other machines: their percentiles are exact to within a bucket of the added histograms; \
-         a run's page says how wide that is.",
+        "The load of {} came from other machines. Their percentiles are exact to within one bucket of the merged \
+         histograms; the page of a run shows its width.",
         plural(count, "run")
     );
-    (count > 0).then(|| info("Percentiles of added histograms.", text))
+    (count > 0).then(|| info("Percentiles from merged histograms.", text))
 }
 
 fn settings(rows: &[Row]) -> Option<Note> {
@@ -288,21 +288,21 @@ fn settings(rows: &[Row]) -> Option<Note> {
     if differ(|row| format!("{:?}", row.setting.size)) {
         kinds.push("machine sizes".to_owned());
     }
-    let text = "Results are compared only where all of that is the same.";
+    let text = "Results are compared only where these are the same.";
     (!kinds.is_empty()).then(|| info(format!("{} differ.", sentence(&listed(kinds.into_iter()))), text))
 }
 
-/// Where more load stops to bring more answers.
+/// The knees of a sweep of loads.
 fn knees(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
-    Sweep::new(subjects, rows).map(|sweep| info("A sweep of loads.", sweep.sentences().join(" ")))
+    Sweep::new(subjects, rows).map(|sweep| info("Load sweep.", sweep.sentences().join(" ")))
 }
 
 fn unfinished(rows: &[Row]) -> Option<Note> {
     let count = total(rows, |tally| tally.unfinished);
-    (count > 0).then(|| info(format!("{} not at an end yet.", plural(count, "run")), "They join when they are."))
+    (count > 0).then(|| info(format!("{} unfinished.", plural(count, "run")), "They are added when they finish."))
 }
 
-/// With a capital letter.
+/// Capitalizes the first letter.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

@@ -1,35 +1,63 @@
-//! `/compare`: the page of one comparison. It lives in its address, so that it can be shared.
+//! `/compare`: the page of a comparison. Its URL holds all options, so it can be shared.
 
 use askama::Template;
 use askama_web::WebTemplate;
-use axum::extract::{RawQuery, State};
+use axum::{
+    extract::{RawQuery, State},
+    http::Uri,
+};
+use axum_extra::extract::Query;
 
 use std::sync::Arc;
 
 use super::equal_work::{OpenDifference, open_differences};
 use crate::{
-    app::{error::Result, ids::joined, state::AppState},
+    app::{
+        error::{Error, Result},
+        ids::joined,
+        state::AppState,
+    },
     auth::{caller::Read, model::Scope},
-    compare::{load, made::Made, view::Comparison},
+    compare::{
+        builder::{Builder, Choice, Stock},
+        load,
+        rendered::Rendered,
+        store,
+        view::Comparison,
+    },
     web::shell::{Section, Shell},
 };
 
-/// The page; without a comparison it explains how to get one.
+/// The page; without a comparison it explains how to choose runs.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "compare/index.html")]
 pub struct ComparePage {
-    /// What surrounds it.
+    /// Page frame.
     pub shell: Shell,
-    /// What is compared.
-    pub comparison: Option<Arc<Made>>,
-    /// What can be done with it.
+    /// The form, unless the address names runs.
+    pub builder: Option<Builder>,
+    /// The comparison, if runs are chosen.
+    pub comparison: Option<Arc<Rendered>>,
+    /// Actions on the comparison.
     pub acts: Acts,
 }
 
-/// What can be done with a comparison. Template: `compare/_acts.html`.
+impl ComparePage {
+    /// Whether no run can be chosen.
+    fn is_empty(&self) -> bool {
+        self.builder.as_ref().is_some_and(Builder::is_empty)
+    }
+
+    /// Whether the runs differ in more than what is compared.
+    fn has_confounders(&self) -> bool {
+        self.comparison.as_ref().is_some_and(|comparison| comparison.with_confounders.is_some())
+    }
+}
+
+/// Actions on a comparison. Template: `compare/_acts.html`.
 #[derive(Clone, Debug)]
 pub struct Acts {
-    /// What the address of the page says.
+    /// Query of the page.
     pub query: String,
     /// Ids of its runs, separated by commas.
     pub runs: String,
@@ -38,7 +66,7 @@ pub struct Acts {
 }
 
 impl Acts {
-    /// By somebody, with what an address says.
+    /// Creates the actions for a query and the scope of the user.
     pub fn new(query: String, comparison: Option<&Comparison>, scope: Scope) -> Self {
         Self {
             query,
@@ -48,33 +76,53 @@ impl Acts {
         }
     }
 
-    /// Where it is had as a file.
+    /// Returns the URL of the report in a format.
     pub fn report(&self, format: &str) -> String {
         format!("/api/v1/report?{}&format={format}", self.query)
     }
 
-    /// Where differences in work are accepted, and what there is to accept.
+    /// Differences in work that the user may accept.
     pub fn open(&self) -> &[OpenDifference] {
         if self.may_submit() { &self.open } else { &[] }
     }
 
-    /// Whether who looks may also keep and share it.
+    /// Whether the user may save and share the comparison.
     pub fn may_submit(&self) -> bool {
         self.scope >= Scope::Submit
     }
 }
 
-/// `GET /compare?runs=…&baseline=…`
+/// `GET /compare?runs=…&baseline=…`, or `?candidate=…&against=…` from the form.
 pub async fn compare(
     Read(caller): Read,
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
 ) -> Result<ComparePage> {
-    let query = query.unwrap_or_default();
-    let comparison = load::page_if_named(&state, &query).await?;
-    let title = comparison.as_ref().map_or_else(|| "Compare runs".to_owned(), |comparison| comparison.title.clone());
-    let acts = Acts::new(query, comparison.as_ref().map(|made| &***made), caller.scope);
-    Ok(ComparePage { shell: Shell::signed_in(title, Section::Compare, &caller.name), comparison, acts })
+    let mut query = query.unwrap_or_default();
+    let mut comparison = load::page_if_any(&state, &query).await?;
+    let mut builder = None;
+    if comparison.is_none() {
+        let filled_in = fill_in(&state, &query).await?;
+        if filled_in.is_complete() && !filled_in.runs().is_empty() {
+            query = filled_in.query();
+            comparison = load::page_if_any(&state, &query).await?;
+        }
+        builder = Some(filled_in);
+    }
+    let title = comparison.as_ref().map_or_else(|| "Compare".to_owned(), |comparison| comparison.title.clone());
+    let acts = Acts::new(query, comparison.as_ref().map(|rendered| &***rendered), caller.scope);
+    Ok(ComparePage { shell: Shell::signed_in(title, Section::Compare, &caller.name), builder, comparison, acts })
+}
+
+async fn fill_in(state: &AppState, query: &str) -> Result<Builder> {
+    let uri: Uri = format!("/compare?{query}").parse().map_err(|fault| Error::Invalid(format!("query: {fault}")))?;
+    let Query(choice) = Query::<Choice>::try_from_uri(&uri)?;
+    let baselines = crate::baselines::store::all(&state.db.read).await?;
+    let stock = Stock {
+        runs: store::recent(&state.db.rows).await?,
+        baselines: baselines.into_iter().map(|baseline| (baseline.name, baseline.runs)).collect(),
+    };
+    Ok(Builder::new(choice, &stock))
 }
 
 #[cfg(test)]
@@ -90,21 +138,23 @@ mod tests {
         let comparison = Comparison::new(runs, &Marks::default(), None);
         let shell = Shell::signed_in(comparison.title.clone(), Section::Compare, "ada");
         let acts = Acts::new(String::new(), Some(&comparison), Scope::Read);
-        ComparePage { shell, comparison: Some(Arc::new(comparison.into())), acts }.render().expect("it renders")
+        ComparePage { shell, builder: None, comparison: Some(Arc::new(comparison.into())), acts }
+            .render()
+            .expect("it renders")
     }
 
     #[test]
-    fn a_page_opens_with_the_answer_and_ends_with_every_run() {
+    fn the_page_starts_with_the_result_and_ends_with_all_runs() {
         let mut runs = repeated(|n| run("gosherve", n));
         runs.extend(repeated(|n| faster(run("servy", n), 1.25)));
         let html = page(runs);
         let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
-        assert!(at("+25.0\u{a0}%") < at("data-chart") && at("data-chart") < at("<h2>Figures"));
+        assert!(at("+25.0\u{a0}%") < at("data-chart") && at("data-chart") < at("<h2>Metrics"));
         assert!(html.contains(", best</span>") && html.contains(r#"href="/runs/servy-3""#));
     }
 
     #[test]
-    fn hostile_names_stay_text_in_cells_and_in_charts() {
+    fn hostile_names_are_escaped_in_cells_and_charts() {
         let name = "<script>alert(1)</script>";
         let mut runs = repeated(|n| run(name, n));
         runs.extend(repeated(|n| run("</script><img src=x onerror=alert(1)>", n)));
@@ -116,12 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn without_runs_the_page_says_how_to_choose_some() {
+    fn without_runs_the_page_explains_how_to_get_some() {
         let acts = Acts::new(String::new(), None, Scope::Read);
-        let shell = Shell::signed_in("Compare runs", Section::Compare, "ada");
-        let page = ComparePage { shell, comparison: None, acts };
-        let html = page.render().expect("it renders");
-        assert!(html.contains("Nothing is chosen yet") && html.contains(r#"href="/runs""#));
+        let shell = Shell::signed_in("Compare", Section::Compare, "ada");
+        let builder = Some(Builder::new(Choice::default(), &Stock::default()));
+        let html = ComparePage { shell, builder, comparison: None, acts }.render().expect("it renders");
+        assert!(html.contains("Nothing has been measured yet") && html.contains(r#"href="/experiments/new""#));
         assert!(!html.contains("plotly"), "a page without charts does not load the library");
     }
 }

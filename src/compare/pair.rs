@@ -1,4 +1,4 @@
-//! Two cells and one metric: what the comparison is based on, and what follows once all questions are corrected. Pure.
+//! Compares two cells in one metric, before and after the correction for all questions. Pure.
 
 use super::{
     cell::Cell,
@@ -14,33 +14,33 @@ use crate::{
     runs::model::Run,
 };
 
-/// What a comparison of two cells is based on.
+/// The data that a comparison of two cells is based on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Basis {
     /// Runs measured in turn.
     InTurn(Vec<Stratum>),
-    /// Runs of different experiments, all in one stratum, and what the past says of such experiments.
+    /// Runs of different experiments in one stratum, and their variation in the past.
     Apart(Vec<Stratum>, Result<past::Apart, TooLittlePast>),
 }
 
 /// The answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
-    /// How the other side compares with the baseline.
+    /// Decision on the other side compared with the baseline.
     pub decision: Decision,
-    /// By what factor; none of a share.
+    /// The ratio; none for a share.
     pub effect: Option<Effect>,
-    /// By how many points; none of a ratio.
+    /// The difference in points; none unless it is a share.
     pub points: Option<f64>,
     /// The p-value, corrected for all questions of the page.
     pub p: Option<f64>,
-    /// The smallest difference that is found in 80 % of such comparisons, as a share.
+    /// Minimum detectable effect, found in 80 % of such comparisons, as a share.
     pub detectable: Option<f64>,
-    /// Where they were not measured in turn.
+    /// Variation between experiments, if they were not measured in turn.
     pub apart: Option<ApartStat>,
 }
 
-/// What the comparison of two cells in a metric is based on. None where one of them has no values.
+/// Returns the basis for comparing two cells in a metric. None if one of them has no values.
 pub fn basis(base: &[&Run], other: &[&Run], metric: Metric, history: &History) -> Option<Basis> {
     let (one, two) = (observations(base, metric), observations(other, metric));
     (!one.is_empty() && !two.is_empty()).then_some(())?;
@@ -59,13 +59,13 @@ impl Basis {
         strata
     }
 
-    /// How many values the baseline and the other side have in it.
+    /// Number of values of the baseline and of the other side.
     pub fn counts(&self) -> [usize; 2] {
         let sum = |of: fn(&Stratum) -> usize| self.strata().iter().map(of).sum();
         [sum(|stratum| stratum.base.len()), sum(|stratum| stratum.other.len())]
     }
 
-    /// Whether "cannot say" is all that can be said.
+    /// Why the result is "cannot say", if it is.
     pub fn too_little_past(&self) -> Option<TooLittlePast> {
         match self {
             Self::Apart(_, Err(why)) if !self.is_flat() => Some(*why),
@@ -73,12 +73,12 @@ impl Basis {
         }
     }
 
-    /// Values that are all the same need no past to be the same.
+    /// Whether all values are equal, which needs no past to decide.
     fn is_flat(&self) -> bool {
         statistics::rank_test(self.strata()).is_some_and(|test| test.is_flat)
     }
 
-    /// The test that decides; none where nothing can be tested.
+    /// Runs the deciding test; none if there is nothing to test.
     pub fn test(&self) -> Option<RankTest> {
         let ranks = statistics::rank_test(&self.on_scale())?;
         match self {
@@ -92,7 +92,7 @@ impl Basis {
         }
     }
 
-    /// The strata on the scale on which strata are aligned: differences of latency and throughput are factors.
+    /// Returns the strata as logarithms if possible, as latencies and throughputs differ by factors.
     fn on_scale(&self) -> Vec<Stratum> {
         let strata = self.strata();
         let values = || strata.iter().flat_map(|stratum| stratum.base.iter().chain(&stratum.other));
@@ -103,7 +103,7 @@ impl Basis {
         strata.iter().map(|one| Stratum { base: log(&one.base), other: log(&one.other) }).collect()
     }
 
-    /// The effect with the interval that belongs to a level.
+    /// Returns the effect with the interval at a level.
     pub fn effect(&self, metric: Metric, level: f64) -> Option<Effect> {
         if metric.is_share() {
             return None;
@@ -115,7 +115,7 @@ impl Basis {
                 let at = |shift: f64| (apart.difference + shift).exp();
                 Some(Effect { ratio: at(0.0), low: Some(at(-margin)), high: Some(at(margin)) })
             }
-            // The interval of the ranks would leave out what moves between experiments.
+            // The interval of the ranks ignores the variation between experiments.
             Self::Apart(strata, Err(_)) => {
                 let effect = statistics::effect(strata, level)?;
                 Some(Effect { low: None, high: None, ..effect })
@@ -123,14 +123,15 @@ impl Basis {
         }
     }
 
-    /// By how many points a share differs: the difference of the means.
+    /// Returns the difference of a share in points: the difference of the means.
     pub fn points(&self, metric: Metric) -> Option<f64> {
         let all = |of: fn(&Stratum) -> &Vec<f64>| self.strata().iter().flat_map(of).copied().collect::<Vec<_>>();
         metric.is_share().then(|| statistics::points(&all(|one| &one.base), &all(|one| &one.other)))?
     }
 
-    /// Where the difference of a share lies: Welch's interval of the means, as rates of failures are mostly zero and a
-    /// shift of their ranks says nothing about points.
+    /// Returns the interval of the difference of a share by Welch's method.
+    ///
+    /// Failure rates are mostly zero, so a shift of their ranks says nothing about points.
     pub fn points_interval(&self, level: f64) -> Option<[f64; 2]> {
         let all = |of: fn(&Stratum) -> &Vec<f64>| self.strata().iter().flat_map(of).copied().collect::<Vec<_>>();
         let (base, other) = (all(|one| &one.base), all(|one| &one.other));
@@ -144,7 +145,7 @@ impl Basis {
         Some([by - margin, by + margin])
     }
 
-    /// The change, and whether its interval at a level excludes "no difference".
+    /// Returns the change, and whether its interval at a level excludes "no difference".
     pub fn change(&self, metric: Metric, level: f64, min_effect: f64) -> Option<Change> {
         if !metric.is_share() {
             return self.effect(metric, level).map(|effect| Change::of(&effect, min_effect));
@@ -157,10 +158,10 @@ impl Basis {
         Some(Change { by, is_clear, min_effect })
     }
 
-    /// What follows from the corrected question; `cells` are the baseline and the other side.
+    /// Answers the corrected question; `cells` are the baseline and the other side.
     pub fn answer(&self, question: Option<Question>, cells: [&Cell; 2], metric: Metric, options: &Options) -> Answer {
         let level = question.map_or(ALPHA, |question| question.level);
-        // What can't be answered at its level is shown with the interval of a single question.
+        // A question that can't be answered at its level is shown with the interval of a single question.
         let shown = if question.is_some_and(|question| question.can_be_answered) { level } else { ALPHA };
         let decision = match question {
             Some(question) => {
@@ -181,7 +182,7 @@ impl Basis {
         }
     }
 
-    /// The answer where the runs differ in more than what is compared.
+    /// Returns the answer for cells that are not comparable.
     pub fn not_compared(&self, metric: Metric) -> Answer {
         Answer {
             decision: Decision::NotComparable,

@@ -1,5 +1,5 @@
-//! What earlier experiments show of the cells of a comparison: how a metric scatters within an experiment, and how far it
-//! moves between them. Pure.
+//! Noise of compared cells in earlier experiments: the scatter within an experiment and the variation between
+//! experiments. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,37 +18,37 @@ use crate::{
     },
 };
 
-/// More past runs than this say no more of a cell.
+/// Maximum number of past runs of a cell; more would not improve the estimate.
 pub const MOST_RUNS: i64 = 200;
 
-/// The metrics whose scatter is shown. Failures have none: there are none, or they are something to look at.
+/// The metrics whose scatter is shown. Failures are either zero or need attention.
 pub const METRICS: [Metric; 5] = [Metric::Rps, Metric::P50Ms, Metric::P99Ms, Metric::CpuMs, Metric::Memory];
 
-/// The past of cells, by what identifies them: see [`cell_id`].
+/// Past runs of cells, by [`cell_id`].
 pub type History = BTreeMap<String, Vec<PastRun>>;
 
-/// Which runs have a past in common: all but the version is the same, and the load lasts as long.
+/// Identifies runs that share a past: everything but the version and the repetition is the same.
 pub fn cell_id(run: &Run) -> String {
     let size = run.size.as_ref().map(|size| (size.vcpus, size.memory_bytes));
     let Run { target, scenario_sha256, parameters, load, vus, engine, agent, .. } = run;
     serde_json::json!([target, size, scenario_sha256, parameters, load, vus, engine, agent]).to_string()
 }
 
-/// One run that counts of each cell, by which its past can be asked for.
+/// Returns one run that counts of each cell, by which its past is queried.
 pub fn representatives(runs: &[Run]) -> BTreeMap<String, RunId> {
     let counting = runs.iter().filter(|run| run.counts() && run.experiment.is_some());
     counting.map(|run| (cell_id(run), run.id.clone())).collect()
 }
 
-/// The past without the experiments that are compared: each experiment is on one side only.
+/// Removes the compared experiments from the past.
 pub fn without_experiments_of(runs: &[Run], history: History) -> History {
     let compared: BTreeSet<_> = runs.iter().filter_map(|run| run.experiment.as_ref()).collect();
     let is_past = |run: &PastRun| !compared.contains(&run.experiment);
     history.into_iter().map(|(cell, past)| (cell, past.into_iter().filter(is_past).collect())).collect()
 }
 
-/// The noise of each metric of runs that belong together; of none where they have several pasts, or none.
-pub fn of_runs<'a>(runs: impl Iterator<Item = &'a Run>, history: &History) -> BTreeMap<Metric, Noise> {
+/// Returns the noise of each metric of runs; empty unless they all share one past.
+pub fn noise_of<'a>(runs: impl Iterator<Item = &'a Run>, history: &History) -> BTreeMap<Metric, Noise> {
     let past = past_of(runs, history);
     let noise = |metric: Metric| {
         let values: Vec<Vec<f64>> = by_experiment(past)
@@ -60,7 +60,7 @@ pub fn of_runs<'a>(runs: impl Iterator<Item = &'a Run>, history: &History) -> BT
     METRICS.into_iter().filter_map(noise).collect()
 }
 
-/// How a metric of a cell scattered within experiments.
+/// Returns the scatter of a metric within the experiments of a past.
 pub fn scatter(past: &[PastRun], metric: Metric) -> Option<f64> {
     let values: Vec<Vec<f64>> =
         by_experiment(past).values().map(|runs| runs.iter().filter_map(|run| metric.of_past(run)).collect()).collect();
@@ -73,7 +73,7 @@ fn past_of<'a, 'h>(runs: impl Iterator<Item = &'a Run>, history: &'h History) ->
     past.map_or(&[], Vec::as_slice)
 }
 
-/// Ids of experiments are in the order of their submission.
+/// Groups runs by experiment; ids are in order of submission.
 fn by_experiment(past: &[PastRun]) -> BTreeMap<&ExperimentId, Vec<&PastRun>> {
     let mut experiments: BTreeMap<&ExperimentId, Vec<&PastRun>> = BTreeMap::new();
     for run in past {
@@ -82,7 +82,7 @@ fn by_experiment(past: &[PastRun]) -> BTreeMap<&ExperimentId, Vec<&PastRun>> {
     experiments
 }
 
-/// A metric of runs, and where each was measured.
+/// Returns the values of a metric with the place where each was measured.
 pub fn observations<'a>(runs: &[&'a Run], metric: Metric) -> Vec<Observation<'a>> {
     let observation = |run: &&'a Run| {
         Some(Observation {
@@ -96,24 +96,24 @@ pub fn observations<'a>(runs: &[&'a Run], metric: Metric) -> Vec<Observation<'a>
     runs.iter().filter_map(observation).collect()
 }
 
-/// A difference between experiments, and how far such experiments usually lie apart.
+/// A difference between experiments, and the usual variation between such experiments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Apart {
-    /// Difference of the logarithms; of shares in points.
+    /// Difference of the logarithms; for shares in points.
     pub difference: f64,
-    /// How far experiments lie apart.
+    /// Variation between experiments.
     pub between: Between,
-    /// Experiments of the baseline and of the challenger.
+    /// Number of experiments of the baseline and of the challenger.
     pub experiments: [usize; 2],
 }
 
-/// Relates two sides that were measured in different experiments to the past of their cells. None without values.
+/// Compares two sides of different experiments with the past of their cells. None without values.
 pub fn apart(base: &[&Run], other: &[&Run], metric: Metric, history: &History) -> Option<Result<Apart, TooLittlePast>> {
     let (own, others) = (medians_of_runs(base, metric)?, medians_of_runs(other, metric)?);
     let ((base_level, base_count), (other_level, other_count)) = (level(&own)?, level(&others)?);
     let gap = gap_ms(&own, &others);
     let past = |runs: &[&Run]| medians_of_past(past_of(runs.iter().copied(), history), metric);
-    // Never the candidate's own experiment: a true difference would hide itself.
+    // Without the candidate's own experiment: a true difference would hide itself.
     let of_base = statistics::between(&[past(base), own].concat(), gap);
     let is_one_cell = past_of(base.iter().copied(), history) == past_of(other.iter().copied(), history);
     let of_other = if is_one_cell { of_base } else { statistics::between(&past(other), gap) };
@@ -134,7 +134,7 @@ fn medians_of_runs(runs: &[&Run], metric: Metric) -> Option<Vec<ExperimentMedian
     let mut experiments: BTreeMap<Option<&ExperimentId>, Vec<(Option<i64>, f64)>> = BTreeMap::new();
     for run in runs {
         let Some(value) = metric.of(run) else { continue };
-        // When an import came says nothing of when it was measured.
+        // The time of an import is not the time of the measurement.
         let at_ms = run.started_at_ms.filter(|_| run.origin == Origin::Agent && run.experiment.is_some());
         experiments.entry(run.experiment.as_ref()).or_default().push((at_ms, value));
     }
@@ -150,8 +150,7 @@ fn medians_of_past(past: &[PastRun], metric: Metric) -> Vec<ExperimentMedian> {
     by_experiment(past).into_values().filter_map(median).collect()
 }
 
-/// Of a share the mean: a median would not show what happens in less than half of the runs. None where a value has no
-/// logarithm.
+/// Returns the logarithm of the median, or the mean of a share. None if a value has no logarithm.
 fn experiment_median(values: &[(Option<i64>, f64)], metric: Metric) -> Option<ExperimentMedian> {
     let at_ms = values.iter().map(|(at, _)| *at).min().flatten();
     let spread = statistics::spread(values.iter().map(|(_, value)| *value))?;
@@ -176,7 +175,7 @@ mod tests {
 
     const DAY: i64 = 86_400_000;
 
-    fn of_experiment(experiment: &str, day: i64, target: &str, factor: f64) -> Vec<Run> {
+    fn runs_of_experiment(experiment: &str, day: i64, target: &str, factor: f64) -> Vec<Run> {
         let within = |run: Run| Run {
             experiment: Some(experiment.to_owned().into()),
             started_at_ms: run.started_at_ms.map(|at| at + day * DAY),
@@ -202,7 +201,7 @@ mod tests {
     }
 
     fn two_days(factor: f64) -> Vec<Run> {
-        [of_experiment("monday", 0, "gosherve", 1.0), of_experiment("tuesday", 1, "servy", factor)].concat()
+        [runs_of_experiment("monday", 0, "gosherve", 1.0), runs_of_experiment("tuesday", 1, "servy", factor)].concat()
     }
 
     fn compared(runs: Vec<Run>, known: &Known) -> Comparison {
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_past_experiments_of_two_days_say_nothing() {
+    fn without_a_past_experiments_of_two_days_are_inconclusive() {
         for known in [Known::default(), moving(&two_days(1.04), 1, 0.0)] {
             let stat = throughput(two_days(1.04), &known);
             assert_eq!(
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_between_experiments_is_no_difference_between_two_of_them() {
+    fn variation_between_experiments_is_no_difference() {
         let runs = two_days(1.04);
         let stat = throughput(runs.clone(), &moving(&runs, 12, 0.05));
         assert_eq!(stat.decision, Some(Decision::NoDifference));
@@ -242,14 +241,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_in_turn_moves_together() {
-        let runs = [of_experiment("monday", 0, "gosherve", 1.0), of_experiment("monday", 0, "servy", 1.04)].concat();
+    fn variation_between_experiments_cancels_within_one() {
+        let runs =
+            [runs_of_experiment("monday", 0, "gosherve", 1.0), runs_of_experiment("monday", 0, "servy", 1.04)].concat();
         let stat = throughput(runs.clone(), &moving(&runs, 12, 0.05));
         assert_eq!((stat.decision, stat.apart), (Some(Decision::Better), None));
     }
 
     #[test]
-    fn imports_say_nothing_across_experiments_and_only_in_known_order_within_one() {
+    fn imports_are_compared_only_within_an_experiment_of_known_order() {
         let imported = |runs: Vec<Run>, in_turn: bool| -> Vec<Run> {
             let import = |run: Run| Run { origin: Origin::Import, started_at_ms: None, in_turn, ..run };
             runs.into_iter().map(import).collect()
@@ -257,13 +257,13 @@ mod tests {
         let runs = two_days(1.3);
         let stat = throughput(imported(runs.clone(), true), &moving(&runs, 12, 0.01));
         assert_eq!(stat.apart.and_then(|apart| apart.because), Some(TooLittlePast::UnknownTime));
-        let one = [of_experiment("a", 0, "gosherve", 1.0), of_experiment("a", 0, "servy", 1.3)].concat();
+        let one = [runs_of_experiment("a", 0, "gosherve", 1.0), runs_of_experiment("a", 0, "servy", 1.3)].concat();
         assert_eq!(throughput(imported(one.clone(), false), &Known::default()).decision, Some(Decision::NotInTurn));
         assert_eq!(throughput(imported(one, true), &Known::default()).decision, Some(Decision::Better));
     }
 
     #[test]
-    fn compared_experiments_are_no_past_of_their_own() {
+    fn compared_experiments_are_not_part_of_the_past() {
         let runs = two_days(1.0);
         let past =
             |experiment: &str| PastRun { experiment: experiment.to_owned().into(), at_ms: None, figures: Vec::new() };
@@ -272,26 +272,26 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_how_far_the_cell_moves() {
+    fn the_page_shows_the_variation_between_experiments() {
         let runs = two_days(1.04);
         let known = moving(&runs, 12, 0.05);
         let comparison = compared(runs, &known);
         let note = comparison.notes.iter().find(|note| note.title == "Not measured in turn.").expect("a note");
         assert!(
-            note.text.contains("servy by up to") && note.text.contains("measured in turn it would be"),
+            note.text.contains("servy up to") && note.text.contains("measured in turn it would be"),
             "{}",
             note.text
         );
-        assert!(comparison.cards[0].detail.contains("within what the cell moves between experiments"));
+        assert!(comparison.cards[0].detail.contains("within the variation between experiments"));
         assert!(comparison.scatters()[0].1.iter().any(|line| line.noise.is_some()));
     }
 
     #[test]
-    fn runs_of_two_machines_have_no_past_in_common() {
-        let mut runs = of_experiment("monday", 0, "servy", 1.0);
+    fn runs_of_two_machines_share_no_past() {
+        let mut runs = runs_of_experiment("monday", 0, "servy", 1.0);
         let known = moving(&runs, 12, 0.05);
-        assert!(!of_runs(runs.iter(), &known.history).is_empty());
+        assert!(!noise_of(runs.iter(), &known.history).is_empty());
         runs[0].agent = Some("laptop".to_owned());
-        assert!(of_runs(runs.iter(), &known.history).is_empty());
+        assert!(noise_of(runs.iter(), &known.history).is_empty());
     }
 }

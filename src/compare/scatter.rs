@@ -1,4 +1,4 @@
-//! How the repetitions of a cell scatter, figure by figure, and how they did before. Pure.
+//! The scatter of the repetitions of a cell, by metric, now and in earlier experiments. Pure.
 
 use super::{
     cell::{Cell, Row},
@@ -9,21 +9,21 @@ use super::{
 };
 use crate::web::format::Figure;
 
-/// One figure of one cell.
+/// Scatter of one metric of one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scatter<'a> {
-    /// Whose it is.
+    /// Subject of the cell.
     pub subject: &'a Subject,
-    /// Which.
+    /// The metric.
     pub metric: Metric,
-    /// Over the repetitions that count.
+    /// Spread of the repetitions that count.
     pub spread: &'a Spread,
-    /// What earlier experiments say of it.
+    /// Noise in earlier experiments, if known.
     pub noise: Option<Noise>,
 }
 
 impl<'a> Scatter<'a> {
-    /// Those of a setting.
+    /// Returns the scatters of all cells of a setting.
     pub fn of(subjects: &'a [Subject], row: &'a Row) -> Vec<Self> {
         let line = |(cell, metric): (&'a Cell, Metric)| {
             let spread = cell.stat(metric).spread.as_ref()?;
@@ -32,17 +32,17 @@ impl<'a> Scatter<'a> {
         row.rivals().flat_map(|cell| METRICS.map(|metric| (cell, metric))).filter_map(line).collect()
     }
 
-    /// How it scattered within earlier experiments.
+    /// Scatter within earlier experiments.
     pub fn scattered(&self) -> Option<f64> {
         self.noise?.scatter
     }
 
-    /// How far their medians scattered.
+    /// Variation between the medians of earlier experiments.
     pub fn moved(&self) -> Option<f64> {
         self.noise?.between
     }
 
-    /// The 95 % interval of the median, in words.
+    /// The 95 % interval of the median, as text.
     pub fn interval(&self) -> String {
         let figure = |value| self.metric.figure(Some(value)).text().to_owned();
         let ends = self.spread.low.zip(self.spread.high);
@@ -54,7 +54,7 @@ impl<'a> Scatter<'a> {
         self.metric.figure(Some(self.spread.median))
     }
 
-    /// The mean of the repetitions; of a percentile it means nothing.
+    /// The mean of the repetitions; empty for percentiles, where it is meaningless.
     pub fn mean(&self) -> Figure {
         self.metric.figure(self.metric.has_mean().then_some(self.spread.mean))
     }

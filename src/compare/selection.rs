@@ -1,8 +1,8 @@
-//! Which of the chosen runs may be compared with which: targets by settings. Pure.
+//! Groups the chosen runs into comparable cells: subjects by settings. Pure.
 //!
-//! Only runs of one setting (machine size, scenario in one revision with the same parameters, load) are held against
-//! each other. Runs of one target in one setting are its repetitions. Who asks for it compares by something else than
-//! targets: then the target belongs to the setting, and what is compared does not.
+//! Only runs of one setting are compared with each other: machine size, scenario revision, parameters and load are the
+//! same. Runs of one target in one setting are its repetitions. In a comparison by something other than the target, the
+//! target is part of the setting instead.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -17,7 +17,7 @@ use crate::{
     web::series_style::{Mark, Marks},
 };
 
-/// By what runs are told apart, so that they can be compared.
+/// What distinguishes the subjects of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
@@ -35,10 +35,10 @@ pub enum By {
 }
 
 impl By {
-    /// All, in the order in which they are offered.
+    /// All values, in display order.
     pub const ALL: [Self; 5] = [Self::Target, Self::Size, Self::Load, Self::Agent, Self::Label];
 
-    /// What addresses and commands call it.
+    /// Name in URLs and commands.
     pub fn key(self) -> &'static str {
         match self {
             Self::Target => "target",
@@ -49,7 +49,7 @@ impl By {
         }
     }
 
-    /// In words.
+    /// Name for users.
     pub fn name(self) -> &'static str {
         match self {
             Self::Target => "target and version",
@@ -61,33 +61,33 @@ impl By {
     }
 }
 
-/// One of those that are compared: a target in one version, unless something else is compared.
+/// A compared subject: by default a target in one version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Subject {
-    /// How an address names it: `name` or `name@version`.
+    /// Name in URLs: `name` or `name@version`.
     pub key: String,
     /// Name of the target.
     pub target: String,
     /// Its version.
     pub version: Option<String>,
-    /// Its target's colour. Versions of one target have it in common and differ in shape.
+    /// Colour and shape. Versions of one target share the colour and differ in shape.
     pub mark: Mark,
-    /// How it is called here: with its version only where another version is compared too.
+    /// Displayed name, with the version only if another version is compared too.
     pub label: String,
 }
 
 /// The runs of one subject in one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Place in [`Selection::subjects`].
+    /// Index in [`Selection::subjects`].
     pub subject: usize,
-    /// Place in [`Selection::settings`].
+    /// Index in [`Selection::settings`].
     pub setting: usize,
-    /// By repetition; those that don't count too.
+    /// All runs by repetition, including those that don't count.
     pub runs: Vec<Run>,
 }
 
-/// Runs in order.
+/// Runs grouped by subject and setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
     /// By name and version.
@@ -98,8 +98,9 @@ pub struct Selection {
     pub groups: Vec<Group>,
 }
 
-/// A run that never got as far does not know the version of its target. Others of the same target and experiment do: it
-/// is one of them, with one colour and one column.
+/// Completes the version of runs that failed before it was known.
+///
+/// The version comes from other runs of the same target and experiment, so that all share one column.
 pub fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
     let mut known: BTreeMap<(Option<ExperimentId>, String), Option<String>> = BTreeMap::new();
     for run in &runs {
@@ -115,7 +116,7 @@ pub fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
     runs
 }
 
-/// Puts runs in order; the order they come in does not matter.
+/// Groups runs by subject and setting. The result does not depend on their order.
 pub fn select(runs: Vec<Run>, marks: &Marks, by: By) -> Selection {
     let subjects = if by == By::Target { targets(&runs, marks) } else { others(&runs, by) };
     let settings = settings(&runs, by);
@@ -151,10 +152,10 @@ pub(crate) fn key(run: &Run, by: By) -> String {
 }
 
 pub(crate) fn load_of(run: &Run) -> Option<String> {
-    run.load.as_ref().map(|load| load::telling(load).replace('\u{a0}', " "))
+    run.load.as_ref().map(|load| load::with_unusual_max_vus(load).replace('\u{a0}', " "))
 }
 
-/// Sizes, loads, agents or labels, from the smallest where they have an order. Their colours follow from their places.
+/// Returns sizes, loads, agents or labels as subjects, smallest first, with colours by position.
 pub(crate) fn others(runs: &[Run], by: By) -> Vec<Subject> {
     let mut all: Vec<&Run> = runs.iter().collect();
     let cores = |run: &Run| run.size.as_ref().map_or(0.0, |size| size.vcpus);
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_has_its_own_colour_whoever_else_is_compared() {
+    fn the_colour_of_a_target_does_not_depend_on_the_other_targets() {
         let slots = [("a", 5), ("b", 2), ("c", 0)];
         let marks: Marks = slots.map(|(name, slot)| (name.to_owned(), Mark(slot))).into_iter().collect();
         let there = select(vec![run("a", 1), run("b", 1), run("c", 1)], &marks, By::Target).subjects;
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_loads_are_never_mixed_and_sizes_go_from_small_to_big() {
+    fn sizes_and_loads_are_never_mixed_and_sizes_are_sorted() {
         let mut hard = sized("servy", 1, 4.0);
         (hard.load, hard.vus) = (Some(vus(50, 10.0)), Some(50));
         let selection = select(
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn unlike_loads_are_never_mixed_and_longer_ones_are_alike() {
+    fn different_loads_are_never_mixed_but_durations_may_differ() {
         let loaded = |load: Load| Run { vus: load::constant_vus(&load), load: Some(load), ..run("servy", 1) };
         let labels = |loads: Vec<Load>| {
             let settings = select(loads.into_iter().map(loaded).collect(), &Marks::default(), By::Target).settings;
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn who_compares_sizes_has_the_target_in_the_setting_and_sizes_from_small_to_big() {
+    fn a_comparison_by_size_has_the_target_in_the_setting() {
         let runs = [16.0, 1.0, 4.0].map(|vcpus| sized("servy", 1, vcpus)).to_vec();
         let selection = select(runs.clone(), &Marks::default(), By::Size);
         let labels: Vec<_> = selection.subjects.iter().map(|subject| subject.label.as_str()).collect();
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_can_be_told_apart_by_agent_and_by_label() {
+    fn subjects_can_be_agents_or_labels() {
         let mut runs = vec![run("servy", 1), run("servy", 2), run("gosherve", 1)];
         runs[1].agent = Some("laptop".to_owned());
         runs[1].labels = vec!["musl".to_owned()];

@@ -1,4 +1,4 @@
-//! The settings of a comparison: size and load, with labels that tell them apart. Pure.
+//! The settings of a comparison, with labels that distinguish them. Pure.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -11,10 +11,10 @@ use crate::{
     web::format,
 };
 
-/// What runs must share to be comparable.
+/// The setting that runs must share to be comparable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Setting {
-    /// What tells it from the other settings of this comparison; everything where it is the only one.
+    /// What distinguishes it from the other settings; the full setting if it is the only one.
     pub label: String,
     /// Name of the scenario.
     pub scenario: Option<String>,
@@ -22,19 +22,18 @@ pub struct Setting {
     pub scenario_sha256: Option<String>,
     /// Parameters of the scenario.
     pub parameters: BTreeMap<String, String>,
-    /// How hard, in words that differ where loads do; null where it is not known. How long a constant load lasts makes it
-    /// no other.
+    /// Description of the load, without the duration of a constant load; null if unknown.
     pub load: Option<String>,
-    /// Virtual users, where they are constant.
+    /// Virtual users, if constant.
     pub vus: Option<u32>,
-    /// The highest level of the load, by which settings are put in order; 0 where it is not known.
+    /// Peak of the load, by which settings are sorted; 0 if unknown.
     pub peak: u32,
     /// The machine size.
     pub size: Option<RunSize>,
-    /// Target and version, where something else is compared.
+    /// Target and version, unless these are compared.
     #[serde(default)]
     pub target: Option<String>,
-    /// What is compared, and so is not part of the setting.
+    /// What is compared and therefore not part of the setting.
     #[serde(default)]
     pub by: By,
 }
@@ -70,7 +69,7 @@ pub(crate) fn setting_of(run: &Run, by: By) -> Setting {
     }
 }
 
-/// A size is its cores and memory, whatever it is called.
+/// Orders settings. Sizes are equal if their cores and memory are, whatever their names.
 pub(crate) fn order(one: &Setting, other: &Setting) -> Ordering {
     let rest = |setting: &Setting| {
         let load = (setting.vus, setting.peak, setting.load.clone());
@@ -82,7 +81,7 @@ pub(crate) fn order(one: &Setting, other: &Setting) -> Ordering {
     rest(one).cmp(&rest(other)).then(cores(one).total_cmp(&cores(other))).then(memory(one).cmp(&memory(other)))
 }
 
-/// Scenario, revision, parameters, load, size and target of a setting, as words; empty for what is compared.
+/// Returns scenario, revision, parameters, load, size and target as text; empty for what is compared.
 pub(crate) fn parts(setting: &Setting) -> [String; 6] {
     let but = |by: By, part: String| if setting.by == by { String::new() } else { part };
     let unknown = |what: &str| format!("unknown {what}");
@@ -102,7 +101,7 @@ pub(crate) fn parts(setting: &Setting) -> [String; 6] {
     ]
 }
 
-/// Whether settings differ by their machine size alone.
+/// Whether settings differ only in the machine size.
 pub fn only_sizes_differ(all: &[&Setting]) -> bool {
     let but_size = |setting: &Setting| {
         let [scenario, revision, parameters, load, _, target] = parts(setting);
@@ -111,7 +110,7 @@ pub fn only_sizes_differ(all: &[&Setting]) -> bool {
     all.windows(2).all(|pair| but_size(pair[0]) == but_size(pair[1]))
 }
 
-/// Whether settings differ by their load alone.
+/// Whether settings differ only in the load.
 pub fn only_loads_differ(all: &[&Setting]) -> bool {
     let but_load = |setting: &Setting| {
         let [scenario, revision, parameters, _, size, target] = parts(setting);
@@ -120,18 +119,18 @@ pub fn only_loads_differ(all: &[&Setting]) -> bool {
     all.windows(2).all(|pair| but_load(pair[0]) == but_load(pair[1]))
 }
 
-/// What all settings have in common.
+/// Returns the parts that all settings share.
 pub fn shared(all: &[&Setting]) -> Vec<String> {
     let Some(first) = all.first() else { return Vec::new() };
     let all: Vec<_> = all.iter().map(|setting| parts(setting)).collect();
     let common = |place: usize, part: &String| all.iter().all(|other| other[place] == *part);
-    let told = |place: usize| place != REVISION && !(place == PARAMETERS && first.parameters.is_empty());
-    let kept = parts(first).into_iter().enumerate();
-    let kept = kept.filter(|(place, part)| !part.is_empty() && told(*place) && common(*place, part));
-    kept.map(|(_, part)| part).collect()
+    let is_shown = |place: usize| place != REVISION && !(place == PARAMETERS && first.parameters.is_empty());
+    let all_parts = parts(first).into_iter().enumerate();
+    let shown = all_parts.filter(|(place, part)| !part.is_empty() && is_shown(*place) && common(*place, part));
+    shown.map(|(_, part)| part).collect()
 }
 
-/// Places among the parts that go without saying: a revision where it is the only one, no parameters.
+/// Indexes of parts that are hidden unless needed: an only revision, and no parameters.
 pub(crate) const REVISION: usize = 1;
 
 pub(crate) const PARAMETERS: usize = 2;

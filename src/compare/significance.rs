@@ -1,7 +1,7 @@
-//! Every question that a comparison asks, asked together and answered in the cells. Pure.
+//! Tests all questions of a comparison together and writes the answers into the cells. Pure.
 //!
-//! A question is: do two cells of one row differ in a metric that is judged? All of them stand on one page, so all are
-//! corrected for each other, those that only the bold figures answer too.
+//! A question is whether two cells of one row differ in a judged metric. All questions of a page are corrected for each
+//! other, including those that only decide the winner.
 
 use std::collections::BTreeMap;
 
@@ -19,22 +19,22 @@ use crate::{
     metrics,
 };
 
-/// How many answers a page could be wrong in, and what that takes.
+/// The number of questions on a page, and what answering them requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Asked {
-    /// Pairs of cells that are compared; they share the error rate.
+pub struct Questions {
+    /// Number of compared pairs of cells, which share the error rate.
     pub pairs: usize,
-    /// Pairs of cells × metrics.
+    /// Number of questions: pairs of cells × metrics.
     pub questions: usize,
     /// The metric that is tested first.
     pub primary: Metric,
-    /// Repetitions a side that it takes to answer about the primary metric.
+    /// Repetitions per side needed to answer for the primary metric.
     pub enough: usize,
-    /// How often these experiments were extended and compared again, and 1: each look shares the error rate, too.
+    /// Number of looks: 1 plus how often these experiments were extended. Looks share the error rate, too.
     pub looks: usize,
 }
 
-/// Two cells of a row, by their places in it: the baseline, or the one that comes first, and the other.
+/// Two cells of a row by index: the baseline or the first of the two, and the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair {
     row: usize,
@@ -43,20 +43,20 @@ struct Pair {
     other: usize,
 }
 
-/// The answers of one row, by metric, the baseline's place and the other's.
+/// The answers of one row, by metric and the indexes of both cells.
 #[derive(Default)]
 struct Answers(BTreeMap<(Metric, usize, usize), Answer>);
 
 impl Answers {
-    /// How one cell compares with another. One that lacks the metric can't be beaten in it.
+    /// Decision on one cell compared with another; no difference if one lacks the metric.
     fn decision(&self, metric: Metric, one: usize, than: usize) -> Decision {
         let found = |base, other| self.0.get(&(metric, base, other)).map(|answer| answer.decision);
         found(than, one).or_else(|| found(one, than).map(Decision::reversed)).unwrap_or(Decision::NoDifference)
     }
 }
 
-/// Asks, and writes the answers into the cells: effects relative to the baseline's subject, decisions, who leads.
-pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -> Asked {
+/// Tests all questions and writes effects, decisions and leaders into the cells.
+pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -> Questions {
     let mut all: Vec<(Pair, Option<Basis>)> = Vec::new();
     for (place, row) in rows.iter().enumerate() {
         all.extend(pairs(place, row, base).map(|pair| (pair, basis_of(row, &pair, known))));
@@ -68,7 +68,7 @@ pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -
     for (number, (pair, basis)) in all.iter().enumerate().filter(|(_, (pair, _))| is_question(pair)) {
         if let Some(result) = basis.as_ref().and_then(Basis::test) {
             let is_primary = pair.metric == primary(&rows[pair.row], options);
-            tests.push(Test { pair: cells_of(pair), is_primary, result });
+            tests.push(Test { pair: pair_number(pair), is_primary, result });
             places.push(number);
         }
     }
@@ -95,33 +95,33 @@ pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -
     }
     let count = statistics::count(&tests);
     let primary = rows.first().map_or(Metric::Rps, |row| primary(row, options));
-    Asked { pairs: count.pairs, questions: count.questions, primary, enough: enough(count, alpha), looks }
+    Questions { pairs: count.pairs, questions: count.questions, primary, enough: enough(count, alpha), looks }
 }
 
 fn enough(count: Count, alpha: f64) -> usize {
     power::fewest(statistics::primary_level(count) * alpha / ALPHA).unwrap_or(power::MOST_REPETITIONS)
 }
 
-/// The metric that is tested first: throughput; where the load fixes that, p99.
+/// Returns the metric that is tested first: throughput, or p99 if the load fixes the throughput.
 pub fn primary(row: &Row, options: &Options) -> Metric {
     options.primary.unwrap_or_else(|| Metric::primary(row.cells.iter().flat_map(|cell| &cell.runs)))
 }
 
-/// Numbers pairs of cells, whatever metric they are asked about.
-fn cells_of(pair: &Pair) -> usize {
-    const MOST_CELLS: usize = 1 << 16;
-    (pair.row * MOST_CELLS + pair.base) * MOST_CELLS + pair.other
+/// Returns a number for a pair of cells that does not depend on the metric.
+fn pair_number(pair: &Pair) -> usize {
+    const MAX_CELLS: usize = 1 << 16;
+    (pair.row * MAX_CELLS + pair.base) * MAX_CELLS + pair.other
 }
 
-/// All pairs of cells of a row with all metrics; the baseline comes first in its pairs.
+/// Returns all pairs of cells of a row with all metrics; the baseline comes first in its pairs.
 fn pairs(row: usize, Row { cells, .. }: &Row, base: usize) -> impl Iterator<Item = Pair> {
     let (count, base) = (cells.len(), cells.iter().position(|cell| cell.subject == base));
     let all = (0..count).flat_map(move |one| (one + 1..count).map(move |other| (one, other)));
     all.flat_map(move |(one, other)| {
         let (first, second) = if base == Some(other) { (other, one) } else { (one, other) };
         let of = move |metric| Pair { row, metric, base: first, other: second };
-        let asked = move |metric: &Metric| metric.is_judged() || base == Some(first);
-        metrics::compared().filter(asked).map(of)
+        let is_needed = move |metric: &Metric| metric.is_judged() || base == Some(first);
+        metrics::compared().filter(is_needed).map(of)
     })
 }
 
@@ -150,7 +150,7 @@ fn lead(row: &mut Row, answers: &Answers, options: &Options) {
     }
 }
 
-/// Relates every cell of a row to the baseline's.
+/// Writes the answers relative to the baseline into the cells of a row.
 fn relate(row: &mut Row, base: usize, answers: &Answers) {
     let Some(base) = row.cells.iter().position(|cell: &Cell| cell.subject == base) else { return };
     for (place, cell) in row.cells.iter_mut().enumerate().filter(|(place, _)| *place != base) {

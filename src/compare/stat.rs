@@ -1,4 +1,4 @@
-//! A figure of a cell's repetitions. Pure.
+//! A metric of the repetitions of a cell. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -8,46 +8,43 @@ use crate::compare::{
     statistics::{Decision, Effect, Spread, TooLittlePast},
 };
 
-/// One figure of a cell.
+/// One metric of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Stat {
-    /// Which.
+    /// The metric.
     pub metric: Metric,
-    /// Over the repetitions that count; null when none has it.
+    /// Spread of the repetitions that count; null if none has the metric.
     pub spread: Option<Spread>,
-    /// By what factor it differs from the baseline's cell of its row; null for shares. The interval is that of the corrected
-    /// test.
+    /// Ratio to the baseline's cell of the row, with the interval of the corrected test; null for shares.
     pub effect: Option<Effect>,
-    /// By how much a share differs from that of the baseline's cell, 0 to 1; null for all else.
+    /// Difference of a share from the baseline's cell, 0 to 1; null for other metrics.
     #[serde(default)]
     pub points: Option<f64>,
-    /// The p-value of the difference, corrected for all questions of this page; null where nothing is judged.
+    /// The p-value of the difference, corrected for all questions of the page; null if not judged.
     pub p: Option<f64>,
-    /// Minimum detectable effect: the smallest difference to the baseline that is found in 80 % of such comparisons, as a
-    /// share; null where no scatter is known.
+    /// Minimum detectable effect, found in 80 % of such comparisons; null if the scatter is unknown.
     pub detectable: Option<f64>,
-    /// Where it was not measured in turn with the baseline: what the past says of such differences.
+    /// Variation between experiments, if not measured in turn with the baseline.
     #[serde(default)]
     pub apart: Option<ApartStat>,
-    /// How it compares with the baseline; null for metrics that are shown and not judged.
+    /// Decision compared with the baseline; null for metrics that are not judged.
     pub decision: Option<Decision>,
-    /// Whether it is better than every other cell of its row.
+    /// Whether it is better than all other cells of its row.
     pub best: bool,
-    /// Whether figures of suspect runs are among those that it comes of.
+    /// Whether it includes suspect runs.
     #[serde(default)]
     pub suspect: bool,
 }
 
-/// How two cells of different experiments compare with their past.
+/// Comparison of two cells of different experiments with their past.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ApartStat {
-    /// Why nothing can be said; null where the past says enough.
+    /// Why no decision is possible; null if the past suffices.
     pub because: Option<TooLittlePast>,
-    /// Experiments of the past, the baseline's own included, that show how far the cell moves between experiments.
+    /// Number of past experiments that show the variation, including the baseline's own.
     pub experiments: Option<usize>,
-    /// Differences up to this share are not told from such moves.
+    /// Differences up to this share are within the variation between experiments.
     pub margin: Option<f64>,
-    /// The smallest difference that would be found in 80 % of cases if both were measured in turn with as many repetitions;
-    /// null where no scatter is known.
+    /// Minimum detectable effect if both were measured in turn; null if the scatter is unknown.
     pub in_turn: Option<f64>,
 }

@@ -1,10 +1,61 @@
 //! SQL of comparisons.
 
+use rusqlite::Row;
 use sqlx::SqlitePool;
 
-use crate::compare::cache::Version;
+use crate::{
+    app::rows::{Fault, Rows},
+    compare::{builder::Measured, cache::Version},
+    runs::load,
+};
 
-/// How often the inputs of comparisons have changed.
+/// The form offers what the last runs measured; older ones are chosen in the history.
+const MOST_RECENT: i64 = 2_000;
+
+const RECENT: &str = "
+    select id, experiment_id, finished_at, target, version, size_name, scenario, parameters, load, vus, engine,
+        (select json_group_array(label) from run_label where run_seq = run.seq)
+    from run indexed by overview_run_finished
+    where finished_at is not null and deleted_at is null and phase = 'finished' and verdict <> 'invalid'
+    order by finished_at desc limit ?";
+
+/// Returns how often the inputs of comparisons have changed.
 pub async fn version(pool: &SqlitePool) -> sqlx::Result<Version> {
     sqlx::query_scalar!("select changes from comparison_inputs").fetch_one(pool).await.map(Version)
+}
+
+/// Returns the last runs that count, newest first.
+pub async fn recent(rows: &Rows) -> sqlx::Result<Vec<Measured>> {
+    rows.read(|connection| {
+        let mut statement = connection.prepare_cached(RECENT)?;
+        let mut rows = statement.query([MOST_RECENT])?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            all.push(measured(row)?);
+        }
+        Ok(all)
+    })
+    .await
+}
+
+fn measured(row: &Row) -> Result<Measured, Fault> {
+    let unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
+    let (parameters, load, vus): (String, Option<String>, Option<i64>) = (row.get(7)?, row.get(8)?, row.get(9)?);
+    let load = match load {
+        Some(text) => Some(load::with_unusual_max_vus(&load::read(&text)?).replace('\u{a0}', " ")),
+        None => vus.map(|count| format!("{count} VUs")),
+    };
+    let scenario = match parameters.as_str() {
+        "{}" => unknown(row.get(6)?),
+        parameters => format!("{} {parameters}", unknown(row.get(6)?)),
+    };
+    Ok(Measured {
+        id: row.get::<_, String>(0)?.into(),
+        experiment: row.get::<_, Option<String>>(1)?.map(Into::into),
+        finished_at_ms: row.get(2)?,
+        target: row.get(3)?,
+        version: row.get(4)?,
+        values: [scenario, unknown(row.get(5)?), unknown(load), unknown(row.get(10)?)],
+        labels: serde_json::from_str(&row.get::<_, String>(11)?)?,
+    })
 }

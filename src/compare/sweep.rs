@@ -1,8 +1,8 @@
-//! A sweep: the same under rising load. Throughput against load, latency against throughput, and the knee. Pure.
+//! Load sweeps: throughput by load, latency by throughput, and the knee. Pure.
 //!
-//! The knee of a target is the least load at which its throughput is within 5 % of the most that it reaches: from
-//! there on more load brings waiting and no more answers. Where k6 was the bottleneck at that load, or at the highest,
-//! nobody knows where the target's knee is, and none is told; nor where throughput still rises at the highest load.
+//! The knee of a target is the lowest load at which its throughput is within 5 % of its maximum: more load only adds
+//! latency. There is no knee if k6 was the bottleneck at that load or a higher one, or if throughput still rises at the
+//! highest load.
 
 use brewbench_agent::wire::load::Load;
 use serde_json::{Value, json};
@@ -21,36 +21,36 @@ use crate::{
     },
 };
 
-/// Fewer loads are no sweep.
-const FEWEST: usize = 3;
+/// Minimum number of loads of a sweep.
+const MIN_LOADS: usize = 3;
 
-/// So close to the most is as good as the most.
+/// Share below the maximum throughput that still counts as the maximum.
 const KNEE: f64 = 0.05;
 
-/// The reasons of a verdict that say that k6 was the bottleneck.
+/// Reasons of a verdict for which k6 was the bottleneck.
 const OF_GENERATOR: [&str; 4] = ["generator_busy", "generator_throttled", "generator_blocked", "iterations_dropped"];
 
 /// A sweep of several targets.
 pub struct Sweep<'a> {
     rows: Vec<&'a Row>,
     curves: Vec<Curve<'a>>,
-    /// What the load is counted in.
+    /// Unit of the load.
     unit: &'static str,
 }
 
-/// One target's.
+/// The curve of one target.
 struct Curve<'a> {
     subject: &'a Subject,
     /// By load.
     points: Vec<(u32, &'a Cell)>,
-    /// A higher load under which it has no run that counts.
-    fallen: Option<u32>,
+    /// A higher load at which it has no run that counts.
+    failed_load: Option<u32>,
 }
 
-/// Where more load stops to bring more answers.
+/// Where more load no longer increases the throughput.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Knee {
-    /// At this load, with so many requests per second.
+    /// At this load and throughput.
     At {
         /// Virtual users or iterations per second.
         load: u32,
@@ -63,13 +63,13 @@ pub enum Knee {
     Generator,
 }
 
-/// What the loads of all runs are counted in; nothing where they are of several kinds.
+/// Returns the unit of the loads of all runs; none if they have several units.
 fn unit(rows: &[Row]) -> Option<&'static str> {
     let of = |run: &Run| match run.load {
         Some(Load::Closed(_)) => Some("virtual users"),
         Some(Load::Open(_)) => Some("iterations/s"),
         Some(Load::Script) => None,
-        // Imports say how many users there were, and no more.
+        // Imports only know the number of virtual users.
         None => run.vus.map(|_| "virtual users"),
     };
     let mut units = rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs).map(of);
@@ -78,10 +78,10 @@ fn unit(rows: &[Row]) -> Option<&'static str> {
 }
 
 impl<'a> Sweep<'a> {
-    /// Nothing where the rows are no sweep: they must differ by load alone, and all loads be of one kind.
+    /// Returns the sweep; none unless the rows differ only in the load and all loads have one unit.
     pub fn new(subjects: &'a [Subject], rows: &'a [Row]) -> Option<Self> {
         let settings: Vec<&Setting> = rows.iter().map(|row| &row.setting).collect();
-        if rows.len() < FEWEST || !only_loads_differ(&settings) || settings.iter().any(|setting| setting.peak == 0) {
+        if rows.len() < MIN_LOADS || !only_loads_differ(&settings) || settings.iter().any(|setting| setting.peak == 0) {
             return None;
         }
         let unit = unit(rows)?;
@@ -97,19 +97,19 @@ impl<'a> Sweep<'a> {
             let highest = points.last().map_or(0, |(load, _)| *load);
             let is_tried = |row: &&&Row| row.cells.iter().any(|cell| cell.subject == place && cell.has_ended());
             let mut higher = rows.iter().filter(|row| row.setting.peak > highest).filter(is_tried);
-            Curve { subject, points, fallen: higher.next().map(|row| row.setting.peak) }
+            Curve { subject, points, failed_load: higher.next().map(|row| row.setting.peak) }
         };
         let curves: Vec<Curve> =
-            subjects.iter().enumerate().map(curve).filter(|curve| curve.points.len() >= FEWEST).collect();
+            subjects.iter().enumerate().map(curve).filter(|curve| curve.points.len() >= MIN_LOADS).collect();
         (!curves.is_empty()).then_some(Self { rows, curves, unit })
     }
 
-    /// Throughput against load, latency against throughput.
+    /// Returns the charts of throughput by load and latency by throughput.
     pub fn charts(&self) -> Vec<Chart> {
         vec![self.throughput(), self.latency()]
     }
 
-    /// What each target's knee is, in a sentence a target.
+    /// Describes the knee of each target in one sentence.
     pub fn sentences(&self) -> Vec<String> {
         let number = |value: f64| format::number(Some(value)).text().to_owned();
         let sentence = |curve: &Curve| {
@@ -119,14 +119,14 @@ impl<'a> Sweep<'a> {
                     let load = format::count(Some(u64::from(load)));
                     format!("{name}: knee at {} {}, {} requests/s.", load.text(), self.unit, number(rps))
                 }
-                Knee::Beyond => match curve.fallen {
+                Knee::Beyond => match curve.failed_load {
                     Some(load) => {
                         let load = format::count(Some(u64::from(load)));
-                        format!("{name}: no knee, it has no run that counts at {} {}.", load.text(), self.unit)
+                        format!("{name}: no knee, no run counts at {} {}.", load.text(), self.unit)
                     }
                     None => format!("{name}: no knee, throughput still rises at the highest load."),
                 },
-                Knee::Generator => format!("{name}: no knee, k6 was the bottleneck before the target was."),
+                Knee::Generator => format!("{name}: no knee, k6 was the bottleneck before the target."),
             }
         };
         self.curves.iter().map(sentence).collect()
@@ -170,7 +170,7 @@ impl<'a> Sweep<'a> {
             "Latency by throughput",
             "p99 in ms, median of the repetitions · logarithmic axis".to_owned(),
         );
-        let label = "Latency p99 against the throughput that was reached, load after load".to_owned();
+        let label = "Latency p99 by the throughput at each load".to_owned();
         chart(head, label, &data, &under(x, y), legend)
     }
 }
@@ -234,7 +234,7 @@ impl Curve<'_> {
         let rates = self.medians(Metric::Rps);
         let most = rates.iter().copied().fold(0.0, f64::max);
         let Some(place) = rates.iter().position(|rate| *rate >= most * (1.0 - KNEE)) else { return Knee::Beyond };
-        if self.points[place..].iter().any(|(_, cell)| is_generators(cell)) {
+        if self.points[place..].iter().any(|(_, cell)| is_generator_bound(cell)) {
             Knee::Generator
         } else if place + 1 == rates.len() {
             Knee::Beyond
@@ -245,7 +245,7 @@ impl Curve<'_> {
 }
 
 /// Whether k6 was the bottleneck in any repetition.
-fn is_generators(cell: &Cell) -> bool {
+fn is_generator_bound(cell: &Cell) -> bool {
     cell.runs.iter().flat_map(|run| &run.reasons).any(|reason| OF_GENERATOR.contains(&reason.code.as_str()))
 }
 
@@ -286,53 +286,56 @@ mod tests {
         Run { id, load: Some(vus(users, 10.0)), vus: Some(users), ..faster(run("servy", 1), rps / 10_000.0) }
     }
 
-    fn told(runs: Vec<Run>) -> Option<Vec<String>> {
+    fn sentences(runs: Vec<Run>) -> Option<Vec<String>> {
         let comparison = Comparison::new(runs, &Marks::default(), None);
         Sweep::new(&comparison.subjects, &comparison.rows).map(|sweep| sweep.sentences())
     }
 
     #[test]
-    fn the_knee_is_where_more_load_brings_no_more_answers() {
+    fn the_knee_is_where_throughput_stops_rising() {
         let runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0), (8, 3_050.0), (16, 3_100.0)].map(|(n, rps)| at(n, rps));
-        assert_eq!(told(runs.to_vec()), Some(vec!["servy: knee at 4 virtual users, 3,000 requests/s.".to_owned()]));
+        assert_eq!(
+            sentences(runs.to_vec()),
+            Some(vec!["servy: knee at 4 virtual users, 3,000 requests/s.".to_owned()])
+        );
         let comparison = Comparison::new(runs.to_vec(), &Marks::default(), None);
         let ids: Vec<&str> = comparison.charts.iter().map(|chart| chart.id).collect();
         assert!(ids.contains(&"sweep-throughput") && ids.contains(&"sweep-latency"), "{ids:?}");
     }
 
     #[test]
-    fn where_throughput_still_rises_or_k6_is_at_its_end_no_knee_is_told() {
+    fn rising_throughput_or_a_k6_bottleneck_means_no_knee() {
         let mut runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0)].map(|(n, rps)| at(n, rps)).to_vec();
-        assert!(told(runs.clone()).expect("a sweep")[0].contains("still rises"));
+        assert!(sentences(runs.clone()).expect("a sweep")[0].contains("still rises"));
         runs.push(at(8, 3_010.0));
         runs[3] = judged(runs[3].clone(), Verdict::Suspect, "k6 was the bottleneck");
         runs[3].reasons[0].code = "generator_busy".to_owned();
-        assert!(told(runs).expect("a sweep")[0].contains("k6 was the bottleneck"));
+        assert!(sentences(runs).expect("a sweep")[0].contains("k6 was the bottleneck"));
     }
 
     #[test]
-    fn a_load_that_no_run_survived_is_told() {
+    fn a_load_without_counting_runs_is_named() {
         let mut runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0), (8, 3_000.0)].map(|(n, rps)| at(n, rps)).to_vec();
         runs[3] = judged(runs[3].clone(), Verdict::Invalid, "all failed");
-        assert_eq!(told(runs).expect("a sweep")[0], "servy: no knee, it has no run that counts at 8 virtual users.");
+        assert_eq!(sentences(runs).expect("a sweep")[0], "servy: no knee, no run counts at 8 virtual users.");
     }
 
     #[test]
-    fn virtual_users_in_stages_are_virtual_users() {
+    fn staged_virtual_users_are_a_sweep() {
         let stages = |most: u32, rps: f64| Run {
             load: Some(vus_stages(&format!("1s:{most},9s:{most}"))),
             vus: None,
             ..at(most, rps)
         };
         let runs = [(10, 1_000.0), (20, 1_900.0), (40, 1_900.0)].map(|(n, rps)| stages(n, rps)).to_vec();
-        assert_eq!(told(runs), Some(vec!["servy: knee at 20 virtual users, 1,900 requests/s.".to_owned()]));
+        assert_eq!(sentences(runs), Some(vec!["servy: knee at 20 virtual users, 1,900 requests/s.".to_owned()]));
     }
 
     #[test]
-    fn two_loads_or_other_differences_are_no_sweep() {
+    fn two_loads_or_other_differences_are_not_a_sweep() {
         let mut runs = [(1, 1_000.0), (2, 1_900.0)].map(|(n, rps)| at(n, rps)).to_vec();
-        assert_eq!(told(runs.clone()), None);
+        assert_eq!(sentences(runs.clone()), None);
         runs.push(Run { scenario: Some("bytes".to_owned()), ..at(4, 3_000.0) });
-        assert_eq!(told(runs), None);
+        assert_eq!(sentences(runs), None);
     }
 }

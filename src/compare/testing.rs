@@ -1,4 +1,4 @@
-//! Made-up runs for this module's tests.
+//! Fixtures for this module's tests.
 
 pub use crate::runs::testing::{figured, judged};
 use crate::runs::{
@@ -19,7 +19,7 @@ pub fn run(target: &str, repetition: u32) -> Run {
     })
 }
 
-/// The same on a machine of another size.
+/// A valid run on another machine size; throughput grows with the square root of the cores.
 pub fn sized(target: &str, repetition: u32, vcpus: f64) -> Run {
     let name = format!("{vcpus} vCPU / {} GiB", 2.0 * vcpus);
     let mut run = faster(run(target, repetition), vcpus.sqrt());
@@ -28,9 +28,9 @@ pub fn sized(target: &str, repetition: u32, vcpus: f64) -> Run {
     run
 }
 
-/// Throughput times a factor, latency by the same factor less.
+/// Multiplies the throughput by a factor and divides the latencies by it.
 pub fn faster(mut run: Run, factor: f64) -> Run {
-    // Over the same time there are more of all.
+    // All counts over the same duration grow.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float to integer cast saturates")]
     let scaled = |count: u64| (count as f64 * factor).round() as u64;
     run.figures.requests = run.figures.requests.map(scaled);
@@ -50,7 +50,7 @@ pub fn faster(mut run: Run, factor: f64) -> Run {
     run
 }
 
-/// Failed without figures.
+/// A failed run without figures.
 pub fn failed(mut run: Run, error: &str) -> Run {
     run.phase = brewbench_agent::wire::Phase::Failed;
     run.error = Some(error.to_owned());
@@ -69,7 +69,7 @@ pub fn failed(mut run: Run, error: &str) -> Run {
     run
 }
 
-/// Six repetitions that differ by a percent in all: enough for what a page of two or three cells asks.
+/// Six repetitions within one percent: enough for the tests of a page with two or three cells.
 pub fn repeated(make: impl Fn(u32) -> Run) -> Vec<Run> {
     (1..=6).zip([0.995, 1.0, 1.005, 0.998, 1.002, 1.0]).map(|(n, factor)| faster(make(n), factor)).collect()
 }

@@ -1,5 +1,5 @@
-//! The charts of a row's story: latency by percentile and its difference, load, latency and resources over time, and
-//! heatmaps with one scale of colour. Pure.
+//! Time-series charts of a row: latency by percentile and its difference, throughput, latency and resources over time,
+//! and heatmaps with a common colour scale. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::selection::Subject;
 use crate::{
-    compare::timeseries::{CellStory, Moment, Story},
+    compare::timeseries::{CellTimeseries, Moment, RowTimeseries},
     results::series::model::buckets_ms,
     runs::pages::charts::latencies::{self, by_band},
     web::{
@@ -19,15 +19,15 @@ use crate::{
 
 const MIB: f64 = 1_048_576.0;
 
-/// More heatmaps than this are no longer held against each other.
-const MOST_HEATMAPS: usize = 4;
+/// Maximum number of heatmaps; more are too many to compare.
+const MAX_HEATMAPS: usize = 4;
 
-/// All charts over time have the same horizontal axis.
+/// Name of the horizontal axis that all charts over time share.
 const TIME: &str = "time";
 
-/// All of them. The baseline is a place among the subjects.
-pub fn charts(subjects: &[Subject], base: usize, story: &Story) -> Vec<Chart> {
-    let sides: Vec<Side> = story.cells.iter().map(|cell| Side { subject: &subjects[cell.subject], cell }).collect();
+/// Returns all charts; `base` is the index of the baseline.
+pub fn charts(subjects: &[Subject], base: usize, series: &RowTimeseries) -> Vec<Chart> {
+    let sides: Vec<Side> = series.cells.iter().map(|cell| Side { subject: &subjects[cell.subject], cell }).collect();
     let mut charts = vec![percentiles(&sides)];
     charts.extend(difference(&sides, base));
     charts.push(over_time(&sides, &RATE));
@@ -40,10 +40,10 @@ pub fn charts(subjects: &[Subject], base: usize, story: &Story) -> Vec<Chart> {
     charts
 }
 
-/// A cell and who it is about.
+/// A cell with its subject.
 struct Side<'a> {
     subject: &'a Subject,
-    cell: &'a CellStory,
+    cell: &'a CellTimeseries,
 }
 
 impl Side<'_> {
@@ -117,7 +117,7 @@ fn percentiles(sides: &[Side]) -> Chart {
     chart("story-percentiles", "Latency by percentile", unit, spoken.join("; "), figure, legend)
 }
 
-/// Where the difference lies: each percentile of the others relative to the baseline's.
+/// Shows each percentile of the other sides relative to the baseline.
 fn difference(sides: &[Side], base: usize) -> Option<Chart> {
     let baseline = sides.iter().find(|side| side.cell.subject == base)?;
     let (mut data, mut legend) = (Vec::new(), Vec::new());
@@ -148,7 +148,7 @@ fn difference(sides: &[Side], base: usize) -> Option<Chart> {
         latencies::percentile_layout(json!({"rangemode": "normal", "zeroline": true, "nticks": 6, "ticksuffix": " %"}));
     let name = &baseline.subject.label;
     let unit = format!("% of {name}'s latency, below zero is faster");
-    let label = format!("Difference of latency to {name} at each percentile");
+    let label = format!("Latency difference from {name} at each percentile");
     Some(chart(
         "story-difference",
         "Difference by percentile",
@@ -184,22 +184,22 @@ fn over_time(sides: &[Side], figure: &Figure) -> Chart {
         sides.iter().map(|side| curve(side, &text(&side.subject.label), &side.line(), figure.of)).collect();
     let legend = sides.iter().enumerate().map(|(trace, side)| side.key(trace)).collect();
     let spoken: Vec<String> =
-        sides.iter().map(|side| format!("{} {}", side.subject.label, spread_of(side, figure.of))).collect();
+        sides.iter().map(|side| format!("{} {}", side.subject.label, range(side, figure.of))).collect();
     let label = format!("{}, {}: {}", figure.title, figure.unit, spoken.join("; "));
     let body = json!({"data": data, "layout": time_layout(json!({"nticks": 6}))});
     Chart { shares: Some(TIME), ..chart(figure.id, figure.title, figure.unit, label, body, legend) }
 }
 
-/// From what to what a figure went.
-fn spread_of(side: &Side, of: fn(&Moment) -> Option<f64>) -> String {
+/// Describes the range of a figure.
+fn range(side: &Side, of: fn(&Moment) -> Option<f64>) -> String {
     let known = side.cell.moments.iter().filter_map(of);
     let (least, most) =
         known.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| (least.min(value), most.max(value)));
     let words = |value: f64| format::number(Some(value)).text().to_owned();
-    if least > most { "not known".to_owned() } else { format!("between {} and {}", words(least), words(most)) }
+    if least > most { "unknown".to_owned() } else { format!("between {} and {}", words(least), words(most)) }
 }
 
-/// The median as a strong line, p99 as a thin one.
+/// Shows the median as a thick line and p99 as a thin one.
 fn latency(sides: &[Side]) -> Chart {
     let (mut data, mut legend) = (Vec::new(), Vec::new());
     for side in sides {
@@ -219,7 +219,7 @@ fn latency(sides: &[Side]) -> Chart {
             format!(
                 "{} p50 {}",
                 side.subject.label,
-                spread_of(side, |moment| Some(moment.latencies.quantile(0.5)?.estimate))
+                range(side, |moment| Some(moment.latencies.quantile(0.5)?.estimate))
             )
         })
         .collect();
@@ -230,10 +230,10 @@ fn latency(sides: &[Side]) -> Chart {
     Chart { shares: Some(TIME), ..chart("story-latency", "Latency over time", unit, label, figure, legend) }
 }
 
-/// One a side, all with the same axes and the same scale of colour.
+/// Returns one heatmap per side, all with the same axes and colour scale.
 fn heatmaps(sides: &[Side]) -> Vec<Chart> {
-    const IDS: [&str; MOST_HEATMAPS] = ["story-heat-1", "story-heat-2", "story-heat-3", "story-heat-4"];
-    if sides.len() > MOST_HEATMAPS {
+    const IDS: [&str; MAX_HEATMAPS] = ["story-heat-1", "story-heat-2", "story-heat-3", "story-heat-4"];
+    if sides.len() > MAX_HEATMAPS {
         return Vec::new();
     }
     let columns: Vec<Vec<BTreeMap<i64, f64>>> =
@@ -268,14 +268,14 @@ fn heatmaps(sides: &[Side]) -> Vec<Chart> {
         .collect()
 }
 
-/// The share of a second's requests in each band: a faster target has no darker picture.
+/// Returns the share of the requests in each band, so that a faster target is not darker.
 fn shares(second: &Histogram) -> BTreeMap<i64, f64> {
     let bands = by_band(buckets_ms(second));
     let all: u64 = bands.values().sum();
     bands.into_iter().map(|(band, count)| (band, count as f64 / all as f64)).collect()
 }
 
-/// From 0 for a thousandth to 3 for all: few requests must be seen beside many.
+/// Maps a share to a logarithmic shade from 0 (0.1 %) to 3 (all), so that few requests stay visible.
 fn shade(share: f64) -> f64 {
     (((share * 1e3).max(1.0)).log10() * 1e2).round() / 1e2
 }
@@ -283,16 +283,16 @@ fn shade(share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::timeseries::tests::{story, two};
+    use crate::compare::timeseries::tests::{first_row, two};
 
     fn both() -> Vec<Chart> {
         let (comparison, recorded) = two();
-        let story = story(&comparison, &recorded).expect("a story");
-        charts(&comparison.subjects, 0, &story)
+        let series = first_row(&comparison, &recorded).expect("a time series");
+        charts(&comparison.subjects, 0, &series)
     }
 
     #[test]
-    fn a_row_has_its_story_told_in_charts_that_share_their_time() {
+    fn a_row_has_all_charts_and_they_share_the_time_axis() {
         let charts = both();
         let titles: Vec<&str> = charts.iter().map(|chart| chart.title.as_str()).collect();
         assert_eq!(
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_distributions_differ_nowhere_and_heatmaps_have_one_scale() {
+    fn equal_distributions_do_not_differ_and_heatmaps_share_a_scale() {
         let charts = both();
         let difference = charts[1].figure.0["data"][0]["y"].as_array().expect("figures");
         assert!(!difference.is_empty() && difference.iter().all(|value| value.as_f64() == Some(0.0)), "{difference:?}");
@@ -323,11 +323,11 @@ mod tests {
     }
 
     #[test]
-    fn names_are_text_and_never_markup() {
+    fn names_are_escaped() {
         let (mut comparison, recorded) = two();
         comparison.subjects[0].label = "<img src=x>".to_owned();
-        let story = story(&comparison, &recorded).expect("a story");
-        for chart in charts(&comparison.subjects, 0, &story) {
+        let series = first_row(&comparison, &recorded).expect("a time series");
+        for chart in charts(&comparison.subjects, 0, &series) {
             assert!(!chart.figure.0["data"].to_string().contains("<img"), "{}", chart.title);
         }
     }

@@ -1,4 +1,4 @@
-//! A whole comparison, ready to be shown or sent: built from runs alone, without asking anything else.
+//! A complete comparison for pages and the API, built from runs and their context without I/O.
 
 use serde::{Deserialize, Serialize};
 use url::form_urlencoded;
@@ -19,70 +19,70 @@ use crate::{
     compare::{
         chosen::Options,
         comparability,
-        excluded::{LeftOut, left_out},
+        excluded::{ExcludedRun, excluded_runs},
         known::Known,
         note::{Level, Note},
         setting::Setting,
-        significance::{self, Asked},
+        significance::{self, Questions},
     },
     runs::model::Run,
     web::{card::Card, chart::Chart, format::plural, series_style::Marks},
 };
 
-/// A list of more runs than this is no longer read, and makes a page slow; the JSON has all.
-const MOST_LISTED: usize = 500;
+/// Maximum number of runs listed on a page; the JSON has all.
+const MAX_LISTED: usize = 500;
 
-/// How the repetitions scatter is told of so many cells at most.
-const MOST_SCATTERED: usize = 60;
+/// Maximum number of cells for which the scatter is shown.
+const MAX_SCATTERED: usize = 60;
 
-/// Runs side by side. Template: `compare/_comparison.html`, variable `comparison`.
+/// A comparison of runs. Template: `compare/_comparison.html`, variable `comparison`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Comparison {
-    /// E.g. `servy against gosherve`.
+    /// Title, e.g. `servy against gosherve`.
     pub title: String,
-    /// What all of it has in common, in one line.
+    /// What all runs share, in one line.
     pub lead: String,
-    /// Who is compared, by name.
+    /// The compared subjects, by name.
     pub subjects: Vec<Subject>,
     /// Key of the subject that differences are relative to.
     pub baseline: Option<String>,
-    /// What tells the subjects apart.
+    /// What distinguishes the subjects.
     #[serde(default)]
     pub by: By,
-    /// How many questions the page asks, and so many repetitions a side it takes to answer one.
-    pub asked: Asked,
-    /// The answer.
+    /// The number of questions, and the repetitions needed to answer them.
+    pub asked: Questions,
+    /// The result.
     pub cards: Vec<Card>,
-    /// Where rows are not compared because of confounders: the address that compares them in spite of these.
+    /// URL that compares rows despite their confounders; null if there are none.
     pub with_confounders: Option<String>,
-    /// Where targets were not measured in turn: the address of a form that measures both again in one experiment.
+    /// URL of a form that measures targets again in one experiment, if they were not measured in turn.
     #[serde(default)]
     pub measure_again: Option<String>,
-    /// The doubts.
+    /// Notes on the result.
     pub notes: Vec<Note>,
-    /// The figures: cells of one row may be compared.
+    /// The figures; cells of one row may be compared.
     pub rows: Vec<Row>,
     /// Runs that ended but do not count, and why.
-    pub left_out: Vec<LeftOut>,
-    /// For pages.
+    pub left_out: Vec<ExcludedRun>,
+    /// Charts, only for pages.
     #[serde(skip)]
     pub charts: Vec<Chart>,
-    /// What happened second by second in one of the settings, for pages.
+    /// Time-series charts of one setting, only for pages.
     #[serde(skip)]
-    pub told: Option<Told>,
-    /// Whose matrix is shown, if not those of throughput and p99.
+    pub timeseries: Option<TimeseriesCharts>,
+    /// The metric of the matrix, if not throughput and p99.
     #[serde(skip)]
     pub matrix: Option<Metric>,
-    /// The minimum effect, where it is not the default: `rps:2,p99_ms:5`.
+    /// The minimum effect, if not the default: `rps:2,p99_ms:5`.
     #[serde(default)]
     pub min_effect: String,
-    /// The metric that is tested first, where it is not the default.
+    /// The metric that is tested first, if not the default.
     #[serde(default)]
     pub primary: Option<Metric>,
-    /// What the address of the page says of its runs.
+    /// Query parameters of the page that select the runs.
     #[serde(skip)]
     pub keep: Vec<(String, String)>,
-    /// Where it is shown.
+    /// Where the comparison is shown.
     #[serde(skip)]
     pub place: Place,
 }
@@ -90,32 +90,32 @@ pub struct Comparison {
 /// Where a comparison is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
-    /// On a page of the site, from where its runs can be reached.
+    /// On a page of the site, which can link to runs.
     #[default]
     Inside,
-    /// Where nobody has logged in: in a report, behind a link that shows nothing else.
+    /// Outside a login: in a report or behind a share link.
     Outside,
 }
 
-/// What happened second by second in one setting.
+/// Time-series charts of one setting.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
-    /// What there is to look at.
+pub struct TimeseriesCharts {
+    /// The charts.
     pub charts: Vec<Chart>,
-    /// Place of the setting among the rows.
+    /// Index of the setting among the rows.
     pub setting: usize,
-    /// What is not in it.
+    /// Runs that are not included.
     pub missing: Missing,
 }
 
 impl Comparison {
-    /// Compares runs. The baseline is named by key or target; the first subject with figures if it is not among them.
+    /// Compares runs. `baseline` is a key or a target; the default is the first subject with figures.
     pub fn new(runs: Vec<Run>, marks: &Marks, baseline: Option<&str>) -> Self {
         let options = Options { baseline: baseline.map(str::to_owned), ..Options::default() };
         Self::by(runs, marks, &options, &Known::default())
     }
 
-    /// The same with options, and with what is known beside the runs.
+    /// Compares runs with options and with the context of the runs.
     pub fn by(runs: Vec<Run>, marks: &Marks, options: &Options, known: &Known) -> Self {
         let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
         let Selection { subjects, settings, groups } = select(with_versions(runs), marks, options.by);
@@ -125,33 +125,33 @@ impl Comparison {
         let base = options.baseline.as_deref().and_then(named).unwrap_or(first);
         let mut rows = rows(settings, groups);
         for row in &mut rows {
-            row.unlike = comparability::unlike(row, options.by, &known.environments);
+            row.unlike = comparability::confounders(row, options.by, &known.environments);
             row.work = equal_work::different_work(row, &subjects, &known.accepted);
             for cell in &mut row.cells {
-                cell.noise = past::of_runs(cell.counting(), &known.history);
+                cell.noise = past::noise_of(cell.counting(), &known.history);
             }
         }
-        let asked = significance::answer(&mut rows, base, options, known);
-        let is_held_back = !options.allow_confounders && rows.iter().any(|row| !row.unlike.is_empty());
-        let left_out = left_out(&subjects, &rows);
+        let questions = significance::answer(&mut rows, base, options, known);
+        let has_confounders = !options.allow_confounders && rows.iter().any(|row| !row.unlike.is_empty());
+        let left_out = excluded_runs(&subjects, &rows);
         Self {
             title: headline::title(&subjects, base, options.by),
             lead: headline::lead(&rows),
             baseline: subjects.get(base).map(|subject| subject.key.clone()),
-            cards: headline::cards(&subjects, base, &rows, asked, &left_out),
+            cards: headline::cards(&subjects, base, &rows, questions, &left_out),
             notes: equal_work::notes(&rows)
                 .into_iter()
-                .chain(notes::notes(&subjects, &rows, asked, &left_out))
+                .chain(notes::notes(&subjects, &rows, questions, &left_out))
                 .collect(),
             measure_again: measure_again(&subjects, base, &rows),
             left_out,
             by: options.by,
-            asked,
-            with_confounders: is_held_back.then(|| options.with_confounders(&ids)),
+            asked: questions,
+            with_confounders: has_confounders.then(|| options.with_confounders(&ids)),
             charts: drawn(&subjects, base, &rows),
             subjects,
             rows,
-            told: None,
+            timeseries: None,
             matrix: options.matrix,
             min_effect: options.min_effect.text(),
             primary: options.primary,
@@ -160,25 +160,25 @@ impl Comparison {
         }
     }
 
-    /// How the repetitions of its cells scatter, by setting; of none where there are more cells than anybody reads.
+    /// Scatter of the repetitions by setting; empty above the maximum number of cells.
     pub fn scatters(&self) -> Vec<(&Setting, Vec<Scatter<'_>>)> {
         let cells: usize = self.rows.iter().map(|row| row.rivals().count()).sum();
         let all = |row| Scatter::of(&self.subjects, row);
-        if cells > MOST_SCATTERED { Vec::new() } else { self.rows.iter().map(|row| (&row.setting, all(row))).collect() }
+        if cells > MAX_SCATTERED { Vec::new() } else { self.rows.iter().map(|row| (&row.setting, all(row))).collect() }
     }
 
-    /// The same for people who can't follow a link into the site.
+    /// Returns the comparison for readers without access to the site.
     #[must_use]
     pub fn outside(self) -> Self {
         Self { place: Place::Outside, keep: Vec::new(), ..self }
     }
 
-    /// Whether its runs can be reached from where it is shown.
+    /// Whether it is shown on the site.
     pub fn is_inside(&self) -> bool {
         self.place == Place::Inside
     }
 
-    /// Where differences in work can be accepted; none where there is none, or nobody who could.
+    /// URL for accepting differences in work; none if there are none or it is shown outside the site.
     pub fn acceptance(&self) -> Option<String> {
         let is_open = self.rows.iter().any(|row| !row.has_equal_work());
         (self.is_inside() && is_open).then(|| format!("/compare?runs={}#accept", joined(&self.run_ids())))
@@ -189,12 +189,12 @@ impl Comparison {
         self.rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs).map(|run| run.id.clone()).collect()
     }
 
-    /// Whether a subject is the baseline; among one there is none.
+    /// Whether a subject is the baseline; a single subject has none.
     pub fn is_baseline(&self, subject: &Subject) -> bool {
         self.subjects.len() > 1 && self.baseline.as_deref() == Some(subject.key.as_str())
     }
 
-    /// Challenger and baseline, where there are two.
+    /// Challenger and baseline, if there are two subjects.
     pub fn pair(&self) -> Option<(&Subject, &Subject)> {
         match self.subjects.as_slice() {
             [one, other] if self.is_baseline(one) => Some((other, one)),
@@ -203,8 +203,7 @@ impl Comparison {
         }
     }
 
-    /// The metric that was asked for, or throughput and p99, of every cell; where there are several settings and
-    /// subjects.
+    /// Matrices of the requested metric, or of throughput and p99. None for a single row or subject.
     pub fn matrices(&self) -> Vec<Matrix> {
         if self.rows.len() < 2 || self.subjects.len() < 2 {
             return Vec::new();
@@ -212,19 +211,19 @@ impl Comparison {
         let is_known = |metric: &Metric| {
             self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.stat(*metric).spread.is_some())
         };
-        let usual = || [Metric::Rps, Metric::P99Ms].into_iter().filter(is_known).collect();
-        let metrics: Vec<Metric> = self.matrix.map_or_else(usual, |metric| vec![metric]);
+        let default = || [Metric::Rps, Metric::P99Ms].into_iter().filter(is_known).collect();
+        let metrics: Vec<Metric> = self.matrix.map_or_else(default, |metric| vec![metric]);
         metrics.into_iter().map(|metric| Matrix::new(&self.subjects, &self.rows, metric)).collect()
     }
 
-    /// The notes of one weight.
+    /// The notes of one level.
     pub fn notes_of(&self, level: &Level) -> Vec<&Note> {
         self.notes.iter().filter(|note| note.level == *level).collect()
     }
 
-    /// Its runs one by one, by setting: so many as somebody may want to go through.
+    /// All runs by setting, up to the maximum that is listed.
     pub fn repetitions(&self) -> Vec<(&Setting, Vec<(&Subject, &Run)>)> {
-        let mut room = MOST_LISTED;
+        let mut room = MAX_LISTED;
         let mut all = Vec::new();
         for row in &self.rows {
             let runs =
@@ -238,24 +237,25 @@ impl Comparison {
         all
     }
 
-    /// How many of so many are not listed one by one.
-    pub fn unlisted(&self, of: usize) -> usize {
-        of.saturating_sub(MOST_LISTED)
+    /// Returns how many of `count` runs are not listed.
+    pub fn unlisted(&self, count: usize) -> usize {
+        count.saturating_sub(MAX_LISTED)
     }
 
-    /// Those that are listed of what was left out.
-    pub fn left_out_listed(&self) -> &[LeftOut] {
-        &self.left_out[..self.left_out.len().min(MOST_LISTED)]
+    /// The excluded runs that are listed.
+    pub fn left_out_listed(&self) -> &[ExcludedRun] {
+        &self.left_out[..self.left_out.len().min(MAX_LISTED)]
     }
 
-    /// How many runs it was made of.
+    /// Number of compared runs.
     pub fn run_count(&self) -> usize {
         self.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.runs.len()).sum()
     }
 }
 
-/// The address of a form that measures a baseline again with the first target that was not measured in turn with it. Agents
-/// offer one version of a target, so two versions of one have none.
+/// Returns the URL of a form that measures the baseline and a target not measured in turn again.
+///
+/// Two versions of one target have none, as agents offer one version of a target.
 fn measure_again(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<String> {
     let base = subjects.get(base)?;
     let apart = |cell: &&Cell| {
@@ -270,7 +270,7 @@ fn measure_again(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Stri
     Some(format!("/experiments/new?{query}"))
 }
 
-/// The differences first, then what they come of; of a sweep the curves.
+/// Returns the charts: the differences first, then the figures or the curves of a sweep.
 fn drawn(subjects: &[Subject], base: usize, rows: &[Row]) -> Vec<Chart> {
     let differences = differences::chart(subjects, base, rows).into_iter();
     match Sweep::new(subjects, rows) {
@@ -279,25 +279,25 @@ fn drawn(subjects: &[Subject], base: usize, rows: &[Row]) -> Vec<Chart> {
     }
 }
 
-/// Runs that count and are not in a story.
+/// Number of runs that count but are not in the time series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// They have no series.
+    /// Runs without a time series.
     pub without_series: usize,
-    /// There are more than anybody can look at.
+    /// Runs above the maximum per chart.
     pub too_many: usize,
 }
 
 impl Missing {
-    /// In a sentence; none where nothing is missing.
-    pub fn told(&self) -> Option<String> {
+    /// Describes the missing runs; none if nothing is missing.
+    pub fn describe(&self) -> Option<String> {
         let Self { without_series, too_many } = *self;
         let parts = [
-            (without_series, format!("{} without a series left out", plural(without_series, "run"))),
-            (too_many, format!("{} more not drawn", plural(too_many, "run"))),
+            (without_series, format!("{} without a time series excluded", plural(without_series, "run"))),
+            (too_many, format!("{} not drawn", plural(too_many, "run"))),
         ];
-        let told: Vec<String> = parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words).collect();
-        (!told.is_empty()).then(|| told.join("; ") + ".")
+        let texts: Vec<String> = parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words).collect();
+        (!texts.is_empty()).then(|| texts.join("; ") + ".")
     }
 }
 
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_winner_of_each_row_is_marked_and_differences_are_to_the_baseline() {
+    fn winners_are_marked_and_differences_are_relative_to_the_baseline() {
         let comparison = Comparison::new(two(), &Marks::default(), None);
         assert_eq!(comparison.title, "servy against gosherve");
         let [slow, fast] = comparison.rows[0].cells.as_slice() else { panic!("two cells") };
@@ -329,11 +329,11 @@ mod tests {
         assert_eq!((rps.change().text(), rps.decision), ("+25.0\u{a0}%", Some(Decision::Better)));
         assert_eq!(fast.stat(Metric::P99Ms).change().text(), "−20.0\u{a0}%");
         assert_eq!(rps.meaning(), "faster than the baseline, +24.4\u{a0}% to +25.6\u{a0}%");
-        assert!(!fast.stat(Metric::ReceivedPerS).best, "bytes follow from the answers");
+        assert!(!fast.stat(Metric::ReceivedPerS).best, "received bytes are not judged");
     }
 
     #[test]
-    fn another_baseline_turns_the_differences_around() {
+    fn another_baseline_inverts_the_differences() {
         let comparison = Comparison::new(two(), &Marks::default(), Some("servy"));
         assert_eq!(comparison.title, "gosherve against servy");
         assert_eq!(comparison.rows[0].cells[0].stat(Metric::Rps).change().text(), "−20.0\u{a0}%");
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_invalid_or_failed_never_enters_and_never_wins() {
+    fn invalid_and_failed_runs_never_enter_and_never_win() {
         let mut runs = repeated(|n| run("gosherve", n));
         runs.extend(repeated(|n| judged(faster(run("down", n), 50.0), Verdict::Invalid, "all requests failed")));
         runs.push(failed(run("gosherve", 4), "the target died"));
@@ -350,12 +350,12 @@ mod tests {
         assert_eq!((down.tally.invalid, down.stat(Metric::Rps).spread.clone()), (6, None));
         assert_eq!((good.tally.valid, good.tally.failed), (6, 1));
         assert!(comparison.rows[0].cells.iter().flat_map(|cell| &cell.stats).all(|stat| !stat.best));
-        let why: Vec<_> = comparison.left_out.iter().map(|left| left.why.as_str()).collect();
+        let why: Vec<_> = comparison.left_out.iter().map(|excluded| excluded.why.as_str()).collect();
         assert_eq!(why, [vec!["all requests failed"; 6], vec!["the target died"]].concat());
     }
 
     #[test]
-    fn one_repetition_shows_figures_and_rules_nothing() {
+    fn one_repetition_shows_figures_and_decides_nothing() {
         let comparison =
             Comparison::new(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)], &Marks::default(), None);
         let servy = comparison.rows[0].cells[1].stat(Metric::Rps);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn several_sizes_make_a_matrix_with_gaps_where_nobody_ran() {
+    fn several_sizes_make_a_matrix_with_gaps() {
         let mut runs = repeated(|n| sized("gosherve", n, 1.0));
         runs.extend(repeated(|n| sized("gosherve", n, 4.0)));
         runs.extend(repeated(|n| faster(sized("servy", n, 4.0), 1.2)));
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_all_repetitions_ends_somewhere() {
+    fn the_list_of_repetitions_is_limited() {
         let mut runs: Vec<Run> = (1..=400).map(|n| sized("gosherve", n, 1.0)).collect();
         runs.extend((1..=400).map(|n| failed(sized("servy", n, 4.0), "no")));
         runs.push(sized("servy", 1, 16.0));
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn every_metric_stands_in_its_place() {
+    fn metrics_are_in_declaration_order() {
         for (place, metric) in crate::metrics::compared().enumerate() {
             assert_eq!(metric as usize, place);
         }

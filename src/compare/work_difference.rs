@@ -1,4 +1,4 @@
-//! Targets of one row that did different work. Pure.
+//! Differences in the work of targets in one row. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -11,16 +11,16 @@ use crate::{
 /// A difference in the work of two cells of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WorkDifference {
-    /// In what.
+    /// The fact that differs.
     pub fact: WorkFact,
-    /// The targets of both, by name.
+    /// Names of both targets.
     pub targets: [String; 2],
-    /// In a sentence, with both values.
+    /// Description with both values.
     pub text: String,
-    /// Ids of a run of each.
+    /// Id of one run of each target.
     #[schema(value_type = [String; 2])]
     pub runs: [RunId; 2],
-    /// Who accepted it and why; null if nobody has.
+    /// Who accepted it and why; null if it is not accepted.
     #[serde(default)]
     pub accepted: Option<AcceptedDifference>,
 }

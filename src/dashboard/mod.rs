@@ -1,4 +1,4 @@
-//! `/`: what happened since the last visit, what runs, what is broken. Reads across modules and owns no table.
+//! `/`: results since the last visit, current runs, problems. Reads across modules and owns no table.
 
 pub mod pages;
 pub mod store;
@@ -7,7 +7,7 @@ use axum::{Extension, Router, routing::get};
 
 use crate::{app::state::AppState, fleet::presence::Presence};
 
-/// The page.
+/// Returns the page routes.
 pub fn pages(presence: Presence) -> Router<AppState> {
     Router::new().route("/", get(pages::index)).route("/dashboard/live", get(pages::live)).layer(Extension(presence))
 }

@@ -1,4 +1,4 @@
-//! `/`: what happened since somebody last looked, what runs, what is broken.
+//! `/`: results since the last visit, current runs, problems.
 
 use std::{
     sync::Arc,
@@ -18,6 +18,7 @@ use axum_extra::extract::{
 };
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
+use sqlx::SqlitePool;
 use tokio::sync::watch;
 
 use crate::{
@@ -28,7 +29,7 @@ use crate::{
     },
     auth::caller::Read,
     dashboard::{self, store::Ended},
-    experiments::list::{self, Which},
+    experiments::list::{self, Filter},
     fleet::{self, model::Agent, presence::Presence},
     runs::{
         model::Run,
@@ -46,17 +47,17 @@ use crate::{
     },
 };
 
-/// The cookie that remembers when somebody looked.
-const LOOKED: &str = "brewbench_looked";
-/// Looks that are closer together are one.
-const ONE_LOOK_MS: i64 = 30 * 60 * 1_000;
-/// So far back goes whoever looks for the first time.
-const FIRST_LOOK_MS: i64 = 24 * 60 * 60 * 1_000;
-/// So many of what runs, of what broke and of what was asked for are shown.
-const MOST: i64 = 6;
+/// The cookie that holds the times of the last visits.
+const VISITS_COOKIE: &str = "brewbench_looked";
+/// Requests that are closer together belong to one visit.
+const SAME_VISIT_MS: i64 = 30 * 60 * 1_000;
+/// How far back a first visit looks.
+const FIRST_VISIT_MS: i64 = 24 * 60 * 60 * 1_000;
+/// The maximum number of rows in each list.
+const MAX_ROWS: i64 = 6;
 
-/// Agents that come and go and a disk that fills up are no changes of runs: they are looked at this often.
-const READ_AGAIN: Duration = Duration::from_secs(10);
+/// How often agents and disk are read, as no event reports their changes.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The page.
 #[derive(Debug, Template, WebTemplate)]
@@ -66,18 +67,18 @@ struct HomePage {
     home: Home,
 }
 
-/// All of it but what surrounds it. Its root is `#home`.
+/// The content of the page, which live updates replace. Its root is `#home`.
 #[derive(Debug, Template)]
 #[template(path = "dashboard/_home.html")]
 struct HomePart<'a> {
     home: &'a Home,
 }
 
-/// What the page shows.
+/// The data of the page.
 #[derive(Debug)]
 struct Home {
     since_ms: i64,
-    /// What somebody should look at.
+    /// Active alerts.
     notices: Arc<[Notice]>,
     doing: Vec<Doing>,
     running: usize,
@@ -87,28 +88,67 @@ struct Home {
     away: Vec<Agent>,
     connected: usize,
     experiments: Vec<list::Line>,
-    /// Only when it is low.
+    /// The disk, if it is nearly full.
     low: Option<Disk>,
-    /// Whether there has ever been a run.
+    /// Whether there are no runs at all.
     is_new: bool,
+    /// The first steps, until a run has been measured.
+    steps: Option<[Step; 3]>,
     read_at: Instant,
+}
+
+/// A step of a new installation.
+#[derive(Debug)]
+struct Step {
+    is_done: bool,
+    title: &'static str,
+    text: &'static str,
+    /// Address and label of the action.
+    action: (&'static str, &'static str),
+}
+
+async fn first_steps(pool: &SqlitePool, is_connected: bool) -> Result<Option<[Step; 3]>> {
+    if dashboard::store::any_measured(pool).await? {
+        return Ok(None);
+    }
+    let has_target = dashboard::store::any_target(pool).await?;
+    Ok(Some([
+        Step {
+            is_done: is_connected,
+            title: "Agent connected",
+            text: "An agent runs targets and load on a machine.",
+            action: ("/agents", "Add agent"),
+        },
+        Step {
+            is_done: has_target,
+            title: "Target found",
+            text: "A target is a server implementation that an agent can start.",
+            action: ("/docs/getting-started/own-target", "Add target"),
+        },
+        Step {
+            is_done: false,
+            title: "First comparison",
+            text: "Measure two targets and see which one is faster.",
+            action: ("/experiments/new", "New run"),
+        },
+    ]))
 }
 
 impl Home {
     async fn read(state: &AppState, presence: &Presence, since_ms: i64, known: &[list::Line]) -> Result<Self> {
         let pool = &state.db.read;
         let (running, queued) = crate::runs::store::unfinished_count(pool).await?;
-        let unfinished = crate::runs::store::unfinished(&state.db.rows, MOST).await?;
-        let broken = dashboard::store::broken(pool, since_ms, MOST).await?;
+        let unfinished = crate::runs::store::unfinished(&state.db.rows, MAX_ROWS).await?;
+        let broken = dashboard::store::broken(pool, since_ms, MAX_ROWS).await?;
         let targets: Vec<&str> = unfinished.iter().map(|run| run.target.as_str()).collect();
         let marks = crate::catalog::store::marks(pool, &targets).await?;
         let now = now_ms();
         let all = fleet::api::all(&state.db, presence).await?;
         let connected = all.iter().filter(|agent| agent.state() == "connected").count();
         let notices = state.notices.now();
-        // Who is told above is not told once more.
-        let is_told = |agent: &Agent| notices.iter().any(|notice| notice.subject == agent.name);
-        let away = all.into_iter().filter(|agent| agent.state() == "away" && !is_told(agent)).collect();
+        // An agent with an alert is not listed again.
+        let has_notice = |agent: &Agent| notices.iter().any(|notice| notice.subject == agent.name);
+        let away = all.into_iter().filter(|agent| agent.state() == "away" && !has_notice(agent)).collect();
         let doing = |run: Run| {
             let rate = rate(state, &run);
             let mut doing = Doing::new(run, &marks, &[], now);
@@ -125,19 +165,20 @@ impl Home {
             away,
             notices,
             connected,
-            experiments: list::lines(state, Which { before: None, label: None, limit: MOST }, known).await?,
+            experiments: list::lines(state, Filter { before: None, label: None, limit: MAX_ROWS }, known).await?,
             low: Disk::of(&state.config.data).await.ok().filter(Disk::is_low),
             is_new: !dashboard::store::any_run(pool).await?,
+            steps: first_steps(pool, connected > 0).await?,
             read_at: Instant::now(),
         })
     }
 
-    /// Looks again at what moves from second to second.
+    /// Updates the figures that change every second.
     fn tick(&mut self, state: &AppState) {
         let now = now_ms();
         for doing in &mut self.doing {
             let rate = rate(state, &doing.line.run);
-            doing.look_again(&[], rate, now);
+            doing.refresh(&[], rate, now);
         }
     }
 
@@ -145,22 +186,21 @@ impl Home {
         time_ago::ago(Some(self.since_ms))
     }
 
-    /// What happened, in one sentence.
+    /// Summarizes the runs that ended, as a clause.
     fn news(&self) -> String {
         let Ended { runs, without_figures, experiments } = self.ended;
         if runs == 0 {
-            return "nothing has ended".to_owned();
+            return "no runs ended".to_owned();
         }
-        let doubts = match without_figures {
+        let invalid = match without_figures {
             0 => String::new(),
-            count => format!(", {count} of them without figures that count"),
+            count => format!("; {count} without valid results"),
         };
         let parts = match experiments {
             0 => String::new(),
-            count => format!(" of {}", format::plural(count, "experiment")),
+            count => format!(" in {}", format::plural(count, "experiment")),
         };
-        let verb = if runs == 1 { "has" } else { "have" };
-        format!("{}{parts} {verb} ended{doubts}", format::plural(runs, "run"))
+        format!("{}{parts} ended{invalid}", format::plural(runs, "run"))
     }
 
     fn is_broken(&self) -> bool {
@@ -176,14 +216,14 @@ impl Home {
     }
 }
 
-/// Since when somebody has not looked, and what their browser is to remember: when that was and when they look now.
-fn looked(cookie: Option<&str>, now: i64) -> (i64, String) {
+/// Returns the time of the previous visit and the new value of the cookie: that time and the current one.
+fn visit_times(cookie: Option<&str>, now: i64) -> (i64, String) {
     let remembered = cookie.and_then(|text| text.split_once('.'));
     let times = remembered.and_then(|(since, last)| Some((since.parse::<i64>().ok()?, last.parse::<i64>().ok()?)));
     let since = match times {
-        Some((since, last)) if now - last < ONE_LOOK_MS => since,
+        Some((since, last)) if now - last < SAME_VISIT_MS => since,
         Some((_, last)) => last,
-        None => now - FIRST_LOOK_MS,
+        None => now - FIRST_VISIT_MS,
     };
     let since = since.clamp(0, now);
     (since, format!("{since}.{now}"))
@@ -196,23 +236,23 @@ pub async fn index(
     Extension(presence): Extension<Presence>,
     jar: CookieJar,
 ) -> Result<Response> {
-    let (since, remember) = looked(jar.get(LOOKED).map(Cookie::value), now_ms());
+    let (since, visits) = visit_times(jar.get(VISITS_COOKIE).map(Cookie::value), now_ms());
     let home = Home::read(&state, &presence, since, &[]).await?;
-    let cookie = Cookie::build((LOOKED, remember)).path("/").http_only(true).same_site(SameSite::Lax);
+    let cookie = Cookie::build((VISITS_COOKIE, visits)).path("/").http_only(true).same_site(SameSite::Lax);
     let jar = jar.add(cookie.max_age(time::Duration::days(365)));
     let page = HomePage { shell: Shell::signed_in("Dashboard", Section::Dashboard, &caller.name), home };
     Ok((jar, page).into_response())
 }
 
-/// What an address says.
+/// Query parameters of the live page.
 #[derive(Debug, Deserialize)]
 pub struct Since {
-    /// Unix ms.
+    /// When the previous visit was, unix ms.
     #[serde(default)]
     since: i64,
 }
 
-/// The page as it changes.
+/// `GET /dashboard/live`: streams the changes of the page.
 pub async fn live(
     Read(caller): Read,
     State(state): State<AppState>,
@@ -228,16 +268,16 @@ struct LiveHome {
     state: AppState,
     presence: Presence,
     since: i64,
-    /// Alerts are shown at once.
+    /// Changes of the alerts, which are shown at once.
     notices: watch::Receiver<Arc<[Notice]>>,
-    /// As it was sent last.
+    /// The state that was last sent.
     home: Option<Home>,
 }
 
 impl View for LiveHome {
     async fn frame(&mut self, beat: Beat) -> Result<Frame> {
         let home = match self.home.take() {
-            Some(mut home) if beat == Beat::Time && home.read_at.elapsed() < READ_AGAIN => {
+            Some(mut home) if beat == Beat::Time && home.read_at.elapsed() < REFRESH_INTERVAL => {
                 home.tick(&self.state);
                 home
             }
@@ -267,19 +307,19 @@ mod tests {
     const NOW: i64 = 1_772_626_394_000;
 
     #[test]
-    fn looks_close_together_are_one_and_a_later_one_goes_back_to_the_last() {
-        let (since, first) = looked(None, NOW);
-        assert_eq!(since, NOW - FIRST_LOOK_MS);
-        let (since, second) = looked(Some(&first), NOW + 1_000);
-        assert_eq!(since, NOW - FIRST_LOOK_MS, "a reload loses no news");
-        let (since, _) = looked(Some(&second), NOW + 8 * HOUR);
+    fn a_reload_continues_the_visit_and_a_later_visit_starts_at_the_last() {
+        let (since, first) = visit_times(None, NOW);
+        assert_eq!(since, NOW - FIRST_VISIT_MS);
+        let (since, second) = visit_times(Some(&first), NOW + 1_000);
+        assert_eq!(since, NOW - FIRST_VISIT_MS, "a reload loses no news");
+        let (since, _) = visit_times(Some(&second), NOW + 8 * HOUR);
         assert_eq!(since, NOW + 1_000);
     }
 
     #[test]
-    fn a_cookie_that_somebody_made_up_does_no_harm() {
+    fn a_forged_cookie_is_harmless() {
         for odd in ["", ".", "x.y", "9999999999999999.1", "-5.-5", "1"] {
-            let (since, _) = looked(Some(odd), NOW);
+            let (since, _) = visit_times(Some(odd), NOW);
             assert!((0..=NOW).contains(&since), "{odd}");
         }
     }

@@ -1,4 +1,4 @@
-//! SQL that reads across modules; it writes nothing.
+//! SQL that reads across modules and writes nothing.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use sqlx::SqlitePool;
 
 use crate::{app::ids::RunId, runs::load, web::format};
 
-/// The newest runs of an agent: their ids.
+/// Returns the ids of an agent's newest runs.
 pub async fn runs_of_agent(pool: &SqlitePool, agent: &str, limit: i64) -> sqlx::Result<Vec<RunId>> {
     let rows = sqlx::query!(
         r#"select id as "id: RunId" from run where agent = ? and deleted_at is null order by seq desc limit ?"#,
@@ -18,7 +18,7 @@ pub async fn runs_of_agent(pool: &SqlitePool, agent: &str, limit: i64) -> sqlx::
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
-/// Names of machine sizes that runs have had.
+/// Returns the names of the machine sizes that runs use.
 pub async fn used_sizes(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
     let rows = sqlx::query!(
         "select name from machine_size where exists (select 1 from run where size_name = machine_size.name)"
@@ -28,7 +28,7 @@ pub async fn used_sizes(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
     Ok(rows.into_iter().map(|row| row.name).collect())
 }
 
-/// What a target did once, as far as a line over time needs it.
+/// A result of a target, with the columns that a chart over time needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// The target's version.
@@ -39,30 +39,30 @@ pub struct Measured {
     pub scenario: Option<String>,
     /// The scenario's revision.
     pub scenario_sha256: Option<String>,
-    /// As JSON.
+    /// The scenario's parameters, as JSON.
     pub parameters: String,
-    /// How hard and how long, as JSON.
+    /// The load, as JSON.
     pub load: Option<String>,
-    /// Virtual users, where they are constant.
+    /// The number of virtual users, if it is constant.
     pub vus: Option<i64>,
-    /// Measured time asked for.
+    /// The requested length of the measured phase.
     pub duration_ms: Option<i64>,
-    /// Warm-up.
+    /// The requested length of the warm-up.
     pub warm_up_ms: Option<i64>,
-    /// Who measured.
+    /// The name of the agent that measured it.
     pub agent: Option<String>,
     /// Requests per second.
     pub rps: Option<f64>,
     /// 99th percentile of latency.
     pub p99_ms: Option<f64>,
-    /// Unix ms.
+    /// When the run ended, unix ms.
     pub finished_at_ms: Option<i64>,
     /// `valid` or `suspect`.
     pub verdict: Option<String>,
 }
 
 impl Measured {
-    /// Everything but the figures: only results of one setting may be put in one line.
+    /// Returns everything except the figures. Only results with equal settings may share a line.
     pub fn setting(&self) -> impl PartialEq {
         let Self {
             size_name, scenario, scenario_sha256, parameters, load, vus, duration_ms, warm_up_ms, agent, ..
@@ -71,12 +71,12 @@ impl Measured {
         (texts, parameters.clone(), [*vus, *duration_ms, *warm_up_ms])
     }
 
-    /// Whether something speaks against its figures.
+    /// Whether the verdict is suspect.
     pub fn is_suspect(&self) -> bool {
         self.verdict.as_deref() == Some("suspect")
     }
 
-    /// The setting for people: `2 vCPU / 4 GiB · hash · 10 VUs · 10 s · on rack`.
+    /// Describes the setting: `2 vCPU / 4 GiB · hash · 10 VUs · 10 s · on rack`.
     pub fn words(&self) -> String {
         let mut parts: Vec<String> = self.size_name.iter().chain(&self.scenario).cloned().collect();
         let parameters: BTreeMap<String, String> = serde_json::from_str(&self.parameters).unwrap_or_default();
@@ -87,11 +87,11 @@ impl Measured {
         let duration = self.duration_ms.map(|ms| ms as f64 / 1_000.0);
         parts.extend(duration.map(|seconds| format::duration(Some(seconds)).text().to_owned()));
         parts.extend(self.agent.iter().map(|agent| format!("on {agent}")));
-        if parts.is_empty() { "setting not known".to_owned() } else { parts.join(" · ") }
+        if parts.is_empty() { "unknown setting".to_owned() } else { parts.join(" · ") }
     }
 }
 
-/// The newest results of a target that count, newest first.
+/// Returns the newest valid or suspect results of a target, newest first.
 pub async fn results(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Result<Vec<Measured>> {
     sqlx::query_as!(
         Measured,
@@ -106,7 +106,7 @@ pub async fn results(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Resul
     .await
 }
 
-/// The newest runs of a target: their ids.
+/// Returns the ids of a target's newest runs.
 pub async fn runs_of_target(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Result<Vec<RunId>> {
     let rows = sqlx::query!(
         r#"select id as "id: RunId" from run where target = ? and deleted_at is null order by seq desc limit ?"#,
@@ -118,18 +118,18 @@ pub async fn runs_of_target(pool: &SqlitePool, target: &str, limit: i64) -> sqlx
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
-/// What ended since some time.
+/// Counts of what ended since some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Runs.
+    /// Runs that ended.
     pub runs: usize,
-    /// Runs whose figures do not count, or that have none.
+    /// Runs without valid results.
     pub without_figures: usize,
-    /// Experiments that the runs belong to.
+    /// Experiments with at least one of these runs.
     pub experiments: usize,
 }
 
-/// Counts what ended since a time, unix ms.
+/// Counts the runs that ended since a time, unix ms.
 pub async fn ended(pool: &SqlitePool, since: i64) -> sqlx::Result<Ended> {
     let row = sqlx::query!(
         r#"select count(*) as "runs!: i64", count(distinct experiment_id) as "experiments!: i64",
@@ -139,20 +139,20 @@ pub async fn ended(pool: &SqlitePool, since: i64) -> sqlx::Result<Ended> {
     )
     .fetch_one(pool)
     .await?;
-    let whole = |count: i64| usize::try_from(count).unwrap_or_default();
+    let count = |count: i64| usize::try_from(count).unwrap_or_default();
     Ok(Ended {
-        runs: whole(row.runs),
-        without_figures: whole(row.without_figures),
-        experiments: whole(row.experiments),
+        runs: count(row.runs),
+        without_figures: count(row.without_figures),
+        experiments: count(row.experiments),
     })
 }
 
-/// What failed, was lost or is worth nothing, and ended since a time, newest first: ids. What somebody cancelled is no
-/// fault.
+/// Returns the ids of failed, lost and invalid runs of agents since a time, newest first. Cancelled and imported runs are
+/// not failures.
 pub async fn broken(pool: &SqlitePool, since: i64, limit: i64) -> sqlx::Result<Vec<RunId>> {
     let rows = sqlx::query!(
         r#"select id as "id: RunId" from run where finished_at >= ? and (phase in ('failed', 'lost') or verdict = 'invalid')
-           and deleted_at is null
+           and origin = 'agent' and deleted_at is null
          order by finished_at desc limit ?"#,
         since,
         limit
@@ -162,17 +162,31 @@ pub async fn broken(pool: &SqlitePool, since: i64, limit: i64) -> sqlx::Result<V
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
-/// Whether there is any run.
+/// Whether agents have ever offered a target.
+pub async fn any_target(pool: &SqlitePool) -> sqlx::Result<bool> {
+    Ok(sqlx::query!("select name from target limit 1").fetch_optional(pool).await?.is_some())
+}
+
+/// Whether an agent has finished a run of an experiment.
+pub async fn any_measured(pool: &SqlitePool) -> sqlx::Result<bool> {
+    let first = sqlx::query!(
+        "select id from run indexed by overview_run_finished
+         where finished_at is not null and origin = 'agent' and phase = 'finished' and deleted_at is null limit 1"
+    );
+    Ok(first.fetch_optional(pool).await?.is_some())
+}
+
+/// Whether any run exists.
 pub async fn any_run(pool: &SqlitePool) -> sqlx::Result<bool> {
     Ok(sqlx::query!("select id from run where deleted_at is null limit 1").fetch_optional(pool).await?.is_some())
 }
 
-/// Of the database that answers.
+/// Returns the version of SQLite.
 pub async fn sqlite_version(pool: &SqlitePool) -> sqlx::Result<String> {
     Ok(sqlx::query!(r#"select sqlite_version() as "version!: String""#).fetch_one(pool).await?.version)
 }
 
-/// The newest runs of a scenario: their ids.
+/// Returns the ids of a scenario's newest runs.
 pub async fn runs_of_scenario(pool: &SqlitePool, scenario: &str, limit: i64) -> sqlx::Result<Vec<RunId>> {
     let rows = sqlx::query!(
         r#"select id as "id: RunId" from run where scenario = ? and deleted_at is null order by seq desc limit ?"#,
@@ -184,7 +198,7 @@ pub async fn runs_of_scenario(pool: &SqlitePool, scenario: &str, limit: i64) -> 
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
-/// Who submitted the last 200 runs of a scenario, by name.
+/// Returns the names of the users who submitted the last 200 runs of a scenario, sorted.
 pub async fn users_of_scenario(pool: &SqlitePool, scenario: &str) -> sqlx::Result<Vec<String>> {
     let rows = sqlx::query!(
         "select distinct created_by

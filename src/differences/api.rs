@@ -22,7 +22,7 @@ use crate::{
     runs::remarks::checked_note,
 };
 
-/// More than this are no exceptions any more.
+/// Accepted differences should stay exceptions.
 const MAX_DIFFERENCES: usize = 1_000;
 
 /// Lists the differences in work that users have accepted.
@@ -31,7 +31,7 @@ pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<Differe
     Ok(Json(DifferenceList { differences: crate::differences::store::all(&state.db.read).await? }))
 }
 
-/// Accepts a difference in the work of two targets: comparisons between them are judged in spite of it.
+/// Accepts a difference in the work of two targets, so that comparisons between them name a winner anyway.
 #[utoipa::path(post, path = "/api/v1/differences", tag = "compare",
     request_body = NewDifference,
     responses((status = 201, body = AcceptedDifference), (status = 409, body = ErrorBody),
@@ -44,7 +44,7 @@ pub async fn accept(
     Ok((StatusCode::CREATED, Json(accept_as(&state, &caller, new).await?)))
 }
 
-/// Revokes an accepted difference: comparisons between its targets name no winner any more.
+/// Revokes an accepted difference: comparisons between its targets no longer name a winner.
 #[utoipa::path(delete, path = "/api/v1/differences/{id}", tag = "compare", params(("id" = String, Path)),
     responses((status = 204), (status = 404, body = ErrorBody)))]
 pub async fn revoke(
@@ -56,18 +56,20 @@ pub async fn revoke(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The accepted difference of this number, or a 404.
+/// Returns the accepted difference with this id, or a 404.
 pub async fn find(state: &AppState, id: &str) -> Result<AcceptedDifference> {
     let missing = || Error::NotFound(format!("accepted difference {id:?}"));
     let number: i64 = id.parse().map_err(|_| missing())?;
     crate::differences::store::one(&state.db.read, number).await?.ok_or_else(missing)
 }
 
-/// Accepts a difference, once its names are checked.
+/// Checks and stores an accepted difference.
 pub async fn accept_as(state: &AppState, caller: &Caller, new: NewDifference) -> Result<AcceptedDifference> {
     let new = checked(new)?;
     if crate::differences::store::all(&state.db.read).await?.len() >= MAX_DIFFERENCES {
-        return Err(Error::Conflict(format!("there are {MAX_DIFFERENCES} accepted differences: revoke some first")));
+        return Err(Error::Conflict(format!(
+            "the limit of {MAX_DIFFERENCES} accepted differences is reached: revoke some first"
+        )));
     }
     let act = caller.does(Deed::DifferenceAccepted, &new.targets.join(" and "));
     let id = crate::differences::store::accept(&state.db.write, &new, now_ms(), act).await?;
@@ -85,20 +87,21 @@ pub async fn revoke_as(state: &AppState, caller: &Caller, id: &str) -> Result<()
     }
 }
 
-/// The name of something that may have been stored before there was a rule for names.
-fn known(name: &str) -> Result<String> {
+/// Checks the name of something that may have been stored before names had to follow rules.
+fn checked_stored_name(name: &str) -> Result<String> {
     checked_line(name).map(str::to_owned)
 }
 
 fn checked(new: NewDifference) -> Result<NewDifference> {
     let NewDifference { targets: [one, other], scenario, facts, note } = new;
-    let [one, other] = [known(&one)?, known(&other)?];
+    let [one, other] = [checked_stored_name(&one)?, checked_stored_name(&other)?];
     if facts.is_empty() {
-        return Err(Error::Invalid("facts: name at least one thing that may differ".to_owned()));
+        return Err(Error::Invalid("facts: name at least one fact that may differ".to_owned()));
     }
-    let note = checked_note(&note)?.ok_or_else(|| Error::Invalid("note: say why the difference is fine".to_owned()))?;
+    let note = checked_note(&note)?
+        .ok_or_else(|| Error::Invalid("note: explain why the difference is acceptable".to_owned()))?;
     let scenario = scenario.filter(|name| !name.is_empty());
-    let scenario = scenario.as_deref().map(known).transpose()?;
+    let scenario = scenario.as_deref().map(checked_stored_name).transpose()?;
     let targets = if one <= other { [one, other] } else { [other, one] };
     Ok(NewDifference { targets, scenario, facts, note })
 }

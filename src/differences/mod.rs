@@ -1,6 +1,5 @@
-//! Differences in work that users have accepted: for two targets, and one scenario or any, a comparison names a winner
-//! although what is named here differs. [`model`] says what one covers; [`crate::compare::equal_work`] finds the
-//! differences.
+//! Differences in work that users have accepted: a comparison of the two targets names a winner although these facts
+//! differ. [`model`] defines what an acceptance covers; [`crate::compare::equal_work`] finds the differences.
 
 pub mod api;
 pub mod model;
@@ -13,12 +12,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::app::state::AppState;
 
-/// Pages.
+/// Returns the page routes.
 pub fn pages() -> Router<AppState> {
     pages::router()
 }
 
-/// JSON.
+/// Returns the API routes.
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(api::list, api::accept)).routes(routes!(api::revoke))
 }

@@ -5,30 +5,30 @@ use std::{collections::BTreeSet, str::FromStr};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What must be alike in the work of two targets before their speed is compared.
+/// A property of the work of two targets that must be equal before their speed is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkFact {
-    /// Requests of an iteration of the script, redirects included.
+    /// Requests per iteration of the script, including redirects.
     Requests,
-    /// Bytes received for a request, headers included.
+    /// Bytes received per request, including headers.
     Bytes,
-    /// How the responses divide into statuses.
+    /// The distribution of response statuses.
     Statuses,
     /// Share of the script's checks that passed.
     Checks,
     /// Share of the requests that opened a connection.
     Connections,
-    /// How the responses divide into protocols.
+    /// The distribution of protocols.
     Protocols,
 }
 
 impl WorkFact {
-    /// All of them, in the order in which they are shown.
+    /// All facts in display order.
     pub const ALL: [Self; 6] =
         [Self::Requests, Self::Bytes, Self::Statuses, Self::Checks, Self::Connections, Self::Protocols];
 
-    /// The word for JSON, flags and columns.
+    /// Returns the name in JSON, flags and columns.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Requests => "requests",
@@ -40,7 +40,7 @@ impl WorkFact {
         }
     }
 
-    /// At the head of a sentence whose verb is `differ`.
+    /// Returns the title, which can be followed by the verb `differ`.
     pub fn title(self) -> &'static str {
         match self {
             Self::Requests => "Requests per iteration",
@@ -59,7 +59,7 @@ impl FromStr for WorkFact {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|fact| fact.as_str() == text).ok_or_else(|| {
             let all = Self::ALL.map(Self::as_str).join(", ");
-            format!("{text:?} is nothing in which work differs: use {all}")
+            format!("{text:?} is not a fact that can differ: use {all}")
         })
     }
 }
@@ -67,26 +67,26 @@ impl FromStr for WorkFact {
 /// A difference that a user has accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AcceptedDifference {
-    /// Its number.
+    /// Its id.
     pub id: i64,
-    /// The two targets by the alphabet; the same one twice where versions or sizes of it are compared.
+    /// The two targets, sorted. The same target twice accepts a difference between its versions or sizes.
     pub targets: [String; 2],
-    /// The scenario; null where it holds for all of them.
+    /// The scenario; null for all scenarios.
     pub scenario: Option<String>,
-    /// What may differ.
+    /// The facts that may differ.
     pub facts: BTreeSet<WorkFact>,
-    /// Why that is fine.
+    /// Why the difference is acceptable.
     pub note: String,
-    /// Who accepted it.
+    /// The user who accepted it.
     pub accepted_by: String,
-    /// When, unix ms.
+    /// When it was accepted, unix ms.
     pub accepted_at_ms: i64,
 }
 
 /// All accepted differences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DifferenceList {
-    /// The newest first.
+    /// Newest first.
     pub differences: Vec<AcceptedDifference>,
 }
 
@@ -96,30 +96,30 @@ pub struct DifferenceList {
 pub struct NewDifference {
     /// The two targets, in any order.
     pub targets: [String; 2],
-    /// The scenario; all of them if null.
+    /// The scenario; null for all scenarios.
     #[serde(default)]
     pub scenario: Option<String>,
-    /// What may differ.
+    /// The facts that may differ.
     pub facts: BTreeSet<WorkFact>,
-    /// Why that is fine.
+    /// Why the difference is acceptable.
     pub note: String,
 }
 
 impl AcceptedDifference {
-    /// Whether it is about this difference between two targets, in any order.
+    /// Whether it accepts this difference between two targets, in any order.
     pub fn covers(&self, targets: [&str; 2], scenario: Option<&str>, fact: WorkFact) -> bool {
         let [one, other] = [self.targets[0].as_str(), self.targets[1].as_str()];
         let is_pair = targets == [one, other] || targets == [other, one];
         is_pair && self.facts.contains(&fact) && self.scenario.as_deref().is_none_or(|own| Some(own) == scenario)
     }
 
-    /// The two targets in words.
+    /// Describes the two targets.
     pub fn pair(&self) -> String {
         let [one, other] = &self.targets;
         if one == other { format!("{one} and itself") } else { format!("{one} and {other}") }
     }
 
-    /// What may differ, in words.
+    /// Lists the facts that may differ.
     pub fn facts_text(&self) -> String {
         self.facts.iter().map(|fact| fact.title().to_lowercase()).collect::<Vec<_>>().join(", ")
     }
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fact_is_called_alike_everywhere() {
+    fn fact_names_match_in_json_and_text() {
         for fact in WorkFact::ALL {
             assert_eq!(serde_json::to_value(fact).expect("a word"), fact.as_str());
             assert_eq!(fact.as_str().parse(), Ok(fact));

@@ -28,14 +28,14 @@ use crate::{
     },
 };
 
-/// The pages of this module.
+/// Returns the page routes.
 pub fn router() -> Router<AppState> {
     Router::new()
         .route("/differences", get(index).post(accept))
         .route("/differences/{id}/revoke", get(ask_revoke).post(revoke))
 }
 
-/// All of them.
+/// The list of accepted differences.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "differences/index.html")]
 pub struct IndexPage {
@@ -52,27 +52,32 @@ impl IndexPage {
 
 async fn index(Read(caller): Read, state: State<AppState>) -> Result<IndexPage> {
     let DifferenceList { differences } = api::list(Read(caller.clone()), state).await?.0;
-    let shell = Shell::signed_in("Accepted differences", Section::Compare, &caller.name);
+    let shell = Shell::signed_in("Accepted differences", Section::Compare, &caller.name)
+        .explained_in("guide/comparing#equal-work");
     Ok(IndexPage { shell, differences, scope: caller.scope })
 }
 
-/// What the form of a comparison sends.
+/// The form on the comparison page.
 #[derive(Debug, Deserialize)]
-struct Typed {
+struct DifferenceForm {
     one: String,
     other: String,
     #[serde(default)]
     scenario: String,
-    /// Words, separated by commas.
+    /// Names of facts, separated by commas.
     facts: String,
     note: String,
-    /// Address of the comparison, without its path.
+    /// The query string of the comparison.
     #[serde(default)]
     query: String,
 }
 
-async fn accept(Submit(caller): Submit, State(state): State<AppState>, Form(typed): Form<Typed>) -> Result<Redirect> {
-    let Typed { one, other, scenario, facts, note, query } = typed;
+async fn accept(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Form(form): Form<DifferenceForm>,
+) -> Result<Redirect> {
+    let DifferenceForm { one, other, scenario, facts, note, query } = form;
     let words = facts.split(',').map(str::trim).filter(|word| !word.is_empty());
     let facts: BTreeSet<WorkFact> = words
         .map(WorkFact::from_str)
@@ -80,7 +85,7 @@ async fn accept(Submit(caller): Submit, State(state): State<AppState>, Form(type
         .map_err(|fault| Error::Invalid(format!("facts: {fault}")))?;
     let new = NewDifference { targets: [one, other], scenario: Some(scenario), facts, note };
     api::accept_as(&state, &caller, new).await?;
-    // An address that cannot leave the comparison: everything behind the question mark is its query.
+    // The redirect cannot leave the comparison page: everything after the question mark is the query.
     Ok(Redirect::to(&if query.is_empty() { "/differences".to_owned() } else { format!("/compare?{query}") }))
 }
 

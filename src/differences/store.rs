@@ -35,7 +35,7 @@ impl TryFrom<Row> for AcceptedDifference {
     }
 }
 
-/// All of them, the newest first.
+/// Returns all accepted differences, newest first.
 pub async fn all(pool: &SqlitePool) -> sqlx::Result<Vec<AcceptedDifference>> {
     let rows = sqlx::query_as!(
         Row,
@@ -46,7 +46,7 @@ pub async fn all(pool: &SqlitePool) -> sqlx::Result<Vec<AcceptedDifference>> {
     rows.into_iter().map(AcceptedDifference::try_from).collect()
 }
 
-/// Those between two of these targets.
+/// Returns those between any two of these targets.
 pub async fn between(pool: &SqlitePool, targets: &[&str]) -> sqlx::Result<Vec<AcceptedDifference>> {
     let targets = serde_json::to_string(targets).map_err(|fault| sqlx::Error::Encode(fault.into()))?;
     let rows = sqlx::query_as!(
@@ -60,7 +60,7 @@ pub async fn between(pool: &SqlitePool, targets: &[&str]) -> sqlx::Result<Vec<Ac
     rows.into_iter().map(AcceptedDifference::try_from).collect()
 }
 
-/// One of them.
+/// Returns the one with this id.
 pub async fn one(pool: &SqlitePool, id: i64) -> sqlx::Result<Option<AcceptedDifference>> {
     let row = sqlx::query_as!(
         Row,
@@ -72,7 +72,7 @@ pub async fn one(pool: &SqlitePool, id: i64) -> sqlx::Result<Option<AcceptedDiff
     row.map(AcceptedDifference::try_from).transpose()
 }
 
-/// Stores one; returns its number.
+/// Stores one and returns its id.
 pub async fn accept(pool: &SqlitePool, new: &NewDifference, now: i64, act: Act) -> sqlx::Result<i64> {
     let mut transaction = pool.begin().await?;
     let NewDifference { targets: [one, other], scenario, facts, note } = new;
@@ -97,7 +97,7 @@ pub async fn accept(pool: &SqlitePool, new: &NewDifference, now: i64, act: Act) 
     Ok(id)
 }
 
-/// Removes one; false if there is none of that number.
+/// Removes one. Returns false if there is none with that id.
 pub async fn revoke(pool: &SqlitePool, id: i64, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!("delete from accepted_difference where id = ?", id).execute(&mut *transaction).await?;

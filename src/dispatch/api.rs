@@ -1,4 +1,4 @@
-//! The way home of results.
+//! Upload of results by agents.
 
 use axum::{
     Extension, Json,
@@ -15,7 +15,7 @@ use crate::{
         state::AppState,
     },
     distributed::{
-        coordinate::{Meetings, Together},
+        coordinate::{Barriers, Coordinator},
         ingest,
     },
     fleet::{api::AgentCaller, presence::Presence},
@@ -23,34 +23,34 @@ use crate::{
     runs::lookup,
 };
 
-/// An agent sends the result of a run, as often as it takes; the answer comes once it is committed.
+/// Uploads the result of a run. Agents retry until the server acknowledges; it does so once the result is committed.
 #[utoipa::path(put, path = "/api/v1/agent/runs/{id}/result", tag = "agents", params(("id" = String, Path)),
-    request_body(content_type = "application/json", description = "the outcome, see the crate brewbench-agent"),
+    request_body(content_type = "application/json", description = "The outcome; see the crate brewbench-agent"),
     responses((status = 200, body = Settled), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody),
         (status = 503, body = ErrorBody)))]
 pub async fn result(
     caller: AgentCaller,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-    Extension(meetings): Extension<Meetings>,
+    Extension(barriers): Extension<Barriers>,
     Path(id): Path<RunId>,
     _room: Room,
     Input(outcome): Input<Outcome>,
 ) -> Result<Json<Settled>> {
     if RunId::from(outcome.run) != id {
-        return Err(Error::Invalid(format!("run: the body is about {}, the address about {id}", outcome.run)));
+        return Err(Error::Invalid(format!("run: the body contains run {}, but the URL contains {id}", outcome.run)));
     }
     let span = tracing::info_span!("run", id = id.as_str());
     let settled = ingest::accept(&state.db, &caller.name, &outcome).instrument(span).await?;
     if let Some(why) = &settled.why {
-        tracing::info!(run = id.as_str(), agent = caller.name, why, "a result that does not count");
+        tracing::info!(run = id.as_str(), agent = caller.name, why, "result does not count");
     } else {
-        tracing::info!(run = id.as_str(), agent = caller.name, "a result is stored");
+        tracing::info!(run = id.as_str(), agent = caller.name, "result stored");
     }
-    let together = Together { state: &state, presence: &presence, meetings: &meetings };
-    together.delivered(&caller.name, outcome.run).await?;
-    // It may be done again.
+    let coordinator = Coordinator { state: &state, presence: &presence, barriers: &barriers };
+    coordinator.delivered(&caller.name, outcome.run).await?;
+    // A retry may have been queued.
     state.work.notify_one();
-    lookup::tell(&state, &lookup::found(&state, &id).await?);
+    lookup::announce(&state, &lookup::found(&state, &id).await?);
     Ok(Json(settled))
 }

@@ -1,4 +1,4 @@
-//! Hands queued runs to free agents, in the order of the queue.
+//! Assigns queued runs to free agents, in queue order.
 
 use std::collections::HashSet;
 
@@ -22,45 +22,47 @@ use crate::{
             queue::{self, QueuedRun},
         },
     },
-    distributed::coordinate::{give_up, tell},
+    distributed::coordinate::{give_up, publish_change},
     fleet::{
         model::Standing,
         presence::{Connected, Presence},
     },
     placement::{
-        affinity::Homes,
+        affinity::Affinity,
         feasibility::Source,
-        wait_reason::{At, Needs, Reason, generators_lack, lack},
+        wait_reason::{EligibleAgents, Needs, Reason, generators_wait, ineligible},
     },
     runs::{load, model::WARM_UP_FACTOR, store::retries::HeldRun},
 };
 
-/// Gives each free agent the first queued run that it can do. A run that several do is given to all of them or to nobody;
-/// those of them who are free wait for the others, or runs of one agent would keep it from ever beginning.
+/// Assigns to each free agent the first queued run that it can do.
+///
+/// A distributed run is assigned to all its agents or to none. Agents that are already free are reserved for it:
+/// otherwise single-agent runs could starve it forever.
 pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     if !presence.any_free() {
         return Ok(());
     }
-    // A run that one agent just declined would come straight back to it.
+    // Each run is tried once: a run that an agent has just declined would be assigned to it again at once.
     let mut tried = HashSet::new();
     let queued = queue::queued(&state.db.read).await?;
     if queued.is_empty() {
         return Ok(());
     }
     let generators: Vec<Vec<String>> = queued.iter().map(generators).collect::<Result<_>>()?;
-    let all: Vec<Needs> =
+    let all_needs: Vec<Needs> =
         queued.iter().zip(&generators).map(|(run, generators)| needs(run, generators)).collect::<Result<_>>()?;
-    let waiting = queued.iter().map(|run| run.experiment_id.as_ref()).zip(all.iter().copied());
+    let waiting = queued.iter().map(|run| run.experiment_id.as_ref()).zip(all_needs.iter().copied());
     let mut connected = presence.list();
-    let mut homes = Homes::of(waiting, &connected);
-    let mut kept = HashSet::new();
-    for (run, needs) in queued.iter().zip(&all) {
+    let mut affinity = Affinity::new(waiting, &connected);
+    let mut reserved = HashSet::new();
+    for (run, needs) in queued.iter().zip(&all_needs) {
         let experiment = run.experiment_id.as_ref();
-        let at = homes.at(needs, experiment, run.home.as_deref(), &connected);
-        let Some(host) = host(needs, &at, &connected, &mut kept) else { continue };
-        let crew = Crew { host, generators: of_names(needs.generators, &connected) };
-        if tried.insert(run.id.clone()) && crew.begin(state, presence, run).await? {
-            homes.begin(needs, experiment, &crew.host.0);
+        let eligible = affinity.eligible(needs, experiment, run.home.as_deref(), &connected);
+        let Some(host) = find_host(needs, &eligible, &connected, &mut reserved) else { continue };
+        let participants = Participants { host, generators: find_agents(needs.generators, &connected) };
+        if tried.insert(run.id.clone()) && participants.start(state, presence, run).await? {
+            affinity.record_start(needs, experiment, &participants.host.0);
         }
         connected = presence.list();
         if !connected.iter().any(|(_, agent)| agent.is_free()) {
@@ -70,49 +72,52 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     Ok(())
 }
 
-/// Who is to run the target of a run now. If those who do it together are all there and some of them are busy, nobody
-/// is, and all of them are kept for it.
-fn host(
+/// Returns the agent that can run the target now.
+///
+/// If all participants of a distributed run are connected but some are busy, returns `None` and reserves all of them.
+fn find_host(
     needs: &Needs<'_>,
-    at: &At,
+    eligible: &EligibleAgents,
     connected: &[(String, Connected)],
-    kept: &mut HashSet<String>,
+    reserved: &mut HashSet<String>,
 ) -> Option<(String, Connected)> {
     let can = |(name, agent): &&(String, Connected)| {
-        agent.standing == Standing::Enabled && lack(needs, at, name, agent).is_none()
+        agent.standing == Standing::Enabled && ineligible(needs, eligible, name, agent).is_none()
     };
-    let is_free = |(name, agent): &&(String, Connected)| agent.is_free() && !kept.contains(name);
+    let is_free = |(name, agent): &&(String, Connected)| agent.is_free() && !reserved.contains(name);
     let free = connected.iter().filter(can).find(is_free);
     if needs.generators.is_empty() {
         return free.cloned();
     }
-    let generators = generators_lack(needs, connected, &[]);
-    let all_free = generators.is_none() && !needs.generators.iter().any(|name| kept.contains(name));
+    let generators = generators_wait(needs, connected, &[]);
+    let all_free = generators.is_none() && !needs.generators.iter().any(|name| reserved.contains(name));
     if let Some(free) = free.filter(|_| all_free) {
         return Some(free.clone());
     }
     if generators.is_none_or(|why| why.reason == Reason::Busy)
         && let Some((name, _)) = free.or_else(|| connected.iter().find(can))
     {
-        kept.insert(name.clone());
-        kept.extend(needs.generators.iter().cloned());
+        reserved.insert(name.clone());
+        reserved.extend(needs.generators.iter().cloned());
     }
     None
 }
 
-fn of_names(names: &[String], connected: &[(String, Connected)]) -> Vec<(String, Connected)> {
+fn find_agents(names: &[String], connected: &[(String, Connected)]) -> Vec<(String, Connected)> {
     names.iter().filter_map(|name| connected.iter().find(|(connected, _)| connected == name)).cloned().collect()
 }
 
-/// Those who do one run.
-struct Crew {
+/// The agents that take part in one run.
+struct Participants {
     host: (String, Connected),
     generators: Vec<(String, Connected)>,
 }
 
-impl Crew {
-    /// Gives the run to all of them; false if somebody was faster, or one of them has gone meanwhile.
-    async fn begin(&self, state: &AppState, presence: &Presence, run: &QueuedRun) -> Result<bool> {
+impl Participants {
+    /// Leases the run and sends it to all participants.
+    ///
+    /// Returns false if the run is no longer queued or a participant has disconnected.
+    async fn start(&self, state: &AppState, presence: &Presence, run: &QueuedRun) -> Result<bool> {
         let Self { host: (name, agent), generators } = self;
         let names: Vec<String> = generators.iter().map(|(name, _)| name.clone()).collect();
         let job = job(state, run).await?;
@@ -121,27 +126,27 @@ impl Crew {
             return Ok(false);
         }
         let of = u32::try_from(names.len()).unwrap_or(u32::MAX);
-        let begin = |(name, agent): &(String, Connected), role| {
+        let start = |(name, agent): &(String, Connected), role| {
             presence.start(name, agent.connection, Job { role, ..job.clone() })
         };
         let parts = (0..).zip(generators);
-        let has_begun = if generators.is_empty() {
-            let has_begun = presence.start(name, agent.connection, job.clone());
-            if !has_begun {
-                // Its next connection may have begun before the lease, and would never hear of it.
+        let started = if generators.is_empty() {
+            let started = presence.start(name, agent.connection, job.clone());
+            if !started {
+                // The agent may have reconnected before the lease was stored; that connection would never get the job.
                 leases::give_back(&state.db.write, &run.id, name, now_ms()).await?;
             }
-            has_begun
+            started
         } else {
-            let has_begun = begin(&self.host, Role::Host)
-                && parts.into_iter().all(|(index, part)| begin(part, Role::Generator(Segment { index, of })));
-            if !has_begun {
-                give_up(state, &run.id, "one of its agents has gone just as it began").await?;
+            let started = start(&self.host, Role::Host)
+                && parts.into_iter().all(|(index, part)| start(part, Role::Generator(Segment { index, of })));
+            if !started {
+                give_up(state, &run.id, "one of its agents disconnected just as it started").await?;
             }
-            has_begun
+            started
         };
-        tell(state, &HeldRun { id: run.id.clone(), experiment_id: run.experiment_id.clone() });
-        Ok(has_begun)
+        publish_change(state, &HeldRun { id: run.id.clone(), experiment_id: run.experiment_id.clone() });
+        Ok(started)
     }
 }
 
@@ -150,7 +155,7 @@ fn generators(run: &QueuedRun) -> Result<Vec<String>> {
 }
 
 fn needs<'a>(run: &'a QueuedRun, generators: &'a [String]) -> Result<Needs<'a>> {
-    let is_bundled = scenarios::comes_along(&run.scenario_sha256);
+    let is_bundled = scenarios::is_bundled_hash(&run.scenario_sha256);
     Ok(Needs {
         run: run.id.to_wire().map_err(Error::internal)?,
         target: &run.target,

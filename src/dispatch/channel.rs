@@ -1,8 +1,8 @@
-//! The agents' channel: one WebSocket an agent, the conversation of [`brewbench_agent::wire::messages`].
+//! The agents' channel: one WebSocket per agent, with the messages of [`brewbench_agent::wire::messages`].
 //!
-//! An agent that lost its connection may be back before the old one is found dead: then the newer counts. But a key
-//! belongs to one process at a time: if another one comes with it, and the one that is connected gives a sign of life,
-//! the other is refused, with a sentence, and nothing that the first does is touched.
+//! An agent may reconnect before the server notices that its old connection is dead: then the newer one counts. But a
+//! key belongs to one process at a time. If a second process connects with it while the first is alive, the second is
+//! refused with an explanation, and the first is not disturbed.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -26,7 +26,7 @@ use brewbench_agent::wire::{
     version_mismatch,
 };
 use tokio::{
-    sync::{mpsc, watch as signs},
+    sync::{mpsc, watch as signal},
     time::{Instant, MissedTickBehavior, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
@@ -37,15 +37,15 @@ use crate::{
     app::{
         error::{Error, Result},
         ids::RunId,
-        listener::Place,
+        listener::Slot,
         state::AppState,
     },
     dispatch::{
-        renewal::{give_up, heartbeat, lease_end, prolong},
+        renewal::{give_up, heartbeat, lease_end, renew},
         store::leases::{self, Advance},
     },
     distributed::{
-        coordinate::{self, Meetings, Together, tell},
+        coordinate::{self, Barriers, Coordinator, publish_change},
         store::participants,
     },
     fleet::{
@@ -59,11 +59,11 @@ use crate::{
 #[cfg(test)]
 mod simulation;
 
-/// How long an agent may take to introduce itself.
-const INTRODUCTION: Duration = Duration::from_secs(10);
-/// An introduction with many targets stays far below this.
+/// How long an agent may take to send its `Hello`.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
+/// Even a `Hello` with many targets stays far below this.
 const LARGEST_MESSAGE: usize = 1024 * 1024;
-/// Most of what is said is a few bytes, and every connection has such a buffer.
+/// Each connection has such a buffer, and most messages are a few bytes.
 const BUFFER: usize = 4 * 1024;
 
 /// Opens an agent's channel.
@@ -71,61 +71,60 @@ pub async fn open(
     caller: AgentCaller,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-    Extension(meetings): Extension<Meetings>,
-    place: Option<Extension<Arc<Place>>>,
+    Extension(barriers): Extension<Barriers>,
+    slot: Option<Extension<Arc<Slot>>>,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response> {
-    if place.is_some_and(|Extension(place)| !place.becomes_agents(&caller.name)) {
-        let why =
-            "this agent is connected several times already; they are ended when nothing is heard of them".to_owned();
+    if slot.is_some_and(|Extension(slot)| !slot.assign_to_agent(&caller.name)) {
+        let why = "this agent already has several connections; silent ones are closed, try again later".to_owned();
         return Err(Error::Busy { why, wait_s: state.config.silence.as_secs().max(1) });
     }
     let channel = upgrade.max_message_size(LARGEST_MESSAGE).read_buffer_size(BUFFER).on_upgrade(move |socket| {
         let tasks = state.tasks.clone();
         tasks.track_future(async move {
-            if let Err(fault) = converse(socket, &caller.name, &state, &presence, &meetings).await {
-                tracing::error!(agent = caller.name, %fault, "channel");
+            if let Err(fault) = run_channel(socket, &caller.name, &state, &presence, &barriers).await {
+                tracing::error!(agent = caller.name, %fault, "agent channel failed");
             }
         })
     });
     Ok(channel)
 }
 
-async fn converse(
+async fn run_channel(
     mut socket: WebSocket,
     name: &str,
     state: &AppState,
     presence: &Presence,
-    meetings: &Meetings,
+    barriers: &Barriers,
 ) -> Result<()> {
-    let hello = match timeout(INTRODUCTION, introduction(&mut socket)).await {
+    let hello = match timeout(HELLO_TIMEOUT, receive_hello(&mut socket)).await {
         Ok(Some(Ok(hello))) => hello,
         Ok(Some(Err(reason))) => {
-            tracing::warn!(agent = name, reason, "refused");
-            say(&mut socket, &ServerMessage::Refused { reason }).await;
+            tracing::warn!(agent = name, reason, "agent refused");
+            send(&mut socket, &ServerMessage::Refused { reason }).await;
             return Ok(());
         }
         Ok(None) | Err(_) => return Ok(()),
     };
     if let Some(reason) = refusal(name, &hello, state, presence).await? {
-        tracing::warn!(agent = name, reason, "refused");
-        say(&mut socket, &ServerMessage::Refused { reason }).await;
+        tracing::warn!(agent = name, reason, "agent refused");
+        send(&mut socket, &ServerMessage::Refused { reason }).await;
         return Ok(());
     }
     if let Some(reason) = crate::fleet::model::engine_fault(&hello) {
-        tracing::warn!(agent = name, reason, "refused");
-        crate::fleet::store::keep_hello(&mut *state.db.write.acquire().await?, name, &hello, now_ms()).await?;
+        tracing::warn!(agent = name, reason, "agent refused");
+        crate::fleet::store::store_hello(&mut *state.db.write.acquire().await?, name, &hello, now_ms()).await?;
         state.events.agents_changed();
-        say(&mut socket, &ServerMessage::Refused { reason }).await;
+        send(&mut socket, &ServerMessage::Refused { reason }).await;
         return Ok(());
     }
-    let (visit, inbox, close) = Visit::enter(name, hello, state, presence, meetings).await?;
-    let done = visit.stay(socket, inbox, close).await;
-    visit.leave().await?;
-    done
+    let (connection, inbox, close) = AgentConnection::enter(name, hello, state, presence, barriers).await?;
+    let outcome = connection.welcome(socket, inbox, close).await;
+    connection.leave().await?;
+    outcome
 }
 
-/// Why an agent can't stay, whatever it could do: a sentence for its owner.
+/// Returns why an agent must not connect: a sentence for its owner.
 async fn refusal(name: &str, hello: &Hello, state: &AppState, presence: &Presence) -> Result<Option<String>> {
     if let Some(reason) = hello_fault(hello) {
         return Ok(Some(reason));
@@ -133,31 +132,31 @@ async fn refusal(name: &str, hello: &Hello, state: &AppState, presence: &Presenc
     let offered = hello.targets.iter().map(|offer| offer.name.as_str());
     let fault = crate::catalog::store::names::target_fault(&mut *state.db.read.acquire().await?, offered).await?;
     if let Some(fault) = fault {
-        return Ok(Some(format!("this agent offers a target that can be taken for another: {fault}")));
+        return Ok(Some(format!("this agent offers a target with a confusable name: {fault}")));
     }
     match presence.rival(name, hello.life) {
         Some(other) if is_alive(&other, state.config.silence).await => Ok(Some(format!(
-            "another process is connected with this agent's key, on {}: end one of them, or give this one a key of its \
-             own by `brewbench agent-key new NAME`",
+            "another process is connected with this agent's key, on {}: stop one of them, or create a key for this one \
+            with `brewbench agent-key new NAME`",
             other.hello.machine.hostname
         ))),
         _ => Ok(None),
     }
 }
 
-/// Whether a connection's other side says something before it counts as silent.
+/// Whether an agent sends a message before its connection counts as silent.
 async fn is_alive(other: &Connected, silence: Duration) -> bool {
-    let mut ears = other.ears.clone();
-    ears.mark_unchanged();
-    // An error: the connection has just ended.
-    matches!(timeout(silence, ears.changed()).await, Ok(Ok(())))
+    let mut heard = other.activity.clone();
+    heard.mark_unchanged();
+    // An error means that the connection has just ended.
+    matches!(timeout(silence, heard.changed()).await, Ok(Ok(())))
 }
 
-/// Nobody waits for an agent that was disabled, revoked or forgotten.
-async fn give_up_of_who_was_cut_off(state: &AppState, name: &str) -> Result<()> {
+/// Gives up the runs of an agent that was disabled, revoked or removed.
+async fn give_up_if_cut_off(state: &AppState, name: &str) -> Result<()> {
     let fate = match crate::fleet::store::standing(&state.db.read, name).await? {
         Some(Standing::Disabled) => "was disabled",
-        None => "was revoked or forgotten",
+        None => "was revoked or removed",
         Some(Standing::Enabled | Standing::Drained) => return Ok(()),
     };
     for lease in &leases::held_by(&state.db.read, name).await? {
@@ -166,9 +165,11 @@ async fn give_up_of_who_was_cut_off(state: &AppState, name: &str) -> Result<()> 
     Ok(())
 }
 
-/// Compares our books with what an agent says that it holds: what it no longer holds is lost at once; what was given up
-/// meanwhile is its own again as long as nobody has begun to measure it anew, and else is stopped there.
-async fn take_stock(
+/// Compares the leases of an agent with the runs that it reports to hold.
+///
+/// A run that it no longer holds is lost at once. A run that was given up is revived if its retry has not started, and
+/// is otherwise cancelled on the agent.
+async fn reconcile(
     state: &AppState,
     name: &str,
     hello: &Hello,
@@ -177,14 +178,14 @@ async fn take_stock(
     let holds: BTreeSet<RunId> = hello.holds.iter().copied().map(RunId::from).collect();
     for run in leases::lost_by(&state.db.read, name, &holds).await? {
         if leases::revive(&state.db.write, &run.id, name, now_ms(), lease_end(state)).await? {
-            tracing::info!(run = run.id.as_str(), agent = name, "a lost run is there again");
-            tell(state, &run);
+            tracing::info!(run = run.id.as_str(), agent = name, "lost run revived");
+            publish_change(state, &run);
         }
     }
     let held = leases::held_by(&state.db.read, name).await?;
     for lease in &held {
         if holds.contains(&lease.run) {
-            leases::prolong(&state.db.write, &lease.run, name, lease_end(state)).await?;
+            leases::renew(&state.db.write, &lease.run, name, lease_end(state)).await?;
         } else {
             give_up(state, lease, "was restarted and no longer holds the run").await?;
         }
@@ -198,40 +199,40 @@ async fn take_stock(
 }
 
 /// One connection of one agent.
-struct Visit<'a> {
+struct AgentConnection<'a> {
     name: &'a str,
     connection: Uuid,
     state: &'a AppState,
     presence: &'a Presence,
-    meetings: &'a Meetings,
-    /// Tells others with its key that it is alive.
-    heard: signs::Sender<()>,
+    barriers: &'a Barriers,
+    /// Signals each message, as a sign of life, to other connections with the same key.
+    heard: signal::Sender<()>,
 }
 
-impl<'a> Visit<'a> {
-    /// From now on it is connected: what it is told goes through the inbox, and it goes when it is told to close.
+impl<'a> AgentConnection<'a> {
+    /// Registers the agent as connected. Returns the messages to send to it, and the token that closes the connection.
     async fn enter(
         name: &'a str,
         hello: Box<Hello>,
         state: &'a AppState,
         presence: &'a Presence,
-        meetings: &'a Meetings,
+        barriers: &'a Barriers,
     ) -> Result<(Self, mpsc::UnboundedReceiver<ServerMessage>, CancellationToken)> {
         let now = now_ms();
-        // At once: many come together after the server was away, and each waits for the disk.
+        // One transaction, because many agents reconnect together after a restart and each commit waits for the disk.
         let mut transaction = state.db.write.begin().await?;
-        crate::fleet::store::keep_hello(&mut transaction, name, &hello, now).await?;
+        crate::fleet::store::store_hello(&mut transaction, name, &hello, now).await?;
         crate::catalog::store::keep_targets(&mut transaction, name, &hello.targets, now).await?;
         transaction.commit().await?;
         let (outbox, inbox) = mpsc::unbounded_channel();
         let (connection, close) = (Uuid::new_v4(), state.shutdown.child_token());
-        let busy = take_stock(state, name, &hello, &outbox).await?;
-        let (heard, ears) = signs::channel(());
+        let busy = reconcile(state, name, &hello, &outbox).await?;
+        let (heard, ears) = signal::channel(());
         let agent = Connected {
-            // Unknown or revoked since it proved who it is: it gets nothing, and will be told.
+            // Removed or revoked since it authenticated: it gets no runs, and is cut off below.
             standing: crate::fleet::store::standing(&state.db.read, name).await?.unwrap_or(Standing::Disabled),
             labels: crate::fleet::store::labels(&state.db.read, name).await?.into(),
-            ears,
+            activity: ears,
             connection,
             clock_offset_ms: hello.now_ms - now,
             hello: Arc::from(hello),
@@ -243,39 +244,40 @@ impl<'a> Visit<'a> {
         };
         tracing::info!(agent = name, engine = %agent.hello.engines.iter().map(|engine| engine.version().to_string()).collect::<Vec<_>>().join(", "), "agent connected");
         presence.enter(name, agent);
-        Ok((Self { name, connection, state, presence, meetings, heard }, inbox, close))
+        Ok((Self { name, connection, state, presence, barriers, heard }, inbox, close))
     }
 
-    /// It is gone, unless it has connected anew meanwhile.
+    /// Registers the agent as gone, unless it has reconnected.
     async fn leave(&self) -> Result<()> {
         let Self { name, connection, state, presence, .. } = *self;
         presence.leave(name, connection);
         state.events.agents_changed();
         crate::fleet::store::seen(&state.db.write, name, now_ms()).await?;
-        tracing::info!(agent = name, "agent gone");
-        give_up_of_who_was_cut_off(state, name).await
+        tracing::info!(agent = name, "agent disconnected");
+        give_up_if_cut_off(state, name).await
     }
 
-    async fn stay(
+    /// Welcomes the agent, then serves it until it disconnects.
+    async fn welcome(
         &self,
         mut socket: WebSocket,
         inbox: mpsc::UnboundedReceiver<ServerMessage>,
         close: CancellationToken,
     ) -> Result<()> {
         let Self { name, state, presence, .. } = *self;
-        // What somebody has said of it since it was asked: from now on that reaches who has entered.
+        // Read again what may have changed before it was registered; later changes reach it through `Presence`.
         match crate::fleet::store::standing(&state.db.read, name).await? {
-            Some(Standing::Disabled) | None => presence.cut(name),
+            Some(Standing::Disabled) | None => presence.disconnect(name),
             Some(standing) => presence.set_standing(name, standing),
         }
         presence.set_labels(name, &crate::fleet::store::labels(&state.db.read, name).await?);
         state.events.agents_changed();
         state.work.notify_one();
-        // Only now, so that who was welcomed is on every page. Jobs wait in the inbox meanwhile.
+        // Welcome it only now, so that a welcomed agent is on every page. Until then, jobs wait in the inbox.
         let heartbeat_ms = u64::try_from(heartbeat(state).as_millis()).unwrap_or(u64::MAX);
-        say(&mut socket, &ServerMessage::Welcome { protocol: PROTOCOL, name: name.to_owned(), heartbeat_ms }).await;
+        send(&mut socket, &ServerMessage::Welcome { protocol: PROTOCOL, name: name.to_owned(), heartbeat_ms }).await;
         if crate::fleet::store::wants_key_change(&state.db.read, name).await? {
-            say(&mut socket, &ServerMessage::ChangeKey).await;
+            send(&mut socket, &ServerMessage::ChangeKey).await;
         }
         self.serve(socket, inbox, close).await
     }
@@ -294,18 +296,18 @@ impl<'a> Visit<'a> {
             let message = tokio::select! {
                 () = close.cancelled() => {
                     while let Ok(message) = inbox.try_recv() {
-                        say(&mut socket, &message).await;
+                        send(&mut socket, &message).await;
                     }
-                    // A goodbye: the agent shall not take it for a broken line.
-                    let goodbye = CloseFrame { code: close_code::AWAY, reason: "".into() };
-                    let _ = socket.send(Message::Close(Some(goodbye))).await;
+                    // The agent must not mistake this for a broken connection.
+                    let close_frame = CloseFrame { code: close_code::AWAY, reason: "".into() };
+                    let _ = socket.send(Message::Close(Some(close_frame))).await;
                     return Ok(());
                 }
-                message = timeout_at(silent_at, hear(&mut socket)) => match message {
+                message = timeout_at(silent_at, receive(&mut socket)) => match message {
                     Ok(Some(message)) => {
                         silent_at = Instant::now() + silence;
                         self.heard.send_replace(());
-                        self.take(message).await?;
+                        self.handle(message).await?;
                         continue;
                     }
                     Ok(None) | Err(_) => return Ok(()),
@@ -313,22 +315,22 @@ impl<'a> Visit<'a> {
                 Some(message) = inbox.recv() => message,
                 _ = clock.tick() => ServerMessage::Heartbeat,
             };
-            // Who takes nothing is as gone as who says nothing.
-            if timeout(silence, say(&mut socket, &message)).await.is_err() {
+            // An agent that stops reading counts as disconnected.
+            if timeout(silence, send(&mut socket, &message)).await.is_err() {
                 return Ok(());
             }
         }
     }
 
-    async fn take(&self, message: AgentMessage) -> Result<()> {
+    async fn handle(&self, message: AgentMessage) -> Result<()> {
         match message {
             AgentMessage::Hello(_) => {}
             AgentMessage::Heartbeat { running } => {
-                // What it holds apart from its work are results on their way: those are its own until they arrive.
+                // Other runs that it holds are results to upload: those are its own until they arrive.
                 if let Some(run) = running
-                    && !prolong(self.state, &run.into(), self.name).await?
+                    && !renew(self.state, &run.into(), self.name).await?
                 {
-                    // It ended here while nobody could tell the agent, or is none of its own.
+                    // The run ended while the agent was unreachable, or belongs to another agent.
                     self.presence.send(self.name, ServerMessage::Cancel { run });
                 }
             }
@@ -337,30 +339,32 @@ impl<'a> Visit<'a> {
                     self.advance(run, phase).await?;
                 }
             }
-            AgentMessage::Series(portion) => watch::take(self.state, self.name, &portion).await?,
+            AgentMessage::Series(portion) => watch::add(self.state, self.name, &portion).await?,
             AgentMessage::Done { run } => {
-                prolong(self.state, &run.into(), self.name).await?;
+                renew(self.state, &run.into(), self.name).await?;
                 self.presence.done(self.name, self.connection, run);
                 self.state.work.notify_one();
             }
-            AgentMessage::At { run, gate, base_url } => self.together().arrive(self.name, run, gate, base_url).await?,
-            AgentMessage::Clock { asked_ms, now_ms } => self.together().clock(self.name, asked_ms, now_ms).await?,
-            AgentMessage::Inspected { id, finding } => self.presence.answer(id, finding),
+            AgentMessage::At { run, gate, base_url } => {
+                self.coordinator().arrive(self.name, run, gate, base_url).await?;
+            }
+            AgentMessage::Clock { asked_ms, now_ms } => self.coordinator().clock(self.name, asked_ms, now_ms).await?,
+            AgentMessage::Inspected { id, finding } => self.presence.deliver_finding(id, finding),
             AgentMessage::Declined { run, reason } => self.declined(run, &reason).await?,
         }
         Ok(())
     }
 
-    fn together(&self) -> Together<'_> {
-        let Self { state, presence, meetings, .. } = *self;
-        Together { state, presence, meetings }
+    fn coordinator(&self) -> Coordinator<'_> {
+        let Self { state, presence, barriers, .. } = *self;
+        Coordinator { state, presence, barriers }
     }
 
     async fn advance(&self, run: wire::RunId, phase: Phase) -> Result<()> {
         let id = RunId::from(run);
         match leases::advance(&self.state.db.write, &id, self.name, phase, now_ms()).await? {
-            Advance::Moved => self.tell(&id).await?,
-            // Said in an earlier connection, and heard after what was said in this one.
+            Advance::Moved => self.publish(&id).await?,
+            // Sent over an earlier connection, and received after newer messages.
             Advance::Behind => {}
             Advance::NotHeld => drop(self.presence.send(self.name, ServerMessage::Cancel { run })),
         }
@@ -372,53 +376,54 @@ impl<'a> Visit<'a> {
         self.presence.decline(self.name, self.connection, run);
         let id = RunId::from(run);
         if !participants::of(&self.state.db.read, &id).await?.is_empty() {
-            // The others have begun: what comes of that under this id would be taken for what comes of the next try.
-            coordinate::give_up(self.state, &id, &format!("{} would not go on: {reason}", self.name)).await?;
+            // The other participants have started: their results must not count for a new attempt with this id.
+            coordinate::give_up(self.state, &id, &format!("{} declined: {reason}", self.name)).await?;
         } else if leases::give_back(&self.state.db.write, &id, self.name, now_ms()).await? {
-            self.tell(&id).await?;
+            self.publish(&id).await?;
         }
         self.state.work.notify_one();
         Ok(())
     }
 
-    async fn tell(&self, id: &RunId) -> Result<()> {
+    async fn publish(&self, id: &RunId) -> Result<()> {
         let run = crate::runs::store::one(&self.state.db.rows, id).await?;
         if let Some(run) = run {
-            tell(self.state, &HeldRun { id: run.id, experiment_id: run.experiment });
+            publish_change(self.state, &HeldRun { id: run.id, experiment_id: run.experiment });
         }
         Ok(())
     }
 }
 
-/// So many messages in a row that can't be read are another language, and not a newer one.
-const MOST_UNREADABLE: usize = 20;
+/// A newer protocol may have a few unknown messages; more than this in a row is not this protocol.
+const MAX_UNREADABLE: usize = 20;
 
-/// An agent's introduction, or a sentence that says why it can't work with this server; none when the other side is gone or
-/// says something else.
-async fn introduction(socket: &mut WebSocket) -> Option<Result<Box<Hello>, String>> {
-    let text = text(socket).await?;
+/// Receives an agent's `Hello`, or returns why the agent can't work with this server.
+///
+/// Returns `None` if the connection is closed or the first message is a different one.
+async fn receive_hello(socket: &mut WebSocket) -> Option<Result<Box<Hello>, String>> {
+    let text = receive_text(socket).await?;
     if let Some(reason) = version_mismatch(protocol_of(&text)?, PROTOCOL) {
         return Some(Err(reason));
     }
     match serde_json::from_str(&text) {
         Ok(AgentMessage::Hello(hello)) => Some(Ok(hello)),
         Ok(_) => None,
-        Err(fault) => Some(Err(format!("this agent's introduction can't be read: {fault}"))),
+        Err(fault) => Some(Err(format!("this agent's hello message can't be read: {fault}"))),
     }
 }
 
-/// The next message that can be read; none when the other side is gone or speaks another language.
-async fn hear(socket: &mut WebSocket) -> Option<AgentMessage> {
-    for _ in 0..MOST_UNREADABLE {
-        match serde_json::from_str(&text(socket).await?) {
+/// Receives the next readable message. Returns `None` if the connection is closed or not of this protocol.
+async fn receive(socket: &mut WebSocket) -> Option<AgentMessage> {
+    for _ in 0..MAX_UNREADABLE {
+        match serde_json::from_str(&receive_text(socket).await?) {
             Ok(message) => return Some(message),
-            Err(fault) => tracing::warn!(%fault, "an agent's message can't be read"),
+            Err(fault) => tracing::warn!(%fault, "skipped an unreadable message of an agent"),
         }
     }
     None
 }
 
-async fn text(socket: &mut WebSocket) -> Option<Utf8Bytes> {
+async fn receive_text(socket: &mut WebSocket) -> Option<Utf8Bytes> {
     while let Some(Ok(message)) = socket.recv().await {
         if let Message::Text(text) = message {
             return Some(text);
@@ -427,8 +432,8 @@ async fn text(socket: &mut WebSocket) -> Option<Utf8Bytes> {
     None
 }
 
-/// Says something. A socket that is gone shows when it is listened to.
-async fn say(socket: &mut WebSocket, message: &ServerMessage) {
+/// Sends a message. Errors are ignored: receiving detects a closed socket.
+async fn send(socket: &mut WebSocket, message: &ServerMessage) {
     if let Ok(text) = serde_json::to_string(message) {
         let _ = socket.send(Message::text(text)).await;
     }

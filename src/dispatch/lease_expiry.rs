@@ -1,5 +1,7 @@
-//! Whether an agent's silence proves anything. Leases end by the clock on the wall, because they outlive the server; if that
-//! clock is set, or the server itself was away (its machine slept, it was stopped), nobody can be blamed.
+//! Expires leases, unless the server itself was unavailable.
+//!
+//! Leases use the wall clock because they outlive the server process. If that clock was changed, or the server was
+//! suspended or stopped, an overdue heartbeat does not show that the agent is gone.
 
 use std::time::{Duration, Instant};
 
@@ -7,39 +9,40 @@ use brewbench_agent::host::clocks::Clocks;
 
 use crate::{
     app::{error::Result, state::AppState},
-    dispatch::renewal::{give_up_expired, prolong_all},
+    dispatch::renewal::{give_up_expired, renew_all},
 };
 
-/// Leases are looked at every second: who comes later than this was away.
-const AWAY: Duration = Duration::from_secs(4);
-/// Clocks that are kept right by the network are moved by less than this.
-const SET_MS: u64 = 1_000;
+/// Leases are checked every second; after a longer gap the server was suspended.
+const MAX_GAP: Duration = Duration::from_secs(4);
+/// Network time synchronization moves the clock by less than this.
+const MAX_CLOCK_JUMP_MS: u64 = 1_000;
 
-/// When leases were looked at.
+/// The time of a check of all leases.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct LeaseCheck {
     clocks: Clocks,
     at: Instant,
 }
 
-impl Look {
-    /// Now.
+impl LeaseCheck {
+    /// Returns a check at the current time.
     pub fn now() -> Self {
         Self { clocks: Clocks::now(), at: Instant::now() }
     }
 
-    /// Gives up what nobody has prolonged; after a time that proves nothing, everybody gets a whole lease.
-    pub async fn again(&mut self, state: &AppState) -> Result<()> {
-        let before = std::mem::replace(self, Self::now());
-        if self.proves_nothing_since(&before) {
-            tracing::warn!("the clock was set, or this server was away: all agents get a whole lease");
-            prolong_all(state).await?;
+    /// Gives up runs whose lease has expired; renews all leases instead if the time since the last check is unreliable.
+    pub async fn run(&mut self, state: &AppState) -> Result<()> {
+        let previous = std::mem::replace(self, Self::now());
+        if self.is_unreliable_since(&previous) {
+            tracing::warn!("the clock was changed or the server was suspended: all leases are renewed");
+            renew_all(state).await?;
         }
         give_up_expired(state).await
     }
 
-    fn proves_nothing_since(&self, before: &Self) -> bool {
-        self.clocks.jump_ms(&before.clocks).unsigned_abs() > SET_MS || self.at.duration_since(before.at) > AWAY
+    fn is_unreliable_since(&self, previous: &Self) -> bool {
+        self.clocks.jump_ms(&previous.clocks).unsigned_abs() > MAX_CLOCK_JUMP_MS
+            || self.at.duration_since(previous.at) > MAX_GAP
     }
 }
 
@@ -48,21 +51,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_proves_something_and_a_server_that_was_away_nothing() {
-        let before = Look::now();
-        let later = |away: Duration| Look { at: before.at + away, ..before };
-        assert!(!later(Duration::from_secs(1)).proves_nothing_since(&before));
-        assert!(later(Duration::from_secs(20)).proves_nothing_since(&before));
+    fn a_gap_is_unreliable_if_it_is_longer_than_the_check_interval() {
+        let before = LeaseCheck::now();
+        let later = |gap: Duration| LeaseCheck { at: before.at + gap, ..before };
+        assert!(!later(Duration::from_secs(1)).is_unreliable_since(&before));
+        assert!(later(Duration::from_secs(20)).is_unreliable_since(&before));
     }
 
     #[test]
-    fn a_clock_that_was_set_proves_nothing_either_way() {
-        let before = Look::now();
+    fn a_clock_change_is_unreliable_in_both_directions() {
+        let before = LeaseCheck::now();
         for hours in [-1, 1] {
-            let set = Look { clocks: before.clocks.set_by(hours * 3_600_000), ..before };
-            assert!(set.proves_nothing_since(&before));
+            let changed = LeaseCheck { clocks: before.clocks.set_by(hours * 3_600_000), ..before };
+            assert!(changed.is_unreliable_since(&before));
         }
-        let corrected = Look { clocks: before.clocks.set_by(200), ..before };
-        assert!(!corrected.proves_nothing_since(&before));
+        let corrected = LeaseCheck { clocks: before.clocks.set_by(200), ..before };
+        assert!(!corrected.is_unreliable_since(&before));
     }
 }

@@ -1,16 +1,16 @@
-//! Assigns runs to agents, and decides what happens when an agent falls silent.
+//! Assigns runs to agents, and handles agents that stop responding.
 //!
-//! - [`assign`] gives the first queued run that a free agent can do to that agent. Runs that were put first go before the
-//!   rest; drained agents get none. The runs of an experiment stay on one machine, or those of each repetition do:
+//! - [`assign`] assigns the first queued run that it can do to each free agent. Prioritized runs come first; drained
+//!   agents get no runs. All runs of an experiment, or of each of its repetitions, stay on one machine:
 //!   [`crate::placement::affinity`]. Runs of a paused experiment are not assigned.
-//! - [`queue`]: what waits for which agent, why, and when it will start.
-//! - A run is *leased*. Each heartbeat of its agent renews the lease ([`renewal`]). When a lease expires, the run is
-//!   `lost` and its repetition is queued again, as often as its plan allows. Late results follow the rule in
-//!   [`crate::results::ingest`].
-//! - A distributed run is given to all its agents at once or to none, so two of them never wait for each other;
-//!   [`crate::distributed::coordinate`] lets them begin at one moment.
-//! - [`mod@channel`]: the WebSocket of each agent; [`worker`]: the task that assigns runs; [`watch`]: what agents report of
-//!   runs in progress.
+//! - [`queue`] lists the waiting runs: for which agent, why, and when each will start.
+//! - An assigned run is *leased*. Each heartbeat of its agent renews the lease ([`renewal`]). When the lease expires,
+//!   the run is `lost`, and its repetition is queued again as often as its plan allows. [`crate::results::ingest`]
+//!   defines what happens to late results.
+//! - A distributed run is assigned to all its agents at once or to none, so that runs never deadlock.
+//!   [`crate::distributed::coordinate`] starts the participants at the same time.
+//! - [`mod@channel`]: the WebSocket of each agent; [`worker`]: the task that assigns runs; [`watch`]: live data of runs
+//!   in progress.
 
 pub mod api;
 pub mod assign;
@@ -25,10 +25,10 @@ pub mod worker;
 use axum::{Extension, Router, extract::DefaultBodyLimit, routing::get};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{app::state::AppState, distributed::coordinate::Meetings, fleet::presence::Presence};
+use crate::{app::state::AppState, distributed::coordinate::Barriers, fleet::presence::Presence};
 
-/// The agents' channel and the way home of results.
-pub fn api(presence: Presence, meetings: Meetings, largest_body: usize) -> OpenApiRouter<AppState> {
+/// Returns the JSON API: upload of results, and the queue.
+pub fn api(presence: Presence, barriers: Barriers, largest_body: usize) -> OpenApiRouter<AppState> {
     let limit = DefaultBodyLimit::max(largest_body);
     OpenApiRouter::new()
         .routes(routes!(api::result))
@@ -37,16 +37,16 @@ pub fn api(presence: Presence, meetings: Meetings, largest_body: usize) -> OpenA
         .routes(routes!(queue::api::put_first))
         .routes(routes!(queue::api::put_experiment_first))
         .layer(Extension(presence))
-        .layer(Extension(meetings))
+        .layer(Extension(barriers))
 }
 
-/// Pages.
+/// Returns the HTML pages.
 pub fn pages(presence: Presence) -> Router<AppState> {
     queue::pages::router().layer(Extension(presence))
 }
 
-/// The agents' channel: a WebSocket, so it is no part of the JSON API.
-pub fn channel(presence: Presence, meetings: Meetings) -> Router<AppState> {
+/// Returns the agents' WebSocket, which is not part of the JSON API.
+pub fn channel(presence: Presence, barriers: Barriers) -> Router<AppState> {
     let channel = Router::new().route("/api/v1/agent/channel", get(channel::open));
-    channel.layer(Extension(presence)).layer(Extension(meetings))
+    channel.layer(Extension(presence)).layer(Extension(barriers))
 }

@@ -1,4 +1,4 @@
-//! What agents tell of the runs that they work on, for whoever watches.
+//! Live data of runs in progress, as agents report it.
 
 use brewbench_agent::wire::{self, series::Portion};
 
@@ -8,7 +8,7 @@ use crate::{
         ids::RunId,
         state::{AppState, RunChanged},
     },
-    live::participants::Teller,
+    live::participants::Participant,
     results::{
         clock::Clock,
         store::parts::{self, PartState},
@@ -16,46 +16,46 @@ use crate::{
     runs::store::retries,
 };
 
-/// Takes points of a run. An agent is heard only about the run that it works on, alone or with others.
-pub async fn take(state: &AppState, agent: &str, portion: &Portion) -> Result<()> {
+/// Adds live samples of a run. Samples of an agent that does not work on the run are ignored.
+pub async fn add(state: &AppState, agent: &str, portion: &Portion) -> Result<()> {
     let run = portion.run;
-    if !state.underway.is_open(run, agent) {
+    if !state.live_feed.is_open(run, agent) {
         if !works_on(state, agent, run).await? {
             return Ok(());
         }
         open(state, agent, run).await?;
-        // It may have ended right before that, and nobody would forget it any more.
+        // If it ended just before it was opened, no event would remove it later.
         if !works_on(state, agent, run).await? {
-            state.underway.forget(run);
+            state.live_feed.forget(run);
         }
     }
-    if let Err(fault) = state.underway.take(agent, portion) {
-        tracing::debug!(agent, %run, %fault, "points of a run that make no sense");
+    if let Err(fault) = state.live_feed.receive(agent, portion) {
+        tracing::debug!(agent, %run, %fault, "invalid live samples of a run");
     }
     Ok(())
 }
 
 async fn open(state: &AppState, agent: &str, run: wire::RunId) -> Result<()> {
-    let mut tellers = parts::states(&state.db.read, &run.into()).await?.into_iter().map(teller);
-    match tellers.next() {
-        Some(host) => state.underway.open_together(run, host, tellers.collect()),
-        None => state.underway.open(run, agent),
+    let mut participants = parts::states(&state.db.read, &run.into()).await?.into_iter().map(participant);
+    match participants.next() {
+        Some(host) => state.live_feed.open_distributed(run, host, participants.collect()),
+        None => state.live_feed.open(run, agent),
     }
     Ok(())
 }
 
-fn teller(part: PartState) -> Teller {
+fn participant(part: PartState) -> Participant {
     let PartState { agent, clock_offset_ms, clock_error_ms, .. } = part;
     let clock = clock_offset_ms.map(|offset_ms| Clock { offset_ms, error_ms: clock_error_ms.unwrap_or(0.0) });
-    Teller { agent, clock }
+    Participant { agent, clock }
 }
 
-/// Forgets what is no longer worked on by who tells of it.
+/// Removes the feeds of runs whose agents no longer work on them.
 pub async fn forget(state: &AppState, event: Option<&RunChanged>) -> Result<()> {
-    // A missed event may have been any: then all are looked at.
-    for (run, agent) in state.underway.open_runs() {
+    // A missed event may have been about any run: check all.
+    for (run, agent) in state.live_feed.open_runs() {
         if event.is_none_or(|event| event.run == RunId::from(run)) && !works_on(state, &agent, run).await? {
-            state.underway.forget(run);
+            state.live_feed.forget(run);
         }
     }
     Ok(())
@@ -63,7 +63,7 @@ pub async fn forget(state: &AppState, event: Option<&RunChanged>) -> Result<()> 
 
 async fn works_on(state: &AppState, agent: &str, run: wire::RunId) -> Result<bool> {
     let (id, mut connection) = (RunId::from(run), state.db.read.acquire().await?);
-    let Some((phase, whose)) = retries::standing(&mut connection, &id).await? else { return Ok(false) };
+    let Some((phase, host)) = retries::phase_and_agent(&mut connection, &id).await? else { return Ok(false) };
     let working = matches!(phase.as_str(), "leased" | "preparing" | "warming_up" | "measuring" | "collecting");
-    Ok(working && (whose.as_deref() == Some(agent) || parts::generates(&mut connection, &id, agent).await?))
+    Ok(working && (host.as_deref() == Some(agent) || parts::is_generator(&mut connection, &id, agent).await?))
 }

@@ -1,4 +1,4 @@
-//! Hands runs out and gives up what is lost, until the server ends.
+//! The background task that assigns runs and gives up lost ones.
 
 use std::time::Duration;
 
@@ -11,55 +11,55 @@ use crate::{
         ids::RunId,
         state::{AppState, RunChanged},
     },
-    dispatch::{assign, lease_expiry::Look, renewal::prolong_all, watch},
-    distributed::coordinate::Meetings,
+    dispatch::{assign, lease_expiry::LeaseCheck, renewal::renew_all, watch},
+    distributed::coordinate::Barriers,
     fleet::presence::Presence,
     runs::store::retries,
 };
 
-/// Hands runs out and gives up what is lost, until the server ends.
-pub async fn work(state: AppState, presence: Presence, meetings: Meetings) {
-    if let Err(fault) = prolong_all(&state).await {
-        tracing::error!(%fault, "leases could not be prolonged");
+/// Assigns runs and gives up lost ones until the server shuts down.
+pub async fn work(state: AppState, presence: Presence, barriers: Barriers) {
+    if let Err(fault) = renew_all(&state).await {
+        tracing::error!(%fault, "failed to renew leases");
     }
     let mut clock = tokio::time::interval(Duration::from_secs(1));
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut events, mut look) = (state.events.listen(), Look::now());
+    let (mut events, mut lease_check) = (state.events.listen(), LeaseCheck::now());
     loop {
-        let done = tokio::select! {
-            () = state.shutdown.cancelled() => return,
-            () = state.work.notified() => assign::assign(&state, &presence).await,
-            event = events.recv() => hear(&state, &presence, &meetings, event.ok().as_ref()).await,
-            _ = clock.tick() => look.again(&state).await,
+        let outcome = tokio::select! {
+        () = state.shutdown.cancelled() => return,
+        () = state.work.notified() => assign::assign(&state, &presence).await,
+        event = events.recv() => handle_change(&state, &presence, &barriers, event.ok().as_ref()).await,
+        _ = clock.tick() => lease_check.run(&state).await,
         };
-        if let Err(fault) = done {
-            tracing::error!(%fault, "dispatch");
+        if let Err(fault) = outcome {
+            tracing::error!(%fault, "dispatch failed");
         }
     }
 }
 
-/// A run has changed; or some, if the event was missed.
-pub(crate) async fn hear(
+/// Reacts to the change of a run; without an event, of any number of runs.
+pub(crate) async fn handle_change(
     state: &AppState,
     presence: &Presence,
-    meetings: &Meetings,
+    barriers: &Barriers,
     event: Option<&RunChanged>,
 ) -> Result<()> {
     watch::forget(state, event).await?;
-    meetings.forget_ended(state, event).await?;
-    pass_cancellation_on(state, presence, event).await
+    barriers.forget_ended(state, event).await?;
+    forward_cancellation(state, presence, event).await
 }
 
-/// A run that ended on the server's side while its agent works on it is stopped there.
-pub(crate) async fn pass_cancellation_on(
+/// Cancels a run on its agents after it has ended on the server.
+pub(crate) async fn forward_cancellation(
     state: &AppState,
     presence: &Presence,
     event: Option<&RunChanged>,
 ) -> Result<()> {
     let working = presence.working().into_iter();
-    // A missed event may have been any: then all are looked at.
+    // A missed event may have been about any run: check all.
     for (name, run) in working.filter(|(_, run)| event.is_none_or(|event| event.run == RunId::from(*run))) {
-        let standing = retries::standing(&mut *state.db.read.acquire().await?, &run.into()).await?;
+        let standing = retries::phase_and_agent(&mut *state.db.read.acquire().await?, &run.into()).await?;
         if standing.is_none_or(|(phase, _)| matches!(phase.as_str(), "cancelled" | "lost" | "failed")) {
             presence.send(&name, ServerMessage::Cancel { run });
         }

@@ -1,4 +1,4 @@
-//! JSON of those who make the load of a run.
+//! JSON of the generators of a run.
 
 use axum::{
     Json,
@@ -17,7 +17,7 @@ use crate::{
     runs::{api::environment::evidence, lookup::found, model::Run},
 };
 
-/// Each generator's own share of a run, where others than the target's agent make the load; no generators where not.
+/// Returns each generator's share of a distributed run. A run on one machine has no generators.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/generators", tag = "runs", params(("id" = String, Path)),
     responses((status = 200, body = GeneratorList), (status = 404, body = ErrorBody)))]
 pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<RunId>) -> Result<Json<GeneratorList>> {
@@ -26,7 +26,7 @@ pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<RunId>)
     Ok(Json(read(&state, &run, evidence.as_ref()).await?))
 }
 
-/// The shares of a run of which this is known.
+/// Returns the shares of a run, from its evidence if it has a result.
 pub async fn read(state: &AppState, run: &Run, evidence: Option<&Evidence>) -> Result<GeneratorList> {
     let states = if run.generators.is_empty() { Vec::new() } else { parts::states(&state.db.read, &run.id).await? };
     Ok(GeneratorList::of(run, evidence, &states))

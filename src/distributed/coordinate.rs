@@ -1,5 +1,5 @@
-//! Runs that several agents do: what they say at their gates, and what becomes of a run of which one falls out. What is
-//! said to them is decided by [`crate::distributed::barrier`].
+//! Coordinates the participants of distributed runs: handles their arrivals at gates, and fails a run that a
+//! participant has left. [`crate::distributed::barrier`] makes the decisions.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use crate::{
         state::{AppState, RunChanged},
     },
     distributed::{
-        barrier::{Meeting, Step},
+        barrier::{Barrier, Step},
         settle,
         store::participants,
     },
@@ -27,25 +27,26 @@ use crate::{
     runs::store::retries::HeldRun,
 };
 
-/// The meetings that go on. They live in memory: after a server's start those who take part say again where they are.
+/// The barriers of current runs, in memory only: after a restart of the server the agents report their gates again.
 #[derive(Clone, Debug, Default)]
-pub struct Meetings(Arc<Mutex<HashMap<wire::RunId, Meeting>>>);
+pub struct Barriers(Arc<Mutex<HashMap<wire::RunId, Barrier>>>);
 
-impl Meetings {
-    fn all(&self) -> MutexGuard<'_, HashMap<wire::RunId, Meeting>> {
+impl Barriers {
+    fn all(&self) -> MutexGuard<'_, HashMap<wire::RunId, Barrier>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What follows for the run, where there is a meeting of it.
-    fn with(&self, run: wire::RunId, act: impl FnOnce(&mut Meeting) -> Vec<Step>) -> Vec<Step> {
+    /// Returns the steps of a run's barrier; none without a barrier.
+    fn with(&self, run: wire::RunId, act: impl FnOnce(&mut Barrier) -> Vec<Step>) -> Vec<Step> {
         self.all().get_mut(&run).map(act).unwrap_or_default()
     }
 
-    /// Forgets the meetings of runs that have ended: of the one that has changed, or of any if that was missed.
+    /// Drops the barrier of the changed run if it has ended. Without `changed` it checks all runs, as events were
+    /// missed.
     pub async fn forget_ended(&self, state: &AppState, changed: Option<&RunChanged>) -> Result<()> {
-        let is_meant = |run: &wire::RunId| changed.is_none_or(|changed| changed.run == RunId::from(*run));
-        let meant: Vec<wire::RunId> = self.all().keys().copied().filter(is_meant).collect();
-        for run in meant {
+        let is_affected = |run: &wire::RunId| changed.is_none_or(|changed| changed.run == RunId::from(*run));
+        let affected: Vec<wire::RunId> = self.all().keys().copied().filter(is_affected).collect();
+        for run in affected {
             if participants::of(&state.db.read, &run.into()).await?.is_empty() {
                 self.all().remove(&run);
             }
@@ -54,44 +55,44 @@ impl Meetings {
     }
 }
 
-/// Everything that decides about those who do a run together.
+/// Coordinates the participants of distributed runs.
 #[derive(Clone, Copy, Debug)]
-pub struct Together<'a> {
+pub struct Coordinator<'a> {
     /// Database and events.
     pub state: &'a AppState,
-    /// To speak to them.
+    /// Sends messages to agents.
     pub presence: &'a Presence,
-    /// Where they meet.
-    pub meetings: &'a Meetings,
+    /// The barriers of current runs.
+    pub barriers: &'a Barriers,
 }
 
-impl Together<'_> {
-    /// An agent is at a gate of a run. One that takes no part in it is told to stop.
+impl Coordinator<'_> {
+    /// Handles an agent's arrival at a gate. Cancels the run on an agent that is not one of its participants.
     pub async fn arrive(&self, agent: &str, run: wire::RunId, gate: Gate, base_url: Option<String>) -> Result<()> {
-        let crew = participants::of(&self.state.db.read, &run.into()).await?;
-        if !crew.iter().any(|member| member.agent == agent && !member.has_delivered) {
+        let participants = participants::of(&self.state.db.read, &run.into()).await?;
+        if !participants.iter().any(|participant| participant.agent == agent && !participant.has_delivered) {
             self.presence.send(agent, ServerMessage::Cancel { run });
             return Ok(());
         }
         let steps = {
-            let mut all = self.meetings.all();
-            let members = crew.into_iter().map(|member| (member.agent, member.has_delivered));
-            let meeting = all.entry(run).or_insert_with(|| Meeting::new(run, members));
-            meeting.arrive(agent, gate, base_url, now_ms())
+            let mut all = self.barriers.all();
+            let agents = participants.into_iter().map(|participant| (participant.agent, participant.has_delivered));
+            let barrier = all.entry(run).or_insert_with(|| Barrier::new(run, agents));
+            barrier.arrive(agent, gate, base_url, now_ms())
         };
         self.carry_out(run, steps).await
     }
 
-    /// An agent's clock has said something; it is asked for one run at a time.
+    /// Handles the answer of an agent's clock, which is probed for one run at a time.
     pub async fn clock(&self, agent: &str, asked_ms: i64, said_ms: i64) -> Result<()> {
         let Some(run) = self.presence.busy_with(agent) else { return Ok(()) };
-        let steps = self.meetings.with(run, |meeting| meeting.clock(agent, asked_ms, said_ms, now_ms()));
+        let steps = self.barriers.with(run, |barrier| barrier.clock(agent, asked_ms, said_ms, now_ms()));
         self.carry_out(run, steps).await
     }
 
-    /// An agent's part of a run is stored.
+    /// Handles that an agent's part of a run is stored.
     pub async fn delivered(&self, agent: &str, run: wire::RunId) -> Result<()> {
-        let steps = self.meetings.with(run, |meeting| meeting.delivered(agent, now_ms()));
+        let steps = self.barriers.with(run, |barrier| barrier.delivered(agent, now_ms()));
         self.carry_out(run, steps).await
     }
 
@@ -99,11 +100,11 @@ impl Together<'_> {
         let id = RunId::from(run);
         for step in steps {
             match step {
-                Step::Say(agent, message) => drop(self.presence.send(&agent, message)),
-                Step::Keep(place, reading) => {
+                Step::Send(agent, message) => drop(self.presence.send(&agent, message)),
+                Step::StoreClock(place, reading) => {
                     let (offset_ms, error_ms) = (reading.offset_ms, reading.error_ms);
                     let place = i64::try_from(place).unwrap_or(i64::MAX);
-                    participants::keep_clock(&self.state.db.write, &id, place, offset_ms, error_ms).await?;
+                    participants::store_clock(&self.state.db.write, &id, place, offset_ms, error_ms).await?;
                 }
                 Step::Fail(why) => give_up(self.state, &id, &why).await?,
             }
@@ -112,18 +113,19 @@ impl Together<'_> {
     }
 }
 
-/// Ends a run of which one has fallen out; its figures would be of another load. The others are stopped, and it is done
-/// again if it may be.
+/// Fails a run that a participant has left, as its load is no longer complete. The other participants are stopped, and
+/// the run is retried if its plan allows it.
 pub async fn give_up(state: &AppState, run: &RunId, why: &str) -> Result<()> {
     if settle::fail(&state.db, run, why).await? {
-        tracing::warn!(run = run.as_str(), why, "a run of several is given up");
+        tracing::warn!(run = run.as_str(), why, "failed a distributed run");
         let experiment_id = participants::experiment_of(&state.db.read, run).await?;
-        tell(state, &HeldRun { id: run.clone(), experiment_id });
+        publish_change(state, &HeldRun { id: run.clone(), experiment_id });
         state.work.notify_one();
     }
     Ok(())
 }
 
-pub(crate) fn tell(state: &AppState, held: &HeldRun) {
-    state.events.tell(RunChanged { run: held.id.clone(), experiment: held.experiment_id.clone() });
+/// Publishes that a run has changed.
+pub(crate) fn publish_change(state: &AppState, held: &HeldRun) {
+    state.events.publish(RunChanged { run: held.id.clone(), experiment: held.experiment_id.clone() });
 }

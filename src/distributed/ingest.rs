@@ -1,4 +1,4 @@
-//! Accepts an agent's result: all of a run on one machine, or its part of a distributed run.
+//! Accepts an agent's result: of a run on one machine, or its part of a distributed run.
 
 use brewbench_agent::wire::outcome::Outcome;
 
@@ -8,12 +8,12 @@ use crate::{
     results::{ingest, settlement::Settled, store::verdicts},
 };
 
-/// Settles a result by the rule in [`crate::results::ingest`]; committed when this returns.
+/// Settles a result by the rule in [`crate::results::ingest`]. It is committed when this returns.
 pub async fn accept(db: &Db, agent: &str, outcome: &Outcome) -> Result<Settled> {
-    let asked = verdicts::asked(&db.read, &outcome.run.into()).await?;
-    if asked.generators.is_empty() {
-        ingest::settle(db, agent, outcome, asked).await
+    let requested = verdicts::requested(&db.read, &outcome.run.into()).await?;
+    if requested.generators.is_empty() {
+        ingest::settle(db, agent, outcome, requested).await
     } else {
-        settle::settle(db, agent, outcome, &asked).await
+        settle::settle(db, agent, outcome, &requested).await
     }
 }

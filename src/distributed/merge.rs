@@ -1,4 +1,4 @@
-//! All parts of a run become one result. Pure.
+//! Merges all parts of a distributed run into one result. Pure.
 
 use std::collections::BTreeSet;
 
@@ -24,70 +24,70 @@ use crate::{
         clock::Clocked,
         evidence::Evidence,
         finalize,
-        generator_record::{GeneratorSeen, compare_starts},
+        generator_record::{GeneratorRecord, compare_starts},
         series::model::latencies,
-        verdict::input::Seen,
+        verdict::input::StoredSeries,
     },
 };
 
-/// What all of them come to.
+/// The merged result of all parts.
 #[derive(Debug)]
-pub struct Whole {
-    /// As if one agent had done it all. Its phases were noted when the target's agent told them.
+pub struct Merged {
+    /// The outcome as if one agent had done the run. The host reported its phases before.
     pub outcome: Outcome,
-    /// What was seen besides.
+    /// The evidence besides the summary.
     pub evidence: Evidence,
 }
 
-/// Reads the summary that a generator brought. The error is a sentence.
+/// Reads the summary of a generator. The error is a sentence.
 pub fn summary(outcome: &Outcome) -> Result<Summary, String> {
     let Some(text) = &outcome.summary else { return Err("k6 left no summary".to_owned()) };
     read::parse(text.as_bytes()).map_err(|fault| format!("k6's summary can't be used: {fault}"))
 }
 
-/// One result of all: of the target's agent, and of the generators in the order of their segments. The error is a
-/// sentence about one of them.
-pub fn whole(host: &Part, generators: &[Part]) -> Result<Whole, String> {
+/// Merges the part of the host and those of the generators, in the order of their segments. The error is a sentence
+/// that names the agent.
+pub fn merge(host: &Part, generators: &[Part]) -> Result<Merged, String> {
     let summaries = generators
         .iter()
         .map(|part| summary(&part.outcome).map_err(|why| format!("{}: {why}", part.agent)))
         .collect::<Result<Vec<_>, _>>()?;
     let all: Vec<Option<Series>> = generators.iter().map(series).collect();
-    let of_host = series(host);
+    let host_series = series(host);
     let clocked = |series, part: &Part| Clocked { series, clock: part.clock };
-    let of_generators: Vec<Option<Clocked<'_>>> =
+    let generator_series: Vec<Option<Clocked<'_>>> =
         all.iter().zip(generators).map(|(series, part)| series.as_ref().map(|series| clocked(series, part))).collect();
-    let there: Vec<Clocked<'_>> = of_generators.iter().flatten().copied().collect();
-    let merged = merged(of_host.as_ref().map(|series| clocked(series, host)), &there);
+    let present: Vec<Clocked<'_>> = generator_series.iter().flatten().copied().collect();
+    let merged = merged(host_series.as_ref().map(|series| clocked(series, host)), &present);
     let (succeeded, failed) = merged.measured.as_ref().map(latencies).unwrap_or_default();
     let latencies = Latencies { succeeded, failed };
     let text = summed(&summaries, &latencies);
-    // What can't be read is told where it is judged.
+    // A summary that can't be read is reported when it is judged.
     let thresholds =
         read::parse(text.as_bytes()).map_or_else(|_| Vec::new(), |sum| thresholds(&summaries, &sum, &latencies));
 
-    let mut seen: Vec<GeneratorSeen> = Vec::with_capacity(generators.len());
+    let mut seen: Vec<GeneratorRecord> = Vec::with_capacity(generators.len());
     for (index, part) in generators.iter().enumerate() {
-        let (figures, series) = (summaries[index].figures(), of_generators[index]);
+        let (figures, series) = (summaries[index].figures(), generator_series[index]);
         let segment = segment(index, generators.len());
-        seen.push(GeneratorSeen::of(&part.agent, segment, &part.outcome, &figures, series, part.clock));
+        seen.push(GeneratorRecord::from_outcome(&part.agent, segment, &part.outcome, &figures, series, part.clock));
     }
     compare_starts(&mut seen);
-    Ok(Whole {
-        evidence: Evidence { generators: seen, thresholds, ..of_target(&host.outcome) },
+    Ok(Merged {
+        evidence: Evidence { generators: seen, thresholds, ..host_evidence(&host.outcome) },
         outcome: outcome(host, generators, text, &merged),
     })
 }
 
-/// Which part of the load that of a place is, from 0.
+/// Returns the segment of the load with this index.
 pub fn segment(index: usize, of: usize) -> Segment {
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     Segment { index: number(index), of: number(of) }
 }
 
-/// What the target's agent saw. It ran no k6.
-pub(crate) fn of_target(outcome: &Outcome) -> Evidence {
-    let mut evidence = Evidence::of(outcome);
+/// Returns the evidence of the host, which ran no load generator.
+pub(crate) fn host_evidence(outcome: &Outcome) -> Evidence {
+    let mut evidence = Evidence::from_outcome(outcome);
     evidence.cores.generator.clear();
     evidence
 }
@@ -106,7 +106,7 @@ fn outcome(host: &Part, generators: &[Part], summary: String, series: &Series) -
     }
 }
 
-/// The load generator of all parts; where they differ, all of them.
+/// Returns the load generator of all parts; if they differ, lists all of them.
 fn engine(generators: &[Part]) -> Option<EngineVersion> {
     let engines: BTreeSet<&EngineVersion> = generators.iter().filter_map(|part| part.outcome.engine.as_ref()).collect();
     let names: BTreeSet<&str> = engines.iter().map(|engine| engine.name.as_str()).collect();
@@ -117,7 +117,7 @@ fn engine(generators: &[Part]) -> Option<EngineVersion> {
 
 fn series(part: &Part) -> Option<Series> {
     match finalize::series(&part.outcome).1 {
-        Seen::Series(series) => Some(*series),
-        Seen::Nothing | Seen::NotYet => None,
+        StoredSeries::Series(series) => Some(*series),
+        StoredSeries::Missing | StoredSeries::NotRecorded => None,
     }
 }

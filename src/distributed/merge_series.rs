@@ -1,9 +1,9 @@
-//! What several machines saw second by second, as one series by the server's clock: whole ([`merged`]), and while it grows
-//! ([`fresh`]). Pure.
+//! Merges the time series of several machines into one by the server's clock: completely ([`merged`]), and while it
+//! grows ([`fresh`]). Pure.
 //!
-//! Counts and histograms of the generators are added on one grid of seconds: a second of a generator goes whole to the
-//! line of the grid that its end is next to, so nothing is split and every total is exact. The host's samples tell of the
-//! target and its machine; what the generators' machines did stands in what is kept of each of them.
+//! Counts and histograms of the generators are added on one grid of seconds. Each second of a generator is assigned as
+//! a whole to the grid line nearest to its end, so every total is exact. Samples of target and machine come from the
+//! host; those of the generators' machines are stored with each generator.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use brewbench_agent::wire::series::{Lacks, Part, Second, Series, Stretch};
 
 use crate::results::clock::{Clocked, clamped};
 
-/// How far apart the lines of the grid are.
+/// The distance between grid lines.
 const GRID_MS: u32 = 1_000;
 
-/// One series of all; its times are the server's. `host` tells of the target's machine, `generators` of the load.
+/// Merges all series by the server's clock. `host` has the samples of the target's machine, `generators` the load.
 pub fn merged(host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Series {
-    let mut whole = Series::default();
+    let mut merged = Series::default();
     for part in [Part::WarmUp, Part::Measured] {
-        *whole.part_mut(part) = stretch(part, host, generators);
+        *merged.part_mut(part) = stretch(part, host, generators);
     }
-    whole
+    merged
 }
 
 fn stretch(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Option<Stretch> {
@@ -35,21 +35,21 @@ fn stretch(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) ->
     })
 }
 
-/// When a part began, by the server's clock: with the first of the generators.
+/// Returns when a part began, by the server's clock: when the first generator began.
 pub fn start_ms(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Option<i64> {
     let first = generators.iter().filter_map(|one| one.start_ms(part)).min();
     let unclocked = || generators.iter().chain(&host).filter_map(|one| Some(one.stretch(part)?.start_ms)).min();
     first.or_else(|| host?.start_ms(part)).or_else(unclocked)
 }
 
-/// What of a part has been told anew.
+/// Which points of a part are new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// All of it.
+    /// All points.
     All,
     /// The seconds of a generator that end later than this, ms after its own start.
     Seconds {
-        /// Its place among the generators.
+        /// The index of the generator.
         generator: usize,
         /// 0 for all.
         after_ms: u32,
@@ -61,26 +61,26 @@ pub enum Since {
     },
 }
 
-/// What is new of a part of the sum while it is done; it takes the place of all that is later than the two times.
+/// New points of a part of the merged series during the run. They replace all points after the two times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fresh {
-    /// Seconds that end later than this are replaced, ms after the start of the stretch.
+    /// Seconds that end later than this are replaced, ms after the start of the part.
     pub seconds_after_ms: u32,
     /// Samples that were taken later than this are replaced.
     pub usage_after_ms: i32,
-    /// The points, with the start of their stretch.
+    /// The points, with the start of their part.
     pub points: Stretch,
 }
 
-/// What is new of a part since something was told: whole lines of the grid that every generator has told of, and samples of
-/// the host. Nothing until each generator has told of the part.
+/// Returns the new points of a part: grid lines that every generator has reported completely, and samples of the host.
+/// Returns none until each generator has reported something of the part.
 pub fn fresh(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>], since: Since) -> Option<Fresh> {
     let start_ms = start_ms(part, host, generators)?;
-    let told = |one: &Clocked<'_>| {
+    let last_line = |one: &Clocked<'_>| {
         let last = one.stretch(part)?.seconds.last()?;
         Some(line(moved(last.until_ms, one.after_ms(part, start_ms))))
     };
-    let whole = generators.iter().map(told).collect::<Option<Vec<u32>>>()?.into_iter().min()?;
+    let complete = generators.iter().map(last_line).collect::<Option<Vec<u32>>>()?.into_iter().min()?;
     let (after_line, usage_after_ms) = match since {
         Since::All | Since::Seconds { after_ms: 0, .. } => (0, i32::MAX),
         Since::Seconds { generator, after_ms } => {
@@ -89,24 +89,24 @@ pub fn fresh(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>], 
         Since::Usage { after_ms } => (u32::MAX, clamped(after_ms, host?.after_ms(part, start_ms))),
     };
     let usage_after_ms = if since == Since::All { i32::MIN } else { usage_after_ms };
-    let of = |one: &Clocked<'_>| {
-        let mut of = lines(&one.stretch(part)?.seconds, one.after_ms(part, start_ms), after_line);
-        of.retain(|line, _| *line <= whole);
-        Some(of)
+    let complete_lines = |one: &Clocked<'_>| {
+        let mut lines = lines(&one.stretch(part)?.seconds, one.after_ms(part, start_ms), after_line);
+        lines.retain(|line, _| *line <= complete);
+        Some(lines)
     };
     let points = Stretch {
         start_ms,
-        seconds: added(generators.iter().filter_map(of).collect()),
+        seconds: added(generators.iter().filter_map(complete_lines).collect()),
         usage: host.map_or_else(Vec::new, |host| host.usage_after(part, start_ms, usage_after_ms)),
         lacks: Lacks::default(),
     };
-    // Seconds of a line end less than half a line behind it.
+    // Seconds of a line end less than half a line after it.
     let half = if after_line == 0 { 0 } else { GRID_MS / 2 - 1 };
     let seconds_after_ms = after_line.saturating_mul(GRID_MS).saturating_add(half);
     Some(Fresh { seconds_after_ms, usage_after_ms, points })
 }
 
-/// The line that a second belongs to which ends then, ms after the start.
+/// Returns the grid line of a second that ends at this time, ms after the start.
 fn line(until_ms: u32) -> u32 {
     (until_ms.saturating_add(GRID_MS / 2) / GRID_MS).max(1)
 }
@@ -115,10 +115,10 @@ fn moved(until_ms: u32, after_ms: i64) -> u32 {
     u32::try_from(i64::from(until_ms).saturating_add(after_ms).max(0)).unwrap_or(u32::MAX)
 }
 
-/// What a generator did, by the lines of the grid.
+/// The seconds of a generator by grid line.
 type Lines = BTreeMap<u32, Second>;
 
-/// Those behind a line.
+/// Returns the seconds after a grid line.
 fn lines(seconds: &[Second], after_ms: i64, after_line: u32) -> Lines {
     let mut lines = Lines::new();
     for second in seconds {
@@ -133,30 +133,31 @@ fn lines(seconds: &[Second], after_ms: i64, after_line: u32) -> Lines {
 }
 
 fn added(generators: Vec<Lines>) -> Vec<Second> {
-    let of = generators.len();
+    let all = generators.len();
     let mut grid: BTreeMap<u32, (Second, usize)> = BTreeMap::new();
     for (line, second) in generators.into_iter().flatten() {
         match grid.get_mut(&line) {
-            Some((sum, told)) => {
-                beside(sum, &second);
-                *told += 1;
+            Some((sum, count)) => {
+                add(sum, &second);
+                *count += 1;
             }
             None => drop(grid.insert(line, (second, 1))),
         }
     }
-    // Virtual users are those of all, or not known.
-    let whole = |(second, told): (Second, usize)| Second { vus: second.vus.filter(|_| told == of), ..second };
-    grid.into_values().map(whole).collect()
+    // The number of virtual users is unknown unless all generators have reported it.
+    let known = |(second, count): (Second, usize)| Second { vus: second.vus.filter(|_| count == all), ..second };
+    grid.into_values().map(known).collect()
 }
 
-/// Adds what another generator did at the same time.
-fn beside(sum: &mut Second, other: &Second) {
+/// Adds the second of another generator.
+fn add(sum: &mut Second, other: &Second) {
     let vus = sum.vus.zip(other.vus).map(|(a, b)| a.saturating_add(b));
     sum.add(other.clone());
     sum.vus = vus;
 }
 
-/// Each generator has as many seconds as the sum: of what came late or twice the worst counts.
+/// Merges gaps. Each generator has as many seconds as the sum, so the worst count of missing and doubled seconds
+/// applies.
 fn lacks(sum: Lacks, other: Lacks) -> Lacks {
     let Lacks { missing_seconds, doubled_seconds, restarts, damaged, left_out, unfinished } = other;
     Lacks {

@@ -1,13 +1,13 @@
-//! The summaries of several k6 as one, in the form of k6's `--summary-export`. Pure.
+//! Merges the k6 summaries of several generators, in the format of k6's `--summary-export`. Pure.
 //!
-//! What can be added is added; what can't be had from the parts is left out, so that it reads as not known:
-//! - counters, rates, checks and groups are sums; a counter's rate is by the longest measured time of all parts, so that
-//!   nothing looks faster than it was;
-//! - `vus` and `vus_max` are sums; a script's own gauges are left out, for the last value of all is nobody's;
-//! - trends have their number, their mean weighted by it, least and greatest value. Percentiles there are of
-//!   `http_req_duration` alone, from the added histograms, and only where these have every request in them;
-//! - thresholds are left out: each k6 has judged its own part. Those of the whole are in
-//!   [`crate::distributed::merge_thresholds`].
+//! Values that can't be derived from the parts are omitted, so that they are unknown:
+//! - Counters, rates, checks and groups are sums. A counter's rate uses the longest measured time, so that nothing
+//!   looks faster than it was.
+//! - `vus` and `vus_max` are sums. Custom gauges are omitted, because a last value of all parts does not exist.
+//! - Trends have count, weighted mean, minimum and maximum. Only `http_req_duration` has percentiles, from the merged
+//!   histograms, and only if these contain every request.
+//! - Thresholds are omitted, because each k6 has judged its own part. [`crate::distributed::merge_thresholds`] merges
+//!   them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,72 +23,72 @@ const PERCENTILES: [(&str, f64); 5] =
 
 /// The latency of all requests, and of the successful ones.
 const ALL: &str = "http_req_duration";
-const OF_SUCCESSFUL: &str = "http_req_duration{expected_response:true}";
+const SUCCESSFUL: &str = "http_req_duration{expected_response:true}";
 
-/// Latencies of the measured phase, of all generators.
+/// Latencies of the measured phase of all generators.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies {
-    /// Of the requests that succeeded.
+    /// Latencies of successful requests.
     pub succeeded: Histogram,
-    /// Of those that failed.
+    /// Latencies of failed requests.
     pub failed: Histogram,
 }
 
 impl Latencies {
-    /// Those of a metric; none if it is no latency.
-    pub fn of(&self, metric: &str) -> Option<Histogram> {
+    /// Returns the histogram of a k6 metric; none if the metric is not a latency.
+    pub fn for_metric(&self, metric: &str) -> Option<Histogram> {
         match metric {
             ALL => Some([&self.succeeded, &self.failed].into_iter().sum()),
-            OF_SUCCESSFUL => Some(self.succeeded.clone()),
+            SUCCESSFUL => Some(self.succeeded.clone()),
             _ => None,
         }
     }
 }
 
-/// One summary of all, as JSON. There is one part at least, and each was read before.
+/// Merges summaries into one, as JSON. There must be at least one part.
 pub fn summed(parts: &[Summary], latencies: &Latencies) -> String {
     let measured_s = parts.iter().map(|part| part.figures().measured_ms).fold(0.0, f64::max) / 1e3;
     let names: BTreeSet<&String> = parts.iter().flat_map(|part| part.metrics.keys()).collect();
     let mut metrics = Map::new();
     for name in names {
-        let of: Vec<Counted<'_>> = parts
+        let counted: Vec<Counted<'_>> = parts
             .iter()
             .filter_map(|part| {
                 part.metrics.get(name).map(|metric| Counted { metric, count: count(name, metric, part) })
             })
             .collect();
-        if let Some(values) = metric(name, &of, measured_s, latencies) {
-            metrics.insert(name.clone(), written(values));
+        if let Some(values) = metric(name, &counted, measured_s, latencies) {
+            metrics.insert(name.clone(), to_json(values));
         }
     }
     let roots: Vec<&Group> = parts.iter().map(|part| &part.root).collect();
-    let whole = json!({ "root_group": group(&roots), "metrics": metrics });
-    format!("{whole:#}\n")
+    let summary = json!({ "root_group": group(&roots), "metrics": metrics });
+    format!("{summary:#}\n")
 }
 
 type Values = BTreeMap<&'static str, f64>;
 
-/// A metric of one part, and how many values it has if that is known.
+/// A metric of one part with its number of values, if known.
 #[derive(Clone, Copy)]
 struct Counted<'a> {
     metric: &'a Metric,
     count: Option<f64>,
 }
 
-/// Every request has one latency, also where nobody asked k6 to count them.
-fn count(name: &str, metric: &Metric, of: &Summary) -> Option<f64> {
-    let figures = of.figures();
-    let said = metric.values.get("count").copied();
-    said.or_else(|| match name {
+/// Returns the number of values of a metric. Every request has one latency, even if the summary has no count.
+fn count(name: &str, metric: &Metric, summary: &Summary) -> Option<f64> {
+    let figures = summary.figures();
+    let reported = metric.values.get("count").copied();
+    reported.or_else(|| match name {
         ALL => Some(figures.requests as f64),
-        OF_SUCCESSFUL => Some(figures.requests.saturating_sub(figures.failed?) as f64),
+        SUCCESSFUL => Some(figures.requests.saturating_sub(figures.failed?) as f64),
         _ => None,
     })
 }
 
-fn metric(name: &str, of: &[Counted<'_>], measured_s: f64, latencies: &Latencies) -> Option<Values> {
-    let sum = |value: &str| of.iter().filter_map(|one| one.metric.values.get(value)).sum::<f64>();
-    Some(match of.first()?.metric.kind {
+fn metric(name: &str, parts: &[Counted<'_>], measured_s: f64, latencies: &Latencies) -> Option<Values> {
+    let sum = |value: &str| parts.iter().filter_map(|one| one.metric.values.get(value)).sum::<f64>();
+    Some(match parts.first()?.metric.kind {
         Kind::Counter => {
             let count = sum("count");
             let rate = if measured_s > 0.0 { count / measured_s } else { 0.0 };
@@ -103,39 +103,39 @@ fn metric(name: &str, of: &[Counted<'_>], measured_s: f64, latencies: &Latencies
             Values::from([("value", sum("value")), ("max", sum("max"))])
         }
         Kind::Gauge => return None,
-        Kind::Trend => trend(name, of, latencies),
+        Kind::Trend => trend(name, parts, latencies),
     })
 }
 
-fn trend(name: &str, of: &[Counted<'_>], latencies: &Latencies) -> Values {
+fn trend(name: &str, parts: &[Counted<'_>], latencies: &Latencies) -> Values {
     let mut values = Values::new();
-    let total = of.iter().map(|one| one.count).sum::<Option<f64>>();
+    let total = parts.iter().map(|one| one.count).sum::<Option<f64>>();
     values.extend(total.map(|total| ("count", total)));
     // k6 writes zeros for a trend without values.
-    let full: Vec<&Counted<'_>> = of.iter().filter(|one| one.count != Some(0.0)).collect();
-    let all = |name| full.iter().map(|one| one.metric.values.get(name).copied()).collect::<Option<Vec<f64>>>();
-    let (least, greatest) = (all("min"), all("max"));
-    let least = least.and_then(|all| all.into_iter().reduce(f64::min));
-    let greatest = greatest.and_then(|all| all.into_iter().reduce(f64::max));
-    values.extend(least.map(|least| ("min", least)));
-    values.extend(greatest.map(|greatest| ("max", greatest)));
-    let weighted = full.iter().map(|one| Some(one.metric.values.get("avg")? * one.count?)).sum::<Option<f64>>();
+    let nonempty: Vec<&Counted<'_>> = parts.iter().filter(|one| one.count != Some(0.0)).collect();
+    let all = |name| nonempty.iter().map(|one| one.metric.values.get(name).copied()).collect::<Option<Vec<f64>>>();
+    let (min, max) = (all("min"), all("max"));
+    let min = min.and_then(|all| all.into_iter().reduce(f64::min));
+    let max = max.and_then(|all| all.into_iter().reduce(f64::max));
+    values.extend(min.map(|min| ("min", min)));
+    values.extend(max.map(|max| ("max", max)));
+    let weighted = nonempty.iter().map(|one| Some(one.metric.values.get("avg")? * one.count?)).sum::<Option<f64>>();
     let mean = weighted.zip(total.filter(|total| *total > 0.0)).map(|(sum, total)| sum / total);
     values.extend(mean.map(|mean| ("avg", mean)));
-    if let Some(histogram) = latencies.of(name).filter(|histogram| Some(histogram.total() as f64) == total) {
-        // Within a bucket anything could be; below the least and above the greatest there was nothing.
-        let (low, high) = (least.unwrap_or(0.0), greatest.unwrap_or(f64::MAX));
+    if let Some(histogram) = latencies.for_metric(name).filter(|histogram| Some(histogram.total() as f64) == total) {
+        // An estimate within a bucket may exceed minimum and maximum, which are exact.
+        let (low, high) = (min.unwrap_or(0.0), max.unwrap_or(f64::MAX));
         let at = |q| histogram.quantile(q).map(|quantile| quantile.estimate.max(low).min(high));
         values.extend(PERCENTILES.into_iter().filter_map(|(name, q)| Some((name, at(q)?))));
     }
     values
 }
 
-/// Groups of the same path, and the checks in them.
-fn group(of: &[&Group]) -> Value {
+/// Merges groups of the same path with their checks.
+fn group(parts: &[&Group]) -> Value {
     let mut checks: BTreeMap<&str, (&str, u64, u64)> = BTreeMap::new();
     let mut groups: BTreeMap<&str, Vec<&Group>> = BTreeMap::new();
-    for one in of {
+    for one in parts {
         for check in &one.checks {
             let (_, passes, fails) = checks.entry(&check.name).or_insert((&check.path, 0, 0));
             *passes = passes.saturating_add(check.passes);
@@ -151,12 +151,13 @@ fn group(of: &[&Group]) -> Value {
             (name.to_owned(), json!({ "name": name, "path": path, "passes": passes, "fails": fails }))
         })
         .collect();
-    let groups: Map<String, Value> = groups.into_iter().map(|(name, of)| (name.to_owned(), group(&of))).collect();
-    let (name, path) = of.first().map_or(("", ""), |one| (one.name.as_str(), one.path.as_str()));
+    let groups: Map<String, Value> =
+        groups.into_iter().map(|(name, groups)| (name.to_owned(), group(&groups))).collect();
+    let (name, path) = parts.first().map_or(("", ""), |one| (one.name.as_str(), one.path.as_str()));
     json!({ "name": name, "path": path, "groups": groups, "checks": checks })
 }
 
-fn written(values: Values) -> Value {
+fn to_json(values: Values) -> Value {
     let number = |value: f64| {
         #[expect(clippy::cast_possible_truncation, reason = "small enough")]
         if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }

@@ -1,14 +1,13 @@
-//! Distributed runs: one host runs the target, each generator makes a segment of the load. What each delivers is stored
-//! as its part; when all are there they become one result, which is judged and stored as any other.
+//! Distributed runs: one host runs the target, each generator makes a segment of the load. Each result is stored as a
+//! part. When all parts are stored they are merged into one result, which is judged and stored like any other.
 //!
-//! - [`barrier`] lets participants wait for each other, [`coordinate`] carries it out;
-//! - [`settle`]: what becomes of a part that arrives, and of a run that a participant has left;
-//! - [`merge`]: all parts become one result; [`merge_series`], [`merge_summaries`] and [`merge_thresholds`] add up;
-//! - [`crate::results::generator_record`]: what is stored of each generator, to judge and to show it; [`shares`]: that as
-//!   JSON.
+//! - [`barrier`] synchronizes the participants, [`coordinate`] carries out its steps;
+//! - [`settle`] handles parts that arrive, and runs that a participant has left;
+//! - [`merge`] merges all parts, with [`merge_series`], [`merge_summaries`] and [`merge_thresholds`];
+//! - [`crate::results::generator_record`] is the stored record of each generator, [`shares`] returns it as JSON.
 //!
-//! Merging is exact for counts, sums, minima and maxima. A percentile is not a sum: those of the latency come from the
-//! merged histograms, others are null.
+//! Merging is exact for counts, sums, minima and maxima. Percentiles of the latency come from the merged histograms;
+//! others are null.
 
 pub mod api;
 pub mod barrier;
@@ -31,7 +30,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::app::state::AppState;
 
-/// JSON.
+/// Returns the API routes.
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(api::show))
 }

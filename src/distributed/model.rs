@@ -1,22 +1,22 @@
-//! What one participant of a distributed run has delivered. Pure.
+//! The part of a distributed run that one participant has delivered. Pure.
 
 use brewbench_agent::wire::outcome::Outcome;
 
 use crate::results::{blob, clock::Clock, store::parts::PartRow};
 
-/// What one agent has delivered.
+/// The part of one agent.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Whose it is.
+    /// The name of the agent.
     pub agent: String,
-    /// Nothing if it was never asked.
+    /// The clock of the agent; none if it was never probed.
     pub clock: Option<Clock>,
-    /// Summary and series included.
+    /// The outcome, including summary and series.
     pub outcome: Outcome,
 }
 
 impl Part {
-    /// A part as it was stored; none if nothing came of it yet.
+    /// Decodes a stored part; none if it is not delivered yet.
     pub fn stored(row: PartRow) -> Result<Option<Self>, Unreadable> {
         let clock = clock(&row);
         let PartRow { agent, outcome, summary, series, .. } = row;
@@ -31,22 +31,22 @@ impl Part {
     }
 }
 
-/// What is known of the clock of a part's agent.
+/// Returns the clock of a part's agent.
 pub fn clock(row: &PartRow) -> Option<Clock> {
     let (offset_ms, error_ms) = (row.clock_offset_ms?, row.clock_error_ms.unwrap_or(0.0));
     Some(Clock { offset_ms, error_ms })
 }
 
-/// A part that can't be read any more, though this server has written it.
+/// A stored part that can't be decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// It can't be unpacked.
-    #[error("a part can't be unpacked: {0}")]
+    /// The part can't be unpacked.
+    #[error("failed to unpack a stored part: {0}")]
     Packed(#[from] std::io::Error),
-    /// It is no outcome.
-    #[error("a part is no outcome: {0}")]
+    /// The part is not a valid outcome.
+    #[error("a stored part is not a valid outcome: {0}")]
     Json(#[from] serde_json::Error),
-    /// Its summary is no text.
-    #[error("a part's summary is no text: {0}")]
+    /// The summary is not valid UTF-8.
+    #[error("the summary of a stored part is not valid UTF-8: {0}")]
     Text(#[from] std::string::FromUtf8Error),
 }

@@ -1,9 +1,8 @@
-//! Who made the load of a run, where it was not the target's own agent: each one's share. Template:
-//! `runs/_generators.html`. Pure.
+//! The generators of a distributed run on its page. Template: `runs/_generators.html`. Pure.
 
 use crate::{
     distributed::shares::{GeneratorList, GeneratorShare},
-    results::{evidence::WholeThreshold, generator_record::GeneratorSeen},
+    results::{evidence::WholeThreshold, generator_record::GeneratorRecord},
     runs::model::Run,
     web::{
         address,
@@ -12,28 +11,28 @@ use crate::{
     },
 };
 
-/// All of them.
+/// The section of all generators.
 #[derive(Clone, Debug)]
 pub struct Generators {
-    /// In the order of their segments.
+    /// The generators in the order of their segments.
     pub rows: Vec<Row>,
-    /// Where the percentiles come from, or why there are none; nothing until there are figures.
+    /// The source of the percentiles, or why there are none; none until there are figures.
     pub percentiles: Option<String>,
-    /// What became of the script's thresholds.
+    /// The script's thresholds with their results.
     pub thresholds: Vec<ThresholdRow>,
-    /// What each k6 wrote, if it wrote anything.
+    /// Agents and logs of k6, without empty ones.
     pub logs: Vec<(String, String)>,
 }
 
-/// One of them.
+/// The row of a generator.
 #[derive(Clone, Debug)]
 pub struct Row {
     share: GeneratorShare,
 }
 
 impl Generators {
-    /// None for a run whose load came from its own agent.
-    pub fn of(run: &Run, list: GeneratorList, seen: &[GeneratorSeen]) -> Option<Self> {
+    /// Creates the section; none for a run on one machine.
+    pub fn of(run: &Run, list: GeneratorList, seen: &[GeneratorRecord]) -> Option<Self> {
         let logs = run.generators.iter().zip(seen).filter(|(_, seen)| !seen.generator_log.is_empty());
         (!list.generators.is_empty()).then(|| Self {
             percentiles: percentiles(run, &list),
@@ -50,16 +49,16 @@ impl Generators {
 
 fn percentiles(run: &Run, list: &GeneratorList) -> Option<String> {
     run.figures.requests?;
-    let of = plural(list.generators.len(), "generator");
+    let generators = plural(list.generators.len(), "generator");
     Some(match (run.figures.p50_ms, list.percentiles_within) {
         (Some(_), Some(width)) => format!(
-            "Percentiles come from the added histograms of {of} and are exact to within one of their buckets, which are \
-             {:.0}\u{a0}% wide. Counts, means, least and greatest values are exact.",
+            "Percentiles come from the merged histograms of {generators} and are exact to within one bucket, which is \
+             {:.0}\u{a0}% wide. Counts, means, minima and maxima are exact.",
             width * 100.0
         ),
         _ => format!(
-            "There are no percentiles: what {of} told second by second does not have every request in it, and those of the \
-             parts can’t be added up."
+            "Percentiles are unknown: the time series of {generators} do not contain every request, and percentiles of \
+             the parts can’t be merged."
         ),
     })
 }
@@ -72,86 +71,86 @@ pub struct ThresholdRow {
 }
 
 impl ThresholdRow {
-    /// Of which metric, and what it may be.
+    /// Returns metric and expression.
     pub fn condition(&self) -> (&str, &str) {
         (&self.threshold.metric, &self.threshold.expression)
     }
 
-    /// Whether all together kept to it; nothing where that is not known.
+    /// Returns the result for the total load; none if unknown.
     pub fn whole(&self) -> Option<Pill> {
         self.threshold.passed.as_ref().map(badge::threshold)
     }
 
-    /// How that is known, or why it is not.
+    /// Returns how the result is known, or why it is not.
     pub fn basis(&self) -> &'static str {
         self.threshold.basis.words()
     }
 
-    /// What each k6 says of its own part.
+    /// Returns the result of each k6 for its own part.
     pub fn own(&self) -> Vec<(&str, Option<Pill>)> {
-        let said = self.threshold.own.iter().map(|passed| passed.as_ref().map(badge::threshold));
-        self.agents.iter().map(String::as_str).zip(said).collect()
+        let results = self.threshold.own.iter().map(|passed| passed.as_ref().map(badge::threshold));
+        self.agents.iter().map(String::as_str).zip(results).collect()
     }
 }
 
 impl Row {
-    /// Whose it is.
+    /// Returns the name of the agent.
     pub fn agent(&self) -> &str {
         &self.share.agent
     }
 
-    /// Its page.
+    /// Returns the path segment of the agent's page.
     pub fn address(&self) -> String {
         address::segment(&self.share.agent)
     }
 
-    /// Which part of the load.
+    /// Returns the segment of the load.
     pub fn segment(&self) -> &str {
         &self.share.segment
     }
 
-    /// Whether its result is there.
+    /// Whether its part is delivered.
     pub fn is_there(&self) -> bool {
         self.share.delivered
     }
 
-    /// Requests.
+    /// Returns the number of requests.
     pub fn requests(&self) -> Figure {
         format::count(self.share.requests)
     }
 
-    /// Requests per second.
+    /// Returns the requests per second.
     pub fn rps(&self) -> Figure {
         format::number(self.share.rps)
     }
 
-    /// 99th percentile of its own.
+    /// Returns the 99th percentile of its own latencies.
     pub fn p99(&self) -> Figure {
         format::latency(self.share.p99_ms)
     }
 
-    /// Failed requests.
+    /// Returns the number of failed requests.
     pub fn failed(&self) -> Figure {
         format::count(self.share.failed)
     }
 
-    /// Cores that its k6 used: `0.85 of 2`.
+    /// Returns the cores that its k6 used: `0.85 of 2`.
     pub fn used(&self) -> Option<String> {
         used(&self.share)
     }
 
-    /// How much later than the first it began.
+    /// Returns how much later than the first generator it began.
     pub fn began(&self) -> Option<String> {
         began(&self.share)
     }
 
-    /// Its clock against the server's.
+    /// Returns the offset of its clock from the server's.
     pub fn clock(&self) -> Option<String> {
         clock(&self.share)
     }
 }
 
-/// Cores that a generator's k6 used, of those it could use: `0.85 of 2`.
+/// Formats the cores that a generator's k6 used, of those it could use: `0.85 of 2`.
 pub fn used(share: &GeneratorShare) -> Option<String> {
     let used = share.used_cores?;
     Some(match share.cores {
@@ -160,12 +159,12 @@ pub fn used(share: &GeneratorShare) -> Option<String> {
     })
 }
 
-/// How much later than the first a generator began: `+12 ms`.
+/// Formats how much later than the first a generator began: `+12 ms`.
 pub fn began(share: &GeneratorShare) -> Option<String> {
     share.after_first_ms.map(|ms| format!("+{ms}\u{a0}ms"))
 }
 
-/// The clock of a generator against the server's: `+3.2 ± 0.4 ms`.
+/// Formats the offset of a generator's clock from the server's: `+3.2 ± 0.4 ms`.
 pub fn clock(share: &GeneratorShare) -> Option<String> {
     let (offset, error) = share.clock_offset_ms.zip(share.clock_error_ms)?;
     Some(format!("{offset:+.1}\u{a0}±\u{a0}{error:.1}\u{a0}ms"))

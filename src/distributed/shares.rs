@@ -1,4 +1,4 @@
-//! Each generator's own share of a run, as JSON, commands and pages have it. Pure.
+//! Each generator's share of a distributed run, for JSON, commands and pages. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -10,51 +10,51 @@ use crate::{
     results::{
         clock::Clock,
         evidence::{Evidence, WholeThreshold},
-        generator_record::{GeneratorSeen, Used},
+        generator_record::{CpuUse, GeneratorRecord},
         store::parts::PartState,
     },
     runs::model::Run,
 };
 
-/// Who made the load of a run, where it was not the target's own agent.
+/// The generators of a distributed run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GeneratorList {
     /// The run.
     #[schema(value_type = String)]
     pub run: RunId,
-    /// In the order of their segments; empty where the target's agent made the load.
+    /// The generators in the order of their segments; empty for a run on one machine.
     pub generators: Vec<GeneratorShare>,
-    /// How wide the buckets are that the run's percentiles come from, as a share of a latency: 0.09 is 9 %. Null until the
-    /// run has a result, and where no generator told its histograms.
+    /// Width of the histogram buckets behind the run's percentiles, relative to the latency: 0.09 is 9 %. Null until
+    /// the run has a result, and if no generator reported histograms.
     pub percentiles_within: Option<f64>,
-    /// The script's thresholds for the load of all together; empty until the run has a result, and where it has none.
+    /// The script's thresholds for the total load; empty until the run has a result.
     pub thresholds: Vec<WholeThreshold>,
 }
 
-/// What one generator has done of a run. What is not known, or not yet, is null.
+/// The share of one generator. Unknown values are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GeneratorShare {
-    /// Its agent.
+    /// The name of its agent.
     pub agent: String,
-    /// Its part of the load, as k6 calls it: `1/3:2/3`.
+    /// Its execution segment in k6's notation: `1/3:2/3`.
     pub segment: String,
-    /// Whether its result is there.
+    /// Whether its part is delivered.
     pub delivered: bool,
-    /// Requests that it made.
+    /// Requests of its part.
     pub requests: Option<u64>,
-    /// Requests that failed.
+    /// Failed requests of its part.
     pub failed: Option<u64>,
     /// Requests per second of its own measured time.
     pub rps: Option<f64>,
-    /// Median of its own latencies, ms, as its k6 has it.
+    /// Median of its own latencies as reported by its k6, ms.
     pub p50_ms: Option<f64>,
-    /// 99th percentile of its own latencies, ms, as its k6 has it.
+    /// 99th percentile of its own latencies as reported by its k6, ms.
     pub p99_ms: Option<f64>,
-    /// How long it measured, seconds.
+    /// Length of its measured time, seconds.
     pub measured_s: Option<f64>,
-    /// Thresholds of the script, which its k6 has judged for its part alone.
+    /// Number of thresholds of the script, which its k6 has judged for its own part.
     pub thresholds: Option<u32>,
-    /// Those that its part crossed.
+    /// Number of thresholds that its own part failed.
     pub thresholds_failed: Option<u32>,
     /// Cores that its k6 could use.
     pub cores: Option<f64>,
@@ -62,28 +62,28 @@ pub struct GeneratorShare {
     pub used_cores: Option<f64>,
     /// Cores that its k6 used in the busiest third of the measured time.
     pub busiest_cores: Option<f64>,
-    /// Cores that others used on its machine.
+    /// Cores that other processes used on its machine.
     pub others_cores: Option<f64>,
     /// When it began to measure, by the server's clock, unix ms.
     pub start_ms: Option<i64>,
-    /// How much later it began than the first of them, ms.
+    /// How much later than the first generator it began, ms.
     pub after_first_ms: Option<i64>,
-    /// By how much its clock is ahead of the server's, ms.
+    /// How far its clock is ahead of the server's, ms.
     pub clock_offset_ms: Option<f64>,
-    /// How far that may be wrong, ms.
+    /// The maximum error of the offset, ms.
     pub clock_error_ms: Option<f64>,
     /// Its load generator.
     pub engine: Option<Engine>,
 }
 
 impl GeneratorList {
-    /// Of a run, from what is kept of its generators, or from how far they are.
+    /// Lists the generators of a run, from its evidence or, during the run, from the states of its parts.
     pub fn of(run: &Run, evidence: Option<&Evidence>, states: &[PartState]) -> Self {
         let seen = evidence.map_or(&[][..], |evidence| &evidence.generators);
         let one = |(index, agent): (usize, &String)| {
             let place = i64::try_from(index + 1).unwrap_or(i64::MAX);
             let state = states.iter().find(|state| state.place == place);
-            // A run that has ended keeps the names of its agents, whatever they are called later.
+            // A run keeps the names of its agents when these are renamed.
             let share = match seen.get(index) {
                 Some(seen) => GeneratorShare::seen(seen),
                 None => GeneratorShare::expected(state),
@@ -100,8 +100,8 @@ impl GeneratorList {
     }
 }
 
-/// How wide the buckets are that the sum of these has.
-fn width(seen: &[GeneratorSeen]) -> Option<f64> {
+/// Returns the relative width of the merged histogram's buckets.
+fn width(seen: &[GeneratorRecord]) -> Option<f64> {
     let coarsest = seen.iter().filter_map(|one| one.series?.schema).min()?;
     Some((-f64::from(coarsest)).exp2().exp2() - 1.0)
 }
@@ -114,9 +114,9 @@ impl GeneratorShare {
         Self { delivered: state.is_some_and(|state| state.delivered), ..Self::default() }.by(clock)
     }
 
-    fn seen(seen: &GeneratorSeen) -> Self {
+    fn seen(seen: &GeneratorRecord) -> Self {
         let used = seen.used.clone().unwrap_or_default();
-        let known = |value: fn(&Used) -> Option<f64>| seen.used.as_ref().and_then(value);
+        let known = |value: fn(&CpuUse) -> Option<f64>| seen.used.as_ref().and_then(value);
         let share = Self {
             delivered: true,
             cores: seen.cores(),

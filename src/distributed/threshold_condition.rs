@@ -1,27 +1,27 @@
-//! A threshold's condition, as k6 writes it: `p(95)<500`. Pure.
+//! Parses conditions of k6 thresholds: `p(95)<500`. Pure.
 
 use std::str::FromStr;
 
-/// Which figure of a metric.
+/// The statistic of a metric that is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Statistic {
     /// `count`
     Count,
-    /// `rate`: a second for counters, else a share.
+    /// `rate`: per second for counters, else a share.
     Rate,
     /// `value`
     Value,
     /// `avg`
     Mean,
     /// `min`
-    Least,
+    Min,
     /// `max`
-    Greatest,
-    /// `med` and `p(N)`: below it lies this share of all values.
+    Max,
+    /// `med` and `p(N)`, as the share of values below.
     Quantile(f64),
 }
 
-/// How it is held against the limit.
+/// The operator of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comparison {
     Less,
@@ -32,16 +32,16 @@ enum Comparison {
     Unequal,
 }
 
-/// A figure and its limit.
+/// A condition: a statistic, an operator and a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
-    /// Of what.
+    /// The statistic that is compared.
     pub statistic: Statistic,
     comparison: Comparison,
     limit: f64,
 }
 
-/// Longer ones first.
+/// The operators, longer ones first.
 const COMPARISONS: [(&str, Comparison); 7] = [
     ("===", Comparison::Equal),
     ("==", Comparison::Equal),
@@ -52,42 +52,43 @@ const COMPARISONS: [(&str, Comparison); 7] = [
     (">", Comparison::More),
 ];
 
-/// It is none that k6 knows.
+/// The text is not a condition that k6 supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no condition of a threshold")]
-pub struct NoCondition;
+#[error("invalid threshold condition")]
+pub struct InvalidCondition;
 
 impl FromStr for Condition {
-    type Err = NoCondition;
+    type Err = InvalidCondition;
 
-    fn from_str(text: &str) -> Result<Self, NoCondition> {
+    fn from_str(text: &str) -> Result<Self, InvalidCondition> {
         let split = |(sign, comparison)| text.split_once(sign).map(|(left, right)| (left, comparison, right));
-        let (left, comparison, right) = COMPARISONS.into_iter().find_map(split).ok_or(NoCondition)?;
-        let limit: f64 = right.trim().parse().map_err(|_| NoCondition)?;
+        let (left, comparison, right) = COMPARISONS.into_iter().find_map(split).ok_or(InvalidCondition)?;
+        let limit: f64 = right.trim().parse().map_err(|_| InvalidCondition)?;
         if !limit.is_finite() {
-            return Err(NoCondition);
+            return Err(InvalidCondition);
         }
         Ok(Self { statistic: left.trim().parse()?, comparison, limit })
     }
 }
 
 impl FromStr for Statistic {
-    type Err = NoCondition;
+    type Err = InvalidCondition;
 
-    fn from_str(text: &str) -> Result<Self, NoCondition> {
+    fn from_str(text: &str) -> Result<Self, InvalidCondition> {
         Ok(match text {
             "count" => Self::Count,
             "rate" => Self::Rate,
             "value" => Self::Value,
             "avg" => Self::Mean,
-            "min" => Self::Least,
-            "max" => Self::Greatest,
+            "min" => Self::Min,
+            "max" => Self::Max,
             "med" => Self::Quantile(0.5),
             _ => {
-                let percent = text.strip_prefix("p(").and_then(|rest| rest.strip_suffix(')')).ok_or(NoCondition)?;
-                let percent: f64 = percent.trim().parse().map_err(|_| NoCondition)?;
+                let percent =
+                    text.strip_prefix("p(").and_then(|rest| rest.strip_suffix(')')).ok_or(InvalidCondition)?;
+                let percent: f64 = percent.trim().parse().map_err(|_| InvalidCondition)?;
                 if !(0.0..=100.0).contains(&percent) {
-                    return Err(NoCondition);
+                    return Err(InvalidCondition);
                 }
                 Self::Quantile(percent / 100.0)
             }
@@ -96,15 +97,15 @@ impl FromStr for Statistic {
 }
 
 impl Statistic {
-    /// The share of the values below a percentile.
+    /// Returns the share of the values below a percentile.
     pub fn share(self) -> Option<f64> {
         if let Self::Quantile(share) = self { Some(share) } else { None }
     }
 }
 
 impl Condition {
-    /// Whether a figure keeps to it.
-    #[expect(clippy::float_cmp, reason = "so does k6")]
+    /// Whether a figure meets the condition.
+    #[expect(clippy::float_cmp, reason = "k6 compares the same way")]
     pub fn holds(self, figure: f64) -> bool {
         match self.comparison {
             Comparison::Less => figure < self.limit,
@@ -116,7 +117,7 @@ impl Condition {
         }
     }
 
-    /// Whether all figures between two that keep to it do so, and all between two that don't do not.
+    /// Whether the condition has one boundary, so that figures between two equal results have the same result.
     pub fn is_one_sided(self) -> bool {
         !matches!(self.comparison, Comparison::Equal | Comparison::Unequal)
     }
@@ -142,7 +143,7 @@ mod tests {
         }
         assert_eq!("med<1".parse::<Condition>().map(|it| it.statistic.share()), Ok(Some(0.5)));
         for bad in ["", "rate", "rate<", "rate<x", "p(95<3", "p(101)<3", "p(x)<3", "mean<3", "rate<nan", "1<rate"] {
-            assert_eq!(bad.parse::<Condition>(), Err(NoCondition), "{bad:?}");
+            assert_eq!(bad.parse::<Condition>(), Err(InvalidCondition), "{bad:?}");
         }
     }
 }

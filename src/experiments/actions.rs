@@ -1,4 +1,4 @@
-//! What is done to an experiment after its submission: pause, resume, add repetitions, cancel what is left.
+//! Actions on a submitted experiment: pause, resume, add repetitions, cancel the remaining runs.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -10,7 +10,7 @@ use axum::{
 use brewbench_agent::wire::now_ms;
 use serde_json::json;
 
-use super::submission::{self, MOST_RUNS};
+use super::submission::{self, MAX_RUNS};
 use crate::{
     app::{
         error::{Error, ErrorBody, Input, Result},
@@ -23,7 +23,7 @@ use crate::{
     },
     experiments::{
         self,
-        lookup::{found, whole},
+        lookup::{find, find_with_runs},
         model::{Experiment, ExperimentWithRuns, More},
         next_runs,
         plan::Plan,
@@ -37,7 +37,7 @@ use crate::{
     },
 };
 
-/// Pause an experiment: none of its runs is begun until it is resumed. A run that is being done goes on to its end.
+/// Pauses an experiment: no further runs start until it is resumed. Runs in progress continue.
 #[utoipa::path(post, path = "/api/v1/experiments/{id}/pause", tag = "experiments", params(("id" = String, Path)),
     responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody)))]
@@ -46,22 +46,22 @@ pub async fn pause(
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
 ) -> Result<Json<ExperimentWithRuns>> {
-    pause_it(&state, &id, &caller).await?;
-    Ok(Json(whole(&state, &id).await?))
+    pause_experiment(&state, &id, &caller).await?;
+    Ok(Json(find_with_runs(&state, &id).await?))
 }
 
-async fn pause_it(state: &AppState, id: &ExperimentId, caller: &Caller) -> Result<()> {
-    if whole(state, id).await?.progress.is_over() {
-        return Err(Error::Conflict("the experiment is over: there is nothing to pause".to_owned()));
+async fn pause_experiment(state: &AppState, id: &ExperimentId, caller: &Caller) -> Result<()> {
+    if find_with_runs(state, id).await?.progress.is_over() {
+        return Err(Error::Conflict("the experiment is over and can't be paused".to_owned()));
     }
     let act = caller.does(Deed::ExperimentPaused, id.as_str());
     if !experiments::store::pause(&state.db.write, id, now_ms(), &act).await? {
-        return Err(Error::Conflict("the experiment is paused already".to_owned()));
+        return Err(Error::Conflict("the experiment is already paused".to_owned()));
     }
-    tell(state, id).await
+    publish_change(state, id).await
 }
 
-/// Resume an experiment that was paused.
+/// Resumes a paused experiment.
 #[utoipa::path(post, path = "/api/v1/experiments/{id}/resume", tag = "experiments", params(("id" = String, Path)),
     responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody),
         (status = 409, body = ErrorBody)))]
@@ -70,22 +70,22 @@ pub async fn resume(
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
 ) -> Result<Json<ExperimentWithRuns>> {
-    resume_it(&state, &id, &caller).await?;
-    Ok(Json(whole(&state, &id).await?))
+    resume_experiment(&state, &id, &caller).await?;
+    Ok(Json(find_with_runs(&state, &id).await?))
 }
 
-async fn resume_it(state: &AppState, id: &ExperimentId, caller: &Caller) -> Result<()> {
-    found(state, id).await?;
+async fn resume_experiment(state: &AppState, id: &ExperimentId, caller: &Caller) -> Result<()> {
+    find(state, id).await?;
     let act = caller.does(Deed::ExperimentResumed, id.as_str());
     if !experiments::store::resume(&state.db.write, id, &act).await? {
         return Err(Error::Conflict("the experiment is not paused".to_owned()));
     }
     state.work.notify_one();
-    tell(state, id).await
+    publish_change(state, id).await
 }
 
-/// Add repetitions to an experiment, also to one that is over: each cell once for each of them, in the order that its
-/// seed gives.
+/// Adds repetitions to an experiment, even if it is over. Each repetition runs every cell once, in the order determined
+/// by the seed.
 #[utoipa::path(post, path = "/api/v1/experiments/{id}/repetitions", tag = "experiments", params(("id" = String, Path)),
     request_body = More,
     responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody),
@@ -96,40 +96,45 @@ pub async fn add(
     Path(id): Path<ExperimentId>,
     Input(more): Input<More>,
 ) -> Result<Json<ExperimentWithRuns>> {
-    add_to(&state, &id, more, &caller).await?;
-    Ok(Json(whole(&state, &id).await?))
+    add_repetitions(&state, &id, more, &caller).await?;
+    Ok(Json(find_with_runs(&state, &id).await?))
 }
 
-async fn add_to(state: &AppState, id: &ExperimentId, More { repetitions }: More, caller: &Caller) -> Result<()> {
-    let experiment = found(state, id).await?;
+async fn add_repetitions(
+    state: &AppState,
+    id: &ExperimentId,
+    More { repetitions }: More,
+    caller: &Caller,
+) -> Result<()> {
+    let experiment = find(state, id).await?;
     let conflict = |sentence: &str| Err(Error::Conflict(sentence.to_owned()));
     if experiment.plan.knee.is_some() {
-        return conflict("a search for the knee decides by itself how often it measures");
+        return conflict("repetitions can't be added to a knee search, which decides how often it measures");
     }
     if experiment.is_open {
-        return conflict("the experiment gets its repetitions by itself; wait for its end, or cancel the rest");
+        return conflict("the experiment adds repetitions itself; wait until it ends, or cancel the remaining runs");
     }
-    let Some(grounds) = experiments::store::grounds(&state.db.read, id).await? else {
-        return conflict("all runs of the experiment are gone: nobody knows any more what they were made of");
+    let Some(inputs) = experiments::store::run_inputs(&state.db.read, id).await? else {
+        return conflict("all runs of the experiment were deleted, so their sizes and scenario revision are unknown");
     };
     let runs = crate::runs::store::of_experiment(&state.db.rows, id).await?;
-    let done = runs.iter().map(|run| run.repetition).max().unwrap_or(0);
-    let asked = experiment.plan.repetitions;
-    let plan = extended(&experiment, &runs, repetitions)?;
-    let wanted = next_runs::repetitions(&plan, &grounds.sizes, done + 1..=done + repetitions);
+    let last = runs.iter().map(|run| run.repetition).max().unwrap_or(0);
+    let planned = experiment.plan.repetitions;
+    let plan = extended_plan(&experiment, &runs, repetitions)?;
+    let planned_runs = next_runs::repetitions(&plan, &inputs.sizes, last + 1..=last + repetitions);
     let act = caller.does(Deed::RepetitionsAdded, id.as_str()).with(json!({"repetitions": repetitions}));
     let mut transaction = state.db.write.begin().await?;
-    if !experiments::store::replan(&mut transaction, id, asked, &plan, &act).await? {
-        return conflict("somebody else has just added repetitions; look at it again");
+    if !experiments::store::replan(&mut transaction, id, planned, &plan, &act).await? {
+        return conflict("another user has just added repetitions; reload the experiment");
     }
-    submission::queue(&mut transaction, &experiment, &grounds, &wanted, (&caller.name, now_ms())).await?;
+    submission::queue(&mut transaction, &experiment, &inputs, &planned_runs, (&caller.name, now_ms())).await?;
     transaction.commit().await?;
     state.work.notify_one();
-    tell(state, id).await
+    publish_change(state, id).await
 }
 
-/// The plan with so many repetitions more than there are.
-fn extended(experiment: &Experiment, runs: &[Run], more: u32) -> Result<Plan> {
+/// Returns the plan with this many more repetitions than the experiment has.
+fn extended_plan(experiment: &Experiment, runs: &[Run], more: u32) -> Result<Plan> {
     if more == 0 {
         return Err(Error::Invalid("repetitions: at least 1".to_owned()));
     }
@@ -137,15 +142,15 @@ fn extended(experiment: &Experiment, runs: &[Run], more: u32) -> Result<Plan> {
     let cells = targets.len() * sizes.len() * loads.len().max(1);
     let added = cells.saturating_mul(usize::try_from(more).unwrap_or(usize::MAX));
     let all = runs.len().saturating_add(added);
-    if all > MOST_RUNS {
-        return Err(Error::Invalid(format!("this makes {all} runs; at most {MOST_RUNS} go into one experiment")));
+    if all > MAX_RUNS {
+        return Err(Error::Invalid(format!("this makes {all} runs; an experiment has at most {MAX_RUNS}")));
     }
-    let done = runs.iter().map(|run| run.repetition).max().unwrap_or(0);
-    // How many there are was asked for in the end; until when is of no use any more.
-    Ok(Plan { repetitions: done + more, until: None, ..experiment.plan.clone() })
+    let last = runs.iter().map(|run| run.repetition).max().unwrap_or(0);
+    // The number of repetitions is now fixed, so the stopping rule no longer applies.
+    Ok(Plan { repetitions: last + more, until: None, ..experiment.plan.clone() })
 }
 
-/// Cancel all runs of an experiment that have not ended; it gets no more.
+/// Cancels all runs of an experiment that have not ended, and adds no more.
 #[utoipa::path(post, path = "/api/v1/experiments/{id}/cancel", tag = "experiments", params(("id" = String, Path)),
     responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody)))]
 pub async fn cancel(
@@ -154,39 +159,39 @@ pub async fn cancel(
     Path(id): Path<ExperimentId>,
 ) -> Result<Json<ExperimentWithRuns>> {
     cancel_all(&state, &id, &caller).await?;
-    Ok(Json(whole(&state, &id).await?))
+    Ok(Json(find_with_runs(&state, &id).await?))
 }
 
-/// Cancels what has not ended: last queued first, so that nothing new starts meanwhile.
+/// Cancels all runs that have not ended, the last queued first, so that no further run starts before it is cancelled.
 async fn cancel_all(state: &AppState, id: &ExperimentId, caller: &Caller) -> Result<()> {
-    let before = whole(state, id).await?;
+    let before = find_with_runs(state, id).await?;
     if before.progress.is_over() {
         return Ok(());
     }
     let rest = before.progress.total - before.progress.ended;
     let act = caller.does(Deed::ExperimentCancelled, id.as_str()).with(json!({"runs": rest}));
     experiments::store::close(&state.db.write, id, &act).await?;
-    // Read after that: what was decided before is among them. A run that fails meanwhile may be queued once more, so they
-    // are read until none is left.
+    // Load the runs after closing the experiment, to include those that the scheduler has just queued. A run that fails
+    // now may still queue a retry: repeat until none is left.
     loop {
         let runs = crate::runs::store::of_experiment(&state.db.rows, id).await?;
         let left: Vec<&Run> = runs.iter().rev().filter(|run| !run.has_ended()).collect();
         if left.is_empty() {
-            return tell(state, id).await;
+            return publish_change(state, id).await;
         }
         for run in left {
             if endings::cancel(&state.db.write, &run.id, &format!("cancelled by {}", caller.name), now_ms()).await? {
-                lookup::tell(state, run);
+                lookup::announce(state, run);
             }
         }
     }
 }
 
-/// Tells whoever watches that something of an experiment has changed.
-async fn tell(state: &AppState, id: &ExperimentId) -> Result<()> {
-    // One run is enough: everything is read anew.
+/// Notifies listeners that an experiment has changed.
+async fn publish_change(state: &AppState, id: &ExperimentId) -> Result<()> {
+    // One event is enough: listeners read everything again.
     if let Some(run) = crate::runs::store::of_experiment(&state.db.rows, id).await?.first() {
-        lookup::tell(state, run);
+        lookup::announce(state, run);
     }
     Ok(())
 }
@@ -197,8 +202,8 @@ pub async fn post_pause(
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
 ) -> Result<Redirect> {
-    pause_it(&state, &id, &caller).await?;
-    Ok(back(&id))
+    pause_experiment(&state, &id, &caller).await?;
+    Ok(to_page(&id))
 }
 
 /// `POST /experiments/{id}/resume`
@@ -207,27 +212,27 @@ pub async fn post_resume(
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
 ) -> Result<Redirect> {
-    resume_it(&state, &id, &caller).await?;
-    Ok(back(&id))
+    resume_experiment(&state, &id, &caller).await?;
+    Ok(to_page(&id))
 }
 
-/// A number of repetitions, asked for.
+/// The form that asks for the number of repetitions.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "experiments/add.html")]
 pub struct AddPage {
     shell: Shell,
     experiment: Experiment,
-    /// How many runs one repetition is.
+    /// Number of runs of one repetition.
     cells: String,
 }
 
 /// `GET /experiments/{id}/repetitions`
-pub async fn ask_add(
+pub async fn add_form(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
 ) -> Result<AddPage> {
-    let experiment = found(&state, &id).await?;
+    let experiment = find(&state, &id).await?;
     let Plan { targets, sizes, loads, .. } = &experiment.plan;
     let cells = format::plural(targets.len() * sizes.len() * loads.len().max(1), "run");
     Ok(AddPage { shell: Shell::signed_in("Add repetitions", Section::Experiments, &caller.name), experiment, cells })
@@ -240,36 +245,36 @@ pub async fn post_add(
     Path(id): Path<ExperimentId>,
     RawForm(body): RawForm,
 ) -> Result<Redirect> {
-    let said = form::field(&body, "repetitions");
-    let repetitions = said.and_then(|text| text.trim().parse().ok());
+    let field = form::field(&body, "repetitions");
+    let repetitions = field.and_then(|text| text.trim().parse().ok());
     let repetitions = repetitions.ok_or_else(|| Error::Invalid("repetitions: a whole number, such as 5".to_owned()))?;
-    add_to(&state, &id, More { repetitions }, &caller).await?;
-    Ok(back(&id))
+    add_repetitions(&state, &id, More { repetitions }, &caller).await?;
+    Ok(to_page(&id))
 }
 
 /// `GET /experiments/{id}/cancel`
-pub async fn ask_cancel(
+pub async fn confirm_cancel(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
 ) -> Result<Confirm> {
-    let whole = whole(&state, &id).await?;
-    if whole.progress.is_over() {
-        return Err(Error::Conflict("all runs of the experiment have ended already".to_owned()));
+    let full = find_with_runs(&state, &id).await?;
+    if full.progress.is_over() {
+        return Err(Error::Conflict("all runs of the experiment have already ended".to_owned()));
     }
-    let rest = whole.progress.total - whole.progress.ended;
-    let deed = "Cancel the rest";
+    let rest = full.progress.total - full.progress.ended;
+    let deed = "Cancel remaining runs";
     let mut consequences = vec![
-        format!("{} will not be done, or not to the end.", format::plural(rest, "run")),
-        format!("The {} that ended and their figures stay.", format::plural(whole.progress.ended, "run")),
+        format!("{} will be cancelled.", format::plural(rest, "run")),
+        format!("Results are kept for {} that already ended.", format::plural(full.progress.ended, "run")),
     ];
-    if whole.experiment.is_open {
-        consequences.push("It does not decide any more what else to measure.".to_owned());
+    if full.experiment.is_open {
+        consequences.push("The experiment will add no further runs.".to_owned());
     }
     Ok(Confirm {
         shell: Shell::signed_in(deed, Section::Experiments, &caller.name),
         deed,
-        what: whole.experiment.name,
+        what: full.experiment.name,
         consequences,
         back: format!("/experiments/{id}"),
     })
@@ -282,9 +287,9 @@ pub async fn post_cancel(
     Path(id): Path<ExperimentId>,
 ) -> Result<Redirect> {
     cancel_all(&state, &id, &caller).await?;
-    Ok(back(&id))
+    Ok(to_page(&id))
 }
 
-fn back(id: &ExperimentId) -> Redirect {
+fn to_page(id: &ExperimentId) -> Redirect {
     Redirect::to(&format!("/experiments/{id}"))
 }

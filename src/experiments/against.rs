@@ -1,8 +1,7 @@
-//! A baseline that is measured again next to its candidate, in one experiment: what its runs say of the plan, and which
-//! agent still offers it. Pure.
+//! Completes a plan that measures a baseline again, interleaved with a candidate, and selects an agent for it. Pure.
 //!
-//! Runs of two experiments differ by what the days between them did to the machine. Measured in turn, both sides share
-//! that, and a difference is one of the programs.
+//! Runs of two experiments also differ by how the machine has changed in between. Interleaved runs share these
+//! conditions, so a difference is caused by the programs.
 
 use std::collections::BTreeMap;
 
@@ -19,64 +18,65 @@ use crate::{
     web::format,
 };
 
-/// Runs of a baseline that can be measured again.
+/// The runs of a baseline that can be measured again.
 #[derive(Clone, Debug)]
 pub struct Baseline<'a> {
-    /// As the plan names it.
+    /// The name or id in the plan.
     name: &'a str,
     runs: Vec<&'a Run>,
 }
 
-/// A plan with what it takes from its baseline.
+/// A plan completed with the settings of its baseline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Completed {
-    /// The baseline's targets and the candidates, the baseline's sizes, scenario, parameters and loads.
+    /// The plan with the baseline's targets and the candidates, and the baseline's other settings.
     pub plan: Plan,
     /// The baseline's targets.
     pub targets: Vec<Versioned>,
 }
 
-/// A target of a baseline.
+/// A target of a baseline with its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versioned {
-    /// Its name.
+    /// Name of the target.
     pub name: String,
-    /// Its version; none where its runs don't have any.
+    /// Version, if its runs have one.
     pub version: Option<String>,
 }
 
 impl<'a> Baseline<'a> {
-    /// Fails if no run says enough: nobody knows the load of an import.
+    /// Selects the runs that can be measured again; fails if there are none. The load of imports is unknown.
     pub fn new(name: &'a str, runs: &'a [Run]) -> Result<Self, String> {
-        let says_enough = |run: &&Run| {
+        let is_repeatable = |run: &&Run| {
             run.counts()
                 && run.origin == Origin::Agent
                 && run.size.is_some()
                 && run.scenario.is_some()
                 && run.load.is_some()
         };
-        let runs: Vec<&Run> = runs.iter().filter(says_enough).collect();
+        let runs: Vec<&Run> = runs.iter().filter(is_repeatable).collect();
         if runs.is_empty() {
-            return Err(format!("against: {name:?} has no runs with results that an agent measured"));
+            return Err(format!("against: {name:?} has no valid runs measured by an agent"));
         }
         Ok(Self { name, runs })
     }
 
-    /// Takes from the baseline what a plan leaves out. What the plan names narrows the baseline down; it fails where
-    /// nothing is left, or where several things are left and an experiment has one.
+    /// Fills in omitted settings from the baseline.
+    ///
+    /// Settings that the plan has restrict the baseline. Fails if no run matches, or if a setting is ambiguous.
     pub fn complete(mut self, plan: Plan, known_sizes: &[MachineSize]) -> Result<Completed, String> {
         if plan.knee.is_some() {
-            return Err("knee: a baseline is measured again under its own load; leave knee or against out".to_owned());
+            return Err("knee: can't be combined with against; a baseline is measured under its own load".to_owned());
         }
         let given = Some(plan.scenario).filter(|scenario| !scenario.is_empty());
         let scenario = self.one("scenario", given, |run| run.scenario.clone(), String::clone)?;
         let given = Some(plan.parameters).filter(|parameters| !parameters.is_empty());
-        let parameters = self.one("parameters", given, |run| Some(run.parameters.clone()), parameter_words)?;
+        let parameters = self.one("parameters", given, |run| Some(run.parameters.clone()), describe_parameters)?;
         let size_name = |run: &Run| Some(known_size(run, known_sizes)?.name.clone());
-        let meant = |size: String| find_size(known_sizes, &size).map_or(size, |size| size.name.clone());
-        let given = plan.sizes.into_iter().map(meant).collect();
+        let full_name = |size: String| find_size(known_sizes, &size).map_or(size, |size| size.name.clone());
+        let given = plan.sizes.into_iter().map(full_name).collect();
         let sizes = self.several("sizes", given, size_name, String::clone)?;
-        let mut loads = self.several("loads", plan.loads, |run| run.load.clone(), load_words)?;
+        let mut loads = self.several("loads", plan.loads, |run| run.load.clone(), describe_load)?;
         loads.sort_by_key(|load| load.shape().map(Shape::peak));
         let own = self.targets()?;
         let is_own = |name: &&String| own.iter().any(|target| target.name == **name);
@@ -85,50 +85,50 @@ impl<'a> Baseline<'a> {
         Ok(Completed { plan: Plan { targets, sizes, scenario, parameters, loads, ..plan }, targets: own })
     }
 
-    /// What all runs have in common, or the runs that have what is given.
+    /// Returns the single value of a setting; a given value restricts the runs to those that have it.
     fn one<T: PartialEq + Clone>(
         &mut self,
         field: &str,
         given: Option<T>,
-        of: impl Fn(&Run) -> Option<T>,
-        words: impl Fn(&T) -> String,
+        get: impl Fn(&Run) -> Option<T>,
+        describe: impl Fn(&T) -> String,
     ) -> Result<T, String> {
-        let ask = given.is_none();
-        let mut chosen = self.several(field, given.into_iter().collect(), of, &words)?;
-        if ask && chosen.len() > 1 {
-            let known = chosen.iter().map(words).collect::<Vec<_>>().join("; ");
-            return Err(format!("{field}: {:?} was measured with {known}: name one of them", self.name));
+        let is_omitted = given.is_none();
+        let mut values = self.several(field, given.into_iter().collect(), get, &describe)?;
+        if is_omitted && values.len() > 1 {
+            let known = values.iter().map(describe).collect::<Vec<_>>().join("; ");
+            return Err(format!("{field}: {:?} was measured with {known}; name one of them", self.name));
         }
-        chosen.pop().ok_or_else(|| format!("{field}: {:?} does not say", self.name))
+        values.pop().ok_or_else(|| format!("{field}: unknown for {:?}", self.name))
     }
 
-    /// All that the runs have, or the runs that have what is given.
+    /// Returns all values of a setting; given values restrict the runs to those that have them.
     fn several<T: PartialEq>(
         &mut self,
         field: &str,
         given: Vec<T>,
-        of: impl Fn(&Run) -> Option<T>,
-        words: impl Fn(&T) -> String,
+        get: impl Fn(&Run) -> Option<T>,
+        describe: impl Fn(&T) -> String,
     ) -> Result<Vec<T>, String> {
         let mut known: Vec<T> = Vec::new();
-        for value in self.runs.iter().filter_map(|run| of(run)) {
+        for value in self.runs.iter().filter_map(|run| get(run)) {
             if !known.contains(&value) {
                 known.push(value);
             }
         }
         if let Some(other) = given.iter().find(|value| !known.contains(value)) {
-            let known = known.iter().map(&words).collect::<Vec<_>>().join("; ");
-            let (name, other) = (self.name, words(other));
+            let known = known.iter().map(&describe).collect::<Vec<_>>().join("; ");
+            let (name, other) = (self.name, describe(other));
             return Err(format!("{field}: {name:?} was measured with {known}, not with {other}"));
         }
         if given.is_empty() {
             return Ok(known);
         }
-        self.runs.retain(|run| of(run).is_some_and(|value| given.contains(&value)));
+        self.runs.retain(|run| get(run).is_some_and(|value| given.contains(&value)));
         Ok(given)
     }
 
-    /// Its targets, each in one version.
+    /// Returns its targets; fails if one has several versions.
     fn targets(&self) -> Result<Vec<Versioned>, String> {
         let mut targets: BTreeMap<&str, &Run> = BTreeMap::new();
         for run in &self.runs {
@@ -137,7 +137,7 @@ impl<'a> Baseline<'a> {
                 let [one, other] =
                     [first.version.as_deref(), run.version.as_deref()].map(|version| version.unwrap_or("unknown"));
                 let (name, target) = (self.name, &run.target);
-                return Err(format!("against: {name:?} has {target} in the versions {one} and {other}; one can run"));
+                return Err(format!("against: {name:?} has {target} in versions {one} and {other}; only one can run"));
             }
         }
         let versioned = |(name, run): (&str, &Run)| Versioned { name: name.to_owned(), version: run.version.clone() };
@@ -145,7 +145,7 @@ impl<'a> Baseline<'a> {
     }
 }
 
-/// The size of a run as it is called today: a size is its cores and memory.
+/// Returns the current size with the cores and memory of a run, which may have been renamed since.
 fn known_size<'a>(run: &Run, known: &'a [MachineSize]) -> Option<&'a MachineSize> {
     let size = run.size.as_ref()?;
     known
@@ -153,39 +153,42 @@ fn known_size<'a>(run: &Run, known: &'a [MachineSize]) -> Option<&'a MachineSize
         .find(|other| (other.vcpus - size.vcpus).abs() < f64::EPSILON && other.memory_bytes == size.memory_bytes)
 }
 
-fn parameter_words(parameters: &BTreeMap<String, String>) -> String {
+fn describe_parameters(parameters: &BTreeMap<String, String>) -> String {
     if parameters.is_empty() {
         return "no parameters".to_owned();
     }
     parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-fn load_words(load: &Load) -> String {
+fn describe_load(load: &Load) -> String {
     let words = match load.duration() {
-        Some(duration) => format!("{}, {}", load::whole(load), format::duration(Some(duration.as_secs_f64())).text()),
-        None => load::whole(load),
+        Some(duration) => {
+            format!("{}, {}", load::with_max_vus(load), format::duration(Some(duration.as_secs_f64())).text())
+        }
+        None => load::with_max_vus(load),
     };
     words.replace('\u{a0}', " ")
 }
 
 impl Completed {
-    /// Whether something besides the baseline is measured.
+    /// Whether the plan has a target besides those of the baseline.
     pub fn has_candidate(&self) -> bool {
         self.plan.targets.len() > self.targets.len()
     }
 
-    /// The plan for an agent that offers the baseline's targets in their versions. The agent is named where another one
-    /// would measure other versions. Fails with what is offered instead.
+    /// Returns the plan for agents that offer the baseline's targets in their versions.
+    ///
+    /// Names the agent if others would measure other versions. If no agent offers them, fails with what is offered.
     pub fn placed(self, connected: &[(String, Connected)]) -> Result<Plan, String> {
         let Self { plan, targets } = self;
-        let is_meant = |(name, agent): &&(String, Connected)| {
+        let is_requested = |(name, agent): &&(String, Connected)| {
             plan.agent.as_ref().is_none_or(|wanted| wanted == name)
                 && plan.agent_label.as_ref().is_none_or(|label| agent.has_label(label))
                 && !plan.generators.contains(name)
         };
-        let agents: Vec<_> = connected.iter().filter(is_meant).collect();
+        let agents: Vec<_> = connected.iter().filter(is_requested).collect();
         if agents.is_empty() {
-            // Whoever checks the plan says why.
+            // The feasibility check reports the reason.
             return Ok(plan);
         }
         let has_baseline = |agent: &Connected| targets.iter().all(|target| target.is_offered(agent));
@@ -201,7 +204,7 @@ impl Completed {
         let able = agents.iter().find(|(_, agent)| has_names(agent) && has_baseline(agent));
         match (able, others.first()) {
             (Some(_), Some(other)) if plan.spread => {
-                Err(format!("spread: {other} offers another version of the baseline's targets; leave spread out"))
+                Err(format!("spread: {other} offers another version of the baseline's targets; omit spread"))
             }
             (Some((name, _)), Some(_)) => Ok(Plan { agent: Some(name.clone()), agent_label: None, ..plan }),
             _ => Ok(plan),
@@ -211,11 +214,11 @@ impl Completed {
 
 impl Versioned {
     fn is_offered(&self, agent: &Connected) -> bool {
-        let is_it = |version: &str| self.version.as_ref().is_none_or(|wanted| wanted == version);
-        agent.hello.targets.iter().any(|offer| offer.name == self.name && is_it(&offer.version))
+        let matches = |version: &str| self.version.as_ref().is_none_or(|wanted| wanted == version);
+        agent.hello.targets.iter().any(|offer| offer.name == self.name && matches(&offer.version))
     }
 
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         match &self.version {
             Some(version) => format!("{}@{version}", self.name),
             None => self.name.clone(),
@@ -223,12 +226,12 @@ impl Versioned {
     }
 }
 
-/// Why no agent measures the baseline again, and what there is instead.
+/// Describes why no agent can measure the baseline again, and what is offered instead.
 fn missing(name: &str, targets: &[Versioned], agents: &[&(String, Connected)]) -> String {
     let offers = || agents.iter().flat_map(|(_, agent)| &agent.hello.targets);
     let nowhere = targets.iter().find(|target| !agents.iter().any(|(_, agent)| target.is_offered(agent)));
     let Some(target) = nowhere else {
-        let all = targets.iter().map(Versioned::words).collect::<Vec<_>>().join(", ");
+        let all = targets.iter().map(Versioned::describe).collect::<Vec<_>>().join(", ");
         return format!("against: no connected agent offers all targets of {name:?}: {all}");
     };
     let mut offered: Vec<String> = offers().map(|offer| format!("{}@{}", offer.name, offer.version)).collect();
@@ -236,11 +239,11 @@ fn missing(name: &str, targets: &[Versioned], agents: &[&(String, Connected)]) -
     offered.dedup();
     let offered = if offered.is_empty() { "nothing".to_owned() } else { offered.join(", ") };
     let hint = if offers().any(|offer| offer.name == target.name) {
-        "; to measure two versions in turn, offer each under a name of its own"
+        "; to measure two versions side by side, offer each under its own name"
     } else {
         ""
     };
-    format!("against: {} of {name:?} is offered by no connected agent; offered: {offered}{hint}", target.words())
+    format!("against: no connected agent offers {} of {name:?}; offered: {offered}{hint}", target.describe())
 }
 
 #[cfg(test)]
@@ -261,7 +264,7 @@ mod tests {
         Run { size: Some(RunSize { name, vcpus, memory_bytes }), ..run }
     }
 
-    /// Two sizes, 10 and 20 VUs, with a payload.
+    /// Returns runs in two sizes, under 10 and 20 VUs, with a payload.
     fn baseline() -> Vec<Run> {
         let run = |vcpus: f64, level: u32| Run {
             load: Some(vus(level, 10.0)),
@@ -271,8 +274,8 @@ mod tests {
         vec![run(2.0, 20), run(2.0, 10), run(1.0, 10), run(1.0, 20)]
     }
 
-    /// Only a candidate is named.
-    fn asked() -> Plan {
+    /// Returns a plan that names only a candidate.
+    fn candidate_plan() -> Plan {
         let (against, targets) = (Some("main".to_owned()), vec!["servy-next".to_owned()]);
         let (sizes, scenario, loads) = (Vec::new(), String::new(), Vec::new());
         Plan { targets, against, sizes, scenario, loads, ..plan() }
@@ -283,9 +286,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_the_baselines() {
-        let done = complete(asked(), &baseline()).expect("a plan");
-        let Plan { targets, sizes, scenario, parameters, loads, repetitions, .. } = &done.plan;
+    fn omitted_settings_come_from_the_baseline() {
+        let completed = complete(candidate_plan(), &baseline()).expect("a plan");
+        let Plan { targets, sizes, scenario, parameters, loads, repetitions, .. } = &completed.plan;
         assert_eq!(
             (targets.as_slice(), scenario.as_str()),
             (&["servy".to_owned(), "servy-next".to_owned()][..], "hash")
@@ -295,52 +298,53 @@ mod tests {
             (&[size(2.0, 4).name, size(1.0, 4).name][..], "1M")
         );
         assert_eq!((loads.as_slice(), *repetitions), (&[vus(10, 10.0), vus(20, 10.0)][..], 3));
-        assert_eq!(done.targets, [Versioned { name: "servy".to_owned(), version: Some("1.0".to_owned()) }]);
-        assert!(done.has_candidate());
-        let again = complete(done.plan.clone(), &baseline()).expect("a plan");
-        assert_eq!(again, done, "once more it is the same");
-        let alone = complete(Plan { targets: vec!["servy".to_owned()], ..asked() }, &baseline()).expect("a plan");
+        assert_eq!(completed.targets, [Versioned { name: "servy".to_owned(), version: Some("1.0".to_owned()) }]);
+        assert!(completed.has_candidate());
+        let again = complete(completed.plan.clone(), &baseline()).expect("a plan");
+        assert_eq!(again, completed, "completing is idempotent");
+        let alone =
+            complete(Plan { targets: vec!["servy".to_owned()], ..candidate_plan() }, &baseline()).expect("a plan");
         assert!(!alone.has_candidate());
     }
 
     #[test]
-    fn what_is_named_narrows_the_baseline_down_or_is_refused() {
-        let one = Plan { sizes: vec!["2/4GiB".to_owned()], loads: vec![vus(20, 10.0)], ..asked() };
-        let done = complete(one, &baseline()).expect("a plan").plan;
-        assert_eq!((done.sizes, done.loads), (vec![size(2.0, 4).name], vec![vus(20, 10.0)]));
+    fn given_settings_restrict_the_baseline_or_are_refused() {
+        let one = Plan { sizes: vec!["2/4GiB".to_owned()], loads: vec![vus(20, 10.0)], ..candidate_plan() };
+        let plan = complete(one, &baseline()).expect("a plan").plan;
+        assert_eq!((plan.sizes, plan.loads), (vec![size(2.0, 4).name], vec![vus(20, 10.0)]));
         let refused = |plan: Plan| complete(plan, &baseline()).expect_err("a refusal");
         assert_eq!(
-            refused(Plan { sizes: vec!["4/4GiB".to_owned()], ..asked() }),
+            refused(Plan { sizes: vec!["4/4GiB".to_owned()], ..candidate_plan() }),
             "sizes: \"main\" was measured with 2 vCPU / 4 GiB; 1 vCPU / 4 GiB, not with 4 vCPU / 4 GiB"
         );
         assert_eq!(
-            refused(Plan { scenario: "site-mix".to_owned(), ..asked() }),
+            refused(Plan { scenario: "site-mix".to_owned(), ..candidate_plan() }),
             "scenario: \"main\" was measured with hash, not with site-mix"
         );
         assert_eq!(
-            refused(Plan { loads: vec![vus(10, 5.0)], ..asked() }),
+            refused(Plan { loads: vec![vus(10, 5.0)], ..candidate_plan() }),
             "loads: \"main\" was measured with 20 VUs, 10 s; 10 VUs, 10 s, not with 10 VUs, 5 s"
         );
         let parameters = BTreeMap::from([("payload".to_owned(), "10K".to_owned())]);
         assert_eq!(
-            refused(Plan { parameters, ..asked() }),
+            refused(Plan { parameters, ..candidate_plan() }),
             "parameters: \"main\" was measured with payload=1M, not with payload=10K"
         );
     }
 
     #[test]
-    fn what_is_not_clear_is_refused() {
+    fn ambiguous_baselines_are_refused() {
         let with = |change: fn(&mut Run)| {
             let mut runs = baseline();
             change(&mut runs[0]);
-            complete(asked(), &runs).expect_err("a refusal")
+            complete(candidate_plan(), &runs).expect_err("a refusal")
         };
         let scenario = with(|run| run.scenario = Some("site-mix".to_owned()));
-        assert_eq!(scenario, "scenario: \"main\" was measured with site-mix; hash: name one of them");
+        assert_eq!(scenario, "scenario: \"main\" was measured with site-mix; hash; name one of them");
         let version = with(|run| run.version = Some("1.1".to_owned()));
-        assert_eq!(version, "against: \"main\" has servy in the versions 1.1 and 1.0; one can run");
+        assert_eq!(version, "against: \"main\" has servy in versions 1.1 and 1.0; only one can run");
         let imports: Vec<Run> = baseline().into_iter().map(|run| Run { origin: Origin::Import, ..run }).collect();
-        let refused = complete(asked(), &imports).expect_err("a refusal");
-        assert_eq!(refused, "against: \"main\" has no runs with results that an agent measured");
+        let refused = complete(candidate_plan(), &imports).expect_err("a refusal");
+        assert_eq!(refused, "against: \"main\" has no valid runs measured by an agent");
     }
 }

@@ -1,4 +1,4 @@
-//! JSON of experiments.
+//! JSON API of experiments.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -19,7 +19,7 @@ use utoipa::IntoParams;
 use super::{
     list,
     progress::progress,
-    submission::{check, make},
+    submission::{check, create},
 };
 use crate::{
     app::{
@@ -29,29 +29,29 @@ use crate::{
     },
     auth::caller::{Read, Submit},
     experiments::{
-        lookup::{found, whole},
+        lookup::{find, find_with_runs},
         model::{ExperimentInfo, ExperimentList, ExperimentWithRuns},
         plan::Plan,
     },
     fleet::presence::Presence,
 };
 
-const MOST_LISTED: u32 = 200;
+const MAX_LISTED: u32 = 200;
 
-/// Which experiments.
+/// Filter and page of a list of experiments.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ListQuery {
-    /// Only experiments submitted before this one: the last id of the page before.
+    /// Only experiments submitted before this one: the last id of the previous page.
     #[param(value_type = Option<String>)]
     before: Option<ExperimentId>,
     /// Only experiments with this label.
     label: Option<String>,
-    /// At most so many, up to 200; 20 unless said.
+    /// Maximum number of experiments, up to 200. Default: 20.
     limit: Option<u32>,
 }
 
-/// Experiments, newest first, each with its progress and its verdict in one line.
+/// Lists experiments, newest first, each with its progress and a one-line result.
 #[utoipa::path(get, path = "/api/v1/experiments", tag = "experiments", params(ListQuery),
     responses((status = 200, body = ExperimentList), (status = 422, body = ErrorBody)))]
 pub async fn list(
@@ -59,9 +59,9 @@ pub async fn list(
     State(state): State<AppState>,
     Asked(query): Asked<ListQuery>,
 ) -> Result<Json<ExperimentList>> {
-    let limit = query.limit.unwrap_or(20).clamp(1, MOST_LISTED);
-    let which = list::Which { before: query.before.as_ref(), label: query.label.as_deref(), limit: limit.into() };
-    let lines = list::lines(&state, which, &[]).await?;
+    let limit = query.limit.unwrap_or(20).clamp(1, MAX_LISTED);
+    let filter = list::Filter { before: query.before.as_ref(), label: query.label.as_deref(), limit: limit.into() };
+    let lines = list::lines(&state, filter, &[]).await?;
     let info = |line: list::Line| -> Result<ExperimentInfo> {
         let verdict = line.verdict();
         let url = state.public_url.join(&format!("experiments/{}", line.experiment.id)).map_err(Error::internal)?;
@@ -70,7 +70,7 @@ pub async fn list(
     Ok(Json(ExperimentList { experiments: lines.into_iter().map(info).collect::<Result<_>>()? }))
 }
 
-/// Submit an experiment: its runs are queued.
+/// Submits an experiment and queues its runs.
 #[utoipa::path(post, path = "/api/v1/experiments", tag = "experiments",
     request_body = Plan,
     responses((status = 201, body = ExperimentWithRuns), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
@@ -81,10 +81,10 @@ pub async fn submit(
     Input(plan): Input<Plan>,
 ) -> Result<(StatusCode, Json<ExperimentWithRuns>)> {
     let checked = check(&state, &presence, plan).await?;
-    Ok((StatusCode::CREATED, Json(make(&state, checked, caller.name).await?)))
+    Ok((StatusCode::CREATED, Json(create(&state, checked, caller.name).await?)))
 }
 
-/// An experiment with its runs and its progress.
+/// Returns an experiment with its runs and progress.
 #[utoipa::path(get, path = "/api/v1/experiments/{id}", tag = "experiments", params(("id" = String, Path)),
     responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody)))]
 pub async fn show(
@@ -92,11 +92,12 @@ pub async fn show(
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
 ) -> Result<Json<ExperimentWithRuns>> {
-    Ok(Json(whole(&state, &id).await?))
+    Ok(Json(find_with_runs(&state, &id).await?))
 }
 
-/// Watch an experiment: an event `progress` at once and whenever something changes (at least every second while it
-/// runs), the last one when it is over.
+/// Streams the progress of an experiment as server-sent events.
+///
+/// Sends an event `progress` immediately, after each change and at least every second; the last one when it is over.
 #[utoipa::path(get, path = "/api/v1/experiments/{id}/events", tag = "experiments", params(("id" = String, Path)),
     responses((status = 200, content_type = "text/event-stream"), (status = 404, body = ErrorBody)))]
 pub async fn watch(
@@ -104,13 +105,13 @@ pub async fn watch(
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
-    found(&state, &id).await?;
-    let place = state.limits.streams.open(&caller.name)?;
-    // Clients ask again, and are refused if they may not any more.
-    let until = state.events.people_change();
+    find(&state, &id).await?;
+    let slot = state.limits.streams.open(&caller.name)?;
+    // When users or their rights change, the stream ends; clients reconnect and are authorized again.
+    let until = state.events.rights_change();
     let changes = changes(state, id).take_until(until).inspect(move |_| {
-        // Until the stream ends.
-        let _ = &place;
+        // Keep the slot until the stream ends.
+        let _ = &slot;
     });
     Ok(Sse::new(changes).keep_alive(KeepAlive::default()))
 }
@@ -128,7 +129,7 @@ fn changes(state: AppState, id: ExperimentId) -> impl Stream<Item = Result<Event
                 () = state.shutdown.cancelled() => return None,
             }
         }
-        let experiment = found(&state, &id).await.ok()?;
+        let experiment = find(&state, &id).await.ok()?;
         let runs = crate::runs::store::of_experiment(&state.db.rows, &id).await.ok()?;
         let progress = progress(&experiment, &runs, now_ms());
         let next = if progress.is_over() { Next::End } else { Next::Change };
@@ -144,7 +145,7 @@ enum Next {
     End,
 }
 
-/// Waits until something of this experiment changes; a listener that missed something takes it for a change.
+/// Waits until this experiment changes. Missed events count as a change.
 pub async fn next_change(listener: &mut tokio::sync::broadcast::Receiver<RunChanged>, experiment: &ExperimentId) {
     use tokio::sync::broadcast::error::RecvError;
     loop {

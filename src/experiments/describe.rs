@@ -1,4 +1,4 @@
-//! An experiment in other words than it was asked for. Pure.
+//! Describes plans and retried runs as text. Pure.
 
 use std::collections::HashSet;
 
@@ -12,25 +12,25 @@ use crate::{
     web::format,
 };
 
-/// What was asked for, in one line.
-pub fn asked(plan: &Plan) -> String {
+/// Describes a plan in one line.
+pub fn describe_plan(plan: &Plan) -> String {
     if plan.scenario.is_empty() {
-        return "imported: measured somewhere else".to_owned();
+        return "imported: measured elsewhere".to_owned();
     }
     let mut parts = vec![plan.scenario.clone()];
     parts.extend(plan.parameters.iter().map(|(name, value)| format!("{name}={value}")));
-    parts.push(how_hard(plan));
+    parts.push(describe_load(plan));
     parts.push(if plan.warm_up_auto {
         format!("warm-up until steady, at most {}", seconds(plan.longest_warm_up_s()))
     } else {
         format!("{} warm-up", seconds(plan.warm_up_s))
     });
     parts.push(cells(plan));
-    parts.extend(plan.against.as_ref().map(|name| format!("next to the baseline {name}, measured again")));
+    parts.extend(plan.against.as_ref().map(|name| format!("baseline {name} measured again")));
     parts.extend(plan.until.as_ref().map(Until::words));
     parts.extend(plan.agent_label.as_ref().map(|label| format!("on agents labelled {label}")));
     if plan.spread {
-        parts.push("on several machines at once".to_owned());
+        parts.push("spread over several machines".to_owned());
     }
     if !plan.generators.is_empty() {
         parts.push(format!("load from {}", plan.generators.join(", ")));
@@ -38,19 +38,19 @@ pub fn asked(plan: &Plan) -> String {
     parts.join(" · ")
 }
 
-/// How hard, and for how long.
-fn how_hard(plan: &Plan) -> String {
+/// Describes the load and its duration.
+fn describe_load(plan: &Plan) -> String {
     if let Some(Knee { objective, from, to, duration_s, .. }) = &plan.knee {
         let [from, to] = [from, to].map(|rate| format::count(Some(u64::from(*rate))).text().to_owned());
         let each = seconds(*duration_s);
-        return format!("the knee of {objective} from {from} to {to}\u{a0}iterations/s, {each} measured");
+        return format!("knee search for {objective} from {from} to {to}\u{a0}iterations/s, {each} measured");
     }
     let (one, several) = match plan.loads.as_slice() {
         [] => (Some(&Load::Script), None),
         [one] => (Some(one), None),
-        several => (several.first(), Sweep::of(several)),
+        several => (several.first(), Sweep::from_loads(several)),
     };
-    let words = several.map(|sweep| sweep.words()).or_else(|| one.map(load::words)).unwrap_or_default();
+    let words = several.map(|sweep| sweep.describe()).or_else(|| one.map(load::words)).unwrap_or_default();
     match one.and_then(Load::duration) {
         Some(duration) => format!("{words}, {} measured", seconds(duration.as_secs_f64())),
         None => words,
@@ -61,7 +61,7 @@ fn seconds(value: f64) -> String {
     format::duration(Some(value)).text().to_owned()
 }
 
-/// How many runs there are of what: `2 targets × 2 sizes × 3 repetitions`, with the loads where there are several.
+/// Describes the cells: `2 targets × 2 sizes × 3 repetitions`, with the number of loads if there are several.
 pub fn cells(plan: &Plan) -> String {
     let repetitions = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
     let mut parts = vec![format::plural(plan.targets.len(), "target"), format::plural(plan.sizes.len(), "size")];
@@ -75,18 +75,18 @@ pub fn cells(plan: &Plan) -> String {
     parts.join(" × ")
 }
 
-/// Which runs were done again, and why: a sentence; none where none was.
-pub fn repeated(runs: &[Run]) -> Option<String> {
-    let again: HashSet<&RunId> = runs.iter().filter_map(|run| run.retry_of.as_ref()).collect();
-    let lost: Vec<&Run> = runs.iter().filter(|run| again.contains(&run.id)).collect();
-    let first = lost.first()?;
+/// Describes which runs were retried and why, if any were.
+pub fn describe_retries(runs: &[Run]) -> Option<String> {
+    let ids: HashSet<&RunId> = runs.iter().filter_map(|run| run.retry_of.as_ref()).collect();
+    let retried: Vec<&Run> = runs.iter().filter(|run| ids.contains(&run.id)).collect();
+    let first = retried.first()?;
     let why = first.error.as_deref().or_else(|| first.because().map(|reason| reason.text.as_str()));
     let what = if first.phase == Phase::Finished { "is invalid" } else { first.phase.as_str() };
     let why = why.and_then(|why| why.lines().next()).map_or_else(String::new, |why| format!(" ({why})"));
-    Some(match lost.len() {
-        1 => format!("1 run was done again: {}, repetition {} {what}{why}", first.target, first.repetition),
+    Some(match retried.len() {
+        1 => format!("1 run was retried: {}, repetition {} {what}{why}", first.target, first.repetition),
         count => format!(
-            "{count} runs were done again; the first: {}, repetition {} {what}{why}",
+            "{count} runs were retried; the first: {}, repetition {} {what}{why}",
             first.target, first.repetition
         ),
     })
@@ -149,38 +149,41 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_is_one_line() {
-        let text = asked(&plan()).replace('\u{a0}', " ");
+    fn a_plan_is_described_in_one_line() {
+        let text = describe_plan(&plan()).replace('\u{a0}', " ");
         assert_eq!(text, "hash · 10 VUs, 10 s measured · 2 s warm-up · 2 targets × 1 size × 3 repetitions");
-        let said = |plan| asked(&plan).replace('\u{a0}', " ");
-        let script = said(Plan { loads: vec![Load::Script], ..plan() });
+        let describe = |plan| describe_plan(&plan).replace('\u{a0}', " ");
+        let script = describe(Plan { loads: vec![Load::Script], ..plan() });
         assert!(script.contains("load of the script"), "{script}");
-        let open = said(Plan { loads: vec![rate(2_000, 5.0)], ..plan() });
+        let open = describe(Plan { loads: vec![rate(2_000, 5.0)], ..plan() });
         assert!(open.contains("2,000 iterations/s, 5 s measured"), "{open}");
-        let sweep = said(Plan { loads: vec![vus(1, 10.0), vus(8, 10.0)], ..plan() });
+        let sweep = describe(Plan { loads: vec![vus(1, 10.0), vus(8, 10.0)], ..plan() });
         assert!(sweep.contains("1, 8 VUs, 10 s measured") && sweep.contains("1 size × 2 loads × 3"), "{sweep}");
         let until = Some(Until { narrower_than: 0.02, at_most: 20 });
-        let until = said(Plan { until, ..plan() });
-        assert!(until.ends_with("3 repetitions · until intervals are narrower than 2%, at most 20"), "{until}");
-        let knee = said(Plan { loads: Vec::new(), knee: Some(knee()), ..plan() });
-        let expected = "the knee of p99<50ms, failures<0.1% from 1,000 to 20,000 iterations/s, 10 s measured";
+        let until = describe(Plan { until, ..plan() });
+        assert!(
+            until.ends_with("3 repetitions · until intervals are narrower than 2%, at most 20 repetitions"),
+            "{until}"
+        );
+        let knee = describe(Plan { loads: Vec::new(), knee: Some(knee()), ..plan() });
+        let expected = "knee search for p99<50ms, failures<0.1% from 1,000 to 20,000 iterations/s, 10 s measured";
         assert!(knee.contains(expected) && knee.ends_with("× 3 runs to confirm a rate"), "{knee}");
     }
 
     #[test]
-    fn runs_that_were_done_again_are_told_with_the_reason_of_the_first() {
-        assert_eq!(repeated(&[finished("servy", 1)]), None);
-        let lost = failed("servy", "failed", "the port was taken\nby somebody");
+    fn retried_runs_are_described_with_the_reason_of_the_first() {
+        assert_eq!(describe_retries(&[finished("servy", 1)]), None);
+        let lost = failed("servy", "failed", "the port was taken\nby another process");
         let again = Run { id: "b".to_owned().into(), retry_of: Some(lost.id.clone()), ..finished("servy", 1) };
-        let told = repeated(&[lost.clone(), again.clone()]).expect("a sentence");
-        assert_eq!(told, "1 run was done again: servy, repetition 1 failed (the port was taken)");
+        let text = describe_retries(&[lost.clone(), again.clone()]).expect("a sentence");
+        assert_eq!(text, "1 run was retried: servy, repetition 1 failed (the port was taken)");
         let twice = Run { id: "c".to_owned().into(), retry_of: Some("b".to_owned().into()), ..finished("servy", 1) };
-        let told = repeated(&[lost, again, twice]).expect("a sentence");
-        assert!(told.starts_with("2 runs were done again; the first: servy"), "{told}");
+        let text = describe_retries(&[lost, again, twice]).expect("a sentence");
+        assert!(text.starts_with("2 runs were retried; the first: servy"), "{text}");
     }
 
     #[test]
-    fn a_run_that_waits_belongs_to_the_version_that_ran() {
+    fn a_waiting_run_belongs_to_the_version_that_ran() {
         let runs = with_versions(vec![finished("servy", 1), queued("servy"), queued("gosherve")]);
         let versions: Vec<_> = runs.iter().map(|run| run.version.as_deref()).collect();
         assert_eq!(versions, [Some("1.0"), Some("1.0"), None]);

@@ -1,4 +1,4 @@
-//! Imported runs that belong together, as an experiment: what other people submitted somewhere else.
+//! Groups imported runs into an experiment.
 
 use std::collections::BTreeSet;
 
@@ -26,26 +26,26 @@ use crate::{
     },
 };
 
-/// Runs that are to make an experiment.
+/// A request to group imported runs into an experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gathering {
-    /// What to call it.
+    /// Name of the experiment.
     pub name: String,
-    /// Ids of imported runs that belong to no experiment yet.
+    /// Ids of imported runs that do not belong to an experiment yet.
     #[schema(value_type = Vec<String>)]
     pub runs: Vec<RunId>,
 }
 
-/// The same as a form says it.
+/// The same request as an HTML form.
 #[derive(Debug, Deserialize)]
 pub struct GatheringForm {
     name: String,
-    /// Separated by commas.
+    /// Ids, separated by commas.
     runs: String,
 }
 
-/// Make an experiment of imported runs.
+/// Creates an experiment from imported runs.
 #[utoipa::path(post, path = "/api/v1/experiments/gathered", tag = "experiments", operation_id = "gather_experiment",
     request_body = Gathering,
     responses((status = 201, body = ExperimentWithRuns), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
@@ -54,8 +54,8 @@ pub async fn gather(
     State(state): State<AppState>,
     Input(gathering): Input<Gathering>,
 ) -> Result<(StatusCode, Json<ExperimentWithRuns>)> {
-    let id = make(&state, &caller, gathering).await?;
-    Ok((StatusCode::CREATED, Json(crate::experiments::lookup::whole(&state, &id).await?)))
+    let id = create(&state, &caller, gathering).await?;
+    Ok((StatusCode::CREATED, Json(crate::experiments::lookup::find_with_runs(&state, &id).await?)))
 }
 
 /// `POST /experiments/gathered`
@@ -65,15 +65,15 @@ pub async fn post(
     Form(GatheringForm { name, runs }): Form<GatheringForm>,
 ) -> Result<Redirect> {
     let runs = runs.split(',').filter(|id| !id.is_empty()).map(|id| id.to_owned().into()).collect();
-    let id = make(&state, &caller, Gathering { name, runs }).await?;
+    let id = create(&state, &caller, Gathering { name, runs }).await?;
     Ok(Redirect::to(&format!("/experiments/{id}")))
 }
 
-async fn make(state: &AppState, caller: &Caller, gathering: Gathering) -> Result<ExperimentId> {
+async fn create(state: &AppState, caller: &Caller, gathering: Gathering) -> Result<ExperimentId> {
     let name = checked_line(&gathering.name)?.to_owned();
     let ids: BTreeSet<RunId> = gathering.runs.into_iter().collect();
     if ids.is_empty() || ids.len() > MOST_FILES {
-        return Err(Error::Invalid(format!("runs: 1 to {MOST_FILES} make an experiment")));
+        return Err(Error::Invalid(format!("runs: name 1 to {MOST_FILES} runs")));
     }
     let ids: Vec<RunId> = ids.into_iter().collect();
     let found = crate::runs::store::by_ids(&state.db.rows, &ids).await?;
@@ -81,20 +81,20 @@ async fn make(state: &AppState, caller: &Caller, gathering: Gathering) -> Result
         return Err(Error::Invalid(format!("runs: there is no run {:?}", missing.as_str())));
     }
     if let Some(run) = found.iter().find(|run| run.origin != Origin::Import || run.experiment.is_some()) {
-        return Err(Error::Conflict(format!("run {} was not imported, or belongs to an experiment already", run.id)));
+        return Err(Error::Conflict(format!("run {} was not imported or already belongs to an experiment", run.id)));
     }
     let (id, plan) = (ExperimentId::now(), plan(&name, &found)?);
     let mut transaction = state.db.write.begin().await?;
     experiments::store::insert_gathered(&mut transaction, &id, &name, &plan, &caller.name, now_ms()).await?;
-    crate::results::store::imports::gather(&mut transaction, &ids, &id).await?;
+    crate::results::store::imports::assign_to_experiment(&mut transaction, &ids, &id).await?;
     transaction.commit().await?;
     for run in &found {
-        lookup::tell(state, run);
+        lookup::announce(state, run);
     }
     Ok(id)
 }
 
-/// What was asked for, as far as its runs tell: a plan without a scenario, which nobody can submit.
+/// Reconstructs a plan from the runs. It has no scenario, so it can't be submitted.
 fn plan(name: &str, runs: &[Run]) -> Result<Plan> {
     let targets: BTreeSet<&str> = runs.iter().map(|run| run.target.as_str()).collect();
     let sizes: BTreeSet<&str> =

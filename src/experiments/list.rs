@@ -1,4 +1,4 @@
-//! `/experiments`: all of them, newest first, with what came of each in one line.
+//! `/experiments`: all experiments, newest first, each with a one-line result.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -14,7 +14,12 @@ use crate::{
         state::AppState,
     },
     auth::caller::Read,
-    experiments::{describe::asked, model::Experiment, outcome::answer_of, progress::Progress},
+    experiments::{
+        describe::describe_plan,
+        model::Experiment,
+        outcome::{Answer, load_answer},
+        progress::Progress,
+    },
     runs::filter::address,
     web::{
         card::{Card, Tone},
@@ -35,7 +40,7 @@ pub struct IndexPage {
     list: List,
 }
 
-/// All of it but what surrounds it. Its root is `#experiments`.
+/// The part of the page that live updates replace. Its root is `#experiments`.
 #[derive(Debug, Template)]
 #[template(path = "experiments/_list.html")]
 struct ListPart<'a> {
@@ -46,36 +51,36 @@ struct ListPart<'a> {
 #[derive(Debug)]
 struct List {
     lines: Vec<Line>,
-    /// Where older ones are, if there are any.
+    /// The last listed experiment, if there are older ones.
     older: Option<ExperimentId>,
-    /// Only those with this label.
+    /// Only experiments with this label.
     label: Option<String>,
-    /// The page does not begin with the newest.
+    /// The experiment before which this page starts, if it is not the first page.
     before: Option<ExperimentId>,
 }
 
 /// One experiment.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What was asked for.
+    /// The experiment.
     pub experiment: Experiment,
-    /// How far it is.
+    /// Its progress.
     pub progress: Progress,
-    asked: String,
-    /// The most important of what came of it, and about whom or what it is.
-    answer: Option<(String, Card)>,
+    description: String,
+    /// Its most important result.
+    pub answer: Option<Answer>,
 }
 
 impl Line {
-    fn new(experiment: Experiment, progress: Progress, answer: Option<(String, Card)>) -> Self {
-        Self { asked: asked(&experiment.plan), experiment, progress, answer }
+    fn new(experiment: Experiment, progress: Progress, answer: Option<Answer>) -> Self {
+        Self { description: describe_plan(&experiment.plan), experiment, progress, answer }
     }
 
     fn is_over(&self) -> bool {
         self.progress.is_over()
     }
 
-    /// When it was asked for.
+    /// Returns when it was submitted.
     pub fn submitted(&self) -> Moment {
         time_ago::ago(Some(self.experiment.created_at_ms))
     }
@@ -83,38 +88,47 @@ impl Line {
     fn left(&self) -> String {
         match self.progress.left_s {
             _ if self.progress.standing == Standing::Paused => "paused".to_owned(),
-            _ if self.progress.now.is_none() && self.progress.ended == 0 => "waits for an agent".to_owned(),
+            _ if self.progress.now.is_none() && self.progress.ended == 0 => "waiting for an agent".to_owned(),
             Some(seconds) => format!("{} left", format::duration(Some(seconds.ceil())).text()),
-            None => "as long as its script takes".to_owned(),
+            None => "duration set by the script".to_owned(),
         }
     }
 
     fn tone(&self) -> Tone {
-        self.answer.as_ref().map_or(Tone::Plain, |(_, card)| card.tone)
+        self.answer.as_ref().map_or(Tone::Plain, |answer| answer.card.tone)
     }
 
-    /// What came of it so far, in one line.
+    /// Returns its result so far, in one line.
     pub fn verdict(&self) -> String {
         self.answer.as_ref().map_or_else(
-            || "no figures yet".to_owned(),
-            |(about, Card { value, detail, .. })| format!("{about}: {value}, {detail}").replace('\u{a0}', " "),
+            || "no results yet".to_owned(),
+            |Answer { about, card: Card { value, detail, .. }, .. }| {
+                format!("{about}: {value}, {detail}").replace('\u{a0}', " ")
+            },
         )
+    }
+
+    /// Returns its plan, in one line.
+    pub fn description(&self) -> &str {
+        &self.description
     }
 }
 
-/// Which experiments are listed.
+/// Filter and limit of a list.
 #[derive(Clone, Copy, Debug)]
-pub struct Which<'a> {
-    /// Those submitted before this one.
+pub struct Filter<'a> {
+    /// Only experiments submitted before this one.
     pub before: Option<&'a ExperimentId>,
-    /// Those with this label.
+    /// Only experiments with this label.
     pub label: Option<&'a str>,
-    /// So many at most.
+    /// Maximum number of experiments.
     pub limit: i64,
 }
 
-/// Experiments with what came of them, newest first. What was `known` is not compared again unless a run has ended since.
-pub async fn lines(state: &AppState, Which { before, label, limit }: Which<'_>, known: &[Line]) -> Result<Vec<Line>> {
+/// Loads experiments with their results, newest first.
+///
+/// The result of a `known` line is reused unless a run has ended since.
+pub async fn lines(state: &AppState, Filter { before, label, limit }: Filter<'_>, known: &[Line]) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     for experiment in crate::experiments::store::list(&state.db.read, before, label, limit).await? {
         let runs = crate::runs::store::of_experiment(&state.db.rows, &experiment.id).await?;
@@ -123,7 +137,7 @@ pub async fn lines(state: &AppState, Which { before, label, limit }: Which<'_>, 
         let is_same = |line: &&Line| line.experiment.id == experiment.id && ended(&line.progress) == ended(&progress);
         let answer = match known.iter().find(is_same) {
             Some(line) => line.answer.clone(),
-            None => answer_of(state, &experiment, &progress, &runs).await?,
+            None => load_answer(state, &experiment, &progress, &runs).await?,
         };
         lines.push(Line::new(experiment, progress, answer));
     }
@@ -135,34 +149,34 @@ impl List {
         let before = place.before.filter(|id| !id.as_str().is_empty());
         let label = place.label.filter(|label| !label.is_empty());
         let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
-        let which = Which { before: before.as_ref(), label: label.as_deref(), limit };
-        let mut lines = lines(state, which, known).await?;
+        let filter = Filter { before: before.as_ref(), label: label.as_deref(), limit };
+        let mut lines = lines(state, filter, known).await?;
         let more = lines.len() > PAGE;
         lines.truncate(PAGE);
         let older = lines.last().filter(|_| more).map(|line| line.experiment.id.clone());
         Ok(Self { lines, older, label, before })
     }
 
-    /// The list from its beginning, or from one of them on.
+    /// Returns the URL of the first page, or of the page that starts after an experiment.
     fn from(&self, before: Option<&ExperimentId>) -> String {
         let parts = [("label", self.label.as_deref()), ("before", before.map(ExperimentId::as_str))];
         let pairs: Vec<_> = parts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         address("/experiments", &pairs)
     }
 
-    /// Where the page follows the list; nothing in it can end the string of an expression.
+    /// Returns the URL for live updates, encoded so that it is safe inside a quoted expression.
     fn live(&self) -> String {
         let pairs: Vec<_> = self.label.iter().map(|label| ("label", label.as_str())).collect();
         address("/experiments/live", &pairs)
     }
 }
 
-/// What a page shows.
+/// Query parameters of the page.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Place {
-    /// Only those with this label.
+    /// Only experiments with this label.
     label: Option<String>,
-    /// With those submitted before this one.
+    /// Only experiments submitted before this one.
     before: Option<ExperimentId>,
 }
 
@@ -172,7 +186,7 @@ pub async fn index(Read(caller): Read, State(state): State<AppState>, Asked(plac
     Ok(IndexPage { shell: Shell::signed_in("Experiments", Section::Experiments, &caller.name), list })
 }
 
-/// The newest page as it changes.
+/// `GET /experiments/live`: updates of the first page.
 pub async fn live(
     Read(caller): Read,
     State(state): State<AppState>,
@@ -186,7 +200,7 @@ pub async fn live(
 struct LiveList {
     state: AppState,
     place: Place,
-    /// As they were sent last.
+    /// The lines that were sent last.
     lines: Vec<Line>,
 }
 
@@ -227,17 +241,19 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_is_told_in_one_line_while_it_runs_and_once_it_is_over() {
+    fn an_experiment_has_one_line_while_it_runs_and_when_it_is_over() {
         let waiting = line("night", vec![queued("servy"), queued("gosherve")]);
-        assert_eq!((waiting.verdict().as_str(), waiting.left().as_str()), ("no figures yet", "waits for an agent"));
+        assert_eq!(waiting.left(), "waiting for an agent");
         let over = line("night", vec![finished("gosherve", 1), finished("servy", 1)]);
-        assert!(over.is_over() && over.verdict().contains("instead of 10,000 requests/s"), "{}", over.verdict());
+        assert!(over.is_over());
         let html = page(vec![waiting, over]);
-        assert!(html.contains("/experiments?before=0199") && html.contains("0 of 2"), "{html}");
+        for text in ["/experiments?before=0199", "0 of 2", "no results yet", "instead of 10,000\u{a0}requests/s"] {
+            assert!(html.contains(text), "{text}: {html}");
+        }
     }
 
     #[test]
-    fn without_any_the_page_says_how_to_make_one_and_hostile_names_stay_text() {
+    fn an_empty_page_links_to_the_form_and_hostile_names_stay_text() {
         let html = page(Vec::new());
         assert!(html.contains(r#"href="/experiments/new""#), "{html}");
         let html = page(vec![line("<script>alert(1)</script>", vec![queued("servy")])]);

@@ -18,22 +18,22 @@ use crate::{
     },
 };
 
-/// The experiment with this id, or a 404.
-pub async fn found(state: &AppState, id: &ExperimentId) -> Result<Experiment> {
+/// Returns an experiment, or fails with 404.
+pub async fn find(state: &AppState, id: &ExperimentId) -> Result<Experiment> {
     let experiment = crate::experiments::store::one(&state.db.read, id).await?;
     experiment.ok_or_else(|| Error::NotFound(format!("experiment {:?}", id.as_str())))
 }
 
-/// The experiment with this id and everything of it, or a 404.
-pub async fn whole(state: &AppState, id: &ExperimentId) -> Result<ExperimentWithRuns> {
-    let experiment = found(state, id).await?;
+/// Returns an experiment with its runs and everything derived from them, or fails with 404.
+pub async fn find_with_runs(state: &AppState, id: &ExperimentId) -> Result<ExperimentWithRuns> {
+    let experiment = find(state, id).await?;
     let runs = crate::runs::store::of_experiment(&state.db.rows, id).await?;
     let url = state.public_url.join(&format!("experiments/{id}")).map_err(Error::internal)?;
     let plan = &experiment.plan;
     Ok(ExperimentWithRuns {
         url: url.into(),
         progress: progress(&experiment, &runs, now_ms()),
-        repeated: describe::repeated(&runs),
+        repeated: describe::describe_retries(&runs),
         narrowing: plan.until.map(|until| narrowing(plan, until, &runs)),
         power: plan_power(plan, None),
         searches: plan.knee.as_ref().map(|knee| searches(&experiment, knee, &runs)),

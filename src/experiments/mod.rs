@@ -1,8 +1,8 @@
 //! Experiments: targets × sizes × loads × repetitions of one scenario, from plan to progress.
 //!
-//! [`plan`] is what was requested, [`submission`] stores it, and [`order`] is the order of its runs. [`stopping_rule`] and
-//! [`knee`] decide from measured figures whether more runs are needed, [`next_runs`] lists them, and [`scheduler`] queues
-//! them. [`new`] is the form of a new run.
+//! [`plan`] is the request, [`submission`] stores it, and [`order`] orders its runs. [`stopping_rule`] and [`knee`]
+//! decide from the results whether more runs are needed, [`next_runs`] lists them, and [`scheduler`] queues them.
+//! [`new`] is the form for a new run.
 
 pub mod actions;
 pub mod against;
@@ -36,7 +36,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{app::state::AppState, fleet::presence::Presence};
 
-/// Pages.
+/// Returns the HTML pages.
 pub fn pages(presence: Presence) -> Router<AppState> {
     Router::new()
         .route("/experiments/new", get(new::form).post(new::submit))
@@ -52,12 +52,12 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/experiments/{id}/labels/remove", post(remarks::post_removal))
         .route("/experiments/{id}/pause", post(actions::post_pause))
         .route("/experiments/{id}/resume", post(actions::post_resume))
-        .route("/experiments/{id}/repetitions", get(actions::ask_add).post(actions::post_add))
-        .route("/experiments/{id}/cancel", get(actions::ask_cancel).post(actions::post_cancel))
+        .route("/experiments/{id}/repetitions", get(actions::add_form).post(actions::post_add))
+        .route("/experiments/{id}/cancel", get(actions::confirm_cancel).post(actions::post_cancel))
         .layer(Extension(presence))
 }
 
-/// JSON.
+/// Returns the JSON API.
 pub fn api(presence: Presence) -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::list, api::submit))

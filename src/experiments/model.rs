@@ -1,4 +1,4 @@
-//! An experiment as stored, as lists show it, and with its runs. Pure.
+//! Experiments: as stored, in lists, and with their runs. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -9,33 +9,33 @@ use crate::{
     runs::model::Run,
 };
 
-/// An experiment as stored.
+/// A stored experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Experiment {
     /// UUID.
     #[schema(value_type = String)]
     pub id: ExperimentId,
-    /// As people call it.
+    /// Name of the experiment.
     pub name: String,
-    /// What was asked for.
+    /// The requested plan.
     pub plan: Plan,
-    /// Who submitted it.
+    /// The user who submitted it.
     pub created_by: String,
-    /// Unix ms.
+    /// Time of submission, Unix ms.
     pub created_at_ms: i64,
-    /// What people call it, by the alphabet.
+    /// Labels, sorted.
     #[serde(default)]
     pub labels: Vec<String>,
-    /// What people say of it, as Markdown.
+    /// Note in Markdown.
     #[serde(default)]
     pub note: Option<String>,
-    /// Whether it may still get runs of its own accord: until its differences are known, or its knee is found.
+    /// Whether it may still add runs itself: until its stopping rule is met or its knee is found.
     #[serde(default)]
     pub is_open: bool,
-    /// Since when none of its runs is begun, unix ms; null where nobody has paused it.
+    /// Time when it was paused, Unix ms; null if it is not paused.
     #[serde(default)]
     pub paused_at_ms: Option<i64>,
-    /// Who paused it.
+    /// The user who paused it.
     #[serde(default)]
     pub paused_by: Option<String>,
 }
@@ -43,52 +43,52 @@ pub struct Experiment {
 /// An experiment with all its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExperimentWithRuns {
-    /// What was asked for.
+    /// The experiment.
     pub experiment: Experiment,
-    /// Its page.
+    /// URL of its page.
     pub url: String,
-    /// How far it is.
+    /// Its progress.
     pub progress: Progress,
-    /// Which runs were done again, and why the first; null where none was.
+    /// Describes the retried runs and why the first one was retried; null if there are none.
     #[serde(default)]
     pub repeated: Option<String>,
-    /// How far the differences are known; null where the number of repetitions is fixed.
+    /// State of the stopping rule; null if the number of repetitions is fixed.
     #[serde(default)]
     pub narrowing: Option<Narrowing>,
-    /// What its comparison will be able to tell; null where it compares nothing.
+    /// Statistical power of its comparison; null if it compares nothing.
     #[serde(default)]
     pub power: Option<power::PlanPower>,
-    /// The search for the knee of each target at each size; null where none is searched for.
+    /// Knee search of each target at each size; null if the plan has none.
     #[serde(default)]
     pub searches: Option<Vec<Search>>,
-    /// In the order of submission.
+    /// Runs in the order of submission.
     pub runs: Vec<Run>,
 }
 
-/// An experiment as lists show it.
+/// An experiment in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExperimentInfo {
-    /// What was asked for.
+    /// The experiment.
     pub experiment: Experiment,
-    /// Its page.
+    /// URL of its page.
     pub url: String,
-    /// How far it is.
+    /// Its progress.
     pub progress: Progress,
-    /// What came of it so far, in one line.
+    /// Its result so far, in one line.
     pub verdict: String,
 }
 
 /// A list of experiments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ExperimentList {
-    /// Newest first.
+    /// Experiments, newest first.
     pub experiments: Vec<ExperimentInfo>,
 }
 
-/// How many repetitions more.
+/// A request for more repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct More {
-    /// Of every cell, at least 1.
+    /// Number of repetitions to add to every cell, at least 1.
     pub repetitions: u32,
 }

@@ -1,10 +1,11 @@
-//! `/experiments/new`: the form of a new run, and what it would come to.
+//! `/experiments/new`: the form for a new run, and its forecast.
 
 pub mod command;
 pub mod draft;
 pub mod forecast;
 pub mod form_options;
 pub mod load_sketch;
+pub mod preset;
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ use url::form_urlencoded;
 
 use super::{
     power::plan_power,
-    submission::{Checked, check, completed, make},
+    submission::{Checked, check, complete_from_baseline, create},
 };
 use crate::{
     app::{
@@ -42,8 +43,9 @@ use crate::{
         new::{
             draft::{Draft, Faults, LoadBy},
             forecast::Forecast,
-            form_options::{Known, Offer, offer},
-            load_sketch::Drawing,
+            form_options::{Catalog, Offer, form_options},
+            load_sketch::LoadSketch,
+            preset::Preset,
         },
         plan::Plan,
     },
@@ -52,8 +54,8 @@ use crate::{
     web::shell::{Section, Shell},
 };
 
-/// So many runs of the queue are looked at to say how long it is.
-const MOST_AHEAD: i64 = 1_000;
+/// The most unfinished runs that are loaded to estimate the wait.
+const MAX_AHEAD: i64 = 1_000;
 
 /// The page.
 #[derive(Debug, Template, WebTemplate)]
@@ -63,14 +65,14 @@ struct NewPage {
     form: Form,
 }
 
-/// What can be filled in. Its root is `#fields`.
+/// The input fields. Its root is `#fields`.
 #[derive(Debug, Template)]
 #[template(path = "experiments/_fields.html")]
 struct FieldsPart<'a> {
     form: &'a Form,
 }
 
-/// What it would come to. Its root is `#forecast`.
+/// The forecast. Its root is `#forecast`.
 #[derive(Debug, Template)]
 #[template(path = "experiments/_forecast.html")]
 struct ForecastPart<'a> {
@@ -85,14 +87,14 @@ struct Parameter {
     usual: String,
 }
 
-/// The form, filled in.
+/// The filled-in form.
 #[derive(Debug)]
 struct Form {
     draft: Draft,
     offer: Offer,
     parameters: Vec<Parameter>,
     faults: Faults,
-    /// Only where nothing is wrong.
+    /// Present if the plan is valid.
     forecast: Option<Forecast>,
     scope: Scope,
     agents_connected: usize,
@@ -100,12 +102,12 @@ struct Form {
     baselines: Vec<String>,
 }
 
-/// How much of what is wrong is told.
+/// Which faults are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tell {
-    /// Not what has not been chosen yet.
+enum ShownFaults {
+    /// Not those of targets and sizes that have not been chosen yet.
     Typed,
-    /// All of it.
+    /// All faults.
     All,
 }
 
@@ -114,13 +116,13 @@ impl Form {
         self.scope >= Scope::Submit
     }
 
-    /// What can be chosen to be measured again: baselines, and what the address named.
+    /// Returns the baselines to choose from, including the one named in the URL.
     fn againsts(&self) -> Vec<&str> {
         let named = Some(&self.draft.against).filter(|name| !name.is_empty() && !self.baselines.contains(name));
         self.baselines.iter().chain(named).map(String::as_str).collect()
     }
 
-    /// The form with all that it takes from the baseline.
+    /// Returns the URL of the form completed with the settings of the baseline.
     fn filled_in(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("against", &self.draft.against);
@@ -128,46 +130,66 @@ impl Form {
         format!("/experiments/new?{}", query.finish())
     }
 
-    /// The load over time, where it can be told; of several the highest.
-    fn drawing(&self) -> Option<Drawing> {
-        let (loads, _) = self.draft.how_hard().ok()?;
-        // Of a sweep the highest: the others are as long and lower.
-        let highest = loads.iter().max_by_key(|load| load.shape().map(Shape::peak))?;
-        Drawing::new(highest)
+    /// Whether the advanced options are shown: one of them has a fault or is set.
+    fn is_advanced(&self) -> bool {
+        let Draft { against, name, seed, agent, agent_label, spread, load_from, .. } = &self.draft;
+        let is_set = [against, name, seed, agent, agent_label].iter().any(|text| !text.is_empty());
+        let fields =
+            ["against", "agent", "spread", "load-from", "warm-up", "until", "at-most", "retries", "seed", "name"];
+        is_set || *spread || !load_from.is_empty() || fields.iter().any(|field| self.faults.of(field).is_some())
     }
 
-    /// Fields that say a load: for which choices, name, label and value.
+    /// Summarizes the advanced options.
+    fn advanced(&self) -> String {
+        let Draft { warm_up, until, at_most, retries, agent, agent_label, .. } = &self.draft;
+        let agent = match (agent.as_str(), agent_label.as_str()) {
+            ("", "") => "any",
+            ("", label) => label,
+            (agent, _) => agent,
+        };
+        let rule = if until.is_empty() { "fixed".to_owned() } else { format!("until ±{until}, at most {at_most}") };
+        format!("agent: {agent} · warm-up: {warm_up} · repetitions: {rule} · retries: {retries}")
+    }
+
+    /// Sketches the load; of several loads the highest.
+    fn drawing(&self) -> Option<LoadSketch> {
+        let (loads, _) = self.draft.loads().ok()?;
+        let highest = loads.iter().max_by_key(|load| load.shape().map(Shape::peak))?;
+        LoadSketch::new(highest)
+    }
+
+    /// Returns the fields of the load: CSS classes of their choices, name, label and value.
     fn levels(&self) -> [(&'static str, &'static str, &'static str, &str); 9] {
         let Draft { vus, rate, duration, vus_stages, rate_stages, max_vus, .. } = &self.draft;
         let Draft { knee, objective, precision, .. } = &self.draft;
         [
             ("by-vus", "vus", "Virtual users", vus),
-            ("by-vus-stages", "vus-stages", "Stages, to virtual users", vus_stages),
+            ("by-vus-stages", "vus-stages", "Stages (virtual users)", vus_stages),
             ("by-rate", "rate", "Iterations per second", rate),
-            ("by-rate-stages", "rate-stages", "Stages, to iterations per second", rate_stages),
-            ("by-knee", "knee", "Between these rates", knee),
+            ("by-rate-stages", "rate-stages", "Stages (iterations per second)", rate_stages),
+            ("by-knee", "knee", "Range of rates", knee),
             ("by-knee", "objective", "Objective", objective),
-            ("by-vus by-rate by-knee", "duration", "Measured time", duration),
-            ("by-rate by-rate-stages by-knee", "max-vus", "Virtual users at most", max_vus),
-            ("by-knee", "precision", "As exact as", precision),
+            ("by-vus by-rate by-knee", "duration", "Duration", duration),
+            ("by-rate by-rate-stages by-knee", "max-vus", "Maximum virtual users", max_vus),
+            ("by-knee", "precision", "Precision", precision),
         ]
     }
 
-    /// What is said below a field of the load.
+    /// Returns the hint below a field of the load.
     fn hint(name: &str) -> &'static str {
         match name {
             "vus" => "one, or several: 1,2,4 or 1..256x2",
             "rate" => "one, or several: 500,1000 or 1000..20000+1000",
-            "vus-stages" | "rate-stages" => "how long, and where it leads: 5s:10,10s:50",
-            "max-vus" => "empty: a tenth of the rate, 10 to 1,000; all are made before the clock starts",
-            "knee" => "the lowest and the highest, iterations/s: 1000..20000",
-            "objective" => "what must hold: p99<50ms, failures<0.1%",
-            "precision" => "how far the rates around the knee may be apart",
+            "vus-stages" | "rate-stages" => "duration and target level of each stage: 5s:10,10s:50",
+            "max-vus" => "default: a tenth of the rate, 10 to 1,000; all are created before the measurement starts",
+            "knee" => "lowest and highest rate, iterations/s: 1000..20000",
+            "objective" => "conditions that must hold: p99<50ms, failures<0.1%",
+            "precision" => "maximum distance between the rates around the knee",
             _ => "",
         }
     }
 
-    /// What keeps it from being submitted, in one sentence.
+    /// Describes why the form can't be submitted.
     fn missing(&self) -> String {
         if self.offer.targets.is_empty() {
             return "No agent has offered a target yet.".to_owned();
@@ -176,15 +198,15 @@ impl Form {
             (true, true) => "Choose at least one target and one machine size.".to_owned(),
             (true, false) => "Choose at least one target.".to_owned(),
             (false, true) => "Choose at least one machine size.".to_owned(),
-            (false, false) => "It can't be submitted like this: see the fields.".to_owned(),
+            (false, false) => "Fix the marked fields to submit.".to_owned(),
         }
     }
 }
 
-async fn known(state: &AppState) -> Result<Known> {
+async fn load_catalog(state: &AppState) -> Result<Catalog> {
     let targets = crate::catalog::store::targets(&state.db.read).await?;
     let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-    Ok(Known {
+    Ok(Catalog {
         marks: crate::catalog::store::marks(&state.db.read, &names).await?,
         sizes: crate::catalog::store::sizes(&state.db.read).await?,
         scenarios: crate::catalog::store::scenarios(&state.db.read).await?,
@@ -193,28 +215,28 @@ async fn known(state: &AppState) -> Result<Known> {
     })
 }
 
-/// Reads a draft against what there is now; gives the form and, where nothing is wrong, what would be submitted.
-async fn read(
+/// Evaluates a draft. Returns the form and, if the plan is valid, the checked plan to submit.
+async fn evaluate(
     state: &AppState,
     presence: &Presence,
     draft: Draft,
     scope: Scope,
-    tell: Tell,
+    shown_faults: ShownFaults,
 ) -> Result<(Form, Option<Checked>)> {
     let scenario = crate::catalog::store::scenario(&state.db.read, &draft.scenario).await?;
     let defaults = scenario.map(|scenario| scenario.defaults).unwrap_or_default();
     let connected = presence.list();
-    let offer = offer(&draft, &known(state).await?, &connected);
+    let offer = form_options(&draft, &load_catalog(state).await?, &connected);
     let (checked, mut faults) = match draft.plan(&defaults) {
         Err(faults) => (None, faults),
-        Ok(plan) => checked(state, presence, plan).await?,
+        Ok(plan) => check_plan(state, presence, plan).await?,
     };
-    if tell == Tell::Typed {
+    if shown_faults == ShownFaults::Typed {
         if draft.targets.is_empty() {
-            faults.forget("target");
+            faults.remove("target");
         }
         if draft.sizes.is_empty() {
-            faults.forget("size");
+            faults.remove("size");
         }
     }
     let forecast = match &checked {
@@ -229,13 +251,13 @@ async fn read(
     Ok((form, checked))
 }
 
-/// What the API would say to a plan.
-async fn checked(state: &AppState, presence: &Presence, plan: Plan) -> Result<(Option<Checked>, Faults)> {
+/// Checks a plan as the API does, and assigns an error to its field.
+async fn check_plan(state: &AppState, presence: &Presence, plan: Plan) -> Result<(Option<Checked>, Faults)> {
     let mut faults = Faults::default();
     match check(state, presence, plan).await {
         Ok(checked) => Ok((Some(checked), faults)),
         Err(Error::Invalid(sentence) | Error::Conflict(sentence)) => {
-            faults.refused(&sentence);
+            faults.add_refusal(&sentence);
             Ok((None, faults))
         }
         Err(other) => Err(other),
@@ -244,28 +266,28 @@ async fn checked(state: &AppState, presence: &Presence, plan: Plan) -> Result<(O
 
 async fn forecast(state: &AppState, checked: &Checked) -> Result<Forecast> {
     let (running, queued) = crate::runs::store::unfinished_count(&state.db.read).await?;
-    let ahead: Vec<Run> = crate::runs::store::unfinished(&state.db.rows, MOST_AHEAD).await?;
-    let power = plan_power(checked.plan(), scatter(state, checked).await?);
-    Ok(Forecast::new(checked.plan(), power, checked.runs(), &ahead, running + queued, now_ms()))
+    let ahead: Vec<Run> = crate::runs::store::unfinished(&state.db.rows, MAX_AHEAD).await?;
+    let power = plan_power(checked.plan(), largest_scatter(state, checked).await?);
+    Ok(Forecast::new(checked.plan(), power, checked.run_counts(), &ahead, running + queued, now_ms()))
 }
 
-/// More targets than this are not looked up: the one that scatters most decides.
-const MOST_LOOKED_UP: usize = 6;
+/// The most cells whose past scatter is loaded.
+const MAX_SAMPLED_CELLS: usize = 6;
 
-/// The most that the targets of a plan have scattered, as far as that is known.
-async fn scatter(state: &AppState, checked: &Checked) -> Result<Option<f64>> {
-    let mut most: Option<f64> = None;
-    for cell in checked.some_cells().take(MOST_LOOKED_UP) {
+/// Returns the largest past scatter of the targets of a plan, if known.
+async fn largest_scatter(state: &AppState, checked: &Checked) -> Result<Option<f64>> {
+    let mut largest: Option<f64> = None;
+    for cell in checked.sample_cells().take(MAX_SAMPLED_CELLS) {
         let Some(run) = cells::newest(&state.db.read, &cell).await? else { continue };
         let past = cells::past(&state.db.rows, vec![run], &[], past::MOST_RUNS).await?.concat();
         let is_open = matches!(cell.load, Load::Open(_));
         let scatter = past::scatter(&past, if is_open { Metric::P99Ms } else { Metric::Rps });
-        most = match (most, scatter) {
+        largest = match (largest, scatter) {
             (Some(one), Some(other)) => Some(one.max(other)),
             (one, other) => one.or(other),
         };
     }
-    Ok(most)
+    Ok(largest)
 }
 
 fn parameters(draft: &Draft, defaults: BTreeMap<String, String>) -> Vec<Parameter> {
@@ -277,61 +299,67 @@ fn parameters(draft: &Draft, defaults: BTreeMap<String, String>) -> Vec<Paramete
     defaults.into_iter().map(parameter).collect()
 }
 
-/// `GET /runs/new`: where the form was before; links and bookmarks still lead to it.
+/// `GET /runs/new`: redirects old links and bookmarks to the form.
 pub async fn moved(_: Read, RawQuery(query): RawQuery) -> Redirect {
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
     Redirect::permanent(&format!("/experiments/new{query}"))
 }
 
-/// `GET /experiments/new?target=…&size=…`: the form, filled in as the address says; `run=ID` or `experiment=ID` stands for
-/// what that one was asked for (`run=ID&target=…` with more targets), `against=NAME` without a load for what the
-/// baseline was measured with.
+/// `GET /experiments/new?target=…&size=…`: the form, filled in from the query.
+///
+/// `run=ID` or `experiment=ID` copies its plan (`run=ID&target=…` adds targets). `against=NAME` without a load copies
+/// the settings of the baseline.
 pub async fn form(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     RawForm(query): RawForm,
 ) -> Result<Response> {
-    if let Some(again) = again(&state, &query).await? {
-        return Ok(Redirect::to(&format!("/experiments/new?{}", again.query())).into_response());
+    if let Some(copy) = copied_draft(&state, &query).await? {
+        return Ok(Redirect::to(&format!("/experiments/new?{}", copy.query())).into_response());
     }
-    let tell = if query.is_empty() { Tell::Typed } else { Tell::All };
-    let (form, _) = read(&state, &presence, Draft::read(&query), caller.scope, tell).await?;
-    Ok(NewPage { shell: Shell::signed_in("New run", Section::Runs, &caller.name), form }.into_response())
+    let shown_faults = if query.is_empty() { ShownFaults::Typed } else { ShownFaults::All };
+    let (form, _) = evaluate(&state, &presence, Draft::parse(&query), caller.scope, shown_faults).await?;
+    Ok(NewPage { shell: Shell::signed_in("New run", Section::Runs, &caller.name).explained_in("guide/loads"), form }
+        .into_response())
 }
 
-/// What was asked for once, to be asked for again.
-async fn again(state: &AppState, query: &[u8]) -> Result<Option<Draft>> {
+/// Returns the draft copied from the experiment, run or baseline that the query names, if any.
+async fn copied_draft(state: &AppState, query: &[u8]) -> Result<Option<Draft>> {
     for (field, id) in form_urlencoded::parse(query) {
         match field.as_ref() {
             "experiment" => {
-                let whole = crate::experiments::lookup::whole(state, &id.into_owned().into()).await?;
-                return Ok(Some(Draft::of(&whole.experiment.plan)));
+                let full = crate::experiments::lookup::find_with_runs(state, &id.into_owned().into()).await?;
+                return Ok(Some(Draft::from_plan(&full.experiment.plan)));
             }
-            "run" => return of_run(state, &id.into_owned().into()).await.map(|draft| Some(draft.with_targets(query))),
-            "against" if !id.is_empty() => return next_to(state, query).await,
+            "run" => {
+                let draft = draft_from_run(state, &id.into_owned().into()).await?;
+                return Ok(Some(draft.with_targets(query)));
+            }
+            "against" if !id.is_empty() => return draft_from_baseline(state, query).await,
             _ => {}
         }
     }
     Ok(None)
 }
 
-/// What an address leaves out is as the baseline has it; nothing to do where it says a load, or the baseline does not say
-/// what was measured: then the form tells why.
-async fn next_to(state: &AppState, query: &[u8]) -> Result<Option<Draft>> {
-    let says = |field: &str| form_urlencoded::parse(query).any(|(name, _)| name == field);
-    if says("load") {
+/// Completes a query with the settings of its baseline.
+///
+/// Returns `None` if the query has a load, or if the baseline can't be measured again: then the form shows the fault.
+async fn draft_from_baseline(state: &AppState, query: &[u8]) -> Result<Option<Draft>> {
+    let has = |field: &str| form_urlencoded::parse(query).any(|(name, _)| name == field);
+    if has("load") {
         return Ok(None);
     }
-    let draft = Draft::read(query);
+    let draft = Draft::parse(query);
     let Ok(typed) = draft.plan(&BTreeMap::new()) else { return Ok(None) };
     let plan = Plan {
-        scenario: if says("scenario") { typed.scenario.clone() } else { String::new() },
+        scenario: if has("scenario") { typed.scenario.clone() } else { String::new() },
         parameters: draft.parameters.clone(),
         loads: Vec::new(),
         ..typed
     };
-    match completed(state, plan).await {
+    match complete_from_baseline(state, plan).await {
         Ok(completed) => {
             let Plan { targets, sizes, scenario, parameters, loads, .. } = completed.plan;
             Ok(Some(Draft { targets, sizes, scenario, parameters, ..draft.with_loads(&loads) }))
@@ -341,17 +369,16 @@ async fn next_to(state: &AppState, query: &[u8]) -> Result<Option<Draft>> {
     }
 }
 
-/// The cell of a run: its own plan where it has one, else what is known of it.
-async fn of_run(state: &AppState, id: &RunId) -> Result<Draft> {
+/// Returns a draft that repeats the cell of a run, with the other settings of its experiment's plan, if it has one.
+async fn draft_from_run(state: &AppState, id: &RunId) -> Result<Draft> {
     let run = lookup::found(state, id).await?;
-    let usual = Draft::default();
     let plan = match &run.experiment {
         Some(experiment) => {
             experiments::store::one(&state.db.read, experiment).await?.map(|experiment| experiment.plan)
         }
         None => None,
     };
-    let draft = plan.as_ref().map_or(usual, Draft::of);
+    let draft = plan.as_ref().map_or_else(Draft::default, Draft::from_plan);
     let draft = match &run.load {
         Some(load) => draft.with_load(load),
         None => draft,
@@ -366,31 +393,34 @@ async fn of_run(state: &AppState, id: &RunId) -> Result<Draft> {
     })
 }
 
-/// `GET /experiments/new/check?…`: the parts of the page that a changed field changes.
+/// `GET /experiments/new/check?…`: the parts of the page that depend on the fields.
 pub async fn recheck(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     RawForm(query): RawForm,
 ) -> Result<Html<String>> {
-    let (form, _) = read(&state, &presence, Draft::read(&query), caller.scope, Tell::Typed).await?;
+    let (form, _) = evaluate(&state, &presence, Draft::parse(&query), caller.scope, ShownFaults::Typed).await?;
     let fields = FieldsPart { form: &form }.render().map_err(Error::internal)?;
     let forecast = ForecastPart { form: &form }.render().map_err(Error::internal)?;
     Ok(Html(fields + &forecast))
 }
 
-/// `POST /experiments/new`: submits it, or shows the form again with what is wrong.
+/// `POST /experiments/new`: submits the plan, or shows the form with the faults.
 pub async fn submit(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     RawForm(body): RawForm,
 ) -> Result<Response> {
-    let (form, checked) = read(&state, &presence, Draft::read(&body), caller.scope, Tell::All).await?;
+    let (form, checked) = evaluate(&state, &presence, Draft::parse(&body), caller.scope, ShownFaults::All).await?;
     let Some(checked) = checked else {
-        let page = NewPage { shell: Shell::signed_in("New run", Section::Runs, &caller.name), form };
+        let page = NewPage {
+            shell: Shell::signed_in("New run", Section::Runs, &caller.name).explained_in("guide/loads"),
+            form,
+        };
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     };
-    let whole = make(&state, checked, caller.name).await?;
-    Ok(Redirect::to(&format!("/experiments/{}", whole.experiment.id)).into_response())
+    let full = create(&state, checked, caller.name).await?;
+    Ok(Redirect::to(&format!("/experiments/{}", full.experiment.id)).into_response())
 }

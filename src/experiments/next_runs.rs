@@ -1,4 +1,4 @@
-//! Which runs an experiment is to get: those of its submission, and those that follow from the figures of others. Pure.
+//! Lists the runs to queue: those of a new experiment, and those that follow from the results of earlier ones. Pure.
 
 use std::ops::RangeInclusive;
 
@@ -20,29 +20,29 @@ use crate::{
     runs::model::{Run, RunSize},
 };
 
-/// A run to be.
+/// A run to queue.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct PlannedRun {
     /// Name of the target.
     pub target: String,
-    /// What the target gets.
+    /// Machine size.
     pub size: RunSize,
-    /// How hard, and for how long.
+    /// Load.
     pub load: Load,
-    /// Which of its cell, from 1.
+    /// Repetition of its cell, from 1.
     pub repetition: u32,
 }
 
-/// The runs that a submission begins with, in their order.
-pub fn first(plan: &Plan, sizes: &[RunSize]) -> Vec<Wanted> {
+/// Returns the first runs of an experiment, in order.
+pub fn first(plan: &Plan, sizes: &[RunSize]) -> Vec<PlannedRun> {
     match &plan.knee {
         Some(knee) => rates(plan, knee, sizes, &[]),
         None => repetitions(plan, sizes, 1..=plan.repetitions),
     }
 }
 
-/// The runs that follow once all have ended, in their order; none where that was all.
-pub fn next(plan: &Plan, sizes: &[RunSize], runs: &[Run]) -> Vec<Wanted> {
+/// Returns the runs that follow once all have ended, in order; none if the experiment is complete.
+pub fn next(plan: &Plan, sizes: &[RunSize], runs: &[Run]) -> Vec<PlannedRun> {
     if let Some(knee) = &plan.knee {
         return rates(plan, knee, sizes, runs);
     }
@@ -53,37 +53,37 @@ pub fn next(plan: &Plan, sizes: &[RunSize], runs: &[Run]) -> Vec<Wanted> {
     }
 }
 
-/// All cells of these repetitions.
-pub fn repetitions(plan: &Plan, sizes: &[RunSize], which: RangeInclusive<u32>) -> Vec<Wanted> {
+/// Returns all cells of these repetitions, in order.
+pub fn repetitions(plan: &Plan, sizes: &[RunSize], which: RangeInclusive<u32>) -> Vec<PlannedRun> {
     let Plan { targets, loads, .. } = plan;
     let grid = Grid { targets: targets.len(), sizes: sizes.len(), loads: loads.len() };
-    let wanted = |cell: super::order::Cell| Wanted {
+    let planned = |cell: super::order::Cell| PlannedRun {
         target: targets[cell.target].clone(),
         size: sizes[cell.size].clone(),
         load: loads[cell.load].clone(),
         repetition: cell.repetition,
     };
-    order(grid, plan.seed.unwrap_or_default(), which).into_iter().map(wanted).collect()
+    order(grid, plan.seed.unwrap_or_default(), which).into_iter().map(planned).collect()
 }
 
-/// The rates that each search for the knee wants next, shuffled: none of the targets is to come first each time.
-fn rates(plan: &Plan, knee: &Knee, sizes: &[RunSize], runs: &[Run]) -> Vec<Wanted> {
+/// Returns the next rates of all knee searches, shuffled so that no target always comes first.
+fn rates(plan: &Plan, knee: &Knee, sizes: &[RunSize], runs: &[Run]) -> Vec<PlannedRun> {
     let mut all = Vec::new();
     for size in sizes {
         for target in &plan.targets {
-            let own: Vec<&Run> = history::lane(runs, target, &size.name).collect();
+            let own: Vec<&Run> = history::search_runs(runs, target, &size.name).collect();
             let search::Step::Measure(rates) = history::next(plan, knee, &own) else { continue };
             for (rate, times) in rates {
-                // Between two rates of which both make a load.
+                // Never fails: both ends of the range make a valid load.
                 let Ok(load) = knee.load(rate) else { continue };
                 let before = own.iter().filter(|run| rate_of(run) == Some(rate)).count();
-                let wanted = |place: usize| Wanted {
+                let planned = |place: usize| PlannedRun {
                     target: target.clone(),
                     size: size.clone(),
                     load: load.clone(),
                     repetition: u32::try_from(place).unwrap_or(u32::MAX),
                 };
-                all.extend((before + 1..=before + times).map(wanted));
+                all.extend((before + 1..=before + times).map(planned));
             }
         }
     }
@@ -107,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn a_submission_begins_with_every_cell_as_often_as_asked_for() {
+    fn a_new_experiment_has_every_cell_in_every_repetition() {
         let plan = Plan { loads: vec![vus(1, 10.0), vus(2, 10.0)], ..plan() };
-        let wanted = first(&plan, &[size()]);
-        assert_eq!(wanted.len(), 12);
+        let planned = first(&plan, &[size()]);
+        assert_eq!(planned.len(), 12);
         for target in ["gosherve", "servy"] {
             for load in &plan.loads {
-                let repetitions: Vec<_> = wanted
+                let repetitions: Vec<_> = planned
                     .iter()
                     .filter(|run| run.target == target && run.load == *load)
                     .map(|run| run.repetition)
@@ -125,27 +125,27 @@ mod tests {
     }
 
     #[test]
-    fn a_search_wants_both_ends_first_and_then_what_is_between_of_each_target() {
+    fn a_search_measures_both_ends_first_and_then_bisects_for_each_target() {
         let plan = Plan { knee: Some(knee()), loads: Vec::new(), ..plan() };
-        let rates = |wanted: Vec<Wanted>| {
+        let rates = |planned: Vec<PlannedRun>| {
             let rate = |load: &Load| load.shape().expect("a shape").peak();
             let mut all: Vec<_> =
-                wanted.iter().map(|run| (run.target.clone(), rate(&run.load), run.repetition)).collect();
+                planned.iter().map(|run| (run.target.clone(), rate(&run.load), run.repetition)).collect();
             all.sort();
             all
         };
-        let said = |all: &[(&str, u32, u32)]| -> Vec<(String, u32, u32)> {
+        let expected = |all: &[(&str, u32, u32)]| -> Vec<(String, u32, u32)> {
             all.iter().map(|(target, rate, repetition)| ((*target).to_owned(), *rate, *repetition)).collect()
         };
         let ends = [("gosherve", 1_000, 1), ("gosherve", 20_000, 1), ("servy", 1_000, 1), ("servy", 20_000, 1)];
-        assert_eq!(rates(first(&plan, &[size()])), said(&ends));
+        assert_eq!(rates(first(&plan, &[size()])), expected(&ends));
         let runs = [
             at("servy", 1_000, 5.0),
             at("servy", 20_000, 90.0),
             at("gosherve", 1_000, 5.0),
             at("gosherve", 20_000, 9.0),
         ];
-        let wanted = next(&plan, &[size()], &runs);
-        assert_eq!(rates(wanted), said(&[("gosherve", 20_000, 2), ("gosherve", 20_000, 3), ("servy", 4_470, 1)]));
+        let planned = next(&plan, &[size()], &runs);
+        assert_eq!(rates(planned), expected(&[("gosherve", 20_000, 2), ("gosherve", 20_000, 3), ("servy", 4_470, 1)]));
     }
 }

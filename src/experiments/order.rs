@@ -1,15 +1,15 @@
-//! In which order the runs of an experiment are done. Pure.
+//! The order in which the runs of an experiment are measured. Pure.
 //!
-//! One repetition of every cell makes a block, and two consecutive blocks make a pair. All runs of a pair are shuffled
-//! together: with two cells each of the six orders of AABB is as likely as the others. So the comparison, which exchanges
-//! runs within pairs of blocks, is exact whatever the machine does: noise that drifts, jumps, or comes and goes with a
-//! period of two, four or eight runs favours no cell. A fixed scheme such as ABBA cancels a linear drift exactly, but
-//! resonates: noise with a period of four runs makes up to one in four comparisons of equal programs show a difference.
-//! A block without a partner, the last of an odd number or one that was asked for alone, is shuffled by itself.
+//! One repetition of every cell is a block, and two consecutive blocks are a pair. All runs of a pair are shuffled
+//! together: with two cells, each of the six orders of AABB is equally likely. So the comparison, which permutes runs
+//! within pairs of blocks, is exact for any machine: noise that drifts, jumps, or has a period of two, four or eight
+//! runs favours no cell. A fixed scheme such as ABBA cancels a linear drift exactly, but resonates: noise with a period
+//! of four runs makes up to one in four comparisons of equal programs show a difference. A block without a partner (the
+//! last of an odd number, or one that was added alone) is shuffled by itself.
 //!
-//! The order follows from the seed alone, today and with every later version: the generator is the cipher `ChaCha8`, which
-//! is published and fixed, and the shuffle (Fisher and Yates, Durstenfeld's form) stands here, because generators "of the
-//! standard" and the shuffles of libraries may change from one release to the next.
+//! The order depends on the seed alone, in this and every later version. The generator is the cipher `ChaCha8`, which
+//! is published and fixed, and the shuffle (Fisher–Yates, Durstenfeld's variant) is implemented here, because the
+//! standard generators and shuffles of libraries may change between releases.
 
 use std::ops::RangeInclusive;
 
@@ -18,7 +18,7 @@ use rand_chacha::{
     rand_core::{RngCore, SeedableRng},
 };
 
-/// One run to be: indices into the plan's targets, sizes and loads, and the repetition from 1.
+/// A planned run: indices into the plan's targets, sizes and loads, and its repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
     /// Index of the target.
@@ -27,35 +27,36 @@ pub struct Cell {
     pub size: usize,
     /// Index of the load.
     pub load: usize,
-    /// From 1.
+    /// Repetition, from 1.
     pub repetition: u32,
 }
 
-/// How many there are of each.
+/// The number of targets, sizes and loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
-    /// Targets.
+    /// Number of targets.
     pub targets: usize,
-    /// Machine sizes.
+    /// Number of machine sizes.
     pub sizes: usize,
-    /// Loads.
+    /// Number of loads.
     pub loads: usize,
 }
 
-/// All cells of these repetitions in the order in which they are measured. Whole pairs of blocks keep their order, however
-/// many repetitions there are.
+/// Returns all cells of these repetitions in the order in which they are measured.
+///
+/// Complete pairs of blocks keep their order, regardless of the number of repetitions.
 pub fn order(grid: Grid, seed: u32, repetitions: RangeInclusive<u32>) -> Vec<Cell> {
     let (mut next, last) = (*repetitions.start(), *repetitions.end());
     let mut all = Vec::new();
     while next <= last {
-        let is_whole = !next.is_multiple_of(2) && next < last;
-        all.extend(if is_whole { pair(grid, seed, next) } else { block(grid, seed, next) });
-        next += if is_whole { 2 } else { 1 };
+        let is_pair = !next.is_multiple_of(2) && next < last;
+        all.extend(if is_pair { pair(grid, seed, next) } else { block(grid, seed, next) });
+        next += if is_pair { 2 } else { 1 };
     }
     all
 }
 
-/// All cells of one repetition.
+/// Returns all cells of one repetition.
 fn cells(grid: Grid, repetition: u32) -> Vec<Cell> {
     let Grid { targets, sizes, loads } = grid;
     let mut cells = Vec::with_capacity(targets * sizes * loads);
@@ -67,14 +68,14 @@ fn cells(grid: Grid, repetition: u32) -> Vec<Cell> {
     cells
 }
 
-/// A repetition by itself.
+/// Returns the shuffled cells of a single block.
 fn block(grid: Grid, seed: u32, repetition: u32) -> Vec<Cell> {
     let mut cells = cells(grid, repetition);
     shuffle(&mut cells, seed, ALONE | u64::from(repetition));
     cells
 }
 
-/// A repetition and the next one, shuffled together: of each cell the first run to come is of the first repetition.
+/// Returns two blocks shuffled together. The first run of each cell belongs to the first repetition.
 fn pair(grid: Grid, seed: u32, first: u32) -> Vec<Cell> {
     let mut cells = [cells(grid, first), cells(grid, first)].concat();
     shuffle(&mut cells, seed, u64::from(first / 2));
@@ -87,10 +88,10 @@ fn pair(grid: Grid, seed: u32, first: u32) -> Vec<Cell> {
     cells
 }
 
-/// Marks the streams of the seed that shuffle blocks without a partner.
+/// Marks the random streams that shuffle single blocks.
 const ALONE: u64 = 1 << 40;
 
-/// Shuffles by a seed; each stream of a seed gives an order of its own.
+/// Shuffles by a seed. Each stream of a seed gives an independent order.
 pub fn shuffle<T>(items: &mut [T], seed: u32, stream: u64) {
     let mut key = [0; 32];
     key[..4].copy_from_slice(&seed.to_le_bytes());
@@ -101,14 +102,14 @@ pub fn shuffle<T>(items: &mut [T], seed: u32, stream: u64) {
     }
 }
 
-/// A number below a bound, all equally likely: what is left over at the top of the range is thrown again.
+/// Returns a uniformly random number below a bound, by rejecting the incomplete top of the range.
 fn below(random: &mut ChaCha8Rng, bound: usize) -> usize {
     let bound = u64::try_from(bound).unwrap_or(u64::MAX).max(1);
     let fair = u64::MAX - u64::MAX % bound;
     loop {
-        let thrown = random.next_u64();
-        if thrown < fair {
-            return usize::try_from(thrown % bound).unwrap_or_default();
+        let drawn = random.next_u64();
+        if drawn < fair {
+            return usize::try_from(drawn % bound).unwrap_or_default();
         }
     }
 }
@@ -129,7 +130,7 @@ mod tests {
         [(1, 1, 1), (2, 1, 1), (1, 3, 2), (2, 2, 1), (3, 2, 1), (2, 2, 9), (5, 1, 1)];
 
     #[test]
-    fn each_repetition_holds_every_cell_once_and_pairs_follow_each_other() {
+    fn each_repetition_has_every_cell_once_and_pairs_are_consecutive() {
         for (one, two, three) in GRIDS {
             let cells = order(grid(one, two, three), 7, 1..=5);
             assert_eq!(cells.len(), one * two * three * 5);
@@ -142,17 +143,17 @@ mod tests {
     }
 
     #[test]
-    fn every_order_of_two_cells_in_a_pair_is_as_likely() {
+    fn every_order_of_two_cells_in_a_pair_is_equally_likely() {
         let mut orders = std::collections::BTreeMap::<Vec<usize>, u32>::new();
         for seed in 0..6_000 {
             *orders.entry(targets(&order(grid(2, 1, 1), seed, 1..=2))).or_default() += 1;
         }
-        // Five standard deviations of a fair draw.
+        // Within five standard deviations of a fair draw.
         assert!(orders.len() == 6 && orders.values().all(|count| (855..=1_145).contains(count)), "{orders:?}");
     }
 
     #[test]
-    fn pairs_are_drawn_independently_and_so_are_blocks_alone() {
+    fn pairs_and_single_blocks_are_drawn_independently() {
         let (mut same, mut same_alone) = (0_u32, 0_u32);
         for seed in 0..6_000 {
             let cells = targets(&order(grid(2, 1, 1), seed, 1..=4));
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_in_a_block_is_had_by_every_cell() {
+    fn every_cell_takes_every_place_in_a_block() {
         let mut places = [[0_u32; 6]; 6];
         for seed in 0..6_000 {
             for (place, cell) in order(grid(1, 6, 1), seed, 1..=1).iter().enumerate() {
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_the_same_order_for_ever_however_many_repetitions_follow() {
+    fn a_seed_determines_the_order_for_any_number_of_repetitions() {
         let cells = order(grid(3, 1, 1), 42, 1..=4);
         assert_eq!(targets(&cells), PINNED);
         assert_eq!(order(grid(3, 1, 1), 42, 1..=9)[..12], cells);
@@ -184,6 +185,6 @@ mod tests {
         assert_ne!(targets(&order(grid(3, 1, 1), 43, 1..=9)), targets(&order(grid(3, 1, 1), 42, 1..=9)));
     }
 
-    /// As the first version made it.
+    /// The order that the first version produced.
     const PINNED: [usize; 12] = [1, 0, 0, 2, 1, 2, 0, 1, 2, 1, 2, 0];
 }

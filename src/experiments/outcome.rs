@@ -1,31 +1,98 @@
-//! The result of an experiment in one line.
+//! The result of an experiment in a line of a list.
 
 use crate::{
     app::{error::Result, state::AppState},
-    compare::{chosen::Options, view::Comparison},
-    experiments::{model::Experiment, pages::what_came_of_it, progress::Progress},
+    compare::{cell::Row, chosen::Options, metric::Metric, stat::Stat, statistics::Decision, view::Comparison},
+    experiments::{model::Experiment, pages::load_comparison, progress::Progress},
     runs::model::Run,
-    web::card::Card,
+    web::{
+        card::{Card, Tone},
+        interval_plot::IntervalPlot,
+    },
 };
 
-/// The first card of a comparison that compares anything. On the page of two targets it is about the challenger,
-/// elsewhere its label says it.
-pub(crate) fn answer(comparison: Comparison) -> Option<(String, Card)> {
-    let challenger = comparison.pair().filter(|_| comparison.rows.len() == 1).map(|(one, _)| one.label.clone());
-    // Where there are several settings, each has a card.
-    let first = comparison.rows.iter().position(|row| row.rivals().count() > 1).unwrap_or(0);
-    let place = if comparison.cards.len() > first && comparison.rows.len() > 1 { first } else { 0 };
-    let card = comparison.cards.into_iter().nth(place)?;
-    Some((challenger.unwrap_or_else(|| card.label.clone()), card))
+/// The metrics of a line.
+const METRICS: [Metric; 3] = [Metric::Rps, Metric::P99Ms, Metric::CpuMs];
+
+/// What an experiment shows first.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The challenger of a pair, otherwise the label of the card.
+    pub about: String,
+    /// The first card that compares something.
+    pub card: Card,
+    /// Differences of the first challenger from the baseline, if there is one: throughput, p99 and CPU time.
+    pub differences: Option<[Difference; METRICS.len()]>,
 }
 
-pub(crate) async fn answer_of(
+/// The difference in one metric.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// Estimate and interval; none if unknown.
+    pub plot: Option<IntervalPlot>,
+    /// `+28.3 %`, or why no difference is named.
+    pub text: String,
+    /// The colour.
+    pub tone: Tone,
+    /// The difference in words.
+    pub meaning: String,
+}
+
+impl Difference {
+    fn new(stat: &Stat) -> Self {
+        let tone = stat.tone();
+        let plot =
+            stat.effect.map(|effect| IntervalPlot { change: effect.change(), interval: effect.interval(), tone });
+        let text = match stat.decision {
+            _ if stat.by().is_none() => "unknown".to_owned(),
+            Some(Decision::NoDifference) => "no difference found".to_owned(),
+            Some(Decision::TooFew) => "too few repetitions".to_owned(),
+            Some(Decision::NotInTurn) => "cannot say".to_owned(),
+            Some(Decision::NotComparable) => "not comparable".to_owned(),
+            Some(Decision::Better | Decision::Worse) | None => stat.change().text().to_owned(),
+        };
+        Self { plot, text, tone, meaning: stat.meaning() }
+    }
+}
+
+/// Returns what an experiment shows first; none without any result.
+pub(crate) fn answer(comparison: Comparison) -> Option<Answer> {
+    let challenger = comparison.pair().filter(|_| comparison.rows.len() == 1).map(|(one, _)| one.label.clone());
+    // With several settings, each has a card.
+    let first = comparison.rows.iter().position(|row| row.rivals().count() > 1).unwrap_or(0);
+    let place = if comparison.cards.len() > first && comparison.rows.len() > 1 { first } else { 0 };
+    let differences = comparison.rows.get(first).and_then(|row| differences(&comparison, row));
+    let card = comparison.cards.into_iter().nth(place)?;
+    Some(Answer { about: challenger.unwrap_or_else(|| card.label.clone()), card, differences })
+}
+
+fn differences(comparison: &Comparison, row: &Row) -> Option<[Difference; METRICS.len()]> {
+    let is_baseline = |subject: usize| comparison.baseline.as_deref() == Some(&comparison.subjects[subject].key);
+    let cell = row.rivals().find(|cell| !is_baseline(cell.subject))?;
+    row.rivals().any(|cell| is_baseline(cell.subject)).then(|| METRICS.map(|metric| Difference::new(cell.stat(metric))))
+}
+
+pub(crate) async fn load_answer(
     state: &AppState,
     experiment: &Experiment,
     progress: &Progress,
     runs: &[Run],
-) -> Result<Option<(String, Card)>> {
+) -> Result<Option<Answer>> {
     let targets: Vec<&str> = experiment.plan.targets.iter().map(String::as_str).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
-    Ok(what_came_of_it(state, progress, runs, &marks, Options::default()).await?.and_then(answer))
+    Ok(load_comparison(state, progress, runs, &marks, Options::default()).await?.and_then(answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{runs::testing::finished, web::series_style::Marks};
+
+    #[test]
+    fn a_difference_that_is_not_decided_is_not_called_none() {
+        let comparison = Comparison::new(vec![finished("gosherve", 1), finished("servy", 1)], &Marks::default(), None);
+        let [rps, ..] = answer(comparison).and_then(|answer| answer.differences).expect("two cells");
+        assert_eq!(rps.tone, Tone::Plain);
+        assert_ne!(rps.text, "no difference found");
+    }
 }

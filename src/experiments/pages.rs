@@ -1,4 +1,4 @@
-//! `/experiments/{id}`: what was asked for, how far it is, and what came of it.
+//! `/experiments/{id}`: the plan, progress and results of an experiment.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -24,7 +24,7 @@ use crate::{
     auth::{caller::Read, model::Scope},
     compare::{chosen::Options, load, selection::with_versions, view::Comparison},
     experiments::{
-        describe::asked,
+        describe::describe_plan,
         knee::history::Search,
         lookup,
         model::{Experiment, ExperimentWithRuns},
@@ -44,8 +44,8 @@ use crate::{
     },
 };
 
-/// More runs than this are not listed one by one.
-const MOST_LISTED: usize = 500;
+/// The most runs that are listed; further ones are only counted.
+const MAX_LISTED: usize = 500;
 
 /// The page.
 #[derive(Debug, Template, WebTemplate)]
@@ -55,28 +55,28 @@ pub struct ExperimentPage {
     view: ExperimentView,
 }
 
-/// How far it is. Its root is `#progress`.
+/// The progress. Its root is `#progress`.
 #[derive(Debug, Template)]
 #[template(path = "experiments/_progress.html")]
 struct ProgressPart<'a> {
     view: &'a ExperimentView,
 }
 
-/// What it decides by itself, and how far that is. Its root is `#steps`.
+/// The state of the stopping rule or knee searches. Its root is `#steps`.
 #[derive(Debug, Template)]
 #[template(path = "experiments/_steps.html")]
 struct StepsPart<'a> {
     view: &'a ExperimentView,
 }
 
-/// What came of it so far. Its root is `#comparison`.
+/// The results so far. Its root is `#comparison`.
 #[derive(Debug, Template)]
 #[template(path = "experiments/_comparison.html")]
 struct ComparisonPart<'a> {
     view: &'a ExperimentView,
 }
 
-/// Its runs. Its root is `#runs`.
+/// The list of runs. Its root is `#runs`.
 #[derive(Debug, Template)]
 #[template(path = "experiments/_runs.html")]
 struct RunsPart<'a> {
@@ -88,44 +88,44 @@ struct RunsPart<'a> {
 pub struct ExperimentView {
     experiment: Experiment,
     remarks: Remarks,
-    asked: String,
+    description: String,
     progress: Progress,
     repeated: Option<String>,
     narrowing: Option<Narrowing>,
-    /// What its comparison will be able to tell.
+    /// The statistical power of its comparison.
     power: Option<PlanPower>,
     searches: Vec<Search>,
-    /// Once there is something to compare.
+    /// Present once there are results to compare.
     comparison: Option<Comparison>,
     lines: Vec<Line>,
-    /// Runs that there is no line for.
+    /// Number of runs that are not listed.
     unlisted: usize,
     baseline: Option<String>,
     scope: Scope,
 }
 
-/// What an experiment's page is made of.
-struct Shown {
-    whole: ExperimentWithRuns,
+/// The data of an experiment's page.
+struct PageData {
+    full: ExperimentWithRuns,
     marks: Marks,
     baseline: Option<String>,
     scope: Scope,
 }
 
-impl Shown {
+impl PageData {
     async fn comparison(&self, state: &AppState) -> Result<Option<Comparison>> {
-        let Self { whole: ExperimentWithRuns { progress, runs, .. }, marks, baseline, scope: _ } = self;
+        let Self { full: ExperimentWithRuns { progress, runs, .. }, marks, baseline, scope: _ } = self;
         let options = Options { baseline: baseline.clone(), ..Options::default() };
-        what_came_of_it(state, progress, runs, marks, options).await
+        load_comparison(state, progress, runs, marks, options).await
     }
 
     fn view(&self, comparison: Option<Comparison>) -> ExperimentView {
-        ExperimentView::new(self.whole.clone(), comparison, self)
+        ExperimentView::new(self.full.clone(), comparison, self)
     }
 }
 
-/// The comparison of an experiment's runs, as far as they have come; none before there is anything to compare.
-pub async fn what_came_of_it(
+/// Compares the runs of an experiment so far; `None` while there are no results.
+pub async fn load_comparison(
     state: &AppState,
     progress: &Progress,
     runs: &[Run],
@@ -136,20 +136,20 @@ pub async fn what_came_of_it(
     if !progress.is_over() && !compared.iter().any(Run::counts) {
         return Ok(None);
     }
-    load::of_runs(state, compared, marks.clone(), options).await.map(Some)
+    load::from_runs(state, compared, marks.clone(), options).await.map(Some)
 }
 
 impl ExperimentView {
-    fn new(whole: ExperimentWithRuns, comparison: Option<Comparison>, shown: &Shown) -> Self {
-        let ExperimentWithRuns { experiment, url: _, progress, repeated, narrowing, power, searches, runs } = whole;
-        let Shown { whole: _, marks, baseline, scope } = shown;
+    fn new(full: ExperimentWithRuns, comparison: Option<Comparison>, data: &PageData) -> Self {
+        let ExperimentWithRuns { experiment, url: _, progress, repeated, narrowing, power, searches, runs } = full;
+        let PageData { full: _, marks, baseline, scope } = data;
         let runs = with_versions(runs);
         Self {
-            asked: asked(&experiment.plan),
-            remarks: remarks::shown(&experiment, *scope),
+            description: describe_plan(&experiment.plan),
+            remarks: remarks::of_experiment(&experiment, *scope),
             comparison,
-            unlisted: runs.len().saturating_sub(MOST_LISTED),
-            lines: runs.into_iter().take(MOST_LISTED).map(|run| Line::new(run, marks)).collect(),
+            unlisted: runs.len().saturating_sub(MAX_LISTED),
+            lines: runs.into_iter().take(MAX_LISTED).map(|run| Line::new(run, marks)).collect(),
             experiment,
             progress,
             repeated,
@@ -169,22 +169,22 @@ impl ExperimentView {
         self.progress.standing == Standing::Paused
     }
 
-    /// Whether somebody may add repetitions: not where it decides by itself.
+    /// Whether the user may add repetitions: not if the experiment decides how often it measures.
     fn may_add(&self) -> bool {
         self.may_submit() && !self.experiment.is_open && self.experiment.plan.knee.is_none()
     }
 
-    /// By what the order of the runs is given.
+    /// Returns the seed of the run order.
     fn seed(&self) -> Option<u32> {
         self.experiment.plan.seed
     }
 
-    /// Which target the others are held against where it repeats until that is known.
+    /// Returns the target that a stopping rule compares the others with.
     fn first_target(&self) -> &str {
         self.experiment.plan.targets.first().map_or("", String::as_str)
     }
 
-    /// Whether runs differ in their loads.
+    /// Whether the runs have different loads.
     fn loads_differ(&self) -> bool {
         self.experiment.plan.loads.len() > 1 || self.experiment.plan.knee.is_some()
     }
@@ -193,7 +193,7 @@ impl ExperimentView {
         self.scope >= Scope::Submit
     }
 
-    /// Whether somebody may submit it again: not what was measured somewhere else.
+    /// Whether the user may submit it again: not if it was imported.
     fn may_repeat(&self) -> bool {
         self.may_submit() && !self.experiment.plan.scenario.is_empty()
     }
@@ -206,7 +206,7 @@ impl ExperimentView {
         match self.progress.left_s {
             Some(seconds) if seconds < 1.0 => "any moment".to_owned(),
             Some(seconds) => format!("{} left", format::duration(Some(seconds.ceil())).text()),
-            None => "as long as its script takes".to_owned(),
+            None => "duration set by the script".to_owned(),
         }
     }
 
@@ -217,7 +217,7 @@ impl ExperimentView {
         self.progress.now.as_deref().unwrap_or(idle)
     }
 
-    /// Where the page follows it: encoded so that it may stand in an expression.
+    /// Returns the URL for live updates, encoded so that it is safe inside a quoted expression.
     fn live_address(&self) -> String {
         let query = form_urlencoded::Serializer::new(String::new())
             .extend_pairs(self.baseline.iter().map(|key| ("baseline", key)))
@@ -226,20 +226,20 @@ impl ExperimentView {
     }
 }
 
-/// Its targets are those of its plan, so their colours stay what they are.
-async fn marks(state: &AppState, whole: &ExperimentWithRuns) -> Result<Marks> {
-    let targets: Vec<&str> = whole.experiment.plan.targets.iter().map(String::as_str).collect();
+/// Returns the marks of the targets in its plan, so that colours do not change as results arrive.
+async fn marks(state: &AppState, full: &ExperimentWithRuns) -> Result<Marks> {
+    let targets: Vec<&str> = full.experiment.plan.targets.iter().map(String::as_str).collect();
     Ok(crate::catalog::store::marks(&state.db.read, &targets).await?)
 }
 
-/// What an address says beside the id.
+/// Query parameters of the page.
 #[derive(Debug, Deserialize)]
-pub struct Wish {
+pub struct PageQuery {
     /// The target that differences are relative to.
     baseline: Option<String>,
 }
 
-impl Wish {
+impl PageQuery {
     fn baseline(self) -> Option<String> {
         self.baseline.filter(|key| !key.is_empty())
     }
@@ -250,48 +250,48 @@ pub(crate) async fn show(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
-    Asked(wish): Asked<Wish>,
+    Asked(query): Asked<PageQuery>,
 ) -> Result<ExperimentPage> {
-    let whole = lookup::whole(&state, &id).await?;
-    let shown = Shown { marks: marks(&state, &whole).await?, whole, baseline: wish.baseline(), scope: caller.scope };
-    let view = shown.view(shown.comparison(&state).await?);
+    let full = lookup::find_with_runs(&state, &id).await?;
+    let data = PageData { marks: marks(&state, &full).await?, full, baseline: query.baseline(), scope: caller.scope };
+    let view = data.view(data.comparison(&state).await?);
     let shell = Shell::signed_in(view.experiment.name.clone(), Section::Experiments, &caller.name);
     Ok(ExperimentPage { shell, view })
 }
 
-/// The page as it changes, until all runs have ended.
+/// `GET /experiments/{id}/live`: updates of the page until the experiment is over.
 pub(crate) async fn follow(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
-    Asked(wish): Asked<Wish>,
+    Asked(query): Asked<PageQuery>,
 ) -> Result<impl IntoResponse> {
-    let whole = lookup::whole(&state, &id).await?;
-    let concerns = Concerns::Experiment(whole.experiment.id.clone());
-    let shown = Shown { marks: marks(&state, &whole).await?, whole, baseline: wish.baseline(), scope: caller.scope };
-    let view = LiveExperiment { state: state.clone(), compared: usize::MAX, shown };
+    let full = lookup::find_with_runs(&state, &id).await?;
+    let concerns = Concerns::Experiment(full.experiment.id.clone());
+    let data = PageData { marks: marks(&state, &full).await?, full, baseline: query.baseline(), scope: caller.scope };
+    let view = LiveExperiment { state: state.clone(), compared: usize::MAX, data };
     live::follow(&state, &caller.name, concerns, view)
 }
 
 struct LiveExperiment {
     state: AppState,
-    /// How many runs had ended when the comparison was sent last.
+    /// Number of ended runs when the comparison was sent last.
     compared: usize,
-    shown: Shown,
+    data: PageData,
 }
 
 impl View for LiveExperiment {
     async fn frame(&mut self, beat: Beat) -> Result<Frame> {
-        let whole = &mut self.shown.whole;
+        let full = &mut self.data.full;
         if beat == Beat::Time {
-            whole.progress = progress(&whole.experiment, &whole.runs, now_ms());
+            full.progress = progress(&full.experiment, &full.runs, now_ms());
         } else {
-            *whole = lookup::whole(&self.state, &whole.experiment.id).await?;
+            *full = lookup::find_with_runs(&self.state, &full.experiment.id).await?;
         }
-        let ended = whole.progress.ended;
-        // It takes its time where there are many runs, and nothing new is to be had before another one ends.
-        let comparison = if self.compared == ended { None } else { self.shown.comparison(&self.state).await? };
-        let view = self.shown.view(comparison);
+        let ended = full.progress.ended;
+        // Comparing many runs is slow, and the result changes only when another run ends.
+        let comparison = if self.compared == ended { None } else { self.data.comparison(&self.state).await? };
+        let view = self.data.view(comparison);
         let mut patches = Vec::new();
         if beat != Beat::Time {
             patches.push(live::patch(&RunsPart { view: &view })?);
@@ -301,7 +301,7 @@ impl View for LiveExperiment {
             patches.push(live::patch(&ComparisonPart { view: &view })?);
             self.compared = ended;
         }
-        // At the end it takes along what follows: whatever came behind it would not be heard any more.
+        // Last, because at the end this part removes the live connection: later patches would be ignored.
         patches.push(live::patch(&ProgressPart { view: &view })?);
         let pace = match &view.progress.now {
             _ if view.is_over() => Pace::Over,
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
     use crate::{
         experiments::describe::{
-            repeated,
+            describe_retries,
             tests::{experiment, plan, queued},
         },
         runs::testing::{failed, finished},
@@ -326,11 +326,11 @@ mod tests {
     fn view(name: &str, runs: Vec<Run>, scope: Scope) -> ExperimentView {
         let experiment = experiment(name, plan());
         let progress = progress(&experiment, &runs, 1_772_626_400_000);
-        let repeated = repeated(&runs);
+        let repeated = describe_retries(&runs);
         let url = String::new();
         let comparison = runs.iter().any(Run::counts) || progress.is_over();
         let comparison = comparison.then(|| Comparison::new(runs.clone(), &Marks::default(), Some("servy")));
-        let whole = ExperimentWithRuns {
+        let full = ExperimentWithRuns {
             experiment,
             url,
             progress,
@@ -340,7 +340,7 @@ mod tests {
             searches: None,
             runs,
         };
-        Shown { whole, marks: Marks::default(), baseline: Some("servy".to_owned()), scope }.view(comparison)
+        PageData { full, marks: Marks::default(), baseline: Some("servy".to_owned()), scope }.view(comparison)
     }
 
     fn page(view: ExperimentView) -> String {
@@ -348,31 +348,31 @@ mod tests {
     }
 
     #[test]
-    fn while_it_runs_the_page_follows_and_compares_what_there_is() {
+    fn while_an_experiment_runs_the_page_updates_and_compares() {
         let html = page(view("night", vec![finished("servy", 1), queued("gosherve"), queued("servy")], Scope::Submit));
         assert!(html.contains("/experiments/0199/live?baseline=servy") && html.contains("1 of 3"), "{html}");
         assert!(html.contains("/experiments/0199/cancel") && html.contains("data-chart"));
     }
 
     #[test]
-    fn once_it_is_over_nothing_follows_and_nothing_can_be_cancelled() {
+    fn when_an_experiment_is_over_the_page_neither_updates_nor_offers_to_cancel() {
         let html = page(view("night", vec![finished("servy", 1), finished("gosherve", 1)], Scope::Submit));
         assert!(!html.contains("data-init") && !html.contains("/cancel"), "{html}");
     }
 
     #[test]
-    fn before_the_first_figures_there_is_nothing_to_compare() {
+    fn before_the_first_results_there_is_no_comparison() {
         let html = page(view("night", vec![queued("servy"), queued("gosherve")], Scope::Read));
-        assert!(html.contains(r#"id="comparison""#) && !html.contains("<h2>Figures"), "{html}");
-        assert!(!html.contains("/cancel"), "a viewer cancels nothing");
+        assert!(html.contains(r#"id="comparison""#) && !html.contains("<h2>Metrics"), "{html}");
+        assert!(!html.contains("/cancel"), "a viewer can't cancel");
     }
 
     #[test]
-    fn where_all_runs_failed_the_page_says_that_there_is_no_result_and_why() {
+    fn if_all_runs_failed_the_page_shows_why_there_is_no_result() {
         let runs = vec![failed("servy", "failed", "the port was taken"), failed("gosherve", "cancelled", "by ada")];
         let html = page(view("night", runs, Scope::Read));
         assert!(html.contains("no result") && !html.contains("none yet"), "{html}");
-        assert!(html.contains("1 failed, 1 cancelled; the first, servy repetition 1: the port was taken"), "{html}");
+        assert!(html.contains("1 failed, 1 cancelled; servy repetition 1: the port was taken"), "{html}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a user asks for. Pure.
+//! The plan of an experiment, as requested by a user. Pure.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -17,88 +17,90 @@ use crate::{
     },
 };
 
-/// What a user asks for. Durations are seconds.
+/// The plan of an experiment. Durations are in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// What to call it; made up from the rest if absent.
+    /// Name of the experiment. Default: derived from scenario and targets.
     #[serde(default)]
     pub name: Option<String>,
     /// Names of targets.
     pub targets: Vec<String>,
-    /// A baseline, by name, or an experiment or run, by id, that is measured again next to the targets, all in turn: its
-    /// targets in the versions that they had, at its sizes, with its scenario, parameters and loads. Those can be left
-    /// out; what is named narrows the baseline down and must be part of it.
+    /// A baseline (by name), experiment or run (by id) to measure again, interleaved with the targets.
+    ///
+    /// It is measured with its own target versions, sizes, scenario, parameters and loads. These can be omitted; those
+    /// that are given must be part of the baseline, and restrict it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<String>,
-    /// Names of machine sizes, or short as `2/4GiB`; with `against` those of the baseline, if absent.
+    /// Names of machine sizes, or the short form `2/4GiB`. Default with `against`: those of the baseline.
     #[serde(default)]
     pub sizes: Vec<String>,
-    /// Name of a scenario; its newest revision is taken. With `against` that of the baseline, if absent.
+    /// Name of a scenario; its newest revision is used. Default with `against`: that of the baseline.
     #[serde(default)]
     pub scenario: String,
-    /// Parameters of the scenario that differ from its defaults.
+    /// Scenario parameters that differ from the defaults.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
-    /// How hard, and for how long: one load, or several constant ones that differ in their level only. A single one may
-    /// be given as `load` too. As the script says, if absent.
+    /// One load, or several constant loads that differ only in their level. Default: the script's own options.
+    ///
+    /// A single load may also be given as `load`.
     #[serde(default, alias = "load", serialize_with = "write_loads", deserialize_with = "read_loads")]
     #[schema(value_type = Vec<LoadBody>)]
     pub loads: Vec<Load>,
-    /// Instead of loads: the highest rate at which an objective holds is searched for.
+    /// Instead of loads: a search for the highest rate at which an objective holds.
     #[serde(default)]
     pub knee: Option<Knee>,
-    /// Warm-up before each run: the load's highest level all the time.
+    /// Warm-up before each run, at the highest level of the load.
     #[serde(default = "default_warm_up_s")]
     pub warm_up_s: f64,
-    /// Whether the warm-up goes on after that until the target is steady, ten times as long at most.
+    /// Whether the warm-up continues until the target is steady, for at most ten times `warm_up_s`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub warm_up_auto: bool,
-    /// Runs of each target at each size under each load; in a search for the knee, runs that confirm a rate.
+    /// Runs of each target at each size under each load; in a knee search, runs that confirm a rate.
     #[serde(default = "default_repetitions")]
     pub repetitions: u32,
-    /// More repetitions than that, until the differences are known well enough.
+    /// Stopping rule for adaptive repetitions beyond `repetitions`.
     #[serde(default)]
     pub until: Option<Until>,
-    /// How many times a repetition is done again whose run failed, was lost or is invalid, 0 to 10.
+    /// Maximum number of retries of a run that failed, was lost or is invalid, 0 to 10.
     #[serde(default = "default_retries")]
     pub retries: u32,
-    /// What the order of the runs is shuffled by; by chance, if absent.
+    /// Seed of the run order. Default: random.
     #[serde(default)]
     pub seed: Option<u32>,
-    /// Only this agent; any that can, if absent.
+    /// The only agent that may do it. Default: any able agent.
     #[serde(default)]
     pub agent: Option<String>,
-    /// Only agents with this label, in place of `agent`; any that can, if absent. Where it has begun it stays, whatever
-    /// labels are changed meanwhile.
+    /// Instead of `agent`: only agents with this label. Label changes do not move an experiment that has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_label: Option<String>,
-    /// Whether several machines may do it at once, each whole repetitions: all cells of one stay on one machine, so each
-    /// machine measures every cell as often. All of it stays on one machine, if absent.
+    /// Whether several machines may share it. Default: all runs stay on one machine.
+    ///
+    /// All cells of a repetition stay on one machine, so each machine measures every cell equally often.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spread: bool,
-    /// The agents that the load comes from, each an equal part of it; the target's own, if absent.
+    /// Agents that generate the load, each an equal part. Default: the target's own agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<String>,
 }
 
-/// Long enough for the caches and the allocator of a small server.
+/// Returns the default warm-up: enough for the caches and the allocator of a small server.
 pub fn default_warm_up_s() -> f64 {
     2.0
 }
 
-/// The least with which two targets at one size can be told apart in all figures that are judged.
+/// Returns the fewest repetitions with which all tested metrics of two targets at one size can differ significantly.
 pub fn default_repetitions() -> u32 {
     5
 }
 
-/// What fails twice fails for a reason that a third time would not mend.
+/// Returns the default number of retries: a run that fails twice would usually fail again.
 pub fn default_retries() -> u32 {
     1
 }
 
 impl Plan {
-    /// How long the warm-up of a run takes at most, seconds.
+    /// Returns the maximum duration of the warm-up of a run, in seconds.
     pub fn longest_warm_up_s(&self) -> f64 {
         if self.warm_up_auto { self.warm_up_s * f64::from(WARM_UP_FACTOR) } else { self.warm_up_s }
     }
@@ -108,7 +110,7 @@ fn write_loads<S: Serializer>(loads: &[Load], serializer: S) -> Result<S::Ok, S:
     serializer.collect_seq(loads.iter().map(LoadBody::from))
 }
 
-/// One load, or a list of them.
+/// Deserializes one load or a list of loads.
 fn read_loads<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Vec<Load>, D::Error> {
     struct Loads;
 
@@ -139,24 +141,24 @@ fn read_loads<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Vec<Load>, D::
     deserializer.deserialize_any(Loads)
 }
 
-/// A share from text such as `2%` or `0.5 %`: more than nothing, and less than all.
+/// Parses a share such as `2%` or `0.5 %`, above 0% and below 100%.
 pub fn share(text: &str) -> Result<f64, String> {
     let number = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     match number {
         Some(percent) if percent > 0.0 && percent < 100.0 => Ok(percent / 100.0),
-        Some(_) => Err("more than 0% and less than 100%".to_owned()),
-        None => Err("a share, such as 2%".to_owned()),
+        Some(_) => Err("must be more than 0% and less than 100%".to_owned()),
+        None => Err("must be a share, such as 2%".to_owned()),
     }
 }
 
-/// What [`share`] reads.
+/// Formats a share so that [`share`] can parse it.
 pub fn share_text(share: f64) -> String {
-    // Percent of a share that was read as percent: the last digits are those of the division.
+    // Rounding removes the error of the division by 100.
     let text = format!("{:.4}", share * 100.0);
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// The machine sizes of runs, the smallest first.
+/// Returns the machine sizes of runs, smallest first.
 pub fn sizes(runs: &[Run]) -> Vec<RunSize> {
     let mut sizes: Vec<RunSize> = Vec::new();
     for size in runs.iter().filter_map(|run| run.size.as_ref()) {
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_has_one_load_or_several_and_those_that_were_stored_with_one_are_still_read() {
+    fn a_plan_has_one_load_or_several() {
         let body = r#"{"kind": "vus", "vus": 3, "duration_s": 1}"#;
         assert_eq!(read(&format!(r#", "load": {body}"#)).expect("a plan").loads, [vus(3, 1.0)]);
         let rates = r#", "loads": [{"kind": "rate", "rate": 5, "duration_s": 1}, {"kind": "rate", "rate": 9, "duration_s": 1}]"#;
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_plan_survives_serialization() {
         let plan = read(r#", "loads": [{"kind": "vus", "vus": 3, "duration_s": 1}], "seed": 7, "retries": 0"#);
         let plan = plan.expect("a plan");
         let text = serde_json::to_string(&plan).expect("JSON");

@@ -1,4 +1,4 @@
-//! What a plan will be able to tell, said before it is measured. Pure.
+//! The statistical power of a plan, computed before it is measured. Pure.
 
 use brewbench_agent::wire::load::Load;
 use serde::{Deserialize, Serialize};
@@ -14,24 +14,26 @@ use crate::{
     web::format::{self, plural},
 };
 
-/// What a plan's comparison will be able to tell of its primary metric.
+/// Statistical power of a plan's comparison, for its primary metric.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PlanPower {
-    /// Pairs of cells that will be compared.
+    /// Number of pairs of cells that will be compared.
     pub comparisons: usize,
     /// The metric that is tested first.
     pub primary: Metric,
-    /// Repetitions that it takes to find any difference at all.
+    /// Repetitions needed to find any difference.
     pub needed: usize,
-    /// Repetitions of the plan.
+    /// Maximum number of repetitions of the plan.
     pub chosen: usize,
-    /// The smallest difference that is found in 80 % of such experiments, as a share, by what the cells scattered in
-    /// the past; null where that is not known, or nothing can be found.
+    /// Minimum detectable effect as a share: found in 80 % of such experiments, by the past scatter of the cells.
+    ///
+    /// Null if the scatter is unknown or no difference can be found.
     pub detectable: Option<f64>,
 }
 
-/// What a plan will be able to tell; none where it compares nothing, or decides by itself how often it measures.
-/// `scatter` is the standard deviation that the cells have shown.
+/// Computes the power of a plan; `None` if it compares nothing or is a knee search.
+///
+/// `scatter` is the standard deviation of the cells in the past.
 pub fn plan_power(plan: &Plan, scatter: Option<f64>) -> Option<PlanPower> {
     let targets = plan.targets.len();
     (targets > 1 && plan.knee.is_none()).then_some(())?;
@@ -55,20 +57,21 @@ impl PlanPower {
         self.chosen >= self.needed
     }
 
-    /// In a sentence.
+    /// Describes the power in a sentence.
     pub fn sentence(&self) -> String {
         let Self { comparisons, primary, needed, chosen, detectable } = self;
-        let asked = format!("{} of {}", plural(*comparisons, "comparison"), primary.name());
+        let subject = format!("{} of {}", plural(*comparisons, "comparison"), primary.name());
+        let need = if *comparisons == 1 { "needs" } else { "need" };
         if !self.is_enough() {
-            return format!("{asked} need {needed} repetitions to find any difference; {chosen} chosen.");
+            return format!("{subject} {need} {needed} repetitions to find any difference; the plan has {chosen}.");
         }
         match detectable {
             Some(detectable) => format!(
-                "Minimum detectable effect about {} in {} with {chosen} repetitions, by earlier experiments.",
+                "Minimum detectable effect: about {} in {} with {chosen} repetitions, based on earlier experiments.",
                 format::percent(Some(*detectable)).text(),
                 primary.name()
             ),
-            None => format!("{chosen} repetitions: enough to compare; {asked} need at least {needed}."),
+            None => format!("{chosen} repetitions are enough to compare; {subject} {need} at least {needed}."),
         }
     }
 }
@@ -78,28 +81,28 @@ mod tests {
     use super::*;
     use crate::experiments::describe::tests::plan;
 
-    fn of(targets: usize, sizes: usize, repetitions: u32) -> Plan {
+    fn plan_with(targets: usize, sizes: usize, repetitions: u32) -> Plan {
         let names = |count: usize| (0..count).map(|n| n.to_string()).collect();
         Plan { targets: names(targets), sizes: names(sizes), repetitions, ..plan() }
     }
 
     #[test]
     fn more_comparisons_take_more_repetitions() {
-        let power = plan_power(&of(3, 2, 5), None).expect("something to compare");
+        let power = plan_power(&plan_with(3, 2, 5), None).expect("something to compare");
         assert_eq!((power.comparisons, power.needed, power.chosen), (6, 7, 5));
         assert_eq!(
             power.sentence(),
-            "6 comparisons of throughput need 7 repetitions to find any difference; 5 chosen."
+            "6 comparisons of throughput need 7 repetitions to find any difference; the plan has 5."
         );
-        let power = plan_power(&of(2, 1, 5), None).expect("something to compare");
+        let power = plan_power(&plan_with(2, 1, 5), None).expect("something to compare");
         assert!(power.is_enough() && power.needed == 4, "{power:?}");
-        assert_eq!(plan_power(&of(1, 4, 5), None), None);
+        assert_eq!(plan_power(&plan_with(1, 4, 5), None), None);
     }
 
     #[test]
-    fn what_the_cells_scattered_says_what_will_be_found() {
-        let at = |repetitions| plan_power(&of(2, 1, repetitions), Some(0.02)).and_then(|power| power.detectable);
+    fn past_scatter_determines_the_detectable_effect() {
+        let at = |count| plan_power(&plan_with(2, 1, count), Some(0.02)).and_then(|power| power.detectable);
         assert!(at(20) < at(6) && at(6).is_some(), "{:?} {:?}", at(20), at(6));
-        assert_eq!(at(3), None, "three find nothing");
+        assert_eq!(at(3), None, "three repetitions find no difference");
     }
 }

@@ -1,4 +1,4 @@
-//! How far an experiment is and how long it will still take. Pure.
+//! The progress of an experiment and its remaining time. Pure.
 
 use std::collections::HashSet;
 
@@ -12,49 +12,49 @@ use crate::{
     runs::{
         load,
         model::Run,
-        progress::{describe, left_s, whole_s},
+        progress::{describe, left_s, total_s},
     },
 };
 
-/// How far an experiment is.
+/// Progress of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Progress {
-    /// How it stands.
+    /// State of the experiment.
     pub standing: Standing,
-    /// Runs in all, so far; one that was done again and its repetition count once.
+    /// Number of runs so far; a run and its retries count once.
     pub total: usize,
-    /// Runs that have ended.
+    /// Number of runs that have ended.
     pub ended: usize,
-    /// Runs that ended without figures.
+    /// Number of runs that ended without results.
     pub without_figures: usize,
-    /// What is being done now, e.g. `go-nethttp · 1 vCPU / 256 MiB · repetition 2 · measuring`.
+    /// The run in progress, e.g. `go-nethttp · 1 vCPU / 256 MiB · repetition 2 · measuring`.
     pub now: Option<String>,
-    /// Seconds left of the runs that there are, if they can be told.
+    /// Estimated seconds left for the current runs, if known.
     pub left_s: Option<f64>,
-    /// Share of the time that has passed, 0 to 1.
+    /// Elapsed share of the total time, 0 to 1.
     pub share: f64,
 }
 
-/// Whether an experiment goes on.
+/// State of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// Runs wait, are done, or are decided upon.
+    /// Runs are waiting or in progress, or the next runs are being decided.
     UnderWay,
-    /// No run is begun until somebody resumes it.
+    /// No run starts until a user resumes it.
     Paused,
-    /// All runs have ended, and there will be no more unless somebody adds some.
+    /// All runs have ended; only a user can add more.
     Over,
 }
 
 impl Progress {
-    /// Whether nothing will follow of itself.
+    /// Whether the experiment is over.
     pub fn is_over(&self) -> bool {
         self.standing == Standing::Over
     }
 }
 
-/// How far an experiment with these runs is at a time.
+/// Computes the progress of an experiment at a time.
 pub fn progress(experiment: &Experiment, runs: &[Run], now_ms: i64) -> Progress {
     let counted: Vec<&Run> = counted(runs).collect();
     let ended = counted.iter().filter(|run| run.has_ended()).count();
@@ -62,11 +62,11 @@ pub fn progress(experiment: &Experiment, runs: &[Run], now_ms: i64) -> Progress 
     let active = counted.iter().find(|run| !run.has_ended() && run.phase != Phase::Queued);
     let times: Vec<_> = counted.iter().map(|run| left_s(run, &counted, now_ms)).collect();
     let left_s: Option<f64> = times.into_iter().sum();
-    let whole: Option<f64> = counted.iter().map(|run| whole_s(run, &counted)).sum();
+    let total_s: Option<f64> = counted.iter().map(|run| total_s(run, &counted)).sum();
     let all_ended = ended == counted.len();
-    let share = match (left_s, whole) {
+    let share = match (left_s, total_s) {
         _ if counted.is_empty() || all_ended => 1.0,
-        (Some(left), Some(whole)) if whole > 0.0 => (1.0 - left / whole).clamp(0.0, 1.0),
+        (Some(left), Some(total)) if total > 0.0 => (1.0 - left / total).clamp(0.0, 1.0),
         _ => ended as f64 / counted.len() as f64,
     };
     let standing = match experiment {
@@ -82,10 +82,10 @@ pub fn progress(experiment: &Experiment, runs: &[Run], now_ms: i64) -> Progress 
     Progress { standing, total: counted.len(), ended, without_figures, now, left_s, share }
 }
 
-/// The runs that stand for their repetitions: a run that is done again stands for nothing any more.
+/// Returns the runs without those that were retried, so that each repetition counts once.
 pub fn counted(runs: &[Run]) -> impl Iterator<Item = &Run> {
-    let again: HashSet<&RunId> = runs.iter().filter_map(|run| run.retry_of.as_ref()).collect();
-    runs.iter().filter(move |run| !again.contains(&run.id))
+    let retried: HashSet<&RunId> = runs.iter().filter_map(|run| run.retry_of.as_ref()).collect();
+    runs.iter().filter(move |run| !retried.contains(&run.id))
 }
 
 #[cfg(test)]
@@ -103,15 +103,16 @@ mod tests {
     };
 
     #[test]
-    fn a_run_that_was_done_again_counts_once() {
+    fn a_retried_run_counts_once() {
         let lost = failed("servy", "failed", "the port was taken");
         let again = Run { id: "again".to_owned().into(), retry_of: Some(lost.id.clone()), ..finished("servy", 1) };
-        let told = progress(&experiment("night", plan()), &[lost, again], 0);
-        assert_eq!((told.total, told.ended, told.without_figures, told.standing), (1, 1, 0, Standing::Over));
+        let progress = progress(&experiment("night", plan()), &[lost, again], 0);
+        let counts = (progress.total, progress.ended, progress.without_figures);
+        assert_eq!((counts, progress.standing), ((1, 1, 0), Standing::Over));
     }
 
     #[test]
-    fn it_is_over_once_all_runs_have_ended_and_none_will_follow() {
+    fn an_experiment_is_over_when_all_runs_have_ended_and_none_will_follow() {
         let (fixed, runs) = (experiment("night", plan()), [finished("servy", 1)]);
         assert!(progress(&fixed, &runs, 0).is_over());
         let open = Experiment { is_open: true, ..fixed.clone() };
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn under_several_loads_it_says_which_one_is_on() {
+    fn the_run_in_progress_names_its_load_if_there_are_several() {
         let sweep = Plan { loads: vec![vus(10, 10.0), vus(20, 10.0)], ..plan() };
         let now = progress(&experiment("night", sweep), &[measuring("servy")], 0).now.expect("a run");
         assert!(now.ends_with("measuring · 10\u{a0}VUs"), "{now}");

@@ -1,4 +1,4 @@
-//! Labels and the note of an experiment, for programs and on its page.
+//! Labels and the note of an experiment: JSON API and forms.
 
 use axum::{
     Form, Json,
@@ -19,7 +19,7 @@ use crate::{
     },
     experiments::{
         self,
-        lookup::{found, whole},
+        lookup::{find, find_with_runs},
         model::{Experiment, ExperimentWithRuns},
     },
     runs::{
@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// Give an experiment a label.
+/// Adds a label to an experiment.
 #[utoipa::path(put, path = "/api/v1/experiments/{id}/labels/{label}", tag = "experiments",
     params(("id" = String, Path), ("label" = String, Path, description = "1 to 40 characters")),
     responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody),
@@ -40,10 +40,10 @@ pub async fn add_label(
     Path((id, label)): Path<(ExperimentId, String)>,
 ) -> Result<Json<ExperimentWithRuns>> {
     add(&state, &id, &label).await?;
-    Ok(Json(whole(&state, &id).await?))
+    Ok(Json(find_with_runs(&state, &id).await?))
 }
 
-/// Take a label from an experiment.
+/// Removes a label from an experiment.
 #[utoipa::path(delete, path = "/api/v1/experiments/{id}/labels/{label}", tag = "experiments",
     params(("id" = String, Path), ("label" = String, Path)),
     responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody)))]
@@ -53,10 +53,10 @@ pub async fn remove_label(
     Path((id, label)): Path<(ExperimentId, String)>,
 ) -> Result<Json<ExperimentWithRuns>> {
     remove(&state, &id, &label).await?;
-    Ok(Json(whole(&state, &id).await?))
+    Ok(Json(find_with_runs(&state, &id).await?))
 }
 
-/// Write the note of an experiment; an empty one removes it.
+/// Sets the note of an experiment; an empty note removes it.
 #[utoipa::path(put, path = "/api/v1/experiments/{id}/note", tag = "experiments", params(("id" = String, Path)),
     request_body = Note,
     responses((status = 200, body = ExperimentWithRuns), (status = 404, body = ErrorBody),
@@ -68,7 +68,7 @@ pub async fn set_note(
     Input(note): Input<Note>,
 ) -> Result<Json<ExperimentWithRuns>> {
     write(&state, &id, &note.note).await?;
-    Ok(Json(whole(&state, &id).await?))
+    Ok(Json(find_with_runs(&state, &id).await?))
 }
 
 /// `POST /experiments/{id}/note`
@@ -80,7 +80,7 @@ pub async fn post_note(
     Form(form): Form<NoteForm>,
 ) -> Result<Response> {
     write(&state, &id, &form.note).await?;
-    again(&caller, &state, &id, &headers).await
+    respond(&caller, &state, &id, &headers).await
 }
 
 /// `POST /experiments/{id}/labels`
@@ -92,7 +92,7 @@ pub async fn post_label(
     Form(form): Form<LabelForm>,
 ) -> Result<Response> {
     add(&state, &id, &form.label).await?;
-    again(&caller, &state, &id, &headers).await
+    respond(&caller, &state, &id, &headers).await
 }
 
 /// `POST /experiments/{id}/labels/remove`
@@ -104,32 +104,32 @@ pub async fn post_removal(
     Form(form): Form<LabelForm>,
 ) -> Result<Response> {
     remove(&state, &id, &form.label).await?;
-    again(&caller, &state, &id, &headers).await
+    respond(&caller, &state, &id, &headers).await
 }
 
-/// What the page of an experiment shows of them.
-pub fn shown(experiment: &Experiment, scope: Scope) -> Remarks {
+/// Returns labels and note for the page of an experiment.
+pub fn of_experiment(experiment: &Experiment, scope: Scope) -> Remarks {
     let Experiment { id, labels, note, .. } = experiment;
     Remarks::at(format!("/experiments/{id}"), "/experiments", labels.clone(), note.clone(), scope)
 }
 
-async fn again(caller: &Caller, state: &AppState, id: &ExperimentId, headers: &HeaderMap) -> Result<Response> {
-    answer(headers, shown(&found(state, id).await?, caller.scope))
+async fn respond(caller: &Caller, state: &AppState, id: &ExperimentId, headers: &HeaderMap) -> Result<Response> {
+    answer(headers, of_experiment(&find(state, id).await?, caller.scope))
 }
 
 async fn add(state: &AppState, id: &ExperimentId, label: &str) -> Result<()> {
-    let (experiment, label) = (found(state, id).await?, checked_label(label)?);
+    let (experiment, label) = (find(state, id).await?, checked_label(label)?);
     check_room("the experiment", &experiment.labels, label)?;
     Ok(experiments::store::add_label(&state.db.write, id, label).await?)
 }
 
 async fn remove(state: &AppState, id: &ExperimentId, label: &str) -> Result<()> {
-    found(state, id).await?;
+    find(state, id).await?;
     Ok(experiments::store::remove_label(&state.db.write, id, label.trim()).await?)
 }
 
 async fn write(state: &AppState, id: &ExperimentId, text: &str) -> Result<()> {
     let note = checked_note(text)?;
-    found(state, id).await?;
+    find(state, id).await?;
     Ok(experiments::store::set_note(&state.db.write, id, note.as_deref()).await?)
 }

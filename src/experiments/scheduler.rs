@@ -1,7 +1,7 @@
-//! Keeps experiments going that decide by their own figures what to measure next.
+//! Queues the next runs of experiments that decide from their results what to measure.
 //!
-//! One task for all of them: once all runs of an open experiment have ended, it queues what follows from their figures,
-//! or closes the experiment. Whoever closes it meanwhile is faster: both happen on the one connection that writes.
+//! One task handles all of them: once all runs of an open experiment have ended, it queues the next runs or closes the
+//! experiment. There is one connection that writes, so a user's concurrent close is either seen or comes later.
 
 use brewbench_agent::wire::now_ms;
 use tokio::sync::broadcast::error::RecvError;
@@ -13,21 +13,21 @@ use crate::{
     runs::{lookup, model::Run},
 };
 
-/// Looks after open experiments until the server ends.
+/// Advances open experiments until the server shuts down.
 pub async fn work(state: AppState) {
     let mut events = state.events.listen();
-    // What ended while no server ran.
+    // Runs may have ended while the server was down.
     let mut missed = true;
     loop {
         if std::mem::take(&mut missed) {
-            told(all(&state).await);
+            log_failure(advance_all(&state).await);
         }
         tokio::select! {
             () = state.shutdown.cancelled() => return,
             event = events.recv() => match event {
                 Ok(changed) => {
                     if let Some(id) = changed.experiment {
-                        told(go_on(&state, &id).await);
+                        log_failure(advance(&state, &id).await);
                     }
                 }
                 Err(RecvError::Lagged(_)) => missed = true,
@@ -37,20 +37,20 @@ pub async fn work(state: AppState) {
     }
 }
 
-fn told(done: Result<()>) {
-    if let Err(fault) = done {
-        tracing::error!(%fault, "an experiment does not go on");
+fn log_failure(outcome: Result<()>) {
+    if let Err(fault) = outcome {
+        tracing::error!(%fault, "failed to queue the next runs of an experiment");
     }
 }
 
-async fn all(state: &AppState) -> Result<()> {
+async fn advance_all(state: &AppState) -> Result<()> {
     for id in experiments::store::open(&state.db.read).await? {
-        go_on(state, &id).await?;
+        advance(state, &id).await?;
     }
     Ok(())
 }
 
-async fn go_on(state: &AppState, id: &ExperimentId) -> Result<()> {
+async fn advance(state: &AppState, id: &ExperimentId) -> Result<()> {
     let Some(experiment) = experiments::store::one(&state.db.read, id).await?.filter(|experiment| experiment.is_open)
     else {
         return Ok(());
@@ -61,30 +61,30 @@ async fn go_on(state: &AppState, id: &ExperimentId) -> Result<()> {
     }
     decide(state, &experiment, &runs).await?;
     let runs = crate::runs::store::of_experiment(&state.db.rows, id).await?;
-    // One is enough for whoever watches: everything is read anew.
+    // One event is enough: listeners read everything again.
     if let Some(run) = runs.last() {
-        lookup::tell(state, run);
+        lookup::announce(state, run);
     }
     state.work.notify_one();
     Ok(())
 }
 
 async fn decide(state: &AppState, experiment: &Experiment, runs: &[Run]) -> Result<()> {
-    let grounds = experiments::store::grounds(&state.db.read, &experiment.id).await?;
-    let wanted =
-        grounds.as_ref().map_or_else(Vec::new, |grounds| next_runs::next(&experiment.plan, &grounds.sizes, runs));
+    let inputs = experiments::store::run_inputs(&state.db.read, &experiment.id).await?;
+    let planned =
+        inputs.as_ref().map_or_else(Vec::new, |inputs| next_runs::next(&experiment.plan, &inputs.sizes, runs));
     let mut transaction = state.db.write.begin().await?;
-    match grounds {
-        Some(grounds) if !wanted.is_empty() => {
+    match inputs {
+        Some(inputs) if !planned.is_empty() => {
             if !experiments::store::is_open(&mut transaction, &experiment.id).await? {
                 return Ok(());
             }
             let by = (experiment.created_by.as_str(), now_ms());
-            submission::queue(&mut transaction, experiment, &grounds, &wanted, by).await?;
+            submission::queue(&mut transaction, experiment, &inputs, &planned, by).await?;
         }
         _ => {
             experiments::store::end(&mut transaction, &experiment.id).await?;
-            tracing::info!(experiment = experiment.id.as_str(), "it has all the runs that it needs");
+            tracing::info!(experiment = experiment.id.as_str(), "experiment complete");
         }
     }
     Ok(transaction.commit().await?)

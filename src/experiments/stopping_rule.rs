@@ -1,9 +1,8 @@
-//! Repetitions until the differences are known well enough. Pure.
+//! The stopping rule of adaptive repetitions. Pure.
 //!
-//! After each pair of blocks it is asked how wide the 95 % intervals of the differences still are: of those in
-//! throughput, and under a given rate, which is everybody's throughput, of those in the p99. The width alone decides,
-//! not on which side of nothing a difference lies: so stopping favours no target. What is still wide at `at_most`
-//! repetitions stays so, and is told.
+//! After each pair of blocks it checks the width of the 95 % confidence intervals of the differences: in throughput or,
+//! under a given rate, where throughput is fixed, in p99. Only the width decides, not the sign of a difference, so
+//! stopping favours no target. Intervals that are still wide after `at_most` repetitions are reported as wide.
 
 use brewbench_agent::wire::load::Load;
 use serde::{Deserialize, Serialize};
@@ -22,32 +21,34 @@ use crate::{
     web::format,
 };
 
-/// Fewer give no interval at all.
-pub const LEAST_REPETITIONS: u32 = 4;
-/// More than this is no measurement that anybody waits for.
-pub const MOST_REPETITIONS: u32 = 100;
+/// Fewer repetitions give no interval at all.
+pub const MIN_REPETITIONS: u32 = 4;
+/// More repetitions take longer than anyone would wait for.
+pub const MAX_REPETITIONS: u32 = 100;
 
-/// When there are enough repetitions.
+/// When to stop adding repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Until {
-    /// Once the 95 % interval of the ratio of throughputs, under a given rate of the p99, of each other target to the first
-    /// in each size and load, is narrower than this: 0.02 is 2 %.
+    /// Maximum width of the 95 % confidence intervals: 0.02 is 2 %.
+    ///
+    /// Applies to the ratio of each other target to the first, in each size and load: of throughput or, under a given
+    /// rate, of p99.
     pub narrower_than: f64,
-    /// Or once there are so many, 4 to 100.
+    /// Maximum number of repetitions, 4 to 100.
     pub at_most: u32,
 }
 
-/// How far that is.
+/// State of a stopping rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Narrowing {
-    /// Repetitions that there are.
+    /// Number of repetitions so far.
     pub repetitions: u32,
-    /// The most that there will be.
+    /// Maximum number of repetitions.
     pub at_most: u32,
-    /// How narrow intervals are to be.
+    /// Maximum width of the intervals.
     pub narrower_than: f64,
-    /// Each other target against the first, in each size and load.
+    /// Comparison of each other target with the first, in each size and load.
     pub pairs: Vec<Pair>,
 }
 
@@ -60,17 +61,17 @@ pub struct Pair {
     pub against: String,
     /// Name of the machine size.
     pub size: String,
-    /// How hard, in words.
+    /// Description of the load.
     pub load: String,
-    /// What is held against each other: throughput, or p99 under a given rate.
+    /// Compared metric: throughput or, under a given rate, p99.
     pub metric: Metric,
-    /// The ratio of its figure to that of the other; null where it is not known.
+    /// Ratio of its value to that of the first target; null if unknown.
     pub ratio: Option<f64>,
-    /// The 95 % interval of the ratio begins here; null with fewer than four repetitions.
+    /// Lower bound of the 95 % confidence interval of the ratio; null with fewer than four repetitions.
     pub low: Option<f64>,
-    /// And ends here.
+    /// Upper bound of the 95 % confidence interval of the ratio.
     pub high: Option<f64>,
-    /// How it stands.
+    /// State of the interval.
     pub state: Width,
 }
 
@@ -78,53 +79,53 @@ pub struct Pair {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Width {
-    /// It is.
+    /// It is narrow enough.
     Narrow,
-    /// Not yet.
+    /// It is still too wide.
     Wide,
-    /// Nobody waits for it: one of the two has no run that counts.
+    /// It can't be computed, and is not waited for: one of the two targets has no run that counts.
     Unknown,
 }
 
-/// What follows once all runs have ended.
+/// The next step once all runs have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// These repetitions.
+    /// Measure these repetitions.
     Repeat {
-        /// From this one.
+        /// First repetition.
         first: u32,
-        /// To this one.
+        /// Last repetition.
         last: u32,
     },
-    /// Nothing any more.
+    /// No more repetitions are needed.
     Enough,
 }
 
 impl Until {
-    /// What is wrong with it in a plan, as a sentence.
+    /// Returns what is wrong with it in a plan, as a sentence.
     pub fn fault(&self, plan: &Plan) -> Option<String> {
         if !(self.narrower_than > 0.0 && self.narrower_than < 1.0) {
-            return Some("the width is more than 0% and less than 100%".to_owned());
+            return Some("the width must be more than 0% and less than 100%".to_owned());
         }
         if plan.targets.len() < 2 {
-            return Some("there is no second target to tell a difference from the first".to_owned());
+            return Some("needs at least two targets to compare".to_owned());
         }
-        let least = plan.repetitions.max(LEAST_REPETITIONS);
-        if !(least..=MOST_REPETITIONS).contains(&self.at_most) {
-            return Some(format!("at most between {least} and {MOST_REPETITIONS} repetitions"));
+        let least = plan.repetitions.max(MIN_REPETITIONS);
+        if !(least..=MAX_REPETITIONS).contains(&self.at_most) {
+            return Some(format!("the maximum must be between {least} and {MAX_REPETITIONS} repetitions"));
         }
         None
     }
 
-    /// In words: `until intervals are narrower than 2%, at most 20 repetitions`.
+    /// Describes the rule: `until intervals are narrower than 2%, at most 20 repetitions`.
     pub fn words(&self) -> String {
         let Self { narrower_than, at_most } = self;
-        format!("until intervals are narrower than {}, at most {at_most}", share_text(*narrower_than))
+        format!("until intervals are narrower than {}, at most {at_most} repetitions", share_text(*narrower_than))
     }
 }
 
 impl Pair {
-    /// The difference with its interval: `+12.3 % (+11.9 % to +12.8 %)`.
+    /// Formats the difference with its interval: `+12.3 % (+11.9 % to +12.8 %)`.
     pub fn difference(&self) -> String {
         let change = |ratio: Option<f64>| format::change(ratio.map(|ratio| ratio - 1.0)).text().to_owned();
         match (self.low, self.high) {
@@ -135,27 +136,27 @@ impl Pair {
         }
     }
 
-    /// How wide the interval is, in percent of the first target's throughput.
+    /// Returns the width of the interval, as a share of the first target's value.
     pub fn width(&self) -> Option<f64> {
         Some(self.high? - self.low?)
     }
 
-    /// The same as a figure.
+    /// Formats the width.
     pub fn width_text(&self) -> String {
         self.width().map_or_else(|| "–".to_owned(), |width| share_text((width * 10_000.0).round() / 10_000.0))
     }
 
-    /// The state in a word.
+    /// Describes the state.
     pub fn word(&self) -> &'static str {
         match self.state {
             Width::Narrow => "narrow enough",
             Width::Wide => "still wide",
-            Width::Unknown => "no figures that count",
+            Width::Unknown => "no valid runs",
         }
     }
 }
 
-/// How far the runs of a plan are.
+/// Computes the state of a plan's stopping rule.
 pub fn narrowing(plan: &Plan, until: Until, runs: &[Run]) -> Narrowing {
     let repetitions = runs.iter().map(|run| run.repetition).max().unwrap_or(0);
     let Until { narrower_than, at_most } = until;
@@ -201,7 +202,7 @@ pub fn narrowing(plan: &Plan, until: Until, runs: &[Run]) -> Narrowing {
 }
 
 impl Narrowing {
-    /// What follows.
+    /// Returns the next step.
     pub fn next(&self) -> Step {
         let is_wide = self.pairs.iter().any(|pair| pair.state == Width::Wide);
         if !is_wide || self.repetitions >= self.at_most {
@@ -213,8 +214,8 @@ impl Narrowing {
         Step::Repeat { first, last }
     }
 
-    /// In a sentence.
-    pub fn told(&self) -> String {
+    /// Describes the state in a sentence.
+    pub fn describe(&self) -> String {
         let Self { repetitions, at_most, narrower_than, pairs } = self;
         let narrow = pairs.iter().filter(|pair| pair.state == Width::Narrow).count();
         format!(
@@ -238,7 +239,7 @@ mod tests {
 
     const UNTIL: Until = Until { narrower_than: 0.02, at_most: 6 };
 
-    fn asked() -> Plan {
+    fn adaptive_plan() -> Plan {
         Plan { until: Some(UNTIL), ..plan() }
     }
 
@@ -251,37 +252,37 @@ mod tests {
     }
 
     #[test]
-    fn wide_intervals_ask_for_more_and_narrow_ones_are_enough() {
+    fn wide_intervals_need_more_repetitions_and_narrow_ones_are_enough() {
         let noisy =
             [measured("gosherve", &[90.0, 100.0, 115.0, 96.0]), measured("servy", &[170.0, 200.0, 240.0, 180.0])];
-        let told = narrowing(&asked(), UNTIL, &noisy.concat());
+        let current = narrowing(&adaptive_plan(), UNTIL, &noisy.concat());
         assert_eq!(
-            (told.pairs.len(), told.pairs[0].state, told.next()),
+            (current.pairs.len(), current.pairs[0].state, current.next()),
             (1, Width::Wide, Step::Repeat { first: 5, last: 6 })
         );
-        assert_eq!(told.told(), "0 of 1 interval narrower than 2%, after 4 of at most 6 repetitions");
+        assert_eq!(current.describe(), "0 of 1 interval narrower than 2%, after 4 of at most 6 repetitions");
         let quiet = |count| {
             let figures = [100.0, 100.1, 100.2, 100.15];
             let faster = figures.map(|figure| figure * 1.2);
             [measured("gosherve", &figures[..count]), measured("servy", &faster[..count])].concat()
         };
-        let few = narrowing(&asked(), UNTIL, &quiet(3));
+        let few = narrowing(&adaptive_plan(), UNTIL, &quiet(3));
         assert_eq!(
             (few.pairs[0].state, few.next()),
             (Width::Wide, Step::Repeat { first: 4, last: 4 }),
             "three give no interval"
         );
-        let told = narrowing(&asked(), UNTIL, &quiet(4));
-        assert_eq!((told.pairs[0].state, told.next()), (Width::Narrow, Step::Enough));
-        let ratio = told.pairs[0].ratio.expect("a ratio");
+        let current = narrowing(&adaptive_plan(), UNTIL, &quiet(4));
+        assert_eq!((current.pairs[0].state, current.next()), (Width::Narrow, Step::Enough));
+        let ratio = current.pairs[0].ratio.expect("a ratio");
         assert!((ratio - 1.2).abs() < 0.01, "{ratio}");
-        assert!(told.pairs[0].difference().starts_with("+20.0"), "{}", told.pairs[0].difference());
-        assert_eq!((told.pairs[0].target.as_str(), told.pairs[0].against.as_str()), ("servy", "gosherve"));
+        assert!(current.pairs[0].difference().starts_with("+20.0"), "{}", current.pairs[0].difference());
+        assert_eq!((current.pairs[0].target.as_str(), current.pairs[0].against.as_str()), ("servy", "gosherve"));
     }
 
     #[test]
-    fn under_a_given_rate_the_p99_is_what_has_to_be_known() {
-        let open = Plan { loads: vec![rate(1_000, 10.0)], ..asked() };
+    fn under_a_given_rate_the_p99_decides() {
+        let open = Plan { loads: vec![rate(1_000, 10.0)], ..adaptive_plan() };
         let at = |target: &str, figures: [f64; 4]| {
             let run = |(run, p99): (Run, f64)| Run {
                 load: Some(rate(1_000, 10.0)),
@@ -290,31 +291,31 @@ mod tests {
             measured(target, &[0.0; 4]).into_iter().zip(figures).map(run).collect::<Vec<_>>()
         };
         let runs = [at("gosherve", [10.0, 14.0, 9.0, 12.0]), at("servy", [10.0, 8.0, 13.0, 11.0])].concat();
-        let told = narrowing(&open, UNTIL, &runs);
-        assert_eq!((told.pairs[0].metric, told.next()), (Metric::P99Ms, Step::Repeat { first: 5, last: 6 }));
+        let current = narrowing(&open, UNTIL, &runs);
+        assert_eq!((current.pairs[0].metric, current.next()), (Metric::P99Ms, Step::Repeat { first: 5, last: 6 }));
     }
 
     #[test]
-    fn it_ends_at_the_most_and_where_there_are_no_figures() {
+    fn repetitions_stop_at_the_maximum_and_without_results() {
         let noisy =
             [measured("gosherve", &[90.0, 100.0, 115.0, 80.0, 130.0, 99.0]), measured("servy", &[170.0, 200.0])];
-        assert_eq!(narrowing(&asked(), UNTIL, &noisy.concat()).next(), Step::Enough);
-        let alone = narrowing(&asked(), UNTIL, &measured("gosherve", &[90.0, 100.0, 115.0]));
+        assert_eq!(narrowing(&adaptive_plan(), UNTIL, &noisy.concat()).next(), Step::Enough);
+        let alone = narrowing(&adaptive_plan(), UNTIL, &measured("gosherve", &[90.0, 100.0, 115.0]));
         assert_eq!((alone.pairs[0].state, alone.next()), (Width::Unknown, Step::Enough));
         assert_eq!((alone.pairs[0].difference().as_str(), alone.pairs[0].width_text().as_str()), ("–", "–"));
     }
 
     #[test]
-    fn what_makes_no_sense_is_told() {
+    fn faults_of_a_rule_are_described() {
         assert_eq!(UNTIL.fault(&plan()), None);
         let one = Plan { targets: vec!["servy".to_owned()], ..plan() };
         let many = Plan { repetitions: 9, ..plan() };
         for (until, plan, words) in [
             (Until { narrower_than: 0.0, ..UNTIL }, plan(), "more than 0%"),
             (Until { narrower_than: f64::NAN, ..UNTIL }, plan(), "more than 0%"),
-            (UNTIL, one, "no second target"),
-            (UNTIL, many, "at most between 9 and 100"),
-            (Until { at_most: 3, ..UNTIL }, plan(), "at most between 4 and 100"),
+            (UNTIL, one, "at least two targets"),
+            (UNTIL, many, "between 9 and 100"),
+            (Until { at_most: 3, ..UNTIL }, plan(), "between 4 and 100"),
             (Until { at_most: 101, ..UNTIL }, plan(), "and 100 repetitions"),
         ] {
             let fault = until.fault(&plan).expect(words);

@@ -13,21 +13,25 @@ fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::E
     sqlx::Error::Decode(fault.into())
 }
 
-/// What the runs of an experiment are made of, besides its plan.
+/// What the runs of an experiment need besides its plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Grounds {
-    /// In the order of the plan.
+pub struct RunInputs {
+    /// Sizes in the order of the plan.
     pub sizes: Vec<RunSize>,
     /// The scenario's revision.
     pub scenario_sha256: String,
 }
 
 /// Stores an experiment.
-pub async fn insert(connection: &mut SqliteConnection, experiment: &Experiment, grounds: &Grounds) -> sqlx::Result<()> {
-    // Labels, notes and pauses come later.
+pub async fn insert(
+    connection: &mut SqliteConnection,
+    experiment: &Experiment,
+    inputs: &RunInputs,
+) -> sqlx::Result<()> {
+    // A new experiment has no labels, note or pause.
     let Experiment { id, name, plan, created_by, created_at_ms, is_open, .. } = experiment;
     let plan = serde_json::to_string(plan).map_err(decode)?;
-    let sizes = serde_json::to_string(&grounds.sizes).map_err(decode)?;
+    let sizes = serde_json::to_string(&inputs.sizes).map_err(decode)?;
     sqlx::query!(
         "insert into experiment (id, name, plan, created_by, created_at, is_open, sizes, scenario_sha256)
          values (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -38,7 +42,7 @@ pub async fn insert(connection: &mut SqliteConnection, experiment: &Experiment, 
         created_at_ms,
         is_open,
         sizes,
-        grounds.scenario_sha256
+        inputs.scenario_sha256
     )
     .execute(connection)
     .await?;
@@ -79,7 +83,7 @@ impl TryFrom<ExperimentRow> for Experiment {
     }
 }
 
-/// One experiment.
+/// Returns an experiment, if it exists.
 pub async fn one(pool: &SqlitePool, id: &ExperimentId) -> sqlx::Result<Option<Experiment>> {
     let row = sqlx::query_as!(
         ExperimentRow,
@@ -92,15 +96,14 @@ pub async fn one(pool: &SqlitePool, id: &ExperimentId) -> sqlx::Result<Option<Ex
     row.map(Experiment::try_from).transpose()
 }
 
-/// Experiments, newest first, at most `limit`; only those submitted before this one, if one is named, and only those
-/// with a label, if one is named.
+/// Returns up to `limit` experiments, newest first, optionally only those before another one or with a label.
 pub async fn list(
     pool: &SqlitePool,
     before: Option<&ExperimentId>,
     label: Option<&str>,
     limit: i64,
 ) -> sqlx::Result<Vec<Experiment>> {
-    // Ids are version 7 UUIDs: they sort by the time of submission.
+    // Ids are version 7 UUIDs, which sort by time.
     let rows = sqlx::query_as!(
         ExperimentRow,
         "select id, name, plan, created_by, created_at, labels, note, is_open, paused_at, paused_by from experiment
@@ -115,7 +118,7 @@ pub async fn list(
     rows.into_iter().map(Experiment::try_from).collect()
 }
 
-/// Gives an experiment a label; one that it has stays.
+/// Adds a label to an experiment, unless it has it.
 pub async fn add_label(pool: &SqlitePool, id: &ExperimentId, label: &str) -> sqlx::Result<()> {
     sqlx::query!(
         "update experiment set labels =
@@ -129,7 +132,7 @@ pub async fn add_label(pool: &SqlitePool, id: &ExperimentId, label: &str) -> sql
     Ok(())
 }
 
-/// Takes a label from an experiment.
+/// Removes a label from an experiment.
 pub async fn remove_label(pool: &SqlitePool, id: &ExperimentId, label: &str) -> sqlx::Result<()> {
     sqlx::query!(
         "update experiment set labels =
@@ -143,33 +146,33 @@ pub async fn remove_label(pool: &SqlitePool, id: &ExperimentId, label: &str) -> 
     Ok(())
 }
 
-/// Takes the place of an experiment's note; none leaves it without one.
+/// Replaces the note of an experiment; `None` removes it.
 pub async fn set_note(pool: &SqlitePool, id: &ExperimentId, note: Option<&str>) -> sqlx::Result<()> {
     sqlx::query!("update experiment set note = ?2 where id = ?1", id, note).execute(pool).await?;
     Ok(())
 }
 
-/// What the runs of an experiment are made of; none where all runs of an old one are gone.
-pub async fn grounds(pool: &SqlitePool, id: &ExperimentId) -> sqlx::Result<Option<Grounds>> {
+/// Returns the inputs of an experiment's runs; `None` for an old experiment whose runs were all deleted.
+pub async fn run_inputs(pool: &SqlitePool, id: &ExperimentId) -> sqlx::Result<Option<RunInputs>> {
     let row =
         sqlx::query!("select sizes, scenario_sha256 from experiment where id = ?", id).fetch_optional(pool).await?;
-    let known = row.and_then(|row| row.sizes.zip(row.scenario_sha256));
-    let Some((sizes, scenario_sha256)) = known else { return Ok(None) };
+    let stored = row.and_then(|row| row.sizes.zip(row.scenario_sha256));
+    let Some((sizes, scenario_sha256)) = stored else { return Ok(None) };
     let sizes: Vec<RunSize> = serde_json::from_str(&sizes).map_err(decode)?;
-    Ok(Some(Grounds { sizes, scenario_sha256 }))
+    Ok(Some(RunInputs { sizes, scenario_sha256 }))
 }
 
-/// Ids of those that may still get runs of their own accord.
+/// Returns the ids of open experiments, which may still add runs themselves.
 pub async fn open(pool: &SqlitePool) -> sqlx::Result<Vec<ExperimentId>> {
     sqlx::query_scalar!(r#"select id as "id: ExperimentId" from experiment where is_open = 1 order by id"#)
         .fetch_all(pool)
         .await
 }
 
-/// No run of it is begun from now on; false if it was paused already.
+/// Pauses an experiment. Returns false if it was already paused.
 pub async fn pause(pool: &SqlitePool, id: &ExperimentId, now: i64, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
-    let done = sqlx::query!(
+    let changed = sqlx::query!(
         "update experiment set paused_at = ?2, paused_by = ?3 where id = ?1 and paused_at is null",
         id,
         now,
@@ -177,22 +180,22 @@ pub async fn pause(pool: &SqlitePool, id: &ExperimentId, now: i64, act: &Act) ->
     )
     .execute(&mut *transaction)
     .await?;
-    audit::commit(transaction, &done, act).await
+    audit::commit(transaction, &changed, act).await
 }
 
-/// Its runs may be begun again; false if it was not paused.
+/// Resumes an experiment. Returns false if it was not paused.
 pub async fn resume(pool: &SqlitePool, id: &ExperimentId, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
-    let done = sqlx::query!(
+    let changed = sqlx::query!(
         "update experiment set paused_at = null, paused_by = null where id = ?1 and paused_at is not null",
         id
     )
     .execute(&mut *transaction)
     .await?;
-    audit::commit(transaction, &done, act).await
+    audit::commit(transaction, &changed, act).await
 }
 
-/// Somebody ends it: it gets no runs of its own accord any more.
+/// Closes an experiment for a user, so that it adds no more runs itself.
 pub async fn close(pool: &SqlitePool, id: &ExperimentId, act: &Act) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     end(&mut transaction, id).await?;
@@ -200,21 +203,22 @@ pub async fn close(pool: &SqlitePool, id: &ExperimentId, act: &Act) -> sqlx::Res
     transaction.commit().await
 }
 
-/// It gets no runs of its own accord any more; false if it did not before.
+/// Marks an experiment as no longer open. Returns false if it was not open.
 pub async fn end(connection: &mut SqliteConnection, id: &ExperimentId) -> sqlx::Result<bool> {
-    let done =
+    let changed =
         sqlx::query!("update experiment set is_open = 0 where id = ? and is_open = 1", id).execute(connection).await?;
-    Ok(done.rows_affected() > 0)
+    Ok(changed.rows_affected() > 0)
 }
 
-/// Whether it may still get runs of its own accord: to be asked in the transaction that queues them.
+/// Whether an experiment is open. Must be called in the transaction that queues its runs.
 pub async fn is_open(connection: &mut SqliteConnection, id: &ExperimentId) -> sqlx::Result<bool> {
     let row = sqlx::query!("select is_open from experiment where id = ?", id).fetch_optional(connection).await?;
     Ok(row.is_some_and(|row| row.is_open != 0))
 }
 
-/// Another plan, of one that is not open; false if it is, or if its plan asks for another number of repetitions than
-/// this one, because somebody was faster.
+/// Replaces the plan of an experiment that is not open.
+///
+/// Returns false if it is open, or if its plan no longer has this number of repetitions: another request was faster.
 pub async fn replan(
     connection: &mut SqliteConnection,
     id: &ExperimentId,
@@ -223,7 +227,7 @@ pub async fn replan(
     act: &Act,
 ) -> sqlx::Result<bool> {
     let plan = serde_json::to_string(plan).map_err(decode)?;
-    let done = sqlx::query!(
+    let changed = sqlx::query!(
         "update experiment set plan = ?3, looks = looks + 1 where id = ?1 and is_open = 0 and plan ->> '$.repetitions' = ?2",
         id,
         repetitions,
@@ -231,13 +235,13 @@ pub async fn replan(
     )
     .execute(&mut *connection)
     .await?;
-    if done.rows_affected() > 0 {
+    if changed.rows_affected() > 0 {
         audit::note(connection, act).await?;
     }
-    Ok(done.rows_affected() > 0)
+    Ok(changed.rows_affected() > 0)
 }
 
-/// Stores an experiment whose runs were made somewhere else.
+/// Stores an experiment of imported runs.
 pub async fn insert_gathered(
     connection: &mut SqliteConnection,
     id: &ExperimentId,

@@ -1,4 +1,4 @@
-//! From a plan to an experiment in the queue: the same for the API and for the form.
+//! Validates plans and submits them as experiments, for the API and the form.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use sqlx::SqliteConnection;
 
 use super::{
     against::{Baseline, Completed},
-    sweep::{MOST_LEVELS, Sweep},
+    sweep::{MAX_LEVELS, Sweep},
 };
 use crate::{
     app::{
@@ -23,14 +23,14 @@ use crate::{
         state::AppState,
     },
     auth::checks::checked_line,
-    baselines::resolve::meant,
+    baselines::resolve::resolve as resolve_baseline,
     catalog::model::{MachineSize, find_size},
     experiments::{
         self,
         model::{Experiment, ExperimentWithRuns},
-        next_runs::{self, Wanted},
+        next_runs::{self, PlannedRun},
         plan::Plan,
-        store::Grounds,
+        store::RunInputs,
     },
     fleet::presence::Presence,
     placement::feasibility::{Needs, Source, obstacle},
@@ -41,15 +41,15 @@ use crate::{
     },
 };
 
-/// More than this is a mistake, or a job for several experiments.
-pub const MOST_RUNS: usize = 10_000;
-/// What fails so many times will fail the next time too.
-pub const MOST_RETRIES: u32 = 10;
-/// k6's segments may be finer, but nobody has more machines to make load than this.
-const MOST_GENERATORS: usize = 64;
-const LONGEST_S: f64 = 24.0 * 3_600.0;
+/// The most runs of an experiment. More are a mistake, or should be several experiments.
+pub const MAX_RUNS: usize = 10_000;
+/// The most retries of a run. A run that fails this often will fail again.
+pub const MAX_RETRIES: u32 = 10;
+/// The most load generators. k6 could split the load further, but no setup needs more machines.
+const MAX_GENERATORS: usize = 64;
+const MAX_WARM_UP_S: f64 = 24.0 * 3_600.0;
 
-/// A plan that makes sense and that somebody connected can do.
+/// A valid plan that connected agents can do.
 #[derive(Clone, Debug)]
 pub struct Checked {
     plan: Plan,
@@ -58,18 +58,18 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// How many runs it makes: of those that decide by themselves the fewest and about the most.
-    pub fn runs(&self) -> (usize, usize) {
-        runs_of(&self.plan)
+    /// Returns the minimum and the approximate maximum number of runs.
+    pub fn run_counts(&self) -> (usize, usize) {
+        run_counts(&self.plan)
     }
 
-    /// What was asked for.
+    /// Returns the plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// A cell of each target: what they scattered before says what the plan can find.
-    pub fn some_cells(&self) -> impl Iterator<Item = Planned<'_>> {
+    /// Returns one cell of each target; their past scatter determines the power of the plan.
+    pub fn sample_cells(&self) -> impl Iterator<Item = Planned<'_>> {
         let first = self.sizes.first().zip(self.plan.loads.first());
         self.plan.targets.iter().filter_map(move |target| {
             let (MachineSize { vcpus, memory_bytes, .. }, load) = first?;
@@ -86,15 +86,15 @@ impl Checked {
     }
 }
 
-/// Whether a plan makes sense and somebody connected can do it. A refusal names its field before a colon.
+/// Checks that a plan is valid and that connected agents can do it. Errors start with the field and a colon.
 pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<Checked> {
     let plan = with_baseline(state, presence, plan).await?;
-    let plan = checked(plan)?;
-    let sizes = meant_sizes(state, &plan).await?;
+    let plan = check_fields(plan)?;
+    let sizes = find_sizes(state, &plan).await?;
     let scenario = crate::catalog::store::scenario(&state.db.read, &plan.scenario).await?;
-    let scenario = scenario.ok_or_else(|| Error::Invalid(format!("scenario: there is no {:?}", plan.scenario)))?;
-    known_parameters(&plan, &scenario)?;
-    known_label(state, &plan).await?;
+    let scenario = scenario.ok_or_else(|| Error::Invalid(format!("scenario: {:?} does not exist", plan.scenario)))?;
+    check_parameters(&plan, &scenario)?;
+    check_label(state, &plan).await?;
     let scenario_source = if scenarios::is_bundled(&scenario) { Source::Bundled } else { Source::User };
     let needs = Needs {
         targets: &plan.targets,
@@ -114,8 +114,9 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
     Ok(Checked { plan, sizes, scenario_sha256: scenario.sha256() })
 }
 
-/// Whether known agents may come and do it. Nobody is connected right after a start of the server, so what was possible
-/// before is queued then.
+/// Whether registered agents could do the plan once they connect.
+///
+/// No agent is connected right after the server starts, so plans that were possible before are queued.
 async fn can_wait(state: &AppState, plan: &Plan) -> Result<bool> {
     let targets = crate::catalog::store::targets(&state.db.read).await?;
     let mut agents = crate::fleet::store::agents(&state.db.read).await?;
@@ -127,33 +128,33 @@ async fn can_wait(state: &AppState, plan: &Plan) -> Result<bool> {
         && plan.agent.iter().chain(&plan.generators).all(is_known))
 }
 
-/// The plan with the baseline that is measured again, if there is one, on an agent that offers its versions.
+/// Adds the baseline to measure again, if any, and selects an agent that offers its target versions.
 async fn with_baseline(state: &AppState, presence: &Presence, plan: Plan) -> Result<Plan> {
     let Some(against) = plan.against.clone() else { return Ok(plan) };
-    let completed = completed(state, plan).await?;
+    let completed = complete_from_baseline(state, plan).await?;
     let has_candidate = completed.has_candidate();
     let plan = completed.placed(&presence.list()).map_err(Error::Conflict)?;
     if has_candidate {
         return Ok(plan);
     }
     let own = plan.targets.join(", ");
-    Err(Error::Invalid(format!("targets: name a candidate; {against:?} has {own} already")))
+    Err(Error::Invalid(format!("targets: name a candidate; {against:?} already contains {own}")))
 }
 
-/// The plan with all that it takes from its baseline.
-pub async fn completed(state: &AppState, plan: Plan) -> Result<Completed> {
+/// Completes a plan with the settings of its baseline.
+pub async fn complete_from_baseline(state: &AppState, plan: Plan) -> Result<Completed> {
     let name = plan.against.clone().unwrap_or_default();
-    let runs = match meant(state, &name).await {
-        Ok(meant) => meant.runs,
-        Err(Error::NotFound(what)) => return Err(Error::Invalid(format!("against: there is no {what}"))),
+    let runs = match resolve_baseline(state, &name).await {
+        Ok(resolved) => resolved.runs,
+        Err(Error::NotFound(what)) => return Err(Error::Invalid(format!("against: {what} does not exist"))),
         Err(other) => return Err(other),
     };
     let sizes = crate::catalog::store::sizes(&state.db.read).await?;
     Baseline::new(&name, &runs).and_then(|baseline| baseline.complete(plan, &sizes)).map_err(Error::Invalid)
 }
 
-/// A label that nobody has is more likely a slip than a wish.
-async fn known_label(state: &AppState, plan: &Plan) -> Result<()> {
+/// Refuses a label that no agent has: it is probably a typo.
+async fn check_label(state: &AppState, plan: &Plan) -> Result<()> {
     let Some(label) = &plan.agent_label else { return Ok(()) };
     let agents = crate::fleet::store::agents(&state.db.read).await?;
     let known: BTreeSet<String> = crate::fleet::model::labels(&agents).into_keys().collect();
@@ -161,24 +162,24 @@ async fn known_label(state: &AppState, plan: &Plan) -> Result<()> {
         return Ok(());
     }
     let known = if known.is_empty() {
-        "none has any".to_owned()
+        "there are no labels".to_owned()
     } else {
-        format!("there are {}", known.into_iter().collect::<Vec<_>>().join(", "))
+        format!("existing labels: {}", known.into_iter().collect::<Vec<_>>().join(", "))
     };
-    Err(Error::Invalid(format!("agent_label: no agent is labelled {label:?}; {known}")))
+    Err(Error::Invalid(format!("agent_label: no agent has the label {label:?}; {known}")))
 }
 
-fn known_parameters(plan: &Plan, scenario: &Scenario) -> Result<()> {
+fn check_parameters(plan: &Plan, scenario: &Scenario) -> Result<()> {
     let Some(unknown) = plan.parameters.keys().find(|key| !scenario.defaults.contains_key(*key)) else {
         return Ok(());
     };
     let known: Vec<_> = scenario.defaults.keys().map(String::as_str).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    Err(Error::Invalid(format!("parameters: {:?} has no {unknown:?}; it has {known}", plan.scenario)))
+    Err(Error::Invalid(format!("parameters: {:?} has no parameter {unknown:?}; it has {known}", plan.scenario)))
 }
 
-/// Queues the runs of a plan.
-pub async fn make(state: &AppState, checked: Checked, by: String) -> Result<ExperimentWithRuns> {
+/// Creates an experiment and queues its runs.
+pub async fn create(state: &AppState, checked: Checked, by: String) -> Result<ExperimentWithRuns> {
     let Checked { plan, sizes, scenario_sha256 } = checked;
     let plan = Plan { seed: Some(plan.seed.unwrap_or_else(rand::random)), ..plan };
     let experiment = Experiment {
@@ -193,22 +194,22 @@ pub async fn make(state: &AppState, checked: Checked, by: String) -> Result<Expe
         paused_at_ms: None,
         paused_by: None,
     };
-    store(state, &experiment, &grounds(&sizes, scenario_sha256)).await?;
+    store(state, &experiment, &run_inputs(&sizes, scenario_sha256)).await?;
     state.work.notify_one();
-    let whole = crate::experiments::lookup::whole(state, &experiment.id).await?;
-    for run in &whole.runs {
-        lookup::tell(state, run);
+    let full = crate::experiments::lookup::find_with_runs(state, &experiment.id).await?;
+    for run in &full.runs {
+        lookup::announce(state, run);
     }
-    Ok(whole)
+    Ok(full)
 }
 
-/// The fewest and the most.
-fn runs_of(plan: &Plan) -> (usize, usize) {
+/// Returns the minimum and the maximum number of runs.
+fn run_counts(plan: &Plan) -> (usize, usize) {
     let cells = plan.targets.len().saturating_mul(plan.sizes.len()).saturating_mul(plan.loads.len().max(1));
     let times = |repetitions: u32| cells.saturating_mul(usize::try_from(repetitions).unwrap_or(usize::MAX));
     match (&plan.knee, plan.until) {
         (Some(knee), _) => {
-            // Both ends, and what confirms one of them.
+            // Both ends of the range, and the confirmation of one of them.
             let fewest = plan.repetitions.saturating_add(1);
             (times(fewest), cells.saturating_mul(knee.rules(plan).usual_runs()))
         }
@@ -217,7 +218,7 @@ fn runs_of(plan: &Plan) -> (usize, usize) {
     }
 }
 
-fn checked(mut plan: Plan) -> Result<Plan> {
+fn check_fields(mut plan: Plan) -> Result<Plan> {
     let invalid = |sentence: &str| Err(Error::Invalid(sentence.to_owned()));
     if plan.targets.is_empty() {
         return invalid("targets: name at least one");
@@ -234,17 +235,17 @@ fn checked(mut plan: Plan) -> Result<Plan> {
     if plan.targets.iter().enumerate().any(|(index, name)| plan.targets[..index].contains(name)) {
         return invalid("targets: one is named twice");
     }
-    if !(0.0..=LONGEST_S).contains(&plan.warm_up_s) {
-        return invalid("warm_up_s: between 0 and 86400 seconds");
+    if !(0.0..=MAX_WARM_UP_S).contains(&plan.warm_up_s) {
+        return invalid("warm_up_s: must be between 0 and 86400 seconds");
     }
     if plan.warm_up_auto && plan.warm_up_s <= 0.0 {
-        return invalid("warm_up_s: more than 0 where warm_up_auto is set");
+        return invalid("warm_up_s: must be more than 0 if warm_up_auto is set");
     }
     if plan.warm_up_auto && !plan.generators.is_empty() {
-        return invalid("warm_up_auto: does not go with generators, whose warm-ups end together");
+        return invalid("warm_up_auto: can't be combined with generators, whose warm-ups must end together");
     }
-    if plan.retries > MOST_RETRIES {
-        return Err(Error::Invalid(format!("retries: at most {MOST_RETRIES}")));
+    if plan.retries > MAX_RETRIES {
+        return Err(Error::Invalid(format!("retries: at most {MAX_RETRIES}")));
     }
     if let Some(name) = &plan.name {
         checked_line(name)?;
@@ -255,88 +256,87 @@ fn checked(mut plan: Plan) -> Result<Plan> {
     if let Some(sentence) = load_fault(&plan).or_else(|| place_fault(&plan)).or_else(|| generators_fault(&plan)) {
         return Err(Error::Invalid(sentence));
     }
-    let (_, runs) = runs_of(&plan);
-    if runs > MOST_RUNS {
-        return Err(Error::Invalid(format!("this makes {runs} runs; at most {MOST_RUNS} go into one experiment")));
+    let (_, runs) = run_counts(&plan);
+    if runs > MAX_RUNS {
+        return Err(Error::Invalid(format!("this makes {runs} runs; an experiment has at most {MAX_RUNS}")));
     }
     Ok(plan)
 }
 
-/// What is wrong with how hard it is, and how long it goes on.
+/// Returns what is wrong with the load, the knee search or the stopping rule.
 fn load_fault(plan: &Plan) -> Option<String> {
     let Plan { loads, knee, until, .. } = plan;
-    if loads.len() > MOST_LEVELS {
-        return Some(format!("loads: there are {}; at most {MOST_LEVELS}", loads.len()));
+    if loads.len() > MAX_LEVELS {
+        return Some(format!("loads: {} given; at most {MAX_LEVELS} are allowed", loads.len()));
     }
     if loads.iter().enumerate().any(|(index, load)| loads[..index].contains(load)) {
         return Some("loads: one is named twice".to_owned());
     }
-    if loads.len() > 1 && Sweep::of(loads).is_none() {
-        let sentence =
-            "loads: several are constant, of one kind and as long as each other, and differ in their level only";
+    if loads.len() > 1 && Sweep::from_loads(loads).is_none() {
+        let sentence = "loads: several loads must be constant, of the same kind and duration, and differ only in level";
         return Some(sentence.to_owned());
     }
     if let Some(knee) = knee {
         let fault = knee.fault();
         return match (loads.is_empty(), until.is_none()) {
             (true, true) => fault.map(|fault| format!("knee: {fault}")),
-            (false, _) => Some("knee: it decides by itself about its loads; name none".to_owned()),
-            (_, false) => Some("knee: it decides by itself how long it goes on; leave until out".to_owned()),
+            (false, _) => Some("knee: can't be combined with loads; a knee search chooses its own rates".to_owned()),
+            (_, false) => Some("knee: can't be combined with until; a knee search decides when to stop".to_owned()),
         };
     }
     until.as_ref()?.fault(plan).map(|fault| format!("until: {fault}"))
 }
 
-/// What is wrong with where it is to be done.
+/// Returns what is wrong with the choice of agents.
 fn place_fault(plan: &Plan) -> Option<String> {
     let Plan { agent, agent_label, spread, generators, knee, until, .. } = plan;
     if let (Some(agent), Some(_)) = (agent, agent_label) {
-        return Some(format!("agent_label: {agent} is named already; leave agent or agent_label out"));
+        return Some(format!("agent_label: can't be combined with agent {agent}; omit one of them"));
     }
     if !spread {
         return None;
     }
     if let Some(agent) = agent {
-        return Some(format!("spread: only {agent} may do it; leave agent or spread out"));
+        return Some(format!("spread: can't be combined with agent {agent}; omit one of them"));
     }
     let sentence = if !generators.is_empty() {
-        "spread: agents make load for one machine at a time; leave generators or spread out"
+        "spread: can't be combined with generators, which load one machine at a time"
     } else if knee.is_some() {
-        "spread: a search for the knee chooses each rate by those before it, on one machine; leave knee or spread out"
+        "spread: can't be combined with knee, which chooses each rate from results of the same machine"
     } else if until.is_some() {
-        "spread: the differences of machines keep intervals wide, however often it is repeated; leave until or spread out"
+        "spread: can't be combined with until, because differences between machines keep the intervals wide"
     } else {
         return None;
     };
     Some(sentence.to_owned())
 }
 
-/// What is wrong with where the load comes from.
+/// Returns what is wrong with the load generators.
 fn generators_fault(plan: &Plan) -> Option<String> {
     let Plan { generators, agent, loads, knee, .. } = plan;
-    if generators.len() > MOST_GENERATORS {
-        return Some(format!("generators: there are {}; at most {MOST_GENERATORS}", generators.len()));
+    if generators.len() > MAX_GENERATORS {
+        return Some(format!("generators: {} named; at most {MAX_GENERATORS} are allowed", generators.len()));
     }
     if generators.iter().enumerate().any(|(index, name)| generators[..index].contains(name)) {
         return Some("generators: one is named twice".to_owned());
     }
     if let Some(both) = agent.as_ref().filter(|agent| generators.contains(agent)) {
-        return Some(format!("generators: {both} runs the target; name others, or leave generators out"));
+        return Some(format!("generators: {both} runs the target; name other agents, or omit generators"));
     }
-    // Every part needs something to do.
+    // Each generator needs at least one VU or iteration per second.
     let levels =
         loads.iter().filter_map(|load| load.shape().map(Shape::peak)).chain(knee.as_ref().map(|knee| knee.from));
     let least = levels.min()?;
     (u64::from(least) < generators.len() as u64)
-        .then(|| format!("generators: a load of {least} can't be split between {}", generators.len()))
+        .then(|| format!("generators: a load of {least} can't be split between {} agents", generators.len()))
 }
 
-async fn meant_sizes(state: &AppState, plan: &Plan) -> Result<Vec<MachineSize>> {
+async fn find_sizes(state: &AppState, plan: &Plan) -> Result<Vec<MachineSize>> {
     let known = crate::catalog::store::sizes(&state.db.read).await?;
     let mut sizes: Vec<MachineSize> = Vec::new();
-    for meant in &plan.sizes {
-        let size = find_size(&known, meant).ok_or_else(|| {
-            Error::Invalid(format!("sizes: there is no {meant:?}; `brewbench size list` shows what there is"))
+    for name in &plan.sizes {
+        let size = find_size(&known, name).ok_or_else(|| {
+            Error::Invalid(format!("sizes: {name:?} does not exist; `brewbench size list` lists the sizes"))
         })?;
         if sizes.iter().any(|other| other.name == size.name) {
             return Err(Error::Invalid(format!("sizes: {:?} is named twice", size.name)));
@@ -346,45 +346,45 @@ async fn meant_sizes(state: &AppState, plan: &Plan) -> Result<Vec<MachineSize>> 
     Ok(sizes)
 }
 
-fn grounds(sizes: &[MachineSize], scenario_sha256: String) -> Grounds {
+fn run_inputs(sizes: &[MachineSize], scenario_sha256: String) -> RunInputs {
     let size =
         |size: &MachineSize| RunSize { name: size.name.clone(), vcpus: size.vcpus, memory_bytes: size.memory_bytes };
-    Grounds { sizes: sizes.iter().map(size).collect(), scenario_sha256 }
+    RunInputs { sizes: sizes.iter().map(size).collect(), scenario_sha256 }
 }
 
-async fn store(state: &AppState, experiment: &Experiment, grounds: &Grounds) -> Result<()> {
-    let wanted = next_runs::first(&experiment.plan, &grounds.sizes);
+async fn store(state: &AppState, experiment: &Experiment, inputs: &RunInputs) -> Result<()> {
+    let planned = next_runs::first(&experiment.plan, &inputs.sizes);
     let mut transaction = state.db.write.begin().await?;
-    experiments::store::insert(&mut transaction, experiment, grounds).await?;
+    experiments::store::insert(&mut transaction, experiment, inputs).await?;
     let by = (experiment.created_by.as_str(), experiment.created_at_ms);
-    queue(&mut transaction, experiment, grounds, &wanted, by).await?;
+    queue(&mut transaction, experiment, inputs, &planned, by).await?;
     Ok(transaction.commit().await?)
 }
 
-/// Queues runs of an experiment in this order, for somebody at a time.
+/// Queues runs of an experiment in this order, created by a user at a time.
 pub async fn queue(
     connection: &mut SqliteConnection,
     experiment: &Experiment,
-    grounds: &Grounds,
-    wanted: &[Wanted],
+    inputs: &RunInputs,
+    planned: &[PlannedRun],
     (created_by, now): (&str, i64),
 ) -> Result<()> {
     let plan = &experiment.plan;
     let parameters = serde_json::to_string(&plan.parameters).map_err(Error::internal)?;
-    for Wanted { target, size, load, repetition } in wanted {
+    for PlannedRun { target, size, load, repetition } in planned {
         let run = NewRun {
             id: RunId::now(),
             experiment: Some(&experiment.id),
             target,
             size: Some(size),
             scenario: Some(&plan.scenario),
-            scenario_sha256: Some(&grounds.scenario_sha256),
+            scenario_sha256: Some(&inputs.scenario_sha256),
             parameters: &parameters,
             load,
             warm_up_ms: Some(milliseconds(plan.warm_up_s)),
             warm_up_auto: plan.warm_up_auto,
             repetition: *repetition,
-            // A search counts by itself what came to nothing, and for it a run that fails may say a lot.
+            // A knee search handles failed runs itself: a failure may show that the target is overloaded.
             retries: if plan.knee.is_some() { 0 } else { plan.retries },
             wanted_agent: plan.agent.as_deref(),
             agent_label: plan.agent_label.as_deref(),

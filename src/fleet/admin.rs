@@ -1,4 +1,4 @@
-//! Looking after agents: what each may take, what people call it, another key, and an end. JSON and what the pages do.
+//! Manages agents: enable, drain, disable, label, rotate the key, remove. JSON API and actions of the pages.
 
 use axum::{
     Extension, Json,
@@ -25,13 +25,12 @@ use crate::{
     },
 };
 
-/// More labels nobody reads.
-const MOST_LABELS: usize = 20;
-/// As long as those of runs.
-const LONGEST_LABEL: usize = 40;
+/// The maximum number of labels per agent.
+const MAX_LABELS: usize = 20;
+/// The maximum length of a label, the same as for runs.
+const MAX_LABEL_CHARS: usize = 40;
 
-/// Say what an agent may take: everything, nothing new, or nothing at all. One that is disabled is cut off at once, and
-/// what it did is given up.
+/// Enable, drain or disable an agent. A disabled agent is disconnected at once, and its run is aborted.
 #[utoipa::path(put, path = "/api/v1/agents/{name}/standing", tag = "fleet", params(("name" = String, Path)),
     request_body = NewStanding,
     responses((status = 200, body = Agent), (status = 404, body = ErrorBody)))]
@@ -42,12 +41,18 @@ pub async fn set_standing(
     Path(name): Path<String>,
     Input(new): Input<NewStanding>,
 ) -> Result<Json<Agent>> {
-    stand(&state, &presence, &name, new.standing, &caller).await?;
+    apply_standing(&state, &presence, &name, new.standing, &caller).await?;
     Ok(Json(found(&state, &presence, &name).await?))
 }
 
-/// Says what an agent may take. To say the same twice changes nothing.
-pub async fn stand(state: &AppState, presence: &Presence, name: &str, standing: Standing, by: &Caller) -> Result<()> {
+/// Enables, drains or disables an agent. Repeating it changes nothing.
+pub async fn apply_standing(
+    state: &AppState,
+    presence: &Presence,
+    name: &str,
+    standing: Standing,
+    by: &Caller,
+) -> Result<()> {
     let deed = match standing {
         Standing::Enabled => Deed::AgentEnabled,
         Standing::Drained => Deed::AgentDrained,
@@ -57,7 +62,7 @@ pub async fn stand(state: &AppState, presence: &Presence, name: &str, standing: 
         found(state, presence, name).await?;
     }
     match standing {
-        Standing::Disabled => presence.cut(name),
+        Standing::Disabled => presence.disconnect(name),
         Standing::Enabled | Standing::Drained => presence.set_standing(name, standing),
     }
     state.events.agents_changed();
@@ -65,7 +70,7 @@ pub async fn stand(state: &AppState, presence: &Presence, name: &str, standing: 
     Ok(())
 }
 
-/// Say what people call an agent.
+/// Set the labels of an agent.
 #[utoipa::path(put, path = "/api/v1/agents/{name}/labels", tag = "fleet", params(("name" = String, Path)),
     request_body = NewLabels,
     responses((status = 200, body = Agent), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
@@ -80,7 +85,7 @@ pub async fn set_labels(
     Ok(Json(found(&state, &presence, &name).await?))
 }
 
-/// Labels an agent; in place of those that it had. What waits for agents with a label knows it at once.
+/// Replaces the labels of an agent. Runs that wait for a label are placed at once.
 pub async fn label(state: &AppState, presence: &Presence, name: &str, labels: Vec<String>, by: &Caller) -> Result<()> {
     let labels = checked_labels(labels)?;
     let act = by.does(Deed::AgentLabelsChanged, name).with(json!({"labels": labels.join(", ")}));
@@ -93,25 +98,23 @@ pub async fn label(state: &AppState, presence: &Presence, name: &str, labels: Ve
     Ok(())
 }
 
-/// Labels in order, each once and fit to be shown.
+/// Trims, sorts, deduplicates and checks labels.
 fn checked_labels(labels: Vec<String>) -> Result<Vec<String>> {
     let mut checked: Vec<String> =
         labels.into_iter().map(|label| label.trim().to_owned()).filter(|label| !label.is_empty()).collect();
     checked.sort_unstable();
     checked.dedup();
-    let fits = |label: &String| {
-        label.chars().count() <= LONGEST_LABEL && !label.chars().any(|letter| letter.is_control() || letter == ',')
-    };
-    if checked.len() > MOST_LABELS || !checked.iter().all(fits) {
+    let is_valid =
+        |label: &String| label.chars().count() <= MAX_LABEL_CHARS && !label.chars().any(|c| c.is_control() || c == ',');
+    if checked.len() > MAX_LABELS || !checked.iter().all(is_valid) {
         return Err(Error::Invalid(format!(
-            "labels: at most {MOST_LABELS}, of at most {LONGEST_LABEL} characters each, without commas"
+            "labels: at most {MAX_LABELS} labels of at most {MAX_LABEL_CHARS} characters, without commas"
         )));
     }
     Ok(checked)
 }
 
-/// Have an agent make itself another key: at once, or when it connects next. The one that it has works until the new one
-/// was used.
+/// Rotate the key of an agent, at once or when it next connects. The old key works until the new one is used.
 #[utoipa::path(post, path = "/api/v1/agent-keys/{name}/change", tag = "fleet", params(("name" = String, Path)),
     responses((status = 200, body = Agent), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn ask_key_change(
@@ -120,23 +123,25 @@ pub async fn ask_key_change(
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
 ) -> Result<Json<Agent>> {
-    want_another_key(&state, &presence, &name, &caller).await?;
+    request_key_change(&state, &presence, &name, &caller).await?;
     Ok(Json(found(&state, &presence, &name).await?))
 }
 
-/// Asks for another key.
-pub async fn want_another_key(state: &AppState, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
+/// Asks an agent to rotate its key.
+pub async fn request_key_change(state: &AppState, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
     let act = by.does(Deed::AgentKeyChangeAsked, name);
     if !fleet::store::ask_key_change(&state.db.write, name, now_ms(), &act).await? {
         found(state, presence, name).await?;
-        return Err(Error::Conflict(format!("the agent {name:?} has no key of its own that it could change")));
+        return Err(Error::Conflict(format!(
+            "the agent {name:?} has no key of its own to rotate; it has not enrolled, or its key is revoked"
+        )));
     }
     presence.send(name, ServerMessage::ChangeKey);
     state.events.agents_changed();
     Ok(())
 }
 
-/// Forget an agent: its key ends at once, its name may be given anew, and its runs stay.
+/// Remove an agent. Its key ends at once, its name becomes free, and its runs stay.
 #[utoipa::path(delete, path = "/api/v1/agents/{name}", tag = "fleet", params(("name" = String, Path)),
     responses((status = 204), (status = 404, body = ErrorBody)))]
 pub async fn forget_agent(
@@ -149,17 +154,17 @@ pub async fn forget_agent(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Forgets an agent and cuts it off.
+/// Removes an agent and disconnects it.
 pub async fn forget(state: &AppState, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
     if !fleet::store::forget(&state.db.write, name, &by.does(Deed::AgentForgotten, name)).await? {
         return Err(missing(name));
     }
-    presence.cut(name);
+    presence.disconnect(name);
     state.events.agents_changed();
     Ok(())
 }
 
-/// The agent of this name, or a 404.
+/// Returns the agent with this name.
 pub async fn found(state: &AppState, presence: &Presence, name: &str) -> Result<Agent> {
     let all = api::all(&state.db, presence).await?;
     all.into_iter().find(|agent| agent.name == name).ok_or_else(|| missing(name))
@@ -174,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_kept_in_order_each_once_and_without_what_could_not_be_shown() {
+    fn labels_are_sorted_unique_and_checked() {
         let all = |labels: &[&str]| checked_labels(labels.iter().map(|label| (*label).to_owned()).collect());
         assert_eq!(all(&["rack 2", " arm", "", "arm "]).expect("labels"), ["arm", "rack 2"]);
         let long = "l".repeat(41);

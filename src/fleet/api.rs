@@ -1,4 +1,4 @@
-//! JSON of agents and their keys; and the extractor that proves that an agent calls.
+//! JSON API of agents and their keys, and the extractor that authenticates an agent.
 
 use axum::{
     Extension, Json,
@@ -7,7 +7,7 @@ use axum::{
 };
 use brewbench_agent::wire::now_ms;
 
-use super::enrolment::{ONE_TIME_LIFE_MS, who};
+use super::enrolment::{ONE_TIME_LIFE_MS, audit_name};
 use crate::{
     app::{
         db::Db,
@@ -18,21 +18,21 @@ use crate::{
         audit::{Act, deed::Deed},
         caller::{Admin, Caller, Read, address, bearer},
         checks::checked_name,
-        people::MadeSecret,
         secret::{self, Kind},
+        users::MadeSecret,
     },
     fleet::{
         self,
         model::{Agent, AgentList, NewAgentKey, Standing},
         presence::Presence,
-        store::Known,
+        store::KeyOwner,
     },
 };
 
-/// An agent calls, known by its key.
+/// An agent, authenticated by its key.
 #[derive(Clone, Debug)]
 pub struct AgentCaller {
-    /// The name that the server's owner gave it.
+    /// The agent's name.
     pub name: String,
 }
 
@@ -42,28 +42,28 @@ impl FromRequestParts<AppState> for AgentCaller {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
         let hash = secret::hash(bearer(&parts.headers).ok_or(Error::Unauthenticated)?);
         let address = address(parts, state);
-        let Some(Known { name, standing, standing_by, is_next }) =
+        let Some(KeyOwner { name, standing, standing_by, is_next }) =
             fleet::store::agent_by_key(&state.db.read, &hash).await?
         else {
             state.limits.tries.wrong_secret(address)?;
             return Err(Error::Unauthenticated);
         };
         if is_next {
-            let act = Act::new(&who(&name), address, Deed::AgentKeyChanged, &name);
-            fleet::store::take_next_key(&state.db.write, &hash, now_ms(), &act).await?;
+            let act = Act::new(&audit_name(&name), address, Deed::AgentKeyChanged, &name);
+            fleet::store::promote_next_key(&state.db.write, &hash, now_ms(), &act).await?;
             state.events.agents_changed();
         }
         if standing == Standing::Disabled {
             let by = standing_by.map_or(String::new(), |by| format!(" by {by}"));
             return Err(Error::Forbidden(format!(
-                "the agent {name:?} is disabled{by}; `brewbench fleet enable` lets it in"
+                "the agent {name:?} is disabled{by}; enable it with `brewbench fleet enable`"
             )));
         }
         Ok(Self { name })
     }
 }
 
-/// All agents: what each can do and whether it is connected.
+/// List agents with their capabilities and state.
 #[utoipa::path(get, path = "/api/v1/agents", tag = "fleet", responses((status = 200, body = AgentList)))]
 pub async fn agents(
     _: Read,
@@ -73,7 +73,7 @@ pub async fn agents(
     Ok(Json(AgentList { agents: all(&state.db, &presence).await? }))
 }
 
-/// All agents by name, and whether each is connected.
+/// Returns all agents by name, with their connection state.
 pub async fn all(db: &Db, presence: &Presence) -> Result<Vec<Agent>> {
     let mut agents = fleet::store::agents(&db.read).await?;
     for agent in &mut agents {
@@ -82,31 +82,31 @@ pub async fn all(db: &Db, presence: &Presence) -> Result<Vec<Agent>> {
     Ok(agents)
 }
 
-/// Make a one-time key for a new agent, which exchanges it for a key of its own. It is in the answer and nowhere else.
+/// Create a one-time key for a new agent, which exchanges it for its own key. Only this response shows it.
 #[utoipa::path(post, path = "/api/v1/agent-keys", tag = "fleet",
     request_body = NewAgentKey,
     responses((status = 201, body = MadeSecret), (status = 409, body = ErrorBody)))]
 pub async fn new_key(
     Admin(caller): Admin,
     State(state): State<AppState>,
-    Input(asked): Input<NewAgentKey>,
+    Input(request): Input<NewAgentKey>,
 ) -> Result<(StatusCode, Json<MadeSecret>)> {
-    Ok((StatusCode::CREATED, Json(make_key(&state.db, &asked.name, &caller).await?)))
+    Ok((StatusCode::CREATED, Json(create_key(&state.db, &request.name, &caller).await?)))
 }
 
-/// Makes and stores the one-time key of a new agent.
-pub async fn make_key(db: &Db, name: &str, by: &Caller) -> Result<MadeSecret> {
+/// Creates and stores the one-time key of a new agent.
+pub async fn create_key(db: &Db, name: &str, by: &Caller) -> Result<MadeSecret> {
     let name = checked_name(name)?;
     let name = name.as_str();
-    let made = secret::make(Kind::OneTimeKey);
+    let key = secret::generate(Kind::OneTimeKey);
     let act = by.does(Deed::AgentKeyMade, name);
     let now = now_ms();
-    let (hash, life) = (secret::hash(&made), (now, now + ONE_TIME_LIFE_MS));
+    let (hash, life) = (secret::hash(&key), (now, now + ONE_TIME_LIFE_MS));
     fleet::store::insert_agent(&db.write, name, &hash, life, by.user_id.as_deref(), &act).await?;
-    Ok(MadeSecret { name: name.to_owned(), secret: made })
+    Ok(MadeSecret { name: name.to_owned(), secret: key })
 }
 
-/// End an agent's key for good; its connection ends at once.
+/// Revoke an agent's key for good. Its connection ends at once.
 #[utoipa::path(delete, path = "/api/v1/agent-keys/{name}", tag = "fleet",
     params(("name" = String, Path)), responses((status = 204), (status = 404, body = ErrorBody)))]
 pub async fn revoke_key(
@@ -119,11 +119,11 @@ pub async fn revoke_key(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Ends the key of an agent and its connection.
+/// Revokes the key of an agent and disconnects it.
 pub async fn revoke(db: &Db, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
     if !fleet::store::revoke(&db.write, name, now_ms(), &by.does(Deed::AgentKeyRevoked, name)).await? {
-        return Err(Error::NotFound(format!("agent {name:?} with a key that could be revoked")));
+        return Err(Error::NotFound(format!("agent {name:?} with an unrevoked key")));
     }
-    presence.cut(name);
+    presence.disconnect(name);
     Ok(())
 }

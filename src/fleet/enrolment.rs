@@ -1,9 +1,8 @@
-//! How an agent comes to a key of its own, and to another one.
+//! Enrolment of agents and rotation of their keys.
 //!
-//! An agent makes its keys itself and tells their hashes alone, so no key of an agent ever crosses the wire or lies on the
-//! server. A new agent proves who it is by a one-time key that an administrator made; it may ask with the same new key as
-//! often as it takes to hear the answer. An agent that changes its key proves who it is by the one that it has; both
-//! open until the new one is used for the first time.
+//! An agent generates its keys and sends only their hashes, so the keys never leave its machine. A new agent
+//! authenticates with a one-time key from an administrator and may repeat the request with the same new key until it
+//! gets a response. An agent that rotates its key authenticates with the old one; both work until the new one is used.
 
 use axum::{
     Json,
@@ -30,19 +29,19 @@ use crate::{
     fleet,
 };
 
-/// How long a one-time key can be exchanged, ms.
+/// Lifetime of a one-time key, ms.
 pub const ONE_TIME_LIFE_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 
-/// A new agent calls, known by its one-time key.
+/// A new agent, authenticated by its one-time key.
 #[derive(Clone, Debug)]
-pub struct Newcomer {
-    /// The name that the server's owner gave it.
+pub struct NewAgent {
+    /// The agent's name.
     name: String,
     one_time_hash: Vec<u8>,
     address: Option<std::net::IpAddr>,
 }
 
-impl FromRequestParts<AppState> for Newcomer {
+impl FromRequestParts<AppState> for NewAgent {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
@@ -56,19 +55,19 @@ impl FromRequestParts<AppState> for Newcomer {
     }
 }
 
-/// A new agent exchanges its one-time key for a key of its own.
+/// Exchange a one-time key for the agent's own key.
 #[utoipa::path(post, path = "/api/v1/agent/enrolment", tag = "agents",
     request_body(content_type = "application/json", description = "`key_sha256`: the hash of the new key, in hex"),
     responses((status = 204), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
-pub async fn enrol(newcomer: Newcomer, State(state): State<AppState>, Input(new): Input<NewKey>) -> Result<StatusCode> {
-    let Newcomer { name, one_time_hash, address } = newcomer;
-    let act = Act::new(&who(&name), address, Deed::AgentEnrolled, &name);
+pub async fn enrol(agent: NewAgent, State(state): State<AppState>, Input(new): Input<NewKey>) -> Result<StatusCode> {
+    let NewAgent { name, one_time_hash, address } = agent;
+    let act = Act::new(&audit_name(&name), address, Deed::AgentEnrolled, &name);
     exchange(&state.db, &one_time_hash, &hash_in(&new)?, &act).await?;
     state.events.agents_changed();
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Puts the hash of an agent's own key in the place of that of its one-time key.
+/// Replaces the hash of a one-time key with that of the agent's own key.
 pub async fn exchange(db: &Db, one_time_hash: &[u8], key_hash: &[u8], act: &Act) -> Result<()> {
     if fleet::store::exchange(&db.write, one_time_hash, key_hash, now_ms(), act).await?
         || fleet::store::is_exchanged(&db.read, one_time_hash, key_hash).await?
@@ -76,13 +75,13 @@ pub async fn exchange(db: &Db, one_time_hash: &[u8], key_hash: &[u8], act: &Act)
         return Ok(());
     }
     Err(Error::Conflict(format!(
-        "the one-time key of {:?} was used already, by another agent or from another state folder; forget the agent and \
-         add it anew",
+        "the one-time key of {:?} was already used, by another agent or from another state folder; remove the agent and \
+        add it again",
         act.object
     )))
 }
 
-/// An agent tells the hash of the key that it is going to use.
+/// Announce the hash of the agent's next key.
 #[utoipa::path(put, path = "/api/v1/agent/key", tag = "agents",
     request_body(content_type = "application/json", description = "`key_sha256`: the hash of the new key, in hex"),
     responses((status = 204), (status = 422, body = ErrorBody)))]
@@ -91,19 +90,19 @@ pub async fn change_key(
     State(state): State<AppState>,
     Input(new): Input<NewKey>,
 ) -> Result<StatusCode> {
-    fleet::store::note_next_key(&state.db.write, &caller.name, &hash_in(&new)?).await?;
+    fleet::store::store_next_key(&state.db.write, &caller.name, &hash_in(&new)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What an agent is called; it also shows the server that a new key has arrived.
+/// Show the agent's name. The first request with a new key also activates it.
 #[utoipa::path(get, path = "/api/v1/agent/self", tag = "agents",
-    responses((status = 200, description = "`name`: what the server's owner calls it", content_type = "application/json")))]
+    responses((status = 200, description = "`name`: the agent's name", content_type = "application/json")))]
 pub async fn whoami(caller: AgentCaller) -> Json<Enrolled> {
     Json(Enrolled { name: caller.name })
 }
 
-/// An agent as the audit log names it.
-pub fn who(name: &str) -> String {
+/// Returns the name of an agent in the audit log.
+pub fn audit_name(name: &str) -> String {
     format!("agent {name}")
 }
 
@@ -112,7 +111,7 @@ fn hash_in(new: &NewKey) -> Result<Vec<u8>> {
     let hex = new.key_sha256.as_bytes();
     let bytes: Option<Vec<u8>> = hex.chunks(2).map(digit).collect();
     let bytes = bytes.filter(|bytes| bytes.len() == 32 && hex.len() == 64 && hex.iter().all(u8::is_ascii_hexdigit));
-    bytes.ok_or_else(|| Error::Invalid("key_sha256: 64 hexadecimal digits".to_owned()))
+    bytes.ok_or_else(|| Error::Invalid("key_sha256: must be 64 hexadecimal digits".to_owned()))
 }
 
 #[cfg(test)]
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_read_from_its_digits_and_nothing_else_is_taken_for_one() {
+    fn only_64_hexadecimal_digits_are_a_hash() {
         let hash = |text: &str| hash_in(&NewKey { key_sha256: text.to_owned() });
         assert_eq!(hash(&"0aF1".repeat(16)).expect("a hash"), [0x0a, 0xf1].repeat(16));
         for bad in ["", "00", &"0".repeat(63), &"0".repeat(66), &"+1".repeat(32), &"é1".repeat(21)] {

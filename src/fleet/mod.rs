@@ -1,4 +1,4 @@
-//! Agents: their keys, who is connected, what each can do and may take.
+//! Agents: keys, connections, capabilities and standing.
 
 pub mod admin;
 pub mod api;
@@ -19,7 +19,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{app::state::AppState, fleet::presence::Presence};
 
-/// JSON.
+/// Routes of the JSON API.
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::agents))
@@ -39,7 +39,7 @@ pub fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(rename::rename))
 }
 
-/// Pages.
+/// Routes of the pages.
 pub fn pages(presence: Presence) -> Router<AppState> {
     Router::new()
         .route("/agents", get(pages::index).post(pages::add))

@@ -1,4 +1,4 @@
-//! Agents as stored and as the API describes them. Pure.
+//! Types of stored agents and of the API. Pure.
 
 use std::{collections::BTreeMap, fmt, net::IpAddr};
 
@@ -6,10 +6,10 @@ use brewbench_agent::wire::{engine::EngineOffer, messages::Hello};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// An agent as lists show it.
+/// An agent.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Agent {
-    /// The name that the server's owner gave it.
+    /// Unique name.
     pub name: String,
     /// Whether it is connected now.
     pub connected: bool,
@@ -19,33 +19,33 @@ pub struct Agent {
     pub revoked_at_ms: Option<i64>,
     /// Unix ms.
     pub last_seen_at_ms: Option<i64>,
-    /// What it said of itself when it connected last.
+    /// What it reported when it last connected.
     pub about: Option<About>,
-    /// What it may take.
+    /// Whether it is enabled, drained or disabled.
     #[serde(default)]
     pub standing: Standing,
-    /// Since when, unix ms; null where nobody has ever changed it.
+    /// When the standing changed, unix ms; null if it never did.
     #[serde(default)]
     pub standing_at_ms: Option<i64>,
-    /// Who said so.
+    /// Who changed the standing.
     #[serde(default)]
     pub standing_by: Option<String>,
-    /// What people call it, by the alphabet.
+    /// Its labels, in alphabetical order.
     #[serde(default)]
     pub labels: Vec<String>,
-    /// Until when its one-time key can be exchanged, unix ms; null once it has a key of its own.
+    /// When its one-time key expires, unix ms; null once it has its own key.
     #[serde(default)]
     pub enrols_until_ms: Option<i64>,
-    /// Since when it has its present key, unix ms.
+    /// When it got its current key, unix ms.
     #[serde(default)]
     pub key_at_ms: Option<i64>,
-    /// Since when it is to make itself another key and has not, unix ms.
+    /// When a key rotation was requested that is still pending, unix ms.
     #[serde(default)]
     pub key_change_asked_at_ms: Option<i64>,
 }
 
 impl Agent {
-    /// Where it is: `connected`, `drained`, `away`, `never seen`, `disabled` or `revoked`.
+    /// Returns its state: `connected`, `drained`, `away`, `never seen`, `disabled` or `revoked`.
     pub fn state(&self) -> &'static str {
         match self {
             Self { revoked_at_ms: Some(_), .. } => "revoked",
@@ -58,7 +58,7 @@ impl Agent {
     }
 }
 
-/// What people call agents whose keys go on: each label with the names of those that have it.
+/// Returns each label with the names of the agents that have it, without revoked agents.
 pub fn labels(agents: &[Agent]) -> BTreeMap<String, Vec<String>> {
     let mut labels: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for agent in agents.iter().filter(|agent| agent.revoked_at_ms.is_none()) {
@@ -69,16 +69,16 @@ pub fn labels(agents: &[Agent]) -> BTreeMap<String, Vec<String>> {
     labels
 }
 
-/// What an agent may take.
+/// Whether an agent gets runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// Whatever it can do.
+    /// It gets runs.
     #[default]
     Enabled,
-    /// Nothing new: it finishes what it does.
+    /// It finishes its run and gets no more.
     Drained,
-    /// Nothing: it is not let in, and what it does is given up.
+    /// It may not connect, and its run is aborted.
     Disabled,
 }
 
@@ -86,7 +86,7 @@ impl Standing {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Enabled, Self::Drained, Self::Disabled];
 
-    /// The word for columns, JSON and pages.
+    /// Returns the text stored in the database and used in JSON and on pages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Enabled => "enabled",
@@ -101,27 +101,27 @@ impl std::str::FromStr for Standing {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let found = Self::ALL.into_iter().find(|standing| standing.as_str() == text);
-        found.ok_or_else(|| format!("{text:?} is none of enabled, drained, disabled"))
+        found.ok_or_else(|| format!("{text:?} is not a standing, use enabled, drained or disabled"))
     }
 }
 
-/// What an agent is to take from now on.
+/// The new standing of an agent.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewStanding {
-    /// What it may take.
+    /// The standing.
     pub standing: Standing,
 }
 
-/// What people are to call an agent.
+/// The new labels of an agent.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewLabels {
-    /// In place of those that it had; at most 40 characters each.
+    /// They replace all labels; at most 40 characters each.
     pub labels: Vec<String>,
 }
 
-/// Another name for an agent.
+/// A new name for an agent.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewName {
@@ -129,35 +129,35 @@ pub struct NewName {
     pub name: String,
 }
 
-/// What an agent said of itself.
+/// What an agent reports about itself and its machine.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct About {
-    /// Its machine's name on the network.
+    /// Hostname of its machine.
     pub hostname: String,
     /// Processors that it may use.
     pub cores: u32,
-    /// Physical cores that these are on; null where the agent is too old to report it.
+    /// Physical cores of these processors; null if the agent is too old to report it.
     #[serde(default)]
     pub physical_cores: Option<u32>,
     /// The machine's memory.
     pub memory_bytes: u64,
     /// E.g. `Linux 6.12.9`.
     pub kernel: String,
-    /// What it limits CPU time with: `cgroup2`, `cgroup1`, `none`.
+    /// How it limits CPU time: `cgroup2`, `cgroup1` or `none`.
     pub cpu: String,
-    /// What it limits memory with.
+    /// How it limits memory: `cgroup2`, `cgroup1` or `none`.
     pub memory: String,
     /// Its load generators.
     pub engines: Vec<AgentEngine>,
-    /// Of its program.
+    /// Version of brewbench.
     pub version: String,
     /// Names of its targets.
     pub targets: Vec<String>,
-    /// Whether it runs scripts that did not come with it.
+    /// Whether it runs scripts that are not bundled.
     pub any_scenario: bool,
     /// Its clock minus the server's when it connected, ms.
     pub clock_offset_ms: i64,
-    /// Where its targets listen for load from other agents; null where they don't.
+    /// Address on which its targets accept load from other agents; null if they do not.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub load_address: Option<IpAddr>,
@@ -170,29 +170,29 @@ pub struct AgentEngine {
     pub name: String,
     /// Its version, e.g. `1.8.1`.
     pub version: String,
-    /// Where it is; null where that is not known.
+    /// Path of the program; null if unknown.
     pub path: Option<String>,
-    /// The versions that the agent supports, e.g. `1.x … 2.x`; null where that is not known.
+    /// Versions that the agent supports, e.g. `1.x … 2.x`; null if unknown.
     pub supported: Option<String>,
-    /// Why the agent can't use it, and so is refused: a sentence; null where it can.
+    /// Why the agent cannot use it; null if it can.
     pub fault: Option<String>,
 }
 
 impl About {
-    /// How many physical cores it has, where these are fewer than its processors.
+    /// Returns the number of physical cores if it is less than the number of processors.
     pub fn hyperthreaded(&self) -> Option<u32> {
         self.physical_cores.filter(|physical| *physical < self.cores)
     }
 
-    /// Its load generators, e.g. `k6 1.8.1`.
+    /// Lists its load generators, e.g. `k6 1.8.1`.
     pub fn engine_list(&self) -> String {
         self.engines.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
 }
 
 impl AgentEngine {
-    /// From an agent's introduction.
-    pub fn of(offer: &EngineOffer) -> Self {
+    /// Converts the offer in an agent's hello message.
+    pub fn from_offer(offer: &EngineOffer) -> Self {
         let EngineOffer { name, version, path, supported, fault, capabilities: _ } = offer.clone();
         Self { name, version, path: Some(path), supported: Some(supported), fault }
     }
@@ -205,7 +205,7 @@ impl fmt::Display for AgentEngine {
     }
 }
 
-/// Why an agent can't use its load generators: a sentence; none where it can use one.
+/// Returns why an agent cannot use any of its load generators; `None` if it can use one.
 pub fn engine_fault(hello: &Hello) -> Option<String> {
     let mut faults = hello.engines.iter().map(|engine| engine.fault.clone());
     let first = faults.next().unwrap_or_else(|| Some("this agent has no load generator".to_owned()))?;
@@ -219,9 +219,9 @@ pub struct AgentList {
     pub agents: Vec<Agent>,
 }
 
-/// A key to be made for an agent.
+/// A new agent.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct NewAgentKey {
-    /// What the agent is to be called.
+    /// Name of the agent.
     pub name: String,
 }

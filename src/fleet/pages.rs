@@ -1,4 +1,4 @@
-//! `/agents`: the machines that measure, and how to add one; `/agents/{name}`: one of them.
+//! The pages of agents: `/agents` and `/agents/{name}`.
 
 pub mod actions;
 
@@ -25,12 +25,12 @@ use crate::{
     auth::{
         caller::{Admin, Caller, Read},
         model::Scope,
-        people::MadeSecret,
+        users::MadeSecret,
     },
     dashboard,
     fleet::{
         self,
-        api::make_key,
+        api::create_key,
         model::{About, Agent, Standing},
         presence::Presence,
     },
@@ -46,36 +46,36 @@ use crate::{
     },
 };
 
-/// So many of an agent's runs are shown.
+/// Number of recent runs on an agent's page.
 const LAST_RUNS: i64 = 10;
 
-/// A clock that is off by more than this is told.
+/// The clock offset above which the page warns, ms.
 const CLOCK_TOLERANCE_MS: i64 = 2_000;
 
-/// All agents.
+/// The list of agents.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "fleet/agents.html")]
 struct AgentsPage {
     shell: Shell,
-    /// What somebody should look at.
+    /// Active alerts.
     notices: Arc<[Notice]>,
     agents: Vec<View>,
-    /// Only agents with this label are shown.
+    /// Filter: only agents with this label.
     label: Option<String>,
     scope: Scope,
-    /// How browsers and agents reach the server.
+    /// URL of the server.
     server: String,
-    made: Option<MadeKey>,
+    made: Option<NewKey>,
     typed: String,
     fault: Option<String>,
 }
 
-/// A key that was just made; it debugs without its secret.
-struct MadeKey(MadeSecret);
+/// A key that was just created; its `Debug` output omits the secret.
+struct NewKey(MadeSecret);
 
-impl std::fmt::Debug for MadeKey {
+impl std::fmt::Debug for NewKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("MadeKey").field(&self.0.name).finish()
+        f.debug_tuple("NewKey").field(&self.0.name).finish()
     }
 }
 
@@ -85,7 +85,7 @@ impl AgentsPage {
     }
 }
 
-/// One agent.
+/// The page of one agent.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "fleet/agent.html")]
 struct AgentPage {
@@ -105,7 +105,7 @@ impl AgentPage {
         self.may_manage() && self.view.agent.revoked_at_ms.is_none()
     }
 
-    /// Whether there is a key of its own that it could change, and it is not about to.
+    /// Returns whether it has its own key and no pending rotation.
     fn may_change_key(&self) -> bool {
         let Agent { enrols_until_ms, key_change_asked_at_ms, .. } = &self.view.agent;
         self.may_revoke() && enrols_until_ms.is_none() && key_change_asked_at_ms.is_none()
@@ -120,11 +120,11 @@ impl AgentPage {
     }
 }
 
-/// An agent with what it does now.
+/// An agent with its current run.
 #[derive(Debug)]
 pub(crate) struct View {
     pub(crate) agent: Agent,
-    /// The run that it was given.
+    /// Its current run.
     pub(crate) doing: Option<Line>,
 }
 
@@ -133,7 +133,7 @@ impl View {
         badge::state(self.agent.state())
     }
 
-    /// Since when it is where it is.
+    /// Returns the time that goes with `since_word`.
     fn since(&self) -> Moment {
         let Agent { revoked_at_ms, standing, standing_at_ms, last_seen_at_ms, created_at_ms, .. } = &self.agent;
         let disabled_at_ms = standing_at_ms.filter(|_| *standing == Standing::Disabled);
@@ -142,28 +142,28 @@ impl View {
 
     fn since_word(&self) -> &'static str {
         match self.agent.state() {
-            "connected" | "drained" => "dialled in",
+            "connected" | "drained" => "connected",
             "disabled" => "disabled",
             "away" => "last seen",
             "revoked" => "revoked",
-            _ => "key made",
+            _ => "key created",
         }
     }
 
-    /// What somebody has said of it that keeps runs from it: a sentence.
+    /// Describes why it gets no runs, if it is drained or disabled.
     fn held_back(&self) -> Option<String> {
         let by = self.agent.standing_by.as_deref().map_or(String::new(), |by| format!(" by {by}"));
         match self.agent.standing {
             Standing::Enabled => None,
             Standing::Drained if self.doing.is_some() => {
-                Some(format!("It was drained{by}: it finishes what it does and gets nothing more."))
+                Some(format!("Drained{by}: it finishes its current run and gets no more."))
             }
-            Standing::Drained => Some(format!("It was drained{by}: it gets no runs.")),
-            Standing::Disabled => Some(format!("It was disabled{by}: it is not let in.")),
+            Standing::Drained => Some(format!("Drained{by}: it gets no runs.")),
+            Standing::Disabled => Some(format!("Disabled{by}: it may not connect.")),
         }
     }
 
-    /// Its labels, each with the address of all agents that have it.
+    /// Returns its labels, each with the URL of the list of agents that have it.
     fn labelled(&self) -> Vec<(&str, String)> {
         let address = |label: &str| {
             let query = form_urlencoded::Serializer::new(String::new()).append_pair("label", label).finish();
@@ -172,22 +172,20 @@ impl View {
         self.agent.labels.iter().map(|label| (label.as_str(), address(label))).collect()
     }
 
-    /// Its labels as people type them.
+    /// Returns its labels as the form shows them.
     fn labels(&self) -> String {
         self.agent.labels.join(", ")
     }
 
-    /// How it stands with its key: a sentence.
+    /// Describes the state of its key.
     fn key(&self) -> String {
         let Agent { revoked_at_ms, enrols_until_ms, key_at_ms, key_change_asked_at_ms, .. } = &self.agent;
         match (revoked_at_ms, enrols_until_ms, key_change_asked_at_ms) {
             (Some(_), ..) => "revoked".to_owned(),
-            (_, Some(until), _) => format!("one-time, until {}", time_ago::exact(Some(*until))),
-            (.., Some(_)) if self.agent.connected => "about to be changed".to_owned(),
-            (.., Some(_)) => "to be changed when it connects next".to_owned(),
-            _ => {
-                key_at_ms.map_or("given to it".to_owned(), |at| format!("its own, since {}", time_ago::exact(Some(at))))
-            }
+            (_, Some(until), _) => format!("one-time key, expires {}", time_ago::exact(Some(*until))),
+            (.., Some(_)) if self.agent.connected => "rotation in progress".to_owned(),
+            (.., Some(_)) => "will be rotated when it next connects".to_owned(),
+            _ => key_at_ms.map_or("active".to_owned(), |at| format!("active since {}", time_ago::exact(Some(at)))),
         }
     }
 
@@ -203,31 +201,29 @@ impl View {
         format::bytes(self.about().map(|about| about.memory_bytes as f64))
     }
 
-    /// What holds a target to its size.
+    /// Describes how it enforces machine sizes.
     fn enforces(&self) -> String {
         match self.about() {
             None => "–".to_owned(),
             Some(About { cpu, memory, .. }) if cpu == memory && cpu == "none" => "nothing".to_owned(),
             Some(About { cpu, memory, .. }) if cpu == memory => format!("CPU and memory by {cpu}"),
-            Some(About { cpu, memory, .. }) if cpu == "none" => format!("memory by {memory}, CPU not"),
-            Some(About { cpu, memory, .. }) if memory == "none" => format!("CPU by {cpu}, memory not"),
+            Some(About { cpu, memory, .. }) if cpu == "none" => format!("memory by {memory}, not CPU"),
+            Some(About { cpu, memory, .. }) if memory == "none" => format!("CPU by {cpu}, not memory"),
             Some(About { cpu, memory, .. }) => format!("CPU by {cpu}, memory by {memory}"),
         }
     }
 
-    /// What is to be known before its figures are trusted.
+    /// Returns warnings about the agent and its measurements.
     fn doubts(&self) -> Vec<String> {
         let Some(about) = self.about() else { return Vec::new() };
         let mut doubts: Vec<String> = about
             .engines
             .iter()
             .filter_map(|engine| engine.fault.as_ref())
-            .map(|fault| format!("It is not let in: {fault}."))
+            .map(|fault| format!("It may not connect: {fault}."))
             .collect();
         if about.cpu == "none" || about.memory == "none" {
-            doubts.push(
-                "It can't hold targets to a machine size: it needs root or a delegated control group.".to_owned(),
-            );
+            doubts.push("It can't enforce machine sizes. Run it as root or in a delegated control group.".to_owned());
         }
         if about.clock_offset_ms.abs() > CLOCK_TOLERANCE_MS {
             let seconds = format::duration(Some(about.clock_offset_ms.abs() as f64 / 1_000.0));
@@ -250,7 +246,7 @@ async fn views(state: &AppState, presence: &Presence) -> Result<Vec<View>> {
     Ok(agents.into_iter().map(|agent| View { doing: doing(&agent), agent }).collect())
 }
 
-/// The lines of these runs, newest first.
+/// Returns table rows of these runs, newest first.
 pub(crate) async fn lines(state: &AppState, ids: &[RunId]) -> Result<Vec<Line>> {
     let runs = crate::runs::store::by_ids(&state.db.rows, ids).await?;
     let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
@@ -274,9 +270,9 @@ async fn page(state: &AppState, presence: &Presence, caller: &Caller, label: Opt
     })
 }
 
-/// What an address asks for.
+/// Query parameters of `/agents`.
 #[derive(Debug, Deserialize)]
-pub struct Which {
+pub struct AgentsQuery {
     /// Only agents with this label.
     label: Option<String>,
 }
@@ -286,13 +282,13 @@ pub async fn index(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-    Asked(Which { label }): Asked<Which>,
+    Asked(AgentsQuery { label }): Asked<AgentsQuery>,
 ) -> Result<Response> {
     let label = label.filter(|label| !label.is_empty());
     Ok(page(&state, &presence, &caller, label).await?.into_response())
 }
 
-/// `POST /agents`: makes the key of a new agent; the answer is the only place where it can be read.
+/// `POST /agents`: creates the key of a new agent. Only this response shows it.
 pub async fn add(
     Admin(caller): Admin,
     State(state): State<AppState>,
@@ -300,10 +296,10 @@ pub async fn add(
     RawForm(body): RawForm,
 ) -> Result<Response> {
     let typed = form::field(&body, "name").unwrap_or_default();
-    match make_key(&state.db, &typed, &caller).await {
-        Ok(made) => {
+    match create_key(&state.db, &typed, &caller).await {
+        Ok(key) => {
             let page = page(&state, &presence, &caller, None).await?;
-            Ok((StatusCode::CREATED, AgentsPage { made: Some(MadeKey(made)), ..page }).into_response())
+            Ok((StatusCode::CREATED, AgentsPage { made: Some(NewKey(key)), ..page }).into_response())
         }
         Err(fault @ (Error::Invalid(_) | Error::Conflict(_))) => {
             let page = page(&state, &presence, &caller, None).await?;
@@ -334,7 +330,7 @@ pub async fn show(
     Ok(page.into_response())
 }
 
-/// The agent of this name with what it does, or a 404.
+/// Returns the agent with this name and its current run.
 pub(crate) async fn found(state: &AppState, presence: &Presence, name: &str) -> Result<View> {
     let mut all = views(state, presence).await?.into_iter();
     all.find(|view| view.agent.name == name).ok_or_else(|| Error::NotFound(format!("agent {name:?}")))
@@ -349,19 +345,17 @@ pub async fn ask_revoke(
 ) -> Result<Confirm> {
     let view = found(&state, &presence, &name).await?;
     if view.agent.revoked_at_ms.is_some() {
-        return Err(Error::Conflict(format!("the key of {name:?} is revoked already")));
+        return Err(Error::Conflict(format!("the key of {name:?} is already revoked")));
     }
-    let mut consequences = vec![
-        "Its connection ends at once, and nobody can connect with its key again.".to_owned(),
-        "The runs that it has done stay.".to_owned(),
-    ];
+    let mut consequences =
+        vec!["Its connection ends at once, and its key stops working.".to_owned(), "Its runs stay.".to_owned()];
     if let Some(line) = &view.doing {
-        consequences.push(format!("What it does now is given up: {}.", runs::progress::describe(&line.run)));
+        consequences.push(format!("Its current run is aborted: {}.", runs::progress::describe(&line.run)));
     }
     let deed = "Revoke this key";
     let shell = Shell::signed_in(deed, Section::Agents, &caller.name);
     let back = format!("/agents/{}", view.address());
-    Ok(Confirm { shell, deed, what: format!("The key of the agent {name}"), consequences, back })
+    Ok(Confirm { shell, deed, what: format!("Key of the agent {name}"), consequences, back })
 }
 
 /// `POST /agents/{name}/revoke`

@@ -1,5 +1,4 @@
-//! Another name for an agent. Its runs get it as well: they were done by the same machine. It must not be at work, because
-//! what it does is known by its name.
+//! Renames an agent, also in its runs. It must be idle, because its lease refers to its name.
 
 use axum::{
     Extension, Json, Router,
@@ -29,12 +28,12 @@ use crate::{
     web::{address, form},
 };
 
-/// The pages of this.
+/// Routes of the page.
 pub fn pages() -> Router<AppState> {
     Router::new().route("/agents/{name}/rename", post(post_rename))
 }
 
-/// Give an agent another name, in all its runs as well. It must not be at work.
+/// Rename an agent, also in its runs. The agent must be idle.
 #[utoipa::path(put, path = "/api/v1/agents/{name}/name", tag = "fleet", params(("name" = String, Path)),
     request_body = NewName,
     responses((status = 200, body = Agent), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody),
@@ -46,7 +45,7 @@ pub async fn rename(
     Path(name): Path<String>,
     Input(NewName { name: new }): Input<NewName>,
 ) -> Result<Json<Agent>> {
-    let new = call_it(&state, &presence, &name, &new, &caller).await?;
+    let new = rename_agent(&state, &presence, &name, &new, &caller).await?;
     Ok(Json(found(&state, &presence, &new).await?))
 }
 
@@ -59,24 +58,24 @@ pub async fn post_rename(
     RawForm(body): RawForm,
 ) -> Result<Redirect> {
     let typed = form::field(&body, "name").unwrap_or_default();
-    let new = call_it(&state, &presence, &name, &typed, &caller).await?;
+    let new = rename_agent(&state, &presence, &name, &typed, &caller).await?;
     Ok(Redirect::to(&format!("/agents/{}", address::segment(&new))))
 }
 
-/// Renames; gives the name as it is kept.
-async fn call_it(state: &AppState, presence: &Presence, name: &str, new: &str, by: &Caller) -> Result<String> {
+/// Renames an agent and returns its checked new name.
+async fn rename_agent(state: &AppState, presence: &Presence, name: &str, new: &str, by: &Caller) -> Result<String> {
     let new = checked_name(new)?.into_string();
     let mut transaction = state.db.write.begin().await?;
     if leases::holds_any(&mut transaction, name).await? {
-        return Err(Error::Conflict(format!("{name} is at work: drain it, and rename it when it has finished")));
+        return Err(Error::Conflict(format!("{name} is busy: drain it, and rename it after its run")));
     }
     if !store::rename(&mut transaction, name, &new).await? {
         return Err(Error::NotFound(format!("agent {name:?}")));
     }
     audit::note(&mut transaction, &by.does(Deed::AgentRenamed, name).with(json!({"to": new}))).await?;
     transaction.commit().await?;
-    // It connects anew, and is then known by its new name.
-    presence.hang_up(name);
+    // After the reconnect it has its new name.
+    presence.force_reconnect(name);
     state.events.agents_changed();
     state.work.notify_one();
     Ok(new)

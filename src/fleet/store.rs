@@ -12,8 +12,7 @@ use crate::{
     fleet::model::{About, Agent, AgentEngine, Standing},
 };
 
-/// Stores an agent with its one-time key, which can be exchanged until a time, unix ms. `made_by` is the id of the user
-/// whose authority it is.
+/// Stores an agent with its one-time key, valid until a time, unix ms. `made_by` is the user whose role it depends on.
 pub async fn insert_agent(
     pool: &SqlitePool,
     name: &str,
@@ -33,12 +32,12 @@ pub async fn insert_agent(
     )
     .execute(&mut *transaction)
     .await
-    .map_err(|fault| taken(fault, || format!("there is an agent {name:?} already; choose another name")))?;
+    .map_err(|fault| taken(fault, || format!("an agent {name:?} already exists; choose another name")))?;
     audit::note(&mut transaction, act).await?;
     Ok(transaction.commit().await?)
 }
 
-/// Whose one-time key it is, if it can be exchanged or was exchanged. One whose maker is no administrator any more can not.
+/// Returns the agent of a one-time key that is valid or was exchanged. Its creator must still be an administrator.
 pub async fn agent_by_one_time_key(pool: &SqlitePool, hash: &[u8], now: i64) -> sqlx::Result<Option<String>> {
     let row = sqlx::query!(
         "select name from agent
@@ -55,7 +54,7 @@ pub async fn agent_by_one_time_key(pool: &SqlitePool, hash: &[u8], now: i64) -> 
     Ok(row.map(|row| row.name))
 }
 
-/// Puts an agent's own key in the place of its one-time key; false if that can't be exchanged any more.
+/// Replaces a one-time key with the agent's own key; false if the one-time key is no longer valid.
 pub async fn exchange(pool: &SqlitePool, one_time_hash: &[u8], key_hash: &[u8], now: i64, act: &Act) -> Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
@@ -68,11 +67,11 @@ pub async fn exchange(pool: &SqlitePool, one_time_hash: &[u8], key_hash: &[u8], 
     )
     .execute(&mut *transaction)
     .await
-    .map_err(|fault| taken(fault, || "another agent has this key already".to_owned()))?;
+    .map_err(|fault| taken(fault, || "another agent already has this key".to_owned()))?;
     Ok(audit::commit(transaction, &done, act).await?)
 }
 
-/// Whether a one-time key was exchanged for this very key.
+/// Returns whether a one-time key was exchanged for exactly this key.
 pub async fn is_exchanged(pool: &SqlitePool, one_time_hash: &[u8], key_hash: &[u8]) -> sqlx::Result<bool> {
     let row = sqlx::query!(
         "select name from agent where exchanged_key_hash = ? and key_hash = ? and revoked_at is null",
@@ -84,17 +83,17 @@ pub async fn is_exchanged(pool: &SqlitePool, one_time_hash: &[u8], key_hash: &[u
     Ok(row.is_some())
 }
 
-/// Keeps the key that an agent is going to use, in place of one that it has not used.
-pub async fn note_next_key(pool: &SqlitePool, name: &str, key_hash: &[u8]) -> Result<()> {
+/// Stores the next key of an agent; replaces an unused one.
+pub async fn store_next_key(pool: &SqlitePool, name: &str, key_hash: &[u8]) -> Result<()> {
     sqlx::query!("update agent set next_key_hash = ?2 where name = ?1 and key_hash <> ?2", name, key_hash)
         .execute(pool)
         .await
-        .map_err(|fault| taken(fault, || "another agent has this key already".to_owned()))?;
+        .map_err(|fault| taken(fault, || "another agent already has this key".to_owned()))?;
     Ok(())
 }
 
-/// The next key of an agent was used: it takes the place of the one before. False if it has done so already.
-pub async fn take_next_key(pool: &SqlitePool, key_hash: &[u8], now: i64, act: &Act) -> sqlx::Result<bool> {
+/// Makes the next key of an agent its current one after its first use; false if that has already happened.
+pub async fn promote_next_key(pool: &SqlitePool, key_hash: &[u8], now: i64, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update agent set key_hash = next_key_hash, next_key_hash = null, key_at = ?2, key_change_asked_at = null
@@ -107,7 +106,7 @@ pub async fn take_next_key(pool: &SqlitePool, key_hash: &[u8], now: i64, act: &A
     audit::commit(transaction, &done, act).await
 }
 
-/// An agent is to make itself another key; false if there is none with a key of its own.
+/// Requests a key rotation; false if there is no agent with this name and its own key.
 pub async fn ask_key_change(pool: &SqlitePool, name: &str, now: i64, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
@@ -120,13 +119,13 @@ pub async fn ask_key_change(pool: &SqlitePool, name: &str, now: i64, act: &Act) 
     audit::commit(transaction, &done, act).await
 }
 
-/// Whether an agent is to make itself another key and has not.
+/// Returns whether a key rotation is pending.
 pub async fn wants_key_change(pool: &SqlitePool, name: &str) -> sqlx::Result<bool> {
     let row = sqlx::query!("select key_change_asked_at from agent where name = ?", name).fetch_optional(pool).await?;
     Ok(row.is_some_and(|row| row.key_change_asked_at.is_some()))
 }
 
-/// Says what an agent may take; false if there is none of this name of which that was not said already.
+/// Sets whether an agent gets runs; false if there is no such agent or nothing changes.
 pub async fn set_standing(
     pool: &SqlitePool,
     name: &str,
@@ -148,7 +147,7 @@ pub async fn set_standing(
     audit::commit(transaction, &done, act).await
 }
 
-/// What an agent may take now; none where it is unknown or its key was revoked.
+/// Returns whether an agent gets runs; `None` if it is unknown or its key is revoked.
 pub async fn standing(pool: &SqlitePool, name: &str) -> sqlx::Result<Option<Standing>> {
     let row = sqlx::query!("select standing from agent where name = ? and revoked_at is null", name)
         .fetch_optional(pool)
@@ -156,7 +155,7 @@ pub async fn standing(pool: &SqlitePool, name: &str) -> sqlx::Result<Option<Stan
     row.map(|row| read_standing(&row.standing)).transpose()
 }
 
-/// What people call an agent; nothing where it is unknown.
+/// Returns the labels of an agent; none if it is unknown.
 pub async fn labels(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<String>> {
     let row = sqlx::query!("select labels from agent where name = ?", name).fetch_optional(pool).await?;
     row.map_or_else(|| Ok(Vec::new()), |row| read_labels(&row.labels))
@@ -170,7 +169,7 @@ fn read_standing(text: &str) -> sqlx::Result<Standing> {
     text.parse().map_err(|fault: String| sqlx::Error::Decode(fault.into()))
 }
 
-/// Labels an agent, in place of the labels that it had; false if there is none of this name.
+/// Replaces the labels of an agent; false if there is none with this name.
 pub async fn set_labels(pool: &SqlitePool, name: &str, labels: &[String], act: &Act) -> Result<bool> {
     let labels = serde_json::to_string(labels).map_err(Error::internal)?;
     let mut transaction = pool.begin().await?;
@@ -179,24 +178,23 @@ pub async fn set_labels(pool: &SqlitePool, name: &str, labels: &[String], act: &
     Ok(audit::commit(transaction, &done, act).await?)
 }
 
-/// Gives an agent another name, also wherever the old one stands: see the trigger `agent_renamed`. False if there is none of
-/// this name.
+/// Renames an agent everywhere (see the trigger `agent_renamed`); false if there is none with this name.
 pub async fn rename(connection: &mut SqliteConnection, name: &str, new: &str) -> Result<bool> {
     let done = sqlx::query!("update agent set name = ?2 where name = ?1", name, new)
         .execute(connection)
         .await
-        .map_err(|fault| taken(fault, || format!("there is an agent {new:?} already; choose another name")))?;
+        .map_err(|fault| taken(fault, || format!("an agent {new:?} already exists; choose another name")))?;
     Ok(done.rows_affected() > 0)
 }
 
-/// Forgets an agent; false if there is none of this name.
+/// Removes an agent; false if there is none with this name.
 pub async fn forget(pool: &SqlitePool, name: &str, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!("delete from agent where name = ?", name).execute(&mut *transaction).await?;
     audit::commit(transaction, &done, act).await
 }
 
-/// Gives an agent a new key, whether it exists or not: for the agent that lives in the server's own process.
+/// Sets the key of an agent, which need not exist: for the agent in the server's own process.
 pub async fn replace_key(pool: &SqlitePool, name: &str, key_hash: &[u8], now: i64) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into agent (name, key_hash, created_at, key_at) values (?1, ?2, ?3, ?3)
@@ -211,21 +209,21 @@ pub async fn replace_key(pool: &SqlitePool, name: &str, key_hash: &[u8], now: i6
     Ok(())
 }
 
-/// Whose key it is.
+/// The agent that a key belongs to.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct KeyOwner {
     /// The agent's name.
     pub name: String,
-    /// What it may take.
+    /// Whether it gets runs.
     pub standing: Standing,
-    /// Who said so.
+    /// Who set the standing.
     pub standing_by: Option<String>,
-    /// Whether it is the key that is to take the place of the present one.
+    /// Whether it is the agent's next key.
     pub is_next: bool,
 }
 
-/// Whose key it is, if it is good and no one-time key.
-pub async fn agent_by_key(pool: &SqlitePool, key_hash: &[u8]) -> sqlx::Result<Option<Known>> {
+/// Returns the agent of a valid key that is not a one-time key.
+pub async fn agent_by_key(pool: &SqlitePool, key_hash: &[u8]) -> sqlx::Result<Option<KeyOwner>> {
     let row = sqlx::query!(
         r#"select name, standing, standing_by, key_hash <> ?1 as "is_next!: bool" from agent
          where (key_hash = ?1 and is_one_time = 0 or next_key_hash = ?1) and revoked_at is null"#,
@@ -235,13 +233,13 @@ pub async fn agent_by_key(pool: &SqlitePool, key_hash: &[u8]) -> sqlx::Result<Op
     .await?;
     row.map(|row| {
         let standing = read_standing(&row.standing)?;
-        Ok(Known { name: row.name, standing, standing_by: row.standing_by, is_next: row.is_next })
+        Ok(KeyOwner { name: row.name, standing, standing_by: row.standing_by, is_next: row.is_next })
     })
     .transpose()
 }
 
-/// Keeps an agent's introduction.
-pub async fn keep_hello(connection: &mut SqliteConnection, name: &str, hello: &Hello, now: i64) -> Result<()> {
+/// Stores an agent's hello message.
+pub async fn store_hello(connection: &mut SqliteConnection, name: &str, hello: &Hello, now: i64) -> Result<()> {
     let about = About {
         hostname: hello.machine.hostname.clone(),
         cores: hello.machine.cores,
@@ -250,7 +248,7 @@ pub async fn keep_hello(connection: &mut SqliteConnection, name: &str, hello: &H
         kernel: hello.machine.kernel.clone(),
         cpu: hello.machine.cpu.as_str().to_owned(),
         memory: hello.machine.memory.as_str().to_owned(),
-        engines: hello.engines.iter().map(AgentEngine::of).collect(),
+        engines: hello.engines.iter().map(AgentEngine::from_offer).collect(),
         version: hello.version.clone(),
         targets: hello.targets.iter().map(|offer| offer.name.clone()).collect(),
         any_scenario: hello.any_scenario,
@@ -264,13 +262,13 @@ pub async fn keep_hello(connection: &mut SqliteConnection, name: &str, hello: &H
     Ok(())
 }
 
-/// Keeps when an agent was heard of last.
+/// Stores when an agent was last seen.
 pub async fn seen(pool: &SqlitePool, name: &str, now: i64) -> sqlx::Result<()> {
     sqlx::query!("update agent set last_seen_at = ? where name = ?", now, name).execute(pool).await?;
     Ok(())
 }
 
-/// All agents by name; whether they are connected is for the caller to fill in.
+/// Returns all agents by name. The caller sets `connected`.
 pub async fn agents(pool: &SqlitePool) -> sqlx::Result<Vec<Agent>> {
     let rows = sqlx::query!(
         "select name, created_at, revoked_at, last_seen_at, hello, standing, standing_at, standing_by, labels,
@@ -301,7 +299,7 @@ pub async fn agents(pool: &SqlitePool) -> sqlx::Result<Vec<Agent>> {
         .collect()
 }
 
-/// Ends an agent's key for good; false if there is none of this name that goes on.
+/// Revokes an agent's key for good; false if there is no unrevoked one with this name.
 pub async fn revoke(pool: &SqlitePool, name: &str, now: i64, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!("update agent set revoked_at = ? where name = ? and revoked_at is null", now, name)

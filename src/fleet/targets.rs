@@ -1,4 +1,4 @@
-//! The end of a target: one that no connected agent offers and no run uses can be removed. JSON and what the pages do.
+//! Removes targets that no connected agent offers and no run uses. JSON API and actions of the pages.
 
 use axum::{
     Extension, Json,
@@ -21,7 +21,7 @@ use crate::{
     fleet::presence::Presence,
 };
 
-/// Targets that were removed.
+/// Removed targets.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RemovedTargets {
     /// Their names, in order.
@@ -51,37 +51,39 @@ pub async fn remove_unused(
     Ok(Json(RemovedTargets { removed: remove_all(&state, &presence, &caller).await? }))
 }
 
-/// Removes a target that nobody needs.
+/// Removes an unneeded target.
 pub async fn remove_one(state: &AppState, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
     removable(state, presence, name).await?;
     let removed = names::remove(&state.db.write, &[name.to_owned()], |name| by.does(Deed::TargetRemoved, name)).await?;
     if removed.is_empty() { Err(is_used(name)) } else { Ok(()) }
 }
 
-/// Removes all targets that nobody needs; gives which.
+/// Removes all unneeded targets and returns their names.
 pub async fn remove_all(state: &AppState, presence: &Presence, by: &Caller) -> Result<Vec<String>> {
     let unneeded = unneeded(state, presence).await?;
     Ok(names::remove(&state.db.write, &unneeded, |name| by.does(Deed::TargetRemoved, name)).await?)
 }
 
-/// Targets that no connected agent offers and no run uses.
+/// Returns the targets that no connected agent offers and no run uses.
 pub async fn unneeded(state: &AppState, presence: &Presence) -> Result<Vec<String>> {
     let offered = presence.offered();
     let unused = names::unused(&state.db.read).await?;
     Ok(unused.into_iter().filter(|name| !offered.contains(name)).collect())
 }
 
-/// Fails with the reason why a target stays.
+/// Fails with the reason if a target cannot be removed.
 pub async fn removable(state: &AppState, presence: &Presence, name: &str) -> Result<()> {
     if !names::is_known(&state.db.read, name).await? {
         return Err(Error::NotFound(format!("target {name:?}")));
     }
     if presence.offered().contains(name) {
-        return Err(Error::Conflict(format!("a connected agent offers {name:?}: take its manifest away there first")));
+        return Err(Error::Conflict(format!(
+            "a connected agent offers {name:?}; remove its manifest on the agent first"
+        )));
     }
     if names::has_runs(&state.db.read, name).await? { Err(is_used(name)) } else { Ok(()) }
 }
 
 fn is_used(name: &str) -> Error {
-    Error::Conflict(format!("runs use {name:?}: it stays as long as they are kept"))
+    Error::Conflict(format!("runs use {name:?}; it can be removed once they are deleted"))
 }

@@ -1,4 +1,4 @@
-//! `/api/v1/compare/gate`: the decision as JSON, as Markdown for a pull request, or as JUnit's XML.
+//! `/api/v1/compare/gate`: the decision as JSON, Markdown for a pull request, or JUnit XML.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::{
     cells::{Side, cells},
     decide::{Question, decide},
     junit, markdown,
-    obstacle::{FEWEST, Suspect},
+    obstacle::{MIN_REPETITIONS, Suspect},
     rule::{Rule, metric},
 };
 use crate::{
@@ -25,73 +25,73 @@ use crate::{
         state::AppState,
     },
     auth::caller::Read,
-    baselines::resolve::{Kind, Meant, meant},
+    baselines::resolve::{Kind, Resolved, resolve},
     compare::{chosen::MOST_RUNS, comparability::Circumstance, context::known, statistics::power::MOST_REPETITIONS},
     gate::model::Gate,
     runs::model::Run,
     web::format::plural,
 };
 
-/// More rules than this are no gate.
-const MOST_RULES: usize = 50;
+/// The maximum number of rules.
+const MAX_RULES: usize = 50;
 
-/// What is compared with what, and what fails the gate.
+/// Query parameters: what to compare, and on what the gate fails.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wish {
-    /// Names of baselines, ids of experiments, ids of runs, separated by commas.
+pub struct GateQuery {
+    /// The baseline: names of baselines and ids of experiments and runs, separated by commas.
     #[serde(default)]
     pub baseline: String,
-    /// The same of what is to be judged.
+    /// The candidate to judge, in the same format.
     #[serde(default)]
     pub candidate: String,
-    /// Rules, separated by commas or one `fail_on` each: a metric as `compare` names it (`_ms` may be left out), `<` or
-    /// `>`, and a percentage: `rps<-5%`, `p99>10%`. That of `error_rate` is of points.
+    /// Rules, separated by commas or one `fail_on` each: a metric as in `compare` (`_ms` is optional), `<` or `>`, and
+    /// a percentage: `rps<-5%`, `p99>10%`. For `error_rate` it is percentage points.
     #[serde(default)]
     pub fail_on: Vec<String>,
-    /// The target of the baseline that is meant, `name` or `name@version`. The only one, or each with its namesake, if not
-    /// given.
+    /// The target of the baseline, `name` or `name@version`. By default the only one; several targets are paired by
+    /// name.
     pub baseline_target: Option<String>,
-    /// The target of the candidate that is meant.
+    /// The target of the candidate, `name` or `name@version`.
     pub candidate_target: Option<String>,
     /// Confounders to accept, one `accept` each: `agents`, `generators`, `engines`, `durations`, `warm-ups`, `limits`,
     /// `origins`, `environments`, `work`.
     #[serde(default)]
     pub accept: Vec<String>,
-    /// Uses suspect runs, too.
+    /// Includes suspect runs.
     #[serde(default)]
     pub accept_suspect: bool,
-    /// The metric that is tested first. The default is throughput; p99, else CPU time a request, where the load is a
-    /// rate; of those that rules are about.
+    /// The metric to test first. The default is throughput; for an open model p99, else CPU time per request. It must
+    /// have a rule.
     pub primary: Option<String>,
-    /// Where repetitions are added until the gate is decided: the most that there will be, 4 to 100. Each look then spends
-    /// its part of the error rate.
+    /// The maximum number of repetitions, 4 to 100, if repetitions are added until the gate decides. Each look then
+    /// spends a part of the error rate.
     #[serde(default, deserialize_with = "number_if_any")]
     pub max_repeat: Option<usize>,
-    /// `json` unless said.
+    /// The format of the response. The default is `json`.
     #[serde(default)]
     format: Format,
 }
 
-impl Wish {
-    /// Whether it says enough to be answered.
-    pub fn is_whole(&self) -> bool {
+impl GateQuery {
+    /// Whether both sides are named.
+    pub fn is_complete(&self) -> bool {
         ![&self.baseline, &self.candidate].into_iter().any(|side| side.trim().is_empty())
     }
 
-    /// Its rules in one line.
+    /// Returns its rules in one line.
     pub fn rules(&self) -> String {
         self.fail_on.join(", ")
     }
 }
 
-/// A field of a form that may be empty.
+/// Reads a number from a form field that may be empty.
 fn number_if_any<'de, D: Deserializer<'de>>(field: D) -> std::result::Result<Option<usize>, D::Error> {
     let text = Option::<String>::deserialize(field)?;
     text.filter(|text| !text.trim().is_empty()).map(|text| text.trim().parse().map_err(D::Error::custom)).transpose()
 }
 
-/// How the answer is written.
+/// The format of the response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Format {
@@ -101,14 +101,14 @@ enum Format {
     Junit,
 }
 
-/// Whether a candidate is a regression: `fine`, `regression`, or `cannot_say` where the runs allow no answer.
-#[utoipa::path(get, path = "/api/v1/compare/gate", tag = "compare", params(Wish),
+/// Decides whether a candidate is a regression: `fine`, `regression`, or `cannot_say` if the runs allow no decision.
+#[utoipa::path(get, path = "/api/v1/compare/gate", tag = "compare", params(GateQuery),
     responses((status = 200, body = Gate, description = "or text/markdown, or application/xml"),
-        (status = 404, body = ErrorBody, description = "a baseline, experiment or run is not there"),
+        (status = 404, body = ErrorBody, description = "a baseline, experiment or run does not exist"),
         (status = 422, body = ErrorBody, description = "invalid rule, or ambiguous targets")))]
-pub async fn gate(_: Read, State(state): State<AppState>, Asked(wish): Asked<Wish>) -> Result<Response> {
-    let gate = answer(&state, &wish).await?;
-    Ok(match wish.format {
+pub async fn gate(_: Read, State(state): State<AppState>, Asked(query): Asked<GateQuery>) -> Result<Response> {
+    let gate = evaluate(&state, &query).await?;
+    Ok(match query.format {
         Format::Json => Json(gate).into_response(),
         Format::Markdown => typed("text/markdown; charset=utf-8", markdown::text(&gate)),
         Format::Junit => typed("application/xml; charset=utf-8", junit::text(&gate)),
@@ -119,36 +119,36 @@ fn typed(kind: &'static str, text: String) -> Response {
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
-/// Reads what is named and decides.
-pub async fn answer(state: &AppState, wish: &Wish) -> Result<Gate> {
-    let (rules, accept) = read(wish).map_err(Error::Invalid)?;
-    let primary = wish.primary.as_deref().filter(|key| !key.is_empty()).map(metric).transpose();
+/// Loads the runs of both sides and decides.
+pub async fn evaluate(state: &AppState, query: &GateQuery) -> Result<Gate> {
+    let (rules, accept) = read(query).map_err(Error::Invalid)?;
+    let primary = query.primary.as_deref().filter(|key| !key.is_empty()).map(metric).transpose();
     let primary = primary.map_err(|fault| Error::Invalid(format!("primary: {fault}")))?;
-    let max_repeat = checked_most(wish.max_repeat).map_err(Error::Invalid)?;
-    let base = named(state, "baseline", &wish.baseline).await?;
-    let new = named(state, "candidate", &wish.candidate).await?;
+    let max_repeat = checked_max_repeat(query.max_repeat).map_err(Error::Invalid)?;
+    let base = load_side(state, "baseline", &query.baseline).await?;
+    let new = load_side(state, "candidate", &query.candidate).await?;
     check(&base, &new).map_err(Error::Invalid)?;
     let url = address(state, &[&base, &new]);
     let gone: Vec<String> = [("baseline", &base), ("candidate", &new)]
         .into_iter()
         .filter(|(_, side)| side.gone > 0)
-        .map(|(role, side)| format!("{} of the {role} deleted since it was set", plural(side.gone, "run")))
+        .map(|(role, side)| format!("{} of the {role} deleted since the baseline was set", plural(side.gone, "run")))
         .collect();
     let cells = if base.runs.is_empty() || new.runs.is_empty() {
         Vec::new()
     } else {
-        let side = |role, meant: &Meant, target: &Option<String>| Side {
+        let side = |role, resolved: &Resolved, target: &Option<String>| Side {
             role,
-            runs: meant.runs.clone(),
+            runs: resolved.runs.clone(),
             target: target.clone().filter(|target| !target.is_empty()),
         };
-        let baseline = side("baseline", &base, &wish.baseline_target);
-        let candidate = side("candidate", &new, &wish.candidate_target);
+        let baseline = side("baseline", &base, &query.baseline_target);
+        let candidate = side("candidate", &new, &query.candidate_target);
         cells(&baseline, &candidate).map_err(Error::Invalid)?
     };
     let runs: Vec<Run> = base.runs.iter().chain(&new.runs).cloned().collect();
     let known = known(state, &runs).await?;
-    let suspect = if wish.accept_suspect { Suspect::Accepted } else { Suspect::Excluded };
+    let suspect = if query.accept_suspect { Suspect::Accepted } else { Suspect::Excluded };
     let question =
         Question { rules: &rules, accept: &accept, suspect, primary, max_repeat, cells: &cells, known: &known };
     let decided = decide(&question);
@@ -156,20 +156,20 @@ pub async fn answer(state: &AppState, wish: &Wish) -> Result<Gate> {
     Ok(Gate { baseline: base.text, candidate: new.text, url, notes, ..decided })
 }
 
-/// Where the same is compared, by the names that it was given here.
-fn address(state: &AppState, sides: &[&Meant]) -> String {
+/// Returns the URL of the comparison of the same runs, by the names in this query.
+fn address(state: &AppState, sides: &[&Resolved]) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     let all: BTreeSet<&(Kind, String)> = sides.iter().flat_map(|side| &side.parts).collect();
     query.extend_pairs(all.into_iter().map(|(kind, name)| (kind.key(), name)));
     format!("{}compare?{}", state.public_url, query.finish())
 }
 
-fn read(wish: &Wish) -> Result<(Vec<Rule>, Vec<Circumstance>), String> {
+fn read(query: &GateQuery) -> Result<(Vec<Rule>, Vec<Circumstance>), String> {
     let within = |field: &'static str| move |fault: String| format!("{field}: {fault}");
     let texts: Vec<&str> =
-        wish.fail_on.iter().flat_map(|texts| texts.split(',')).filter(|text| !text.trim().is_empty()).collect();
-    if texts.is_empty() || texts.len() > MOST_RULES {
-        return Err(format!("fail_on: say on what to fail, as in rps<-5%; {MOST_RULES} rules at most"));
+        query.fail_on.iter().flat_map(|texts| texts.split(',')).filter(|text| !text.trim().is_empty()).collect();
+    if texts.is_empty() || texts.len() > MAX_RULES {
+        return Err(format!("fail_on: write 1 to {MAX_RULES} rules, such as rps<-5%"));
     }
     let mut rules: Vec<Rule> = Vec::new();
     for text in texts {
@@ -178,35 +178,35 @@ fn read(wish: &Wish) -> Result<(Vec<Rule>, Vec<Circumstance>), String> {
             rules.push(rule);
         }
     }
-    let accept = wish.accept.iter().map(|text| text.parse().map_err(within("accept"))).collect::<Result<_, _>>()?;
+    let accept = query.accept.iter().map(|text| text.parse().map_err(within("accept"))).collect::<Result<_, _>>()?;
     Ok((rules, accept))
 }
 
-fn checked_most(most: Option<usize>) -> Result<Option<usize>, String> {
-    match most {
-        Some(most) if !(FEWEST..=MOST_REPETITIONS).contains(&most) => {
-            Err(format!("max_repeat: {most} is not between {FEWEST} and {MOST_REPETITIONS}"))
+fn checked_max_repeat(max: Option<usize>) -> Result<Option<usize>, String> {
+    match max {
+        Some(max) if !(MIN_REPETITIONS..=MOST_REPETITIONS).contains(&max) => {
+            Err(format!("max_repeat: {max} is not between {MIN_REPETITIONS} and {MOST_REPETITIONS}"))
         }
-        most => Ok(most),
+        max => Ok(max),
     }
 }
 
-async fn named(state: &AppState, role: &str, text: &str) -> Result<Meant> {
+async fn load_side(state: &AppState, role: &str, text: &str) -> Result<Resolved> {
     if text.trim().is_empty() {
         return Err(Error::Invalid(format!("{role}: name a baseline, an experiment or runs")));
     }
-    meant(state, text).await
+    resolve(state, text).await
 }
 
-fn check(base: &Meant, new: &Meant) -> Result<(), String> {
+fn check(base: &Resolved, new: &Resolved) -> Result<(), String> {
     let all = base.runs.len() + new.runs.len();
     if all > MOST_RUNS {
-        return Err(format!("{all} runs were named; at most {MOST_RUNS} can be held against each other"));
+        return Err(format!("{all} runs named; a comparison has at most {MOST_RUNS}"));
     }
-    // Where one experiment holds both, targets tell the sides apart, not runs.
+    // If both sides name the same runs, their targets tell them apart.
     let both = base.runs.iter().find(|run| new.runs.iter().any(|other| other.id == run.id));
     match both {
-        Some(run) if base.runs != new.runs => Err(format!("run {} is of the baseline and of the candidate", run.id)),
+        Some(run) if base.runs != new.runs => Err(format!("run {} is in the baseline and in the candidate", run.id)),
         _ => Ok(()),
     }
 }

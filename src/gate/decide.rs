@@ -1,8 +1,8 @@
 //! The decision: every rule in every cell, by the statistics of the compare page. Pure.
 //!
-//! A gate asks one question for each cell and metric. Regressions are corrected for all of them, as on the compare page: a
-//! gate with many rules does not close by chance more often than one with few. That a check is fine is not corrected: the
-//! gate is fine only if every check is, and a conjunction is wrong only if the check is that is wrong (Berger 1982,
+//! A gate runs one test for each cell and metric. Regressions are corrected for all tests, as on the compare page, so a
+//! gate with many rules does not fail at random more often than one with few. Passing needs no correction: the gate
+//! passes only if every check does, and such a conjunction keeps the error rate of a single check (Berger 1982,
 //! "Multiparameter hypothesis testing and acceptance sampling").
 
 use super::{
@@ -20,38 +20,38 @@ use crate::{
         statistics::{self, ALPHA, Question as Answer, Test, spending},
     },
     gate::{
-        confounders::{different_work, unlike},
+        confounders::{confounders, different_work},
         model::{Check, Gate, More, Outcome},
     },
     runs::model::Run,
     web::format::plural,
 };
 
-/// What is asked.
+/// The input of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// On what the gate fails.
     pub rules: &'a [Rule],
-    /// What may differ besides the target.
+    /// Accepted confounders.
     pub accept: &'a [Circumstance],
     /// Whether suspect runs are used.
     pub suspect: Suspect,
-    /// The metric that is tested first, where it is not the default.
+    /// The metric to test first, if it is not the default.
     pub primary: Option<Metric>,
-    /// Where repetitions are added until the gate is decided: the most that there will be.
+    /// The maximum number of repetitions, if they are added until the gate decides.
     pub max_repeat: Option<usize>,
-    /// What is compared with what.
+    /// The runs to compare.
     pub cells: &'a [Cell],
-    /// What is known beside the runs.
+    /// Context besides the runs.
     pub known: &'a Known,
 }
 
 /// A cell that the candidate was measured in.
 struct Judged<'a> {
     cell: &'a Cell,
-    /// Why nothing can be said about it.
+    /// Why it can't be judged.
     obstacle: Option<String>,
-    /// By metric what a comparison is based on; none where there are no values.
+    /// The basis of the comparison for each metric; none without values.
     bases: Vec<(Metric, Option<Basis>)>,
 }
 
@@ -61,10 +61,10 @@ impl Judged<'_> {
     }
 }
 
-/// The answers of the tests, by cell and metric.
+/// The results of the tests, by cell and metric.
 type Answers = Vec<((usize, Metric), Answer)>;
 
-/// Decides. Names and address are for the caller to fill in.
+/// Decides. The caller fills in names and URL.
 pub fn decide(question: &Question) -> Gate {
     let mut notes = Vec::new();
     let mut judged = Vec::new();
@@ -80,15 +80,15 @@ pub fn decide(question: &Question) -> Gate {
             Some(format!("{}: {}; accepted by {}: {}", cell.name, one.text, accepted.accepted_by, accepted.note))
         }));
         let work = work.into_iter().map(|one| (Circumstance::Work, one.text));
-        let (accepted, refused): (Vec<_>, Vec<_>) = unlike(cell, &question.known.environments)
+        let (accepted, refused): (Vec<_>, Vec<_>) = confounders(cell, &question.known.environments)
             .into_iter()
             .chain(work)
             .partition(|(one, _)| question.accept.contains(one));
-        notes.extend(accepted.into_iter().map(|(_, told)| format!("{}: {told}; accepted", cell.name)));
+        notes.extend(accepted.into_iter().map(|(_, text)| format!("{}: {text}; accepted", cell.name)));
         notes.extend(obstacle::notes(cell, question.suspect));
-        let refused: Vec<String> = refused.into_iter().map(|(_, told)| told).collect();
-        let unlike = (!refused.is_empty()).then(|| refused.join("; "));
-        let obstacle = obstacle(cell, question.suspect).or(unlike);
+        let refused: Vec<String> = refused.into_iter().map(|(_, text)| text).collect();
+        let confounded = (!refused.is_empty()).then(|| refused.join("; "));
+        let obstacle = obstacle(cell, question.suspect).or(confounded);
         judged.push(Judged { cell, obstacle, bases: bases(question, cell) });
     }
     let alpha = alpha(question, &judged);
@@ -101,7 +101,7 @@ pub fn decide(question: &Question) -> Gate {
         .map(check)
         .collect();
     if checks.is_empty() {
-        checks = question.rules.iter().map(nothing).collect();
+        checks = question.rules.iter().map(check_without_runs).collect();
     }
     let outcome = worst(&checks);
     Gate {
@@ -128,36 +128,36 @@ fn bases(question: &Question, cell: &Cell) -> Vec<(Metric, Option<Basis>)> {
     all
 }
 
-/// The error rate that this look at the figures may spend.
+/// Returns the error rate that this look at the figures may spend.
 fn alpha(question: &Question, judged: &[Judged]) -> f64 {
     let repetitions = judged.iter().filter_map(repetitions).min();
     match (question.max_repeat, repetitions) {
-        (Some(most), Some(repetitions)) => spending::level(repetitions, most),
+        (Some(max), Some(repetitions)) => spending::level(repetitions, max),
         _ => ALPHA / question.known.looks.max(1) as f64,
     }
 }
 
-/// Repetitions of the side of a cell that has fewest.
+/// Returns the repetitions of the side that has the fewest.
 fn repetitions(judged: &Judged) -> Option<usize> {
     judged.bases.iter().filter_map(|(_, basis)| basis.as_ref()?.counts().into_iter().min()).min()
 }
 
-/// Asks all questions at once. Several rules about one metric are one question.
+/// Runs all tests and corrects them together. Several rules for one metric share one test.
 fn answers(question: &Question, judged: &[Judged], alpha: f64) -> Answers {
-    let (mut asked, mut tests) = (Vec::new(), Vec::new());
+    let (mut places, mut tests) = (Vec::new(), Vec::new());
     for (place, judged) in judged.iter().enumerate().filter(|(_, judged)| judged.obstacle.is_none()) {
         let primary = primary(question, judged);
         for (metric, basis) in &judged.bases {
             if let Some(result) = basis.as_ref().and_then(Basis::test) {
-                asked.push((place, *metric));
+                places.push((place, *metric));
                 tests.push(Test { pair: place, is_primary: *metric == primary, result });
             }
         }
     }
-    asked.into_iter().zip(statistics::correct(&tests, alpha)).collect()
+    places.into_iter().zip(statistics::correct(&tests, alpha)).collect()
 }
 
-/// The metric that is tested first: of those that rules are about, the default of the load, else the first.
+/// Returns the metric to test first among those with rules: the default of the load, else the first.
 fn primary(question: &Question, judged: &Judged) -> Metric {
     let has = |metric: &Metric| question.rules.iter().any(|rule| rule.metric == *metric);
     let usual = Metric::primary(judged.cell.candidate.iter().chain(&judged.cell.baseline));
@@ -165,7 +165,7 @@ fn primary(question: &Question, judged: &Judged) -> Metric {
     [question.primary, Some(usual), cost].into_iter().flatten().find(has).unwrap_or(question.rules[0].metric)
 }
 
-fn nothing(rule: &Rule) -> Check {
+fn check_without_runs(rule: &Rule) -> Check {
     Check {
         rule: rule.to_string(),
         metric: rule.metric,
@@ -199,7 +199,7 @@ fn check(question: &Question, rule: &Rule, judged: &Judged, answers: &Answers, p
         }
     };
     let (outcome, reason) = match (ruling.outcome, obstacle::failed(cell)) {
-        (Outcome::Fine, Some(failed)) => (Outcome::CannotSay, format!("{failed}; of the others: {}", ruling.reason)),
+        (Outcome::Fine, Some(failed)) => (Outcome::CannotSay, format!("{failed}; the other runs: {}", ruling.reason)),
         (outcome, _) => (outcome, ruling.reason),
     };
     Check {
@@ -222,9 +222,9 @@ fn values(question: &Question, metric: Metric, runs: &[Run]) -> Vec<f64> {
     question.suspect.usable(runs).into_iter().filter_map(|run| metric.judged_value(run)).collect()
 }
 
-/// Which repetitions would help, where a plan allows more: those of the one experiment that has all cells.
+/// Returns the repetitions that would help if the plan allows more and one experiment has all cells.
 fn more(question: &Question, judged: &[Judged], checks: &[Check]) -> Option<More> {
-    let most = question.max_repeat?;
+    let max = question.max_repeat?;
     let undecided = checks.iter().filter(|check| check.outcome == Outcome::CannotSay);
     if undecided.clone().any(|check| check.needed.is_none()) {
         return None;
@@ -234,7 +234,7 @@ fn more(question: &Question, judged: &[Judged], checks: &[Check]) -> Option<More
     let is_one = runs().all(|run| run.experiment.as_ref() == Some(&experiment));
     let done = usize::try_from(runs().map(|run| run.repetition).max()?).ok()?;
     let step = if done.is_multiple_of(2) { 2 } else { 1 };
-    let repetitions = step.min(most.checked_sub(done)?);
+    let repetitions = step.min(max.checked_sub(done)?);
     (is_one && repetitions > 0).then_some(More { experiment, repetitions })
 }
 

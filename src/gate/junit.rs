@@ -1,10 +1,10 @@
-//! The answer as JUnit's XML, which CI systems show: one case a rule and setting. Pure.
+//! The result as JUnit XML, which CI systems show: one case for each rule and setting. Pure.
 
 use std::fmt::Write;
 
 use crate::gate::model::{Check, Gate, Outcome};
 
-/// The file.
+/// Renders the file.
 pub fn text(gate: &Gate) -> String {
     let Gate { headline, baseline, candidate, checks, url, .. } = gate;
     let counts = format!(
@@ -48,7 +48,7 @@ fn case(check: &Check) -> String {
     }
 }
 
-/// Text for XML 1.0, which has no way to write most control characters.
+/// Escapes text for XML 1.0, which cannot represent most control characters.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -70,7 +70,7 @@ mod tests {
     use super::{super::markdown::tests::gate, *};
 
     #[test]
-    fn every_rule_in_every_setting_is_a_case_and_what_can_not_be_said_is_an_error() {
+    fn every_rule_in_every_setting_is_a_case_and_cannot_say_is_an_error() {
         let text = text(&gate());
         assert_eq!(text.matches("<testcase ").count(), 3);
         assert!(text.contains(r#"tests="3" failures="1" errors="1" skipped="0""#), "{text}");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_xml_whatever_names_are_like() {
+    fn any_name_gives_well_formed_xml() {
         let text = text(&gate());
         assert!(text.contains("a &quot;branch&quot; &amp; more against main") && !text.contains('\u{1}'), "{text}");
         let mut open: Vec<&str> = Vec::new();

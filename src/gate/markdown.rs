@@ -1,4 +1,4 @@
-//! The answer as Markdown for a pull request: the headline first, all else folded. Pure.
+//! The result as Markdown for a pull request: the headline first, the rest folded. Pure.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use crate::{
     web::markdown::plain,
 };
 
-/// The comment.
+/// Renders the comment.
 pub fn text(gate: &Gate) -> String {
     let Gate { outcome, headline, baseline, candidate, checks, notes, url, .. } = gate;
     let sign = match outcome {
@@ -16,7 +16,7 @@ pub fn text(gate: &Gate) -> String {
         Outcome::CannotSay => "❔",
     };
     let mut text = format!("### {sign} {}\n\n", plain(headline));
-    // What decides is shown at once; what passed is counted.
+    // The deciding checks stay visible; passed checks are only counted.
     for check in checks.iter().filter(|check| check.outcome == *outcome && check.outcome != Outcome::Fine) {
         let _ = writeln!(text, "- `{}` at {}: {}", check.rule, plain(&check.setting), plain(&check.reason));
     }
@@ -63,7 +63,7 @@ pub(super) mod tests {
     use super::*;
     use crate::compare::metric::Metric;
 
-    /// A regression, a rule that held, and one about which nothing can be said; names that want to be markup.
+    /// A regression, a passed rule and one that cannot say, with names that look like markup.
     pub fn gate() -> Gate {
         let check = |rule: &str, metric, outcome, reason: &str| Check {
             rule: rule.to_owned(),
@@ -91,7 +91,7 @@ pub(super) mod tests {
                 check("p99>10%", Metric::P99Ms, Outcome::Fine, "no clear difference"),
                 check("max>10%", Metric::MaxMs, Outcome::CannotSay, "too few\u{1} repetitions"),
             ],
-            notes: vec!["1 run left out: @all <script>".to_owned()],
+            notes: vec!["1 run excluded: @all <script>".to_owned()],
             url: "http://localhost:1/compare?runs=a,b".to_owned(),
         }
     }
@@ -101,13 +101,13 @@ pub(super) mod tests {
         let text = text(&gate());
         let (open, folded) = text.split_once("<details>").expect("something folded");
         assert!(open.starts_with("### ❌ Regression: throughput −8.0 % at 2 vCPU"), "{open}");
-        assert_eq!(open.matches("\n- ").count(), 1, "only what closed the gate: {open}");
+        assert_eq!(open.matches("\n- ").count(), 1, "only the deciding check: {open}");
         assert!(folded.contains("| `p99>10%` |") && folded.trim_end().ends_with("</details>"), "{folded}");
         assert!(folded.contains("[All figures](http://localhost:1/compare?runs=a,b)"));
     }
 
     #[test]
-    fn names_are_no_markup() {
+    fn names_are_escaped() {
         let text = text(&gate());
         assert!(!text.contains("<script") && !text.contains("<b>") && !text.contains("@all"), "{text}");
         let row = text.lines().find(|line| line.starts_with("| `rps")).expect("a row");

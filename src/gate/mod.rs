@@ -1,12 +1,12 @@
 //! The gate: whether a candidate is a regression against a baseline, by rules such as `rps<-5%`.
 //!
-//! It fails only on a significant difference beyond a rule's limit, by the same statistics as the compare page, and passes
-//! only where the confidence interval lies within every limit. Everything else is "cannot say", with the reason: the
-//! interval is too wide, there are too few repetitions, invalid runs, confounders.
+//! It fails only on a significant difference beyond a rule's limit, by the same statistics as the compare page. It
+//! passes only if the confidence interval lies within every limit. Everything else is "cannot say" with a reason: a
+//! wide interval, too few repetitions, invalid runs, confounders.
 //!
-//! [`rule`] reads the rules, [`cells`] finds what can be compared, [`confounders`] and [`obstacle`] what forbids it,
-//! [`decide`] decides by [`ruling`]; [`markdown`] and [`junit`] write the [`model::Gate`]. All of that is pure; [`mod@api`]
-//! reads and answers, [`mod@pages`] shows.
+//! [`rule`] parses the rules, [`cells`] finds what can be compared, [`confounders`] and [`obstacle`] what prevents it,
+//! [`decide`] decides by [`ruling`]; [`markdown`] and [`junit`] render the [`model::Gate`]. All of these are pure.
+//! [`mod@api`] loads the runs, [`mod@pages`] shows the result.
 
 pub mod api;
 pub mod cells;
@@ -25,12 +25,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::app::state::AppState;
 
-/// The page.
+/// Returns the page routes.
 pub fn pages() -> Router<AppState> {
     pages::router()
 }
 
-/// JSON.
+/// Returns the API routes.
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(api::gate))
 }

@@ -7,48 +7,48 @@ use utoipa::ToSchema;
 
 use crate::{app::ids::ExperimentId, compare::metric::Metric, web::card::Tone};
 
-/// The answer of a gate.
+/// The result of a gate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Gate {
-    /// The worst of its checks: a regression, else what can't be said.
+    /// The worst outcome of its checks: regression, else cannot say, else fine.
     pub outcome: Outcome,
-    /// In a sentence.
+    /// The result in a sentence.
     pub headline: String,
-    /// What the baseline is, as it was named.
+    /// The baseline as named in the request.
     pub baseline: String,
-    /// What the candidate is, as it was named.
+    /// The candidate as named in the request.
     pub candidate: String,
-    /// One for each rule and setting.
+    /// One check for each rule and setting.
     pub checks: Vec<Check>,
-    /// The error rate that this look at the figures may spend: 0.05, or less where repetitions are added between looks.
+    /// The error rate that this look at the figures may spend: 0.05, or less if repetitions are added between looks.
     pub alpha: f64,
-    /// Where the gate cannot say and may ask for more repetitions: which.
+    /// The repetitions to add if the gate cannot say and the plan allows more.
     pub more: Option<More>,
-    /// What else is worth knowing, a sentence each.
+    /// Additional notes, a sentence each.
     pub notes: Vec<String>,
-    /// The comparison of the same runs.
+    /// URL of the comparison of the same runs.
     pub url: String,
 }
 
-/// Repetitions that would help.
+/// Repetitions that would help to decide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct More {
-    /// Of this experiment.
+    /// The experiment to add them to.
     #[schema(value_type = String)]
     pub experiment: ExperimentId,
     /// How many to add before the next look.
     pub repetitions: usize,
 }
 
-/// What came of a check, or of all.
+/// The outcome of a check or of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// A change beyond the limit is ruled out.
     Fine,
-    /// A significant difference beyond the limit.
+    /// The difference is significant and beyond the limit.
     Regression,
-    /// The runs don't allow an answer.
+    /// The runs allow no decision.
     CannotSay,
 }
 
@@ -57,32 +57,32 @@ pub enum Outcome {
 pub struct Check {
     /// The rule, e.g. `rps<-5%`.
     pub rule: String,
-    /// What it is about.
+    /// The metric of the rule.
     pub metric: Metric,
-    /// Which target, under what.
+    /// The target and its setting.
     pub setting: String,
-    /// What came of it.
+    /// The outcome of the check.
     pub outcome: Outcome,
-    /// Median of the baseline's repetitions; null when none has the figure.
+    /// Median of the baseline's repetitions; null if none has the metric.
     pub baseline: Option<f64>,
-    /// Median of the candidate's repetitions; null when none has the figure.
+    /// Median of the candidate's repetitions; null if none has the metric.
     pub candidate: Option<f64>,
-    /// How many repetitions of the baseline and of the candidate have the figure.
+    /// How many repetitions of the baseline and of the candidate have the metric.
     pub repetitions: [usize; 2],
-    /// The difference: -0.05 is 5 % less. Of shares, such as that of failed requests, it is the difference itself.
+    /// The relative difference: -0.05 is 5 % less. For shares, such as failed requests, the absolute difference.
     pub change: Option<f64>,
-    /// Where the difference lies, with a confidence of 1 − alpha; null where that is not known.
+    /// The confidence interval of the difference at level 1 − alpha; null if unknown.
     pub interval: Option<[f64; 2]>,
-    /// The p-value of the difference, corrected for all questions of this gate; null where nothing was tested.
+    /// The p-value of the difference, corrected for all tests of this gate; null if nothing was tested.
     pub p: Option<f64>,
-    /// Repetitions a side that would probably decide; null where it is decided, or where more would not help.
+    /// Repetitions per side that would probably decide; null if it is decided or more would not help.
     pub needed: Option<usize>,
-    /// Why, in a sentence.
+    /// The reason for the outcome, in a sentence.
     pub reason: String,
 }
 
 impl Outcome {
-    /// In words.
+    /// Returns the label of the outcome.
     pub fn words(self) -> &'static str {
         match self {
             Self::Fine => "No regression",
@@ -91,7 +91,7 @@ impl Outcome {
         }
     }
 
-    /// How it is to be taken.
+    /// Returns the tone of the outcome.
     pub fn tone(self) -> Tone {
         match self {
             Self::Fine => Tone::Plain,
@@ -100,7 +100,7 @@ impl Outcome {
         }
     }
 
-    /// The class of a note in `app.css`.
+    /// Returns the class of a note in `app.css`.
     pub fn class(self) -> &'static str {
         match self {
             Self::Fine => "info",
@@ -109,7 +109,7 @@ impl Outcome {
         }
     }
 
-    /// For lists: a sign and a word.
+    /// Returns a symbol and a word, for lists.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Fine => "✓ passed",
@@ -120,19 +120,19 @@ impl Outcome {
 }
 
 impl Gate {
-    /// How many checks came to this.
+    /// Counts the checks with this outcome.
     pub fn count(&self, outcome: Outcome) -> usize {
         self.checks.iter().filter(|check| check.outcome == outcome).count()
     }
 }
 
 impl Check {
-    /// A figure of one side, in words.
+    /// Formats a figure of one side.
     pub fn figure(&self, value: impl Borrow<Option<f64>>) -> String {
         self.metric.figure(*value.borrow()).text().to_owned()
     }
 
-    /// The difference, in words.
+    /// Formats the difference.
     pub fn difference(&self) -> String {
         self.metric.difference(self.change).text().to_owned()
     }

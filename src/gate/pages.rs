@@ -1,4 +1,4 @@
-//! `/gate`: a candidate judged by a baseline. It lives in its address, so that it can be kept and shared.
+//! `/gate`: a candidate compared with a baseline. The URL holds the whole query, so it can be bookmarked and shared.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -9,7 +9,7 @@ use axum::{
     routing::get,
 };
 
-use super::api::{self, Wish};
+use super::api::{self, GateQuery};
 use crate::{
     app::{
         error::{Asked, Error, Result},
@@ -21,43 +21,43 @@ use crate::{
     web::shell::{Section, Shell},
 };
 
-/// The page of this module.
+/// Returns the page routes.
 pub fn router() -> Router<AppState> {
     Router::new().route("/gate", get(show))
 }
 
-/// The question, and the answer once somebody asked.
+/// The form and, after it was submitted, the result.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "gate/index.html")]
 pub struct Page {
     shell: Shell,
-    asked: Wish,
-    /// Names of baselines, to choose from.
+    asked: GateQuery,
+    /// Names of baselines to choose from.
     known: Vec<String>,
     gate: Option<Gate>,
     fault: Option<String>,
 }
 
 impl Page {
-    /// What may be unlike, and whether that was said.
+    /// Returns all kinds of confounders and whether the query accepts them.
     fn choices(&self) -> impl Iterator<Item = (&'static str, bool)> {
         let is_accepted = |word: &str| self.asked.accept.iter().any(|accepted| accepted == word);
         Circumstance::ALL.into_iter().map(move |one| (one.as_str(), is_accepted(one.as_str())))
     }
 }
 
-async fn show(Read(caller): Read, State(state): State<AppState>, Asked(asked): Asked<Wish>) -> Result<Response> {
+async fn show(Read(caller): Read, State(state): State<AppState>, Asked(asked): Asked<GateQuery>) -> Result<Response> {
     let known = crate::baselines::store::all(&state.db.read).await?.into_iter().map(|baseline| baseline.name).collect();
-    let answer = if asked.is_whole() { Some(api::answer(&state, &asked).await) } else { None };
-    let shell = Shell::signed_in("Gate", Section::Compare, &caller.name);
+    let result = if asked.is_complete() { Some(api::evaluate(&state, &asked).await) } else { None };
+    let shell = Shell::signed_in("Gate", Section::Compare, &caller.name).explained_in("guide/gate");
     let page = |gate, fault| Page { shell, asked, known, gate, fault };
-    match answer {
+    match result {
         None => Ok(page(None, None).into_response()),
         Some(Ok(gate)) => Ok(page(Some(gate), None).into_response()),
-        // What was asked for stays where it was, with what is wrong with it.
+        // The form keeps its values and shows the error.
         Some(Err(fault @ (Error::Invalid(_) | Error::NotFound(_)))) => {
-            let (status, told) = (fault.status(), fault.to_string());
-            Ok((status, page(None, Some(told))).into_response())
+            let (status, message) = (fault.status(), fault.to_string());
+            Ok((status, page(None, Some(message))).into_response())
         }
         Some(Err(fault)) => Err(fault),
     }

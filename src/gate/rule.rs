@@ -1,4 +1,4 @@
-//! Rules such as `rps<-5%`: a metric, which way, and from where on. Pure.
+//! Rules such as `rps<-5%`: a metric, a direction and a limit. Pure.
 
 use std::{fmt, str::FromStr};
 
@@ -7,13 +7,13 @@ use crate::{
     metrics,
 };
 
-/// From where on a difference is one that the gate closes on.
+/// A rule of the gate: differences beyond its limit fail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// What it is about.
+    /// The metric.
     pub metric: Metric,
     way: Way,
-    /// As a share: -0.05 is 5 % less; of a metric that is a share itself, its points.
+    /// A relative difference, -0.05 is 5 % less; for metrics that are shares an absolute difference.
     limit: f64,
 }
 
@@ -32,18 +32,18 @@ impl Rule {
         }
     }
 
-    /// How far a difference lies from the limit.
+    /// Returns the distance of a difference from the limit.
     pub fn room(&self, change: f64) -> f64 {
         (change - self.limit).abs()
     }
 
-    /// The limit, in words.
+    /// Formats the limit.
     pub fn limit(&self) -> String {
         self.metric.difference(Some(self.limit)).text().to_owned()
     }
 }
 
-/// What rules call a metric: as JSON does, without the unit.
+/// Returns the name of a metric in rules: its JSON key without the unit.
 pub fn key(metric: Metric) -> &'static str {
     metric.key().strip_suffix("_ms").unwrap_or(metric.key())
 }
@@ -54,7 +54,7 @@ impl fmt::Display for Rule {
             Way::Below => '<',
             Way::Above => '>',
         };
-        // Dividing by 100 and multiplying again may leave a trace far behind the point.
+        // Dividing by 100 and multiplying again may leave a rounding error.
         let percent = (self.limit * 1e8).round() / 1e6;
         write!(f, "{}{way}{percent}%", key(self.metric))
     }
@@ -63,48 +63,52 @@ impl fmt::Display for Rule {
 impl FromStr for Rule {
     type Err = String;
 
-    /// Fails with a sentence that names fault and place, by characters from 1.
+    /// Fails with a message that names the error and its position, in characters from 1.
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let fault = |at: usize, what: String| format!("{text:?}: at {}: {what}", text[..at].chars().count() + 1);
         let Some(place) = text.find(['<', '>']) else {
-            return Err(fault(text.len(), "here < or > is missing, as in rps<-5%".to_owned()));
+            return Err(fault(text.len(), "< or > is missing, as in rps<-5%".to_owned()));
         };
         let metric = metric(text[..place].trim()).map_err(|what| fault(0, what))?;
         let way = if text[place..].starts_with('<') { Way::Below } else { Way::Above };
         let rest = &text[place + 1..];
         let at = place + 1 + (rest.len() - rest.trim_start().len());
         let Some(number) = rest.trim().strip_suffix('%') else {
-            return Err(fault(text.len(), "here % is missing, as in rps<-5%".to_owned()));
+            return Err(fault(text.len(), "% is missing, as in rps<-5%".to_owned()));
         };
         let percent: f64 = number.trim().parse().ok().filter(|percent: &f64| percent.is_finite()).ok_or_else(|| {
-            let hint = if number.starts_with('=') { ": write < or > alone" } else { "" };
-            fault(at, format!("{:?} is no number{hint}", number.trim()))
+            let hint = if number.starts_with('=') { ": write < or > without =" } else { "" };
+            fault(at, format!("{:?} is not a number{hint}", number.trim()))
         })?;
         let rule = Self { metric, way, limit: percent / 100.0 };
-        rule.makes_sense().map_err(|what| fault(at, what)).map(|()| rule)
+        rule.check().map_err(|what| fault(at, what)).map(|()| rule)
     }
 }
 
 impl Rule {
-    fn makes_sense(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), String> {
         let name = key(self.metric);
         match (self.way, self.metric.better()) {
-            (Way::Below, Some(Better::Lower)) => Err(format!("less {name} is better; write {name}>5%")),
-            (Way::Above, Some(Better::Higher)) => Err(format!("more {name} is better; write {name}<-5%")),
-            (Way::Below, _) if self.limit > 0.0 => Err(format!("after < comes 0 or less, as in {name}<-5%")),
-            (Way::Above, _) if self.limit < 0.0 => Err(format!("after > comes 0 or more, as in {name}>5%")),
+            (Way::Below, Some(Better::Lower)) => Err(format!("lower {name} is better; write {name}>5%")),
+            (Way::Above, Some(Better::Higher)) => Err(format!("higher {name} is better; write {name}<-5%")),
+            (Way::Below, _) if self.limit > 0.0 => {
+                Err(format!("the limit after < must not be positive, as in {name}<-5%"))
+            }
+            (Way::Above, _) if self.limit < 0.0 => {
+                Err(format!("the limit after > must not be negative, as in {name}>5%"))
+            }
             _ => Ok(()),
         }
     }
 }
 
-/// The metric that a rule calls this, with or without its unit.
+/// Returns the metric with this name in rules, with or without its unit.
 pub fn metric(name: &str) -> Result<Metric, String> {
     let is_it = |metric: &Metric| key(*metric) == name.strip_suffix("_ms").unwrap_or(name);
     metrics::compared().find(is_it).ok_or_else(|| {
         let all: Vec<&str> = metrics::compared().map(key).collect();
-        format!("{name:?} is no metric; there are {}", all.join(", "))
+        format!("unknown metric {name:?}; use one of {}", all.join(", "))
     })
 }
 
@@ -117,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_a_metric_a_way_and_a_limit() {
+    fn a_rule_has_a_metric_a_direction_and_a_limit() {
         for (text, written, crossed, held) in [
             ("rps<-5%", "rps<-5%", -0.0501, -0.05),
             (" p99_ms > 10 % ", "p99>10%", 0.11, 0.1),
@@ -132,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn every_metric_has_a_rule_and_is_written_as_it_is_read() {
+    fn every_metric_has_a_rule_that_round_trips() {
         for metric in metrics::compared() {
             let way = if metric.better() == Some(Better::Higher) { "<-1.1%" } else { ">1.1%" };
             let text = format!("{}{way}", key(metric));
@@ -141,30 +145,30 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_told_in_the_unit_of_its_metric() {
+    fn a_limit_is_formatted_in_the_unit_of_its_metric() {
         assert_eq!(rule("rps<-5%").limit().replace('\u{a0}', " "), "−5.0 %");
         assert_eq!(rule("error_rate>0.1%").limit().replace('\u{a0}', " "), "+0.10 points");
     }
 
     #[test]
-    fn what_is_no_rule_is_told_with_fault_and_place() {
-        for (text, told) in [
-            ("", "\"\": at 1: here < or > is missing, as in rps<-5%"),
-            ("rps", "\"rps\": at 4: here < or > is missing, as in rps<-5%"),
-            ("rsp<-5%", "\"rsp<-5%\": at 1: \"rsp\" is no metric; there are rps, "),
-            ("rps<-5", "\"rps<-5\": at 7: here % is missing, as in rps<-5%"),
-            ("rps<x%", "\"rps<x%\": at 5: \"x\" is no number"),
-            ("rps<%", "\"rps<%\": at 5: \"\" is no number"),
-            ("rps<NaN%", "\"rps<NaN%\": at 5: \"NaN\" is no number"),
-            ("rps<=-5%", "\"rps<=-5%\": at 5: \"=-5\" is no number: write < or > alone"),
-            ("rps<5%", "\"rps<5%\": at 5: after < comes 0 or less, as in rps<-5%"),
-            ("rps>5%", "\"rps>5%\": at 5: more rps is better; write rps<-5%"),
-            ("p99<-10%", "\"p99<-10%\": at 5: less p99 is better; write p99>5%"),
-            ("p99>-10%", "\"p99>-10%\": at 5: after > comes 0 or more, as in p99>5%"),
-            ("é<5%", "\"é<5%\": at 1: \"é\" is no metric"),
+    fn an_invalid_rule_is_rejected_with_error_and_position() {
+        for (text, message) in [
+            ("", "\"\": at 1: < or > is missing, as in rps<-5%"),
+            ("rps", "\"rps\": at 4: < or > is missing, as in rps<-5%"),
+            ("rsp<-5%", "\"rsp<-5%\": at 1: unknown metric \"rsp\"; use one of rps, "),
+            ("rps<-5", "\"rps<-5\": at 7: % is missing, as in rps<-5%"),
+            ("rps<x%", "\"rps<x%\": at 5: \"x\" is not a number"),
+            ("rps<%", "\"rps<%\": at 5: \"\" is not a number"),
+            ("rps<NaN%", "\"rps<NaN%\": at 5: \"NaN\" is not a number"),
+            ("rps<=-5%", "\"rps<=-5%\": at 5: \"=-5\" is not a number: write < or > without ="),
+            ("rps<5%", "\"rps<5%\": at 5: the limit after < must not be positive, as in rps<-5%"),
+            ("rps>5%", "\"rps>5%\": at 5: higher rps is better; write rps<-5%"),
+            ("p99<-10%", "\"p99<-10%\": at 5: lower p99 is better; write p99>5%"),
+            ("p99>-10%", "\"p99>-10%\": at 5: the limit after > must not be negative, as in p99>5%"),
+            ("é<5%", "\"é<5%\": at 1: unknown metric \"é\""),
         ] {
             let fault = text.parse::<Rule>().expect_err(text);
-            assert!(fault.starts_with(told), "{fault}");
+            assert!(fault.starts_with(message), "{fault}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What one rule says about one cell: fine, a regression, or that the runs allow no answer. Pure.
+//! The ruling of one rule on one cell: fine, regression or cannot say. Pure.
 
 use super::rule::Rule;
 use crate::{
@@ -10,27 +10,27 @@ use crate::{
     gate::model::Outcome,
 };
 
-/// What a rule says, and why.
+/// The outcome of a rule on a cell, with its reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ruling {
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Why, in a sentence.
+    /// The reason, in a sentence.
     pub reason: String,
-    /// The interval of the difference.
+    /// The confidence interval of the difference.
     pub interval: Option<[f64; 2]>,
-    /// Repetitions a side that would probably decide it; none where more would not help.
+    /// Repetitions per side that would probably decide; none if more would not help.
     pub needed: Option<usize>,
 }
 
 impl Ruling {
-    /// Nothing can be said.
+    /// Creates a ruling that cannot say.
     pub fn cannot_say(reason: String) -> Self {
         Self { outcome: Outcome::CannotSay, reason, interval: None, needed: None }
     }
 }
 
-/// Applies a rule. `alpha` is the error rate of this look: the interval that has to lie within the limit belongs to it.
+/// Applies a rule. `alpha` is the error rate of this look and sets the level of the confidence interval.
 pub fn rule_on(rule: &Rule, basis: &Basis, answer: Option<Question>, alpha: f64) -> Ruling {
     let metric = rule.metric;
     if let Some(why) = basis.too_little_past() {
@@ -40,7 +40,7 @@ pub fn rule_on(rule: &Rule, basis: &Basis, answer: Option<Question>, alpha: f64)
         ));
     }
     let (Some(change), Some(answer)) = (basis.change(metric, alpha, 0.0), answer) else {
-        return Ruling::cannot_say("a value is zero, so there is no ratio".to_owned());
+        return Ruling::cannot_say("a value is zero, so the ratio is undefined".to_owned());
     };
     let interval = interval(basis, metric, alpha);
     let amount = |by: f64| metric.difference(Some(by)).text().to_owned();
@@ -62,10 +62,10 @@ pub fn rule_on(rule: &Rule, basis: &Basis, answer: Option<Question>, alpha: f64)
         (Some(_), false) => format!("{by} does not rule out a change beyond {limit}"),
     };
     let hint = match (needed, basis) {
-        (Some(needed), _) => format!("; about {needed} repetitions a side would decide"),
-        (None, Basis::Apart(..)) => "; measured in turn, less would be needed".to_owned(),
+        (Some(needed), _) => format!("; about {needed} repetitions per side would decide"),
+        (None, Basis::Apart(..)) => "; fewer runs would be needed if measured in turn".to_owned(),
         (None, Basis::InTurn(_)) => {
-            format!("; more than {} repetitions a side would be needed", power::MOST_REPETITIONS)
+            format!("; more than {} repetitions per side would be needed", power::MOST_REPETITIONS)
         }
     };
     Ruling { outcome: Outcome::CannotSay, reason: why + &hint, interval, needed }
@@ -78,8 +78,8 @@ fn interval(basis: &Basis, metric: Metric, level: f64) -> Option<[f64; 2]> {
     basis.effect(metric, level)?.interval().map(|(low, high)| [low, high])
 }
 
-/// Intervals narrow with the square root of the repetitions: how many until the end that is in doubt has moved to where it
-/// decides, the limit or, beyond it, zero.
+/// Estimates the repetitions per side that would decide. Intervals narrow with the square root of the repetitions,
+/// until the end in doubt reaches the limit or, for a difference beyond the limit, zero.
 fn needed(rule: &Rule, basis: &Basis, by: f64, interval: Option<[f64; 2]>, answer: &Question) -> Option<usize> {
     let Basis::InTurn(_) = basis else { return None };
     let [base, new] = basis.counts();

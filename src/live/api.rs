@@ -1,4 +1,4 @@
-//! Runs under way: what runs now, and one run as it goes on.
+//! JSON of runs in progress: the current runs, and an event stream of one run.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -30,8 +30,8 @@ use crate::{
     },
     auth::caller::Read,
     live::{
-        feed::{self, News},
-        status::{Now, PointsBody, RunNow, written},
+        feed::{self, Update},
+        status::{Now, PointsBody, RunNow, to_json},
     },
     results::{api::series::stored, series::model::SideCores},
     runs::{
@@ -40,37 +40,39 @@ use crate::{
     },
 };
 
-/// A stream ends after so long and is asked for again: whoever may no longer read then learns of it.
-const LONGEST: Duration = Duration::from_mins(10);
+/// Maximum length of a stream. Clients reconnect, which re-checks their permission.
+const MAX_STREAM: Duration = Duration::from_mins(10);
 
-/// The id of the last event: who names it has heard everything.
+/// The id of the last event; a client that sends it has received everything.
 const END: &str = "end";
 
-/// More agents than anybody has.
-const MOST_RUNNING: i64 = 1_000;
+/// Maximum number of unfinished runs to list.
+const MAX_RUNNING: i64 = 1_000;
 
-/// What runs now, how far and how fast each is, and how many wait.
+/// List the runs in progress with progress and rate, and the number of queued runs.
 #[utoipa::path(get, path = "/api/v1/runs/now", tag = "runs", responses((status = 200, body = Now)))]
 pub async fn now(_: Read, State(state): State<AppState>) -> Result<Json<Now>> {
     let (running, queued) = crate::runs::store::unfinished_count(&state.db.read).await?;
-    let limit = i64::try_from(running).unwrap_or(MOST_RUNNING).min(MOST_RUNNING);
+    let limit = i64::try_from(running).unwrap_or(MAX_RUNNING).min(MAX_RUNNING);
     let runs = crate::runs::store::unfinished(&state.db.rows, limit).await?;
-    let begun = runs.iter().filter(|run| run.phase != Phase::Queued);
-    Ok(Json(Now { running: begun.map(|run| run_now(&state, run, &[])).collect(), queued }))
+    let running_runs = runs.iter().filter(|run| run.phase != Phase::Queued);
+    Ok(Json(Now { running: running_runs.map(|run| run_now(&state, run, &[])).collect(), queued }))
 }
 
-/// How far a run is.
+/// Returns the progress of a run.
 fn run_now(state: &AppState, run: &Run, others: &[&Run]) -> RunNow {
-    let rate = run.id.to_wire().ok().and_then(|id| state.underway.rate(id));
+    let rate = run.id.to_wire().ok().and_then(|id| state.live_feed.rate(id));
     RunNow::new(run, others, rate, now_ms())
 }
 
-/// Follow a run: an event `phase` (a `RunNow`) at once and with each change, `points` (a `PointsBody`) with everything so
-/// far and then whatever comes, `end` (a `RunList` of one) when it has ended. A stream that broke or ended before that is
-/// asked for again with `Last-Event-ID`, as browsers do by themselves; after `end` the answer to that is 204.
+/// Stream a run in progress as server-sent events.
+///
+/// Events: `phase` (a `RunNow`) at once and on each change; `points` (a `PointsBody`) with the series so far, then each
+/// update; `end` (a `RunList` of one) when the run has ended. Before `end`, clients reconnect with `Last-Event-ID`, as
+/// browsers do by themselves; after `end` the response is 204.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/series/live", tag = "runs",
-    params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header, description = "of the last event")),
-    responses((status = 200, content_type = "text/event-stream", body = PointsBody), (status = 204, description = "all was told"),
+    params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header, description = "the last event's id")),
+    responses((status = 200, content_type = "text/event-stream", body = PointsBody), (status = 204, description = "all was sent"),
         (status = 404, body = ErrorBody)))]
 pub async fn follow(
     Read(caller): Read,
@@ -86,27 +88,27 @@ pub async fn follow(
     let follower = Follower {
         _place: state.limits.streams.open(&caller.name)?,
         changes: state.events.listen(),
-        opened: state.underway.opened(),
-        news: None,
+        opened: state.live_feed.opened(),
+        updates: None,
         mark: last.and_then(|mark| mark.parse().ok()),
         run: run.id.to_wire().map_err(Error::internal)?,
-        cores: SideCores::of(&run, None),
+        cores: SideCores::new(&run, None),
         id: run.id,
-        until: Instant::now() + LONGEST,
-        next: Next::Look,
+        until: Instant::now() + MAX_STREAM,
+        next: Next::Load,
         state,
     };
-    // Clients ask again, and are refused if they may not any more.
-    let until = follower.state.events.people_change();
+    // Clients reconnect and are refused if they have lost their permission.
+    let until = follower.state.events.rights_change();
     Ok(Sse::new(events(follower).take_until(until)).keep_alive(KeepAlive::default()).into_response())
 }
 
 fn events(follower: Follower) -> impl Stream<Item = Result<Event, Infallible>> {
-    let bunches = stream::unfold(follower, |mut follower| async move { Some((follower.next().await?, follower)) });
-    bunches.flat_map(|events| stream::iter(events.into_iter().map(Ok)))
+    let batches = stream::unfold(follower, |mut follower| async move { Some((follower.next().await?, follower)) });
+    batches.flat_map(|events| stream::iter(events.into_iter().map(Ok)))
 }
 
-/// Somebody who follows a run.
+/// A client that follows a run.
 struct Follower {
     state: AppState,
     _place: streams::Stream,
@@ -115,9 +117,9 @@ struct Follower {
     cores: SideCores,
     changes: Receiver<RunChanged>,
     opened: watch::Receiver<()>,
-    /// None while nobody tells of the run.
-    news: Option<Receiver<Arc<News>>>,
-    /// Up to here it knows everything.
+    /// None while no agent reports the run.
+    updates: Option<Receiver<Arc<Update>>>,
+    /// The client has everything up to here.
     mark: Option<i64>,
     until: Instant,
     next: Next,
@@ -125,37 +127,41 @@ struct Follower {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
-    Look,
+    Load,
     Wait,
     Over,
 }
 
 impl Follower {
-    /// What is to be sent next; none when the stream ends.
+    /// Returns the next events; None when the stream ends.
     async fn next(&mut self) -> Option<Vec<Event>> {
         loop {
             if self.next == Next::Over {
                 return None;
             }
-            if self.next == Next::Look {
+            if self.next == Next::Load {
                 self.next = Next::Wait;
-                return self.look().await.inspect_err(|fault| tracing::debug!(%fault, "nobody follows any more")).ok();
+                return self
+                    .load()
+                    .await
+                    .inspect_err(|fault| tracing::debug!(%fault, "cannot read the followed run"))
+                    .ok();
             }
             let events = tokio::select! {
                 () = self.state.shutdown.cancelled() => return None,
                 () = sleep_until(self.until) => return None,
-                news = heard(&mut self.news) => match news {
-                    Ok(news) => vec![self.points(&news)],
-                    // It was too slow for a while.
+                update = next_update(&mut self.updates) => match update {
+                    Ok(update) => vec![self.points(&update)],
+                    // The client was too slow and missed updates.
                     Err(RecvError::Lagged(_)) => self.join(),
                     Err(RecvError::Closed) => {
-                        self.news = None;
+                        self.updates = None;
                         continue;
                     }
                 },
-                _ = self.opened.changed(), if self.news.is_none() => self.join(),
+                _ = self.opened.changed(), if self.updates.is_none() => self.join(),
                 () = change(&mut self.changes, &self.id) => {
-                    self.next = Next::Look;
+                    self.next = Next::Load;
                     continue;
                 }
             };
@@ -165,8 +171,8 @@ impl Follower {
         }
     }
 
-    /// Where the run stands.
-    async fn look(&mut self) -> Result<Vec<Event>> {
+    /// Loads the run and returns its progress, and the end if it has ended.
+    async fn load(&mut self) -> Result<Vec<Event>> {
         let run = found(&self.state, &self.id).await?;
         let cell = crate::runs::store::repetitions(&self.state.db.rows, &run).await?;
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
@@ -174,25 +180,25 @@ impl Follower {
         if run.has_ended() {
             self.next = Next::Over;
             let series = stored(&self.state, &run.id).await?.unwrap_or_default();
-            events.extend(feed::since(series, self.mark).iter().map(|news| self.points(news)));
+            events.extend(feed::since(series, self.mark).iter().map(|update| self.points(update)));
             let runs = RunList { runs: vec![run] };
             events.push(event("end", &runs)?.id(END));
-        } else if self.news.is_none() {
+        } else if self.updates.is_none() {
             events.extend(self.join());
         }
         Ok(events)
     }
 
-    /// Begins to listen, if somebody tells of the run, with what it does not know yet.
+    /// Subscribes if an agent reports the run; returns the missed points.
     fn join(&mut self) -> Vec<Event> {
-        let Some((missed, news)) = self.state.underway.listen(self.run, self.mark) else { return Vec::new() };
-        self.news = Some(news);
-        missed.iter().map(|news| self.points(news)).collect()
+        let Some((missed, updates)) = self.state.live_feed.subscribe(self.run, self.mark) else { return Vec::new() };
+        self.updates = Some(updates);
+        missed.iter().map(|update| self.points(update)).collect()
     }
 
-    fn points(&mut self, news: &News) -> Event {
-        self.mark = Some(news.mark);
-        Event::default().event("points").id(news.mark.to_string()).data(written(news, self.cores))
+    fn points(&mut self, update: &Update) -> Event {
+        self.mark = Some(update.mark);
+        Event::default().event("points").id(update.mark.to_string()).data(to_json(update, self.cores))
     }
 }
 
@@ -200,14 +206,14 @@ fn event(name: &str, data: &impl serde::Serialize) -> Result<Event> {
     Event::default().event(name).json_data(data).map_err(Error::internal)
 }
 
-async fn heard(news: &mut Option<Receiver<Arc<News>>>) -> Result<Arc<News>, RecvError> {
-    match news {
-        Some(news) => news.recv().await,
+async fn next_update(updates: &mut Option<Receiver<Arc<Update>>>) -> Result<Arc<Update>, RecvError> {
+    match updates {
+        Some(updates) => updates.recv().await,
         None => std::future::pending().await,
     }
 }
 
-/// Waits until this run changes; who missed something must look.
+/// Waits until this run changes; missed events count as a change.
 async fn change(changes: &mut Receiver<RunChanged>, run: &RunId) {
     loop {
         match changes.recv().await {

@@ -1,8 +1,7 @@
-//! Runs under way: the series of each so far and whoever listens to it, in memory. A server that starts anew is told the
-//! past again by the agents.
+//! Runs in progress, in memory: the series of each so far, and its subscribers.
 //!
-//! What is told takes the place of all that is later than a time (see [`Portion`]), from the agent to the page: so
-//! nothing is doubled, whoever connects anew. Whatever a listener does, the agents' channel never waits for it.
+//! Agents send the series so far again after a restart of the server. Points replace all later ones (see [`Portion`]),
+//! from the agent to the page, so that a reconnect doubles nothing. The agents' channel never waits for a subscriber.
 
 use std::{
     collections::HashMap,
@@ -17,19 +16,19 @@ use brewbench_agent::wire::{
 use tokio::sync::{broadcast, watch};
 
 use crate::live::{
-    participants::{Crew, Teller},
-    series_buffer::{self, After, Growing},
+    participants::{Participant, Participants},
+    series_buffer::{self, After, SeriesBuffer},
 };
 
-/// So many portions may wait for a listener, about a quarter of a minute's; then it looks again at the whole.
-const MOST_WAITING: usize = 32;
+/// Updates that may wait for a subscriber, about 15 s; a slower one loads the whole series again.
+const MAX_WAITING: usize = 32;
 
-/// A rate that is older than this says nothing of now.
+/// A rate older than this is outdated.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// All runs that agents tell of; cheap to clone.
+/// All runs that agents report; cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Underway(Arc<Inner>);
+pub struct LiveFeed(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -39,180 +38,184 @@ struct Inner {
 
 #[derive(Debug)]
 struct Entry {
-    tellers: Tellers,
-    /// What listeners hear of.
-    series: Growing,
-    heard_at: Instant,
-    news: broadcast::Sender<Arc<News>>,
+    source: Source,
+    /// The series that subscribers get.
+    series: SeriesBuffer,
+    received_at: Instant,
+    updates: broadcast::Sender<Arc<Update>>,
 }
 
-/// Who tells of a run.
+/// The agents that report a run.
 #[derive(Debug)]
-enum Tellers {
-    /// The agent that does it.
-    One(String),
-    /// Those that do it together.
-    Crew(Box<Crew>),
+enum Source {
+    /// The only agent of the run.
+    Agent(String),
+    /// The participants of a distributed run.
+    Participants(Box<Participants>),
 }
 
-impl Tellers {
+impl Source {
     fn has(&self, agent: &str) -> bool {
         match self {
-            Self::One(one) => one == agent,
-            Self::Crew(crew) => crew.has(agent),
+            Self::Agent(one) => one == agent,
+            Self::Participants(participants) => participants.has(agent),
         }
     }
 
     fn names(&self) -> Vec<&str> {
         match self {
-            Self::One(one) => vec![one],
-            Self::Crew(crew) => crew.names().collect(),
+            Self::Agent(one) => vec![one],
+            Self::Participants(participants) => participants.names().collect(),
         }
     }
 
-    /// The agent that runs the target.
-    fn first(&self) -> &str {
+    /// Returns the agent that runs the target.
+    fn host(&self) -> &str {
         match self {
-            Self::One(one) => one,
-            Self::Crew(crew) => crew.host(),
+            Self::Agent(one) => one,
+            Self::Participants(participants) => participants.host(),
         }
     }
 }
 
-/// Points that take the place of all later ones of their run, also of another part. Of the kind of which there are
-/// none, nothing is replaced.
+/// Points that replace all later ones of their run, also of another part. A kind without points replaces nothing.
 #[derive(Debug)]
-pub struct News {
-    /// Which part they belong to.
+pub struct Update {
+    /// The part that they belong to.
     pub part: Part,
-    /// When the first part of the run began, by the agent's clock, unix ms.
+    /// Start of the run's first part by the agent's clock, unix ms.
     pub start_ms: i64,
-    /// When this part began, ms after the first.
+    /// Start of this part, ms after the first.
     pub offset_ms: i64,
-    /// What k6 told.
+    /// Load and latencies per second.
     pub seconds: Tail<Second, u32>,
-    /// What was used.
+    /// Samples of resource use.
     pub usage: Tail<Usage, i32>,
-    /// Whoever names it later has everything up to here: unix ms by the agent's clock.
+    /// A subscriber that sends this mark has everything up to here: unix ms by the agent's clock.
     pub mark: i64,
-    pub(crate) written: OnceLock<String>,
+    pub(crate) json: OnceLock<String>,
 }
 
-/// The last points of a kind.
+/// New points of a kind.
 #[derive(Debug)]
 pub struct Tail<T, At> {
-    /// What is later than this goes away, ms after the start of the run; everything, if there is no time.
+    /// Later points are replaced, ms after the start of the run; all, if None.
     pub after_ms: Option<i64>,
-    /// The time of the point before them in their part, ms after its start.
+    /// Time of the previous point of the part, ms after its start.
     pub before: Option<At>,
-    /// In ascending order.
+    /// The points in ascending order.
     pub points: Vec<T>,
 }
 
-/// How fast a run is at the moment.
+/// The current rate of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// Requests a second.
+    /// Requests per second.
     pub rps: f64,
-    /// Failed requests a second.
+    /// Failed requests per second.
     pub failed_rps: f64,
 }
 
-/// What somebody does not know of a series that is whole, who knows everything up to a mark.
-pub fn since(series: Series, mark: Option<i64>) -> Vec<News> {
-    Growing::from(series).since(mark)
+/// Returns what a subscriber with everything up to `mark` lacks of a complete series.
+pub fn since(series: Series, mark: Option<i64>) -> Vec<Update> {
+    SeriesBuffer::from(series).since(mark)
 }
 
-impl News {
-    /// What it is in the words of listeners: made once, whoever asks first.
-    pub fn written(&self, write: impl FnOnce(&Self) -> String) -> &str {
-        self.written.get_or_init(|| write(self))
+impl Update {
+    /// Returns the update as JSON, serialized on first use.
+    pub fn json(&self, serialize: impl FnOnce(&Self) -> String) -> &str {
+        self.json.get_or_init(|| serialize(self))
     }
 }
 
-impl Underway {
-    /// An agent begins to tell of a run that it works on. It works on no other.
+impl LiveFeed {
+    /// Opens a run that an agent starts to report; closes any other run of the agent.
     pub fn open(&self, run: wire::RunId, agent: &str) {
-        self.open_for(run, Tellers::One(agent.to_owned()));
+        self.open_for(run, Source::Agent(agent.to_owned()));
     }
 
-    /// Several agents begin to tell of a run that they do together: one of the target, the others of the load. They work on
-    /// no other.
-    pub fn open_together(&self, run: wire::RunId, host: Teller, generators: Vec<Teller>) {
-        self.open_for(run, Tellers::Crew(Box::new(Crew::new(host, generators))));
+    /// Opens a distributed run that its participants start to report; closes any other run of theirs.
+    pub fn open_distributed(&self, run: wire::RunId, host: Participant, generators: Vec<Participant>) {
+        self.open_for(run, Source::Participants(Box::new(Participants::new(host, generators))));
     }
 
-    fn open_for(&self, run: wire::RunId, tellers: Tellers) {
+    fn open_for(&self, run: wire::RunId, source: Source) {
         let mut runs = self.runs();
-        // Those who do it together may begin at the same moment: what the first has told is kept.
-        if runs.get(&run).is_some_and(|entry| entry.tellers.names() == tellers.names()) {
+        // Participants may start at the same moment: points of the first are kept.
+        if runs.get(&run).is_some_and(|entry| entry.source.names() == source.names()) {
             return;
         }
-        runs.retain(|_, entry| match &tellers {
-            Tellers::One(agent) => !entry.tellers.has(agent),
-            Tellers::Crew(crew) => !crew.names().any(|agent| entry.tellers.has(agent)),
+        runs.retain(|_, entry| match &source {
+            Source::Agent(agent) => !entry.source.has(agent),
+            Source::Participants(participants) => !participants.names().any(|agent| entry.source.has(agent)),
         });
-        let (series, news) = (Growing::default(), broadcast::channel(MOST_WAITING).0);
-        runs.insert(run, Entry { tellers, series, heard_at: Instant::now(), news });
+        let (series, updates) = (SeriesBuffer::default(), broadcast::channel(MAX_WAITING).0);
+        runs.insert(run, Entry { source, series, received_at: Instant::now(), updates });
         self.0.opened.send_replace(());
     }
 
-    /// Whether this agent has begun to tell of this run.
+    /// Whether the run is open for this agent.
     pub fn is_open(&self, run: wire::RunId, agent: &str) -> bool {
-        self.runs().get(&run).is_some_and(|entry| entry.tellers.has(agent))
+        self.runs().get(&run).is_some_and(|entry| entry.source.has(agent))
     }
 
-    /// Takes points of a run from one of those that tell of it; they must make sense and fit in.
-    pub fn take(&self, agent: &str, portion: &Portion) -> Result<(), Damaged> {
-        // Outside of the lock: this is the work.
+    /// Adds points from an agent of a run; fails if they are invalid or too large.
+    pub fn receive(&self, agent: &str, portion: &Portion) -> Result<(), Damaged> {
+        // Unpacked before taking the lock, because this is the expensive part.
         let points = series_buffer::unpack(portion)?;
         if let Some(entry) = self.runs().get_mut(&portion.run) {
-            let Entry { tellers, series, heard_at, news } = entry;
-            *heard_at = Instant::now();
-            let told = match tellers {
-                Tellers::One(_) => series.put(After::of(portion), points)?,
-                Tellers::Crew(crew) => match crew.put(agent, series.whole(), After::of(portion), points)? {
-                    Some((after, points)) => series.put(after, points)?,
-                    None => None,
-                },
+            let Entry { source, series, received_at, updates } = entry;
+            *received_at = Instant::now();
+            let update = match source {
+                Source::Agent(_) => series.put(After::from_portion(portion), points)?,
+                Source::Participants(participants) => {
+                    match participants.put(agent, series.series(), After::from_portion(portion), points)? {
+                        Some((after, points)) => series.put(after, points)?,
+                        None => None,
+                    }
+                }
             };
-            if let Some(told) = told {
-                let _ = news.send(Arc::new(told));
+            if let Some(update) = update {
+                let _ = updates.send(Arc::new(update));
             }
         }
         Ok(())
     }
 
-    /// The run has ended, or is another agent's.
+    /// Forgets a run that has ended or is assigned to another agent.
     pub fn forget(&self, run: wire::RunId) {
         self.runs().remove(&run);
     }
 
-    /// All runs that are told of, with the agent that runs the target.
+    /// Lists all open runs with the agent that runs the target.
     pub fn open_runs(&self) -> Vec<(wire::RunId, String)> {
-        self.runs().iter().map(|(run, entry)| (*run, entry.tellers.first().to_owned())).collect()
+        self.runs().iter().map(|(run, entry)| (*run, entry.source.host().to_owned())).collect()
     }
 
-    /// What a run has come to so far; nothing before its first second has ended.
+    /// Returns the series of a run so far; None before its first second has ended.
     pub fn series(&self, run: wire::RunId) -> Option<Series> {
-        self.runs().get(&run).map(|entry| entry.series.whole().clone()).filter(|series| *series != Series::default())
+        self.runs().get(&run).map(|entry| entry.series.series().clone()).filter(|series| *series != Series::default())
     }
 
-    /// How fast a run was in its last second, unless that was long ago.
+    /// Returns the rate of a run in its last second, unless it is outdated.
     pub fn rate(&self, run: wire::RunId) -> Option<Rate> {
         let runs = self.runs();
-        runs.get(&run).filter(|entry| entry.heard_at.elapsed() < FRESH)?.series.rate()
+        runs.get(&run).filter(|entry| entry.received_at.elapsed() < FRESH)?.series.rate()
     }
 
-    /// What a listener does not know yet, who knows everything up to a mark, and all that comes from then on; nothing
-    /// while nobody tells of the run.
-    pub fn listen(&self, run: wire::RunId, mark: Option<i64>) -> Option<(Vec<News>, broadcast::Receiver<Arc<News>>)> {
+    /// Subscribes to a run: returns what a subscriber with everything up to `mark` lacks, and all further updates; None
+    /// while no agent reports the run.
+    pub fn subscribe(
+        &self,
+        run: wire::RunId,
+        mark: Option<i64>,
+    ) -> Option<(Vec<Update>, broadcast::Receiver<Arc<Update>>)> {
         let runs = self.runs();
         let entry = runs.get(&run)?;
-        Some((entry.series.since(mark), entry.news.subscribe()))
+        Some((entry.series.since(mark), entry.updates.subscribe()))
     }
 
-    /// Changes whenever an agent begins to tell of a run.
+    /// Changes whenever a run is opened.
     pub fn opened(&self) -> watch::Receiver<()> {
         self.0.opened.subscribe()
     }

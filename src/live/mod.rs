@@ -14,10 +14,10 @@ use crate::app::state::AppState;
 
 /// The page of a run in progress.
 pub fn pages() -> Router<AppState> {
-    Router::new().route("/runs/{id}/live", get(pages::live)).layer(Extension(pages::Followed::default()))
+    Router::new().route("/runs/{id}/live", get(pages::live)).layer(Extension(pages::LivePages::default()))
 }
 
-/// JSON.
+/// JSON API of runs in progress.
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(api::now)).routes(routes!(api::follow))
 }

@@ -1,5 +1,6 @@
-//! `/runs/{id}/live`: the page of a run as it goes on. What is known in memory is drawn from there: points at once, how
-//! far it is every second; the database is asked when the run has changed, and never by the clock.
+//! `/runs/{id}/live`: the page of a run in progress.
+//!
+//! Points are drawn from memory at once, and progress every second. The database is read only when the run has changed.
 
 use std::{
     collections::BTreeMap,
@@ -26,16 +27,16 @@ use crate::{
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
-    live::{feed::News, status::written},
+    live::{feed::Update, status::to_json},
     results::series::model::SideCores,
     runs::{
         lookup,
         model::Run,
         pages::{
-            phases::Stage,
+            phases::PhaseTiming,
             row::Doing,
             show::{RunPart, RunView, Stored},
-            timeseries::Story,
+            timeseries::TimeSeries,
         },
     },
     web::{
@@ -45,56 +46,56 @@ use crate::{
     },
 };
 
-/// How far it is. Its root is `#doing`.
+/// The progress of the run. Its root is `#doing`.
 #[derive(Template)]
-#[template(path = "runs/_doing.html")]
+#[template(path = "runs/_progress.html")]
 struct DoingPart<'a> {
     doing: &'a Doing,
 }
 
-/// Its phases. Its root is `#stages`.
+/// The phases of the run. Its root is `#stages`.
 #[derive(Template)]
-#[template(path = "runs/_stages.html")]
+#[template(path = "runs/_phases.html")]
 struct StagesPart {
-    stages: Vec<Stage>,
+    stages: Vec<PhaseTiming>,
 }
 
-/// What has happened so far. Its root is `#seconds-of-run`.
+/// The time series so far. Its root is `#seconds-of-run`.
 #[derive(Template)]
-#[template(path = "runs/_story.html")]
+#[template(path = "runs/_timeseries.html")]
 struct StoryPart<'a> {
     run: &'a Run,
-    story: &'a Story,
+    story: &'a TimeSeries,
 }
 
-/// Pages of runs that somebody follows: made once for all who look at the same. A closed tab costs nothing.
+/// Pages of followed runs, rendered once for all viewers of the same page. A closed tab costs nothing.
 #[derive(Clone, Default)]
-pub struct Followed(Arc<Mutex<Places>>);
+pub struct LivePages(Arc<Mutex<Places>>);
 
 type Places = BTreeMap<(wire::RunId, Scope), Weak<Pages>>;
 
-/// One run for people who may do the same.
+/// The page of one run for users with the same permission.
 #[derive(Default)]
 struct Pages {
-    whole: Shared<Page>,
-    /// None where nothing is known any more.
+    page: Shared<Page>,
+    /// None once the series is no longer in memory.
     story: Shared<Option<PatchElements>>,
 }
 
-/// All of a page.
+/// A complete page.
 struct Page {
     patch: PatchElements,
     doing: Option<Doing>,
     cell: Vec<Run>,
     phases: Vec<(String, i64)>,
     mark: Mark,
-    /// The parts that its charts have.
+    /// Parts shown in its charts.
     parts: Vec<Part>,
-    /// Of the sides of the run.
+    /// Cores of target and load generator.
     cores: SideCores,
 }
 
-impl Followed {
+impl LivePages {
     fn pages(&self, run: wire::RunId, scope: Scope) -> Arc<Pages> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, pages| pages.strong_count() > 0);
@@ -104,11 +105,11 @@ impl Followed {
     }
 }
 
-/// The page as it changes, until the run has ended.
+/// Streams the page as it changes, until the run has ended.
 pub async fn live(
     Read(caller): Read,
     State(state): State<AppState>,
-    Extension(followed): Extension<Followed>,
+    Extension(followed): Extension<LivePages>,
     Path(id): Path<RunId>,
 ) -> Result<impl IntoResponse> {
     let run = lookup::found(&state, &id).await?;
@@ -120,8 +121,8 @@ pub async fn live(
         pages: followed.pages(on_wire, caller.scope),
         page: None,
         doing: None,
-        opened: state.underway.opened(),
-        news: None,
+        opened: state.live_feed.opened(),
+        updates: None,
         waiting: Vec::new(),
         missed: false,
         state: state.clone(),
@@ -135,16 +136,16 @@ struct LiveRun {
     run: wire::RunId,
     scope: Scope,
     pages: Arc<Pages>,
-    /// As it was sent last.
+    /// The page as sent last.
     page: Option<Arc<Page>>,
-    /// How far the run is by now; none if it has ended.
+    /// Current progress; None if the run has ended.
     doing: Option<Doing>,
     opened: watch::Receiver<()>,
-    /// None while nobody tells of the run.
-    news: Option<Receiver<Arc<News>>>,
-    /// Heard and not shown yet.
-    waiting: Vec<Arc<News>>,
-    /// Too much to hear all of it.
+    /// None while no agent reports the run.
+    updates: Option<Receiver<Arc<Update>>>,
+    /// Received and not yet sent.
+    waiting: Vec<Arc<Update>>,
+    /// Whether updates were missed.
     missed: bool,
 }
 
@@ -152,15 +153,15 @@ impl View for LiveRun {
     async fn frame(&mut self, beat: Beat) -> Result<Frame> {
         let patches = match (beat, self.page.clone()) {
             (Beat::Time, Some(page)) => self.tick(&page)?,
-            (Beat::News, Some(page)) if !self.missed && self.waiting.iter().all(|news| page.has(news.part)) => {
-                let news = std::mem::take(&mut self.waiting);
-                if news.iter().any(|news| is_tenth(news)) {
+            (Beat::News, Some(page)) if !self.missed && self.waiting.iter().all(|update| page.has(update.part)) => {
+                let updates = std::mem::take(&mut self.waiting);
+                if updates.iter().any(|update| is_tenth(update)) {
                     self.story(&page).await?
                 } else {
-                    news.iter().map(|news| grown(news, page.cores)).collect()
+                    updates.iter().map(|update| new_points(update, page.cores)).collect()
                 }
             }
-            _ => vec![self.whole().await?],
+            _ => vec![self.page().await?],
         };
         let pace = match &self.doing {
             None => Pace::Over,
@@ -172,66 +173,66 @@ impl View for LiveRun {
 
     async fn news(&mut self) {
         loop {
-            let Some(news) = &mut self.news else {
+            let Some(updates) = &mut self.updates else {
                 if self.opened.changed().await.is_err() {
                     std::future::pending::<()>().await;
                 }
-                if self.listen() {
+                if self.subscribe() {
                     self.missed = true;
                     return;
                 }
                 continue;
             };
-            match news.recv().await {
-                Ok(news) => return self.waiting.push(news),
+            match updates.recv().await {
+                Ok(update) => return self.waiting.push(update),
                 Err(RecvError::Lagged(_)) => {
                     self.missed = true;
                     return;
                 }
-                Err(RecvError::Closed) => self.news = None,
+                Err(RecvError::Closed) => self.updates = None,
             }
         }
     }
 }
 
 impl LiveRun {
-    /// Begins to hear of the run; true if there was something before that.
-    fn listen(&mut self) -> bool {
-        let Some((before, news)) = self.state.underway.listen(self.run, None) else { return false };
-        self.news = Some(news);
+    /// Subscribes to the run; true if it already has points.
+    fn subscribe(&mut self) -> bool {
+        let Some((before, updates)) = self.state.live_feed.subscribe(self.run, None) else { return false };
+        self.updates = Some(updates);
         !before.is_empty()
     }
 
-    /// All of the page.
-    async fn whole(&mut self) -> Result<PatchElements> {
-        // First, so that what comes while it is read comes again.
-        if self.news.is_none() {
-            self.listen();
+    /// Renders the complete page.
+    async fn page(&mut self) -> Result<PatchElements> {
+        // Subscribe first: points that arrive while the page is read are then sent again.
+        if self.updates.is_none() {
+            self.subscribe();
         }
         (self.missed, self.waiting) = (false, Vec::new());
-        let page = self.pages.whole.get(async || Page::read(&self.state, &self.id, self.scope).await).await?;
+        let page = self.pages.page.get(async || Page::read(&self.state, &self.id, self.scope).await).await?;
         let patch = page.patch.clone();
         (self.doing, self.page) = (page.doing.clone(), Some(page));
         Ok(patch)
     }
 
-    /// What is different because time has passed.
+    /// Updates what changes with time.
     fn tick(&mut self, page: &Page) -> Result<Vec<PatchElements>> {
         let Some(doing) = &mut self.doing else { return Ok(Vec::new()) };
         let now = now_ms();
         let others: Vec<&Run> = page.cell.iter().filter(|other| other.id != self.id).collect();
-        doing.look_again(&others, self.state.underway.rate(self.run), now);
-        let stages = crate::runs::pages::phases::stages(&page.phases, now);
+        doing.refresh(&others, self.state.live_feed.rate(self.run), now);
+        let stages = crate::runs::pages::phases::timings(&page.phases, now);
         Ok(vec![live::patch(&DoingPart { doing })?, live::patch(&StagesPart { stages })?])
     }
 
-    /// All charts, and the table with the same figures.
+    /// Renders all charts and the table with the same values.
     async fn story(&self, page: &Page) -> Result<Vec<PatchElements>> {
         let Some(doing) = &self.doing else { return Ok(Vec::new()) };
         let run = &doing.line.run;
         let patch = self.pages.story.get(async || {
-            let series = self.state.underway.series(self.run);
-            let story = series.and_then(|series| Story::new(run, page.mark, series, page.cores));
+            let series = self.state.live_feed.series(self.run);
+            let story = series.and_then(|series| TimeSeries::new(run, page.mark, series, page.cores));
             story.map(|story| live::patch(&StoryPart { run, story: &story })).transpose()
         });
         Ok(Option::clone(&*patch.await?).into_iter().collect())
@@ -245,7 +246,7 @@ impl Page {
         let mark = stored.marks.of(&run.target);
         let (cell, phases) = (stored.cell.clone(), stored.phases.clone());
         let parts = stored.series.iter().flat_map(|series| series.parts().map(|(part, _)| part)).collect();
-        let cores = SideCores::of(&run, stored.evidence());
+        let cores = SideCores::new(&run, stored.evidence());
         let view = RunView::new(run, stored, scope, now_ms());
         let patch = live::patch(&RunPart { view: &view })?;
         Ok(Self { patch, doing: view.doing, cell, phases, mark, parts, cores })
@@ -256,14 +257,14 @@ impl Page {
     }
 }
 
-/// What is more than curves that grow, such as the histogram of the whole run, is drawn anew every tenth second: for all
-/// at the same one, so that it is made once.
-fn is_tenth(news: &News) -> bool {
-    let before = news.seconds.before.unwrap_or(0);
-    news.seconds.points.last().is_some_and(|last| last.until_ms / 10_000 > before / 10_000)
+/// Whether an update crosses a multiple of ten seconds, at which all charts are drawn again, such as the histogram of
+/// the run. The time is the same for all viewers, so that it is rendered once.
+fn is_tenth(update: &Update) -> bool {
+    let before = update.seconds.before.unwrap_or(0);
+    update.seconds.points.last().is_some_and(|last| last.until_ms / 10_000 > before / 10_000)
 }
 
-/// Points for `live.js`.
-fn grown(news: &News, cores: SideCores) -> PatchElements {
-    PatchElements::new(format!("<i>{}</i>", written(news, cores))).selector("#news").mode(ElementPatchMode::Append)
+/// Returns new points for `live.js`.
+fn new_points(update: &Update, cores: SideCores) -> PatchElements {
+    PatchElements::new(format!("<i>{}</i>", to_json(update, cores))).selector("#news").mode(ElementPatchMode::Append)
 }

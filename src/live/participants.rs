@@ -1,74 +1,74 @@
-//! A run that several agents tell of, each for its part: what can be shown of the sum. Pure.
+//! Merges the live points of the participants of a distributed run. Pure.
 //!
-//! A second is shown when every generator has told of it, so that no figure jumps because one of them was late.
+//! A second is shown once every generator has reported it, so that no value jumps because one of them was late.
 
 use brewbench_agent::wire::series::{Damaged, Part, Series, Stretch};
 
 use crate::{
     distributed::merge_series::{self, Fresh, Since},
-    live::series_buffer::{After, Growing},
+    live::series_buffer::{After, SeriesBuffer},
     results::clock::{Clock, Clocked},
 };
 
-/// Somebody who tells of a run.
+/// An agent that reports a part of a run.
 #[derive(Clone, Debug)]
-pub struct Teller {
+pub struct Participant {
     /// The agent.
     pub agent: String,
-    /// Its clock held against the server's, where that was done.
+    /// Its clock compared with the server's, if known.
     pub clock: Option<Clock>,
 }
 
-/// Those who do a run together.
+/// The participants of a distributed run, with their series.
 #[derive(Debug)]
-pub struct Crew {
-    host: Told,
-    generators: Vec<Told>,
+pub struct Participants {
+    host: Member,
+    generators: Vec<Member>,
 }
 
 #[derive(Debug)]
-struct Told {
-    teller: Teller,
-    series: Growing,
+struct Member {
+    participant: Participant,
+    series: SeriesBuffer,
 }
 
-impl From<Teller> for Told {
-    fn from(teller: Teller) -> Self {
-        Self { teller, series: Growing::default() }
+impl From<Participant> for Member {
+    fn from(participant: Participant) -> Self {
+        Self { participant, series: SeriesBuffer::default() }
     }
 }
 
-impl Told {
+impl Member {
     fn clocked(&self) -> Clocked<'_> {
-        Clocked { series: self.series.whole(), clock: self.teller.clock }
+        Clocked { series: self.series.series(), clock: self.participant.clock }
     }
 }
 
-/// Points of one part, and after which they come.
+/// Points of one part, and the times after which they replace others.
 type Addition = (After, (Part, Stretch));
 
-impl Crew {
-    /// Nobody has told anything yet.
-    pub fn new(host: Teller, generators: Vec<Teller>) -> Self {
-        Self { host: host.into(), generators: generators.into_iter().map(Told::from).collect() }
+impl Participants {
+    /// Returns participants without any points.
+    pub fn new(host: Participant, generators: Vec<Participant>) -> Self {
+        Self { host: host.into(), generators: generators.into_iter().map(Member::from).collect() }
     }
 
-    /// The agent that runs the target.
+    /// Returns the agent that runs the target.
     pub fn host(&self) -> &str {
-        &self.host.teller.agent
+        &self.host.participant.agent
     }
 
-    /// All of them.
+    /// Returns the names of all agents.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(&self.host).chain(&self.generators).map(|told| told.teller.agent.as_str())
+        std::iter::once(&self.host).chain(&self.generators).map(|member| member.participant.agent.as_str())
     }
 
-    /// Whether this is one of them.
+    /// Whether an agent is one of them.
     pub fn has(&self, agent: &str) -> bool {
         self.names().any(|name| name == agent)
     }
 
-    /// Takes points of one of them; gives what is new of the sum, which is known so far, if anything can be shown.
+    /// Adds points of an agent; returns what is new in the merged series, which is `known` so far, if anything.
     pub fn put(
         &mut self,
         agent: &str,
@@ -76,7 +76,7 @@ impl Crew {
         after: After,
         (part, points): (Part, Stretch),
     ) -> Result<Option<Addition>, Damaged> {
-        let since = match self.generators.iter().position(|told| told.teller.agent == agent) {
+        let since = match self.generators.iter().position(|member| member.participant.agent == agent) {
             Some(generator) => {
                 self.generators[generator].series.put(after, (part, points))?;
                 Since::Seconds { generator, after_ms: after.seconds_ms }
@@ -87,11 +87,11 @@ impl Crew {
             }
             None => return Ok(None),
         };
-        let generators: Vec<Clocked<'_>> = self.generators.iter().map(Told::clocked).collect();
+        let generators: Vec<Clocked<'_>> = self.generators.iter().map(Member::clocked).collect();
         let host = Some(self.host.clocked());
         let known_start = known.parts().find_map(|(other, stretch)| (other == part).then_some(stretch.start_ms));
-        let goes_on = known_start.is_some() && merge_series::start_ms(part, host, &generators) == known_start;
-        let since = if goes_on { since } else { Since::All };
+        let continues = known_start.is_some() && merge_series::start_ms(part, host, &generators) == known_start;
+        let since = if continues { since } else { Since::All };
         let Some(fresh) = merge_series::fresh(part, host, &generators, since) else { return Ok(None) };
         let Fresh { seconds_after_ms, usage_after_ms, points } = fresh;
         Ok(Some((After { seconds_ms: seconds_after_ms, usage_ms: usage_after_ms }, (part, points))))

@@ -1,4 +1,4 @@
-//! A run while it is under way, in words of the API: how far it is, how fast, and its points as they come. Pure.
+//! JSON types of a run in progress: its progress, its rate, and its points as they arrive. Pure.
 
 use brewbench_agent::wire::{Phase, series::Part};
 use serde::{Deserialize, Serialize};
@@ -6,41 +6,41 @@ use utoipa::ToSchema;
 
 use crate::{
     app::ids::RunId,
-    live::feed::{News, Rate},
+    live::feed::{Rate, Update},
     results::series::model::{SecondBody, SideCores, UsageBody, seconds_after, usage_after},
     runs::{model::Run, progress},
 };
 
-/// What runs and waits.
+/// Runs in progress and queued runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Now {
-    /// Runs that an agent works on.
+    /// Runs in progress.
     pub running: Vec<RunNow>,
-    /// How many runs wait for an agent.
+    /// Number of queued runs.
     pub queued: usize,
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunNow {
     /// The run.
     #[schema(value_type = String)]
     pub run: RunId,
-    /// As in a run.
+    /// Its phase, as in `Run`.
     #[schema(value_type = String)]
     pub phase: Phase,
-    /// The share of its time that has passed, 0 to 1; null if it can't be told.
+    /// Elapsed share of its expected duration, 0 to 1; null if unknown.
     pub share: Option<f64>,
-    /// How long it still takes, seconds; null if it can't be told.
+    /// Expected remaining time, seconds; null if unknown.
     pub left_s: Option<f64>,
-    /// Requests per second in its last second; null while there is none.
+    /// Requests per second in its last second; null before the first.
     pub rps: Option<f64>,
     /// Failed requests per second in its last second.
     pub failed_rps: Option<f64>,
 }
 
 impl RunNow {
-    /// How far a run is at a time, judged by others of the same plan.
+    /// Returns the progress of a run, estimated from other runs of the same plan.
     pub fn new(run: &Run, others: &[&Run], rate: Option<Rate>, now_ms: i64) -> Self {
         Self {
             run: run.id.clone(),
@@ -53,47 +53,48 @@ impl RunNow {
     }
 }
 
-/// Points of a run under way. Where there are `seconds`, they take the place of all that are later than
-/// `seconds_after_s`, so that nothing is doubled and a last second that has grown is replaced; the same for `usage`.
+/// Points of a run in progress. If `seconds` is not empty, it replaces all seconds after `seconds_after_s`, so that
+/// none is doubled and a last second that has grown is replaced; the same for `usage`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PointsBody {
     /// `warming_up` or `measuring`.
     #[schema(value_type = String)]
     pub phase: Phase,
-    /// When the run's first second began, by the agent's clock, unix ms: all other times count from then.
+    /// Start of the run's first second by the agent's clock, unix ms: all other times count from it.
     pub start_ms: i64,
-    /// Seconds that end later go away; all, if null.
+    /// Seconds that end later are replaced; all, if null.
     pub seconds_after_s: Option<f64>,
-    /// What the load did.
+    /// Load and latencies per second.
     pub seconds: Vec<SecondBody>,
-    /// Samples that were taken later go away; all, if null.
+    /// Samples that were taken later are replaced; all, if null.
     pub usage_after_s: Option<f64>,
-    /// What was used.
+    /// Samples of resource use.
     pub usage: Vec<UsageBody>,
 }
 
 impl PointsBody {
-    /// What is new of a run whose sides have these cores.
-    pub fn new(news: &News, cores: SideCores) -> Self {
+    /// Converts an update of a run with these cores.
+    pub fn new(update: &Update, cores: SideCores) -> Self {
         let in_seconds = |ms: i64| ms as f64 / 1e3;
-        let phase = match news.part {
+        let phase = match update.part {
             Part::WarmUp => Phase::WarmingUp,
             Part::Measured => Phase::Measuring,
         };
-        let (seconds, usage) = (&news.seconds, &news.usage);
+        let (seconds, usage) = (&update.seconds, &update.usage);
         Self {
             phase,
-            start_ms: news.start_ms,
+            start_ms: update.start_ms,
             seconds_after_s: seconds.after_ms.map(in_seconds),
-            seconds: seconds_after(news.offset_ms, seconds.before.unwrap_or(0), &seconds.points),
+            seconds: seconds_after(update.offset_ms, seconds.before.unwrap_or(0), &seconds.points),
             usage_after_s: usage.after_ms.map(in_seconds),
-            usage: usage_after(news.offset_ms, usage.before, &usage.points, cores),
+            usage: usage_after(update.offset_ms, usage.before, &usage.points, cores),
         }
     }
 }
 
-/// [`PointsBody`] as JSON, made once for all who listen. There is nothing in it but numbers and words of ours, so it may
-/// stand in HTML as it is.
-pub fn written(news: &News, cores: SideCores) -> &str {
-    news.written(|news| serde_json::to_string(&PointsBody::new(news, cores)).unwrap_or_default())
+/// Returns [`PointsBody`] as JSON, serialized once for all subscribers.
+///
+/// It contains only numbers and fixed words, so it is safe in HTML without escaping.
+pub fn to_json(update: &Update, cores: SideCores) -> &str {
+    update.json(|update| serde_json::to_string(&PointsBody::new(update, cores)).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Two questions of those who watch over machines: is it alive, and can it do its work?
+//! Health checks for monitoring: `/healthz` (alive) and `/readyz` (can store results).
 
 use std::{
     io::{self, ErrorKind, Write},
@@ -20,57 +20,57 @@ use crate::{
     maintenance,
 };
 
-/// A store that does not answer within this does not answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long each check may take.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Below this a result with its summary and its logs may not fit any more, bytes.
-const LITTLE: u64 = 16 * 1024 * 1024;
+/// Free disk space, bytes, that a result with its summary and logs may need.
+const MIN_FREE: u64 = 16 * 1024 * 1024;
 
-/// What is written to see whether that can be done, bytes.
+/// Size of the file written to test the disk, bytes.
 const PROBE: usize = 64 * 1024;
 
-/// Whether the server and its store can be reached.
+/// Whether the server and its database respond.
 pub async fn healthz(_: Public, State(state): State<AppState>) -> Result<&'static str> {
     maintenance::store::migration(&state.db.read).await?;
     Ok("ok")
 }
 
-/// Whether results would be stored: the store can be written and is of this version, and the server is not about to end.
-/// 503 with the reason where not.
+/// Whether the server can store results; otherwise 503 with the reason.
+/// The database must be writable and at this version's migration, and the server must not be shutting down.
 pub async fn readyz(_: Public, State(state): State<AppState>) -> Result<&'static str> {
-    hindrance(&state).await.map_or(Ok("ready"), |why| Err(Error::NotReady(why)))
+    not_ready_reason(&state).await.map_or(Ok("ready"), |why| Err(Error::NotReady(why)))
 }
 
-async fn hindrance(state: &AppState) -> Option<&'static str> {
+async fn not_ready_reason(state: &AppState) -> Option<&'static str> {
     if state.shutdown.is_cancelled() {
-        return Some("the server is about to end");
+        return Some("the server is shutting down");
     }
-    match timeout(PATIENCE, maintenance::store::migration(&state.db.read)).await {
+    match timeout(CHECK_TIMEOUT, maintenance::store::migration(&state.db.read)).await {
         Ok(Ok(Some(version))) if version == db::newest() => {}
-        Ok(Ok(_)) => return Some("the database is not of this version"),
-        Ok(Err(fault)) => return Some(told("the database can't be read", &fault)),
-        Err(_) => return Some("the database does not answer"),
+        Ok(Ok(_)) => return Some("the database schema is not at this version's migration"),
+        Ok(Err(fault)) => return Some(log_cause("the database can't be read", &fault)),
+        Err(_) => return Some("the database does not respond"),
     }
-    match timeout(PATIENCE, maintenance::store::can_write(&state.db.write)).await {
+    match timeout(CHECK_TIMEOUT, maintenance::store::can_write(&state.db.write)).await {
         Ok(Ok(())) => {}
-        Ok(Err(fault)) => return Some(told("the database can't be written", &fault)),
+        Ok(Err(fault)) => return Some(log_cause("the database can't be written", &fault)),
         Err(_) => return Some("the database is busy"),
     }
     let data = state.config.data.clone();
-    match timeout(PATIENCE, spawn_blocking(move || has_room(&data))).await {
+    match timeout(CHECK_TIMEOUT, spawn_blocking(move || has_space(&data))).await {
         Ok(Ok(Ok(true))) => None,
         Ok(Ok(Ok(false))) => Some("the disk of the data folder is full"),
-        Ok(Ok(Err(fault))) => Some(told("the data folder can't be written", &fault)),
-        Ok(Err(fault)) => Some(told("the data folder can't be looked at", &fault)),
-        Err(_) => Some("the disk of the data folder does not answer"),
+        Ok(Ok(Err(fault))) => Some(log_cause("the data folder can't be written", &fault)),
+        Ok(Err(fault)) => Some(log_cause("the data folder can't be checked", &fault)),
+        Err(_) => Some("the disk of the data folder does not respond"),
     }
 }
 
-/// Whether there is room for results. A transaction that is rolled back does not tell, as SQLite writes when it commits; so
-/// a file is written that has no name, and is gone at once.
-fn has_room(data: &Path) -> io::Result<bool> {
+/// Whether the disk has space for results.
+/// A rolled-back transaction would not show this, because SQLite writes on commit; hence the unnamed temporary file.
+fn has_space(data: &Path) -> io::Result<bool> {
     let disk = statvfs(data)?;
-    if disk.blocks_available() * disk.fragment_size() < LITTLE {
+    if disk.blocks_available() * disk.fragment_size() < MIN_FREE {
         return Ok(false);
     }
     match tempfile::tempfile_in(data).and_then(|mut probe| probe.write_all(&vec![0; PROBE])) {
@@ -80,8 +80,8 @@ fn has_room(data: &Path) -> io::Result<bool> {
     }
 }
 
-/// The cause is for the log: anybody may ask.
-fn told(what: &'static str, fault: &dyn std::error::Error) -> &'static str {
+/// Logs the cause and returns only the message, because the endpoint is public.
+fn log_cause(what: &'static str, fault: &dyn std::error::Error) -> &'static str {
     tracing::warn!(%fault, "{what}");
     what
 }

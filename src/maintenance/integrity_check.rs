@@ -1,4 +1,4 @@
-//! Looking a database over: is it whole, does each thing belong to another that is there, can everything be read.
+//! The integrity check: finds SQLite damage, dangling references and unreadable blobs.
 
 use std::path::{Path, PathBuf};
 
@@ -13,53 +13,53 @@ use crate::{
     web::format::plural,
 };
 
-/// Among how many unreadable blobs of a kind are named one by one.
-const NAMED: usize = 10;
+/// How many unreadable blobs of one kind are listed individually.
+const MOST_LISTED: usize = 10;
 
-/// What was found.
+/// The result of an integrity check.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Findings {
-    /// The database.
+    /// The database file.
     pub file: PathBuf,
     /// Its newest migration.
     pub migration: Option<i64>,
-    /// How many runs there are.
+    /// Number of runs.
     pub runs: i64,
-    /// How many summaries, series and so on were read.
+    /// Number of blobs (summaries, series, …) that were read.
     pub blobs: usize,
-    /// Why it can't be used at all.
+    /// Why the database is unusable, if it is.
     pub unfit: Option<String>,
-    /// What is wrong with it, a sentence each.
+    /// Problems found, one sentence each.
     pub faults: Vec<String>,
 }
 
 impl Findings {
-    /// Whether nothing is wrong.
+    /// Whether the check found no problem.
     pub fn is_well(&self) -> bool {
         self.unfit.is_none() && self.faults.is_empty()
     }
 }
 
-/// Looks the database of a data folder over; a server may go on with it.
+/// Checks the database of a data folder, even while a server uses it.
 pub async fn of_folder(data: &Path) -> Result<Findings, OpenError> {
     check(&data.join(db::FILE)).await
 }
 
-/// Looks a database over.
+/// Checks a database file.
 pub async fn check(file: &Path) -> Result<Findings, OpenError> {
     let mut found = Findings { file: file.to_owned(), ..Findings::default() };
-    let looked = match db::as_it_is(file).await {
+    let checked = match db::open_existing(file).await {
         Ok(pool) => {
-            let looked = look(&pool, &mut found).await;
+            let result = check_pool(&pool, &mut found).await;
             pool.close().await;
-            looked
+            result
         }
         Err(OpenError::Sqlite(_, fault)) => Err(fault),
         Err(other) => return Err(other),
     };
-    match looked {
+    match checked {
         Err(sqlx::Error::Database(fault)) if is_damage(fault.code().as_deref()) => {
-            found.unfit = Some(format!("it is no SQLite database, or a damaged one: {}", fault.message()));
+            found.unfit = Some(format!("not a SQLite database, or damaged: {}", fault.message()));
             Ok(found)
         }
         Err(fault) => Err(OpenError::Sqlite(file.to_owned(), fault)),
@@ -67,23 +67,23 @@ pub async fn check(file: &Path) -> Result<Findings, OpenError> {
     }
 }
 
-/// `SQLITE_CORRUPT`, `SQLITE_NOTADB` and their kinds.
+/// Whether an error code is `SQLITE_CORRUPT`, `SQLITE_NOTADB` or an extended code of these.
 fn is_damage(code: Option<&str>) -> bool {
     code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| matches!(code & 0xff, 11 | 26))
 }
 
-async fn look(pool: &SqlitePool, found: &mut Findings) -> sqlx::Result<()> {
-    let torn = maintenance::store::torn(pool).await?;
-    if let Some(first) = torn.first() {
-        found.unfit = Some(format!("SQLite finds it damaged: {first}"));
-        found.faults = torn;
+async fn check_pool(pool: &SqlitePool, found: &mut Findings) -> sqlx::Result<()> {
+    let damage = maintenance::store::damage(pool).await?;
+    if let Some(first) = damage.first() {
+        found.unfit = Some(format!("SQLite reports it as damaged: {first}"));
+        found.faults = damage;
         return Ok(());
     }
     found.migration = maintenance::store::migration(pool).await?;
     match found.migration {
-        None => found.unfit = Some("it is no database of brewbench".to_owned()),
+        None => found.unfit = Some("not a brewbench database".to_owned()),
         Some(version) if version > db::newest() => {
-            found.unfit = Some(format!("it was written by a newer brewbench (migration {version}); upgrade this one"));
+            found.unfit = Some(format!("written by a newer brewbench (migration {version}); upgrade this one"));
         }
         Some(_) => {}
     }
@@ -93,15 +93,15 @@ async fn look(pool: &SqlitePool, found: &mut Findings) -> sqlx::Result<()> {
     found.runs = maintenance::store::runs(pool).await?;
     for orphans in maintenance::store::orphans(pool).await? {
         let rows = plural(usize::try_from(orphans.rows).unwrap_or_default(), "row");
-        found.faults.push(format!("{}: {rows} of which the {} is not there", orphans.table, orphans.parent));
+        found.faults.push(format!("{}: {rows} whose {} is missing", orphans.table, orphans.parent));
     }
     for (what, runs) in [
-        ("summary", maintenance::store::without_summary(pool).await?),
-        ("record of what the agent saw", maintenance::store::without_evidence(pool).await?),
+        ("a summary", maintenance::store::without_summary(pool).await?),
+        ("evidence", maintenance::store::without_evidence(pool).await?),
     ] {
         if runs > 0 {
             let runs = plural(usize::try_from(runs).unwrap_or_default(), "finished run");
-            found.faults.push(format!("{runs} without a {what}"));
+            found.faults.push(format!("{runs} without {what}"));
         }
     }
     for kind in Blobs::ALL {
@@ -110,22 +110,22 @@ async fn look(pool: &SqlitePool, found: &mut Findings) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Unpacks all blobs of a kind, portion by portion.
+/// Unpacks all blobs of a kind in batches.
 async fn read_all(pool: &SqlitePool, kind: Blobs, found: &mut Findings) -> sqlx::Result<()> {
     let (mut after, mut unreadable) = (String::new(), Vec::new());
     loop {
-        let portion = maintenance::store::blobs(pool, kind, &after).await?;
-        let Some((last, _)) = portion.last() else { break };
+        let batch = maintenance::store::blobs(pool, kind, &after).await?;
+        let Some((last, _)) = batch.last() else { break };
         after.clone_from(last);
-        found.blobs += portion.len();
-        for (run, body) in portion {
+        found.blobs += batch.len();
+        for (run, body) in batch {
             if let Err(fault) = read(kind, body) {
                 unreadable.push(format!("the {} of run {run} can't be read: {fault}", kind.word()));
             }
         }
     }
-    let more = unreadable.len().saturating_sub(NAMED);
-    unreadable.truncate(NAMED);
+    let more = unreadable.len().saturating_sub(MOST_LISTED);
+    unreadable.truncate(MOST_LISTED);
     found.faults.append(&mut unreadable);
     if more > 0 {
         found.faults.push(format!("the {} of {} more can't be read", kind.word(), plural(more, "run")));

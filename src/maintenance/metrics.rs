@@ -1,6 +1,6 @@
-//! `/metrics`: how this server and its agents do, as the `OpenMetrics` text that Prometheus reads.
+//! `/metrics`: the state of the server and its agents as `OpenMetrics` text for Prometheus.
 //!
-//! Whoever may read may ask: a scraper needs a token of the scope read, as `authorization` in its configuration.
+//! A scraper needs a token with the scope read, as `authorization` in its configuration.
 
 use std::sync::atomic::AtomicU64;
 
@@ -25,14 +25,14 @@ use crate::{
         db,
         error::{Error, Result},
         state::AppState,
-        tls::InUse,
+        tls::CurrentCertificate,
     },
     auth::caller::Read,
     fleet::{self, model::Agent, presence::Presence},
     maintenance,
 };
 
-/// The format, by the name that scrapers know it by.
+/// The content type of the format.
 const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// `GET /metrics`
@@ -43,18 +43,18 @@ pub async fn metrics(
 ) -> Result<([(HeaderName, &'static str); 1], String)> {
     let mut registry = Registry::with_prefix("brewbench");
     registry.register("build", "The version of this server", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
-    if let Some(ending) = state.certificate.as_ref().and_then(InUse::ending) {
-        let help = "When the certificate expires that this server shows";
+    if let Some(ending) = state.certificate.as_ref().and_then(CurrentCertificate::ending) {
+        let help = "When the server's TLS certificate expires";
         one(&mut registry, "certificate_expiry_timestamp_seconds", help, seconds(ending.at_ms));
     }
     runs(&mut registry, &state).await?;
     let agents = fleet::api::all(&state.db, &presence).await?;
     fleet(&mut registry, &agents, &presence);
     store(&mut registry, &state).await?;
-    let help = "Open connections of browsers, programs and agents";
+    let help = "Open connections of browsers, API clients and agents";
     one(&mut registry, "connections", help, state.connections.count() as f64);
-    let help = "From a request to the head of its answer, since the server was started";
-    registry.register("http_request_duration_seconds", help, state.meters.0.clone());
+    let help = "Time from a request to the response headers, since the server started";
+    registry.register("http_request_duration_seconds", help, state.http_metrics.0.clone());
     let mut page = String::new();
     encode(&mut page, &registry).map_err(Error::internal)?;
     Ok(([(header::CONTENT_TYPE, FORMAT)], page))
@@ -65,10 +65,10 @@ async fn runs(registry: &mut Registry, state: &AppState) -> Result<()> {
     let counts = phases.iter().map(|(phase, count)| (phase.as_str(), *count as f64));
     family(registry, "runs", "Stored runs, by phase", "phase", counts);
     let queued = phases.iter().find(|(phase, _)| phase == "queued").map_or(0, |(_, count)| *count);
-    one(registry, "queue_length", "Runs that wait for an agent", queued as f64);
+    one(registry, "queue_length", "Runs waiting for an agent", queued as f64);
     let waited =
         maintenance::store::waiting_since(&state.db.read).await?.map_or(0.0, |since| seconds(now_ms() - since));
-    let help = "How long the run waits that waits longest; 0 where none does";
+    let help = "How long the longest-waiting run has been queued; 0 if the queue is empty";
     one(registry, "queue_oldest_seconds", help, waited);
     if let Some(at) = maintenance::store::last_import(&state.db.read).await? {
         one(registry, "last_import_timestamp_seconds", "When a run was last imported", seconds(at));
@@ -76,20 +76,20 @@ async fn runs(registry: &mut Registry, state: &AppState) -> Result<()> {
     Ok(())
 }
 
-/// What is known of agents: they dial in, nothing can be asked of them from outside.
+/// Metrics of agents. Agents connect to the server, so they cannot be scraped themselves.
 fn fleet(registry: &mut Registry, agents: &[Agent], presence: &Presence) {
     let connected = presence.list();
     one(registry, "agents_connected", "Agents that are connected", connected.len() as f64);
-    let there: Vec<_> = agents.iter().filter(|agent| agent.revoked_at_ms.is_none()).collect();
-    let points = there.iter().map(|agent| (agent.name.as_str(), f64::from(u8::from(agent.connected))));
-    family(registry, "agent_connected", "1 where an agent is connected", "agent", points);
+    let registered: Vec<_> = agents.iter().filter(|agent| agent.revoked_at_ms.is_none()).collect();
+    let points = registered.iter().map(|agent| (agent.name.as_str(), f64::from(u8::from(agent.connected))));
+    family(registry, "agent_connected", "1 if the agent is connected", "agent", points);
     let points = connected.iter().map(|(name, agent)| (name.as_str(), f64::from(u8::from(agent.busy.is_some()))));
-    family(registry, "agent_busy", "1 where a connected agent works on a run", "agent", points);
+    family(registry, "agent_busy", "1 if the connected agent is working on a run", "agent", points);
     let points = connected.iter().map(|(name, agent)| (name.as_str(), seconds(agent.clock_offset_ms)));
-    let help = "An agent's clock minus the server's when it connected";
+    let help = "The agent's clock minus the server's clock, measured when it connected";
     family(registry, "agent_clock_offset_seconds", help, "agent", points);
-    let points = there.iter().filter_map(|agent| Some((agent.name.as_str(), seconds(agent.last_seen_at_ms?))));
-    let help = "When an agent last connected or disconnected";
+    let points = registered.iter().filter_map(|agent| Some((agent.name.as_str(), seconds(agent.last_seen_at_ms?))));
+    let help = "When the agent last connected or disconnected";
     family(registry, "agent_last_seen_timestamp_seconds", help, "agent", points);
 }
 
@@ -99,7 +99,7 @@ async fn store(registry: &mut Registry, state: &AppState) -> Result<()> {
         let bytes = tokio::fs::metadata(state.config.data.join(name)).await.map_or(0, |about| about.len());
         sizes.push((part, bytes as f64));
     }
-    family(registry, "database_bytes", "The database on disk: the file, and the log beside it", "part", sizes);
+    family(registry, "database_bytes", "Size of the database on disk: the file and its write-ahead log", "part", sizes);
     if let Some(backup) = maintenance::store::last_backup(&state.db.read).await? {
         one(registry, "last_backup_timestamp_seconds", "When a backup was last made", seconds(backup.at_ms));
     }
@@ -114,7 +114,7 @@ fn one(registry: &mut Registry, name: &str, help: &str, value: f64) {
     registry.register(name, help, ConstGauge::new(value));
 }
 
-/// Gauges that differ in one label.
+/// Registers a gauge with one label.
 fn family<'a>(
     registry: &mut Registry,
     name: &str,

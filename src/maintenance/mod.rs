@@ -1,8 +1,7 @@
-//! Keeping a server running: backups and the way back, looking for damage, being asked how it is, and how long series
-//! are kept.
+//! Operating a server: backup, restore, integrity check, health checks, Prometheus metrics and retention of series.
 //!
-//! A backup is one SQLite file, whole and on disk before it has its name. What works on a data folder
-//! ([`backup::of_folder`], [`restore`], [`integrity_check`]) needs no server; a backup goes on beside one.
+//! A backup is one SQLite file that is complete and on disk before it gets its name. [`backup::of_folder`], [`restore`]
+//! and [`integrity_check`] work on a data folder without a server; a backup also works while one is running.
 
 pub mod api;
 pub mod backup;
@@ -18,15 +17,15 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{app::state::AppState, fleet::presence::Presence};
 
-/// JSON, and backups as a file.
+/// Routes of the JSON API and of the backup download.
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::download))
         .routes(routes!(api::rule, api::set_rule, api::remove_rule))
-        .layer(Extension(api::AtWork::default()))
+        .layer(Extension(api::BackupLock::default()))
 }
 
-/// What machines ask: whether it is alive, whether it can work, how it does.
+/// Routes for monitoring: health, readiness and metrics.
 pub fn probes(presence: Presence) -> Router<AppState> {
     Router::new()
         .route("/healthz", get(health::healthz))

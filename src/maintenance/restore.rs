@@ -1,4 +1,4 @@
-//! The way back: a backup takes the place of a data folder's database, which is kept beside it.
+//! Restores a backup into a data folder and keeps the previous database beside it.
 
 use std::{
     fs::{self, File},
@@ -15,49 +15,47 @@ use crate::{
     maintenance::{self, integrity_check},
 };
 
-/// What SQLite keeps beside a database, by the ends of the names; first the database itself.
+/// File name suffixes of a SQLite database: the file itself, its write-ahead log and its shared memory.
 const PARTS: [&str; 3] = ["", "-wal", "-shm"];
 
-/// Nothing was restored; what was there is as it was.
+/// Why a restore failed; the data folder is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// A server has the folder, or it can't be used.
+    /// A server uses the folder, or its database can't be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// It can't be used.
-    #[error("{0} is not restored: {1}")]
+    /// The backup is unusable.
+    #[error("cannot restore {0}: {1}")]
     Unfit(PathBuf, String),
-    /// It is a database in use, not a copy of one.
-    #[error(
-        "{0} has a log of its own beside it ({0}-wal), so it is not whole by itself; make a copy with `brewbench backup`"
-    )]
+    /// The file is a database in use rather than a copy.
+    #[error("{0} is incomplete without its log {0}-wal; make a copy with `brewbench backup`")]
     InUse(PathBuf),
-    /// The disk.
+    /// A file operation failed.
     #[error("{0}: {1}")]
     File(PathBuf, io::Error),
 }
 
-/// What was done.
+/// The result of a restore.
 #[derive(Debug)]
 pub struct Restored {
-    /// Where the database is that was there before.
+    /// Where the previous database is now.
     pub aside: Option<PathBuf>,
-    /// How many runs the restored one has.
+    /// Number of runs in the restored database.
     pub runs: i64,
-    /// What is wrong with the restored one, though it can be used.
+    /// Problems of the restored database that do not make it unusable.
     pub faults: Vec<String>,
 }
 
-/// Puts a backup in the place of a data folder's database.
+/// Replaces the database of a data folder with a backup.
 pub async fn restore(from: &Path, data: &Path) -> Result<Restored, RestoreError> {
     let unread = |fault| RestoreError::File(from.to_owned(), fault);
-    if fs::metadata(with_end(from, "-wal")).is_ok_and(|log| log.len() > 0) {
+    if fs::metadata(with_suffix(from, "-wal")).is_ok_and(|log| log.len() > 0) {
         return Err(RestoreError::InUse(from.to_owned()));
     }
     let mut source = File::open(from).map_err(unread)?;
     let _lock = db::lock(data).await?;
     let fault = |fault| RestoreError::File(data.to_owned(), fault);
-    // A folder, because SQLite may put something beside what it looks at.
+    // A folder, because SQLite may create files beside the database that it checks.
     let folder = tempfile::Builder::new().prefix(".restore-").tempdir_in(data).map_err(fault)?;
     let draft = folder.path().join(db::FILE);
     copy(&mut source, &draft, data).map_err(fault)?;
@@ -73,36 +71,36 @@ pub async fn restore(from: &Path, data: &Path) -> Result<Restored, RestoreError>
     Ok(Restored { aside, runs: found.runs, faults: found.faults })
 }
 
-/// Copies a backup; it belongs to whom the data folder belongs to, also where root restores it.
+/// Copies a backup and gives it the owner of the data folder, in case root restores it.
 fn copy(source: &mut File, draft: &Path, data: &Path) -> io::Result<()> {
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(draft)?;
     io::copy(source, &mut file)?;
-    let (ours, owner) = (file.metadata()?, fs::metadata(data)?);
-    if ours.uid() != owner.uid() {
+    let (copy, owner) = (file.metadata()?, fs::metadata(data)?);
+    if copy.uid() != owner.uid() {
         chown(draft, Some(owner.uid()), Some(owner.gid()))?;
     }
     Ok(())
 }
 
-/// Into the log of the restored database: what is after this entry happened after the restoration.
+/// Writes an audit entry to the restored database, which separates entries from before and after the restore.
 async fn note(draft: &Path, from: &Path) -> Result<(), RestoreError> {
-    let pool = db::as_it_is(draft).await?;
+    let pool = db::open_existing(draft).await?;
     let act = Act::by_owner(Deed::Restored, &from.display().to_string());
     if let Err(fault) = maintenance::store::note(&pool, &act).await {
-        tracing::warn!(%fault, "the restoration is not in the audit log");
+        tracing::warn!(%fault, "failed to write the restore to the audit log");
     }
     pool.close().await;
     Ok(())
 }
 
-/// Gives the database that is there another name, with what is beside it.
+/// Renames the current database and its log files.
 async fn put_aside(data: &Path) -> io::Result<Option<PathBuf>> {
     let old = data.join(db::FILE);
     if !old.exists() {
         return Ok(None);
     }
-    // Its log into the file, so that it is whole by itself. If it is broken, so is what is kept.
-    if let Ok(pool) = db::as_it_is(&old).await {
+    // Move the log into the file so that the file is complete. If the database is damaged, keep it as it is.
+    if let Ok(pool) = db::open_existing(&old).await {
         let _ = maintenance::store::checkpoint(&pool).await;
         pool.close().await;
     }
@@ -112,8 +110,8 @@ async fn put_aside(data: &Path) -> io::Result<Option<PathBuf>> {
         Some(data.join(format!("{}.before-{stamp}{more}", db::FILE))).filter(|path| !path.exists())
     };
     let aside = (0..100).find_map(|n| free(&n)).ok_or(io::ErrorKind::AlreadyExists)?;
-    for end in PARTS {
-        match fs::rename(with_end(&old, end), with_end(&aside, end)) {
+    for suffix in PARTS {
+        match fs::rename(with_suffix(&old, suffix), with_suffix(&aside, suffix)) {
             Err(fault) if fault.kind() != io::ErrorKind::NotFound => return Err(fault),
             _ => {}
         }
@@ -122,8 +120,8 @@ async fn put_aside(data: &Path) -> io::Result<Option<PathBuf>> {
     Ok(Some(aside))
 }
 
-fn with_end(file: &Path, end: &str) -> PathBuf {
+fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
-    name.push(end);
+    name.push(suffix);
     name.into()
 }

@@ -1,7 +1,7 @@
-//! How long series are kept: for ever, or so many days, after which they are thinned or deleted.
+//! Retention of series: forever, or for a number of days, after which they are downsampled or deleted.
 //!
-//! What a run's figures are made of (its summary, its headline, its verdict) is not touched: such a run keeps its verdict
-//! also where others are judged anew, because what it was judged by is not there any more.
+//! Summary, metrics and verdict of the run stay. Such a run also keeps its verdict when other runs are re-judged,
+//! because the data behind the verdict no longer exists.
 
 use std::{str::FromStr, time::Duration};
 
@@ -25,30 +25,30 @@ use crate::{
     },
     maintenance,
     results::{
-        series::downsample::thin,
+        series::downsample::downsample,
         store::downsampled::{self, Due},
     },
     web::format::plural,
 };
 
-/// How often old series are looked for.
+/// How often the rule is applied.
 const EVERY: Duration = Duration::from_hours(1);
 
-/// How long a rule that was just set is not applied: somebody may have meant another one.
-const REGRET_MS: i64 = 60 * 60 * 1_000;
+/// Delay before a new rule is first applied, so that a mistake can be undone.
+const GRACE_MS: i64 = 60 * 60 * 1_000;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// The longest time that can be asked for, days.
+/// The maximum of `after_days`.
 const MOST_DAYS: u32 = 36_500;
 
-/// What becomes of a series.
+/// What happens to an old series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reduction {
-    /// Ten seconds become one point; sums and histograms stay exact.
+    /// Downsample: ten seconds become one point; sums and histograms stay exact.
     Thin,
-    /// It goes.
+    /// Delete.
     Delete,
 }
 
@@ -61,10 +61,10 @@ impl Reduction {
         }
     }
 
-    /// For sentences: what is done to series.
-    pub fn done(self) -> &'static str {
+    /// The past participle for sentences.
+    pub fn participle(self) -> &'static str {
         match self {
-            Self::Thin => "thinned",
+            Self::Thin => "downsampled",
             Self::Delete => "deleted",
         }
     }
@@ -75,67 +75,69 @@ impl FromStr for Reduction {
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let all = [Self::Thin, Self::Delete];
-        all.into_iter().find(|one| one.as_str() == text).ok_or_else(|| format!("{text:?} is neither thin nor delete"))
+        all.into_iter()
+            .find(|one| one.as_str() == text)
+            .ok_or_else(|| format!("unknown reduction {text:?}: use thin or delete"))
     }
 }
 
-/// From when on what is done to series.
+/// When and how series are reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Days after the end of a run.
+    /// Days after the end of the run.
     pub after_days: u32,
-    /// What is done then.
+    /// How the series is reduced then.
     pub reduction: Reduction,
 }
 
 impl Rule {
-    /// In words: `thinned after 90 days`.
+    /// The rule in words: `downsampled after 90 days`.
     pub fn words(&self) -> String {
-        format!("{} after {}", self.reduction.done(), plural(self.after_days as usize, "day"))
+        format!("{} after {}", self.reduction.participle(), plural(self.after_days as usize, "day"))
     }
 }
 
-/// The rule that holds.
+/// The current retention rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct SeriesRule {
-    /// Null while series are kept for ever.
+pub struct Retention {
+    /// Null if series are kept forever.
     pub rule: Option<Rule>,
-    /// When it was set, unix ms.
+    /// When the rule was set, unix ms.
     pub set_at_ms: Option<i64>,
-    /// By whom.
+    /// Who set it.
     pub set_by: Option<String>,
 }
 
-/// The rule that holds.
-pub async fn current(state: &AppState) -> Result<SeriesRule> {
+/// Returns the current rule.
+pub async fn current(state: &AppState) -> Result<Retention> {
     let stored = maintenance::store::rule(&state.db.read).await?;
-    Ok(stored.map_or_else(SeriesRule::default, |(rule, at, who)| SeriesRule {
+    Ok(stored.map_or_else(Retention::default, |(rule, at, who)| Retention {
         rule: Some(rule),
         set_at_ms: Some(at),
         set_by: Some(who),
     }))
 }
 
-/// Sets the rule. It is not applied within its first hour: until then it can be taken back.
+/// Sets the rule. It takes effect after one hour and can be undone until then.
 pub async fn set(state: &AppState, caller: &Caller, rule: Rule) -> Result<()> {
     if !(1..=MOST_DAYS).contains(&rule.after_days) {
-        return Err(Error::Invalid(format!("after_days: from 1 to {MOST_DAYS}")));
+        return Err(Error::Invalid(format!("after_days: must be between 1 and {MOST_DAYS}")));
     }
-    if maintenance::store::rule(&state.db.read).await?.is_none_or(|(held, ..)| held != rule) {
+    if maintenance::store::rule(&state.db.read).await?.is_none_or(|(current, ..)| current != rule) {
         let act = caller.does(Deed::SeriesRuleSet, &rule.words()).with(json!(rule));
         maintenance::store::set_rule(&state.db.write, rule, now_ms(), &act).await?;
     }
     Ok(())
 }
 
-/// Series are kept for ever from now on.
+/// Removes the rule: series are kept forever.
 pub async fn remove(state: &AppState, caller: &Caller) -> Result<()> {
-    maintenance::store::remove_rule(&state.db.write, &caller.does(Deed::SeriesRuleSet, "kept for ever")).await?;
+    maintenance::store::remove_rule(&state.db.write, &caller.does(Deed::SeriesRuleSet, "kept forever")).await?;
     Ok(())
 }
 
-/// Applies the rule now and then until the server ends.
+/// Applies the rule every hour until the server shuts down.
 pub async fn work(state: AppState) {
     let mut clock = interval(EVERY);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -148,48 +150,48 @@ pub async fn work(state: AppState) {
             continue;
         }
         if let Err(fault) = apply(&state, now_ms()).await {
-            tracing::error!(%fault, "old series could not be reduced; trying again later");
+            tracing::error!(%fault, "failed to reduce old series; retrying in an hour");
         }
     }
 }
 
-/// Applies the rule as of a time, unix ms, portion by portion; gives how many series were reduced.
+/// Applies the rule as of a time, unix ms, in batches. Returns the number of reduced series.
 pub async fn apply(state: &AppState, now: i64) -> Result<usize> {
     let Some((rule, set_at, _)) = maintenance::store::rule(&state.db.read).await? else { return Ok(0) };
-    if now < set_at + REGRET_MS {
+    if now < set_at + GRACE_MS {
         return Ok(0);
     }
     let (before, mut after, mut done) = (now - i64::from(rule.after_days) * DAY_MS, 0, 0);
     while !state.shutdown.is_cancelled() {
         let due = match rule.reduction {
-            Reduction::Thin => downsampled::whole(&state.db.read, before, after).await?,
-            Reduction::Delete => downsampled::there(&state.db.read, before, after).await?,
+            Reduction::Thin => downsampled::full(&state.db.read, before, after).await?,
+            Reduction::Delete => downsampled::with_series(&state.db.read, before, after).await?,
         };
         let Some(last) = due.last() else { break };
         after = last.seq;
         done += match rule.reduction {
             Reduction::Thin => {
-                let thinned = spawn_blocking(move || thin_all(due)).await.map_err(Error::internal)?;
-                downsampled::replace(&state.db.write, &thinned, now).await?
+                let reduced = spawn_blocking(move || downsample_all(due)).await.map_err(Error::internal)?;
+                downsampled::replace(&state.db.write, &reduced, now).await?
             }
             Reduction::Delete => downsampled::delete(&state.db.write, &due, now).await?,
         };
     }
     if done > 0 {
-        tracing::info!(series = done, reduction = rule.reduction.as_str(), "old series were reduced");
+        tracing::info!(series = done, reduction = rule.reduction.as_str(), "reduced old series");
         let act = Act::new(SERIES_RULE, None, Deed::SeriesReduced, &plural(done, "run"));
         maintenance::store::note(&state.db.write, &act.with(json!(rule))).await?;
     }
     Ok(done)
 }
 
-/// What can't be read stays as it is, for somebody to look at.
-fn thin_all(due: Vec<Due>) -> Vec<Due> {
+/// Downsamples each series; an unreadable one stays unchanged for diagnosis.
+fn downsample_all(due: Vec<Due>) -> Vec<Due> {
     due.into_iter()
         .filter_map(|Due { seq, run, body }| match Packed::from_bytes(body).unpack() {
-            Ok(series) => Some(Due { seq, run, body: Packed::pack(&thin(series)).as_bytes().to_vec() }),
+            Ok(series) => Some(Due { seq, run, body: Packed::pack(&downsample(series)).as_bytes().to_vec() }),
             Err(fault) => {
-                tracing::warn!(run = run.as_str(), %fault, "a series can't be thinned");
+                tracing::warn!(run = run.as_str(), %fault, "failed to downsample a series");
                 None
             }
         })

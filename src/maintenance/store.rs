@@ -1,4 +1,4 @@
-//! SQL of keeping a database: copying it, looking it over, counting what is in it, and the rule for series.
+//! SQL of maintenance: copy and check the database, count its contents, and store the retention rule.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use crate::{
 };
 
 /// How many blobs are read at once.
-const PORTION: i64 = 200;
+const BATCH: i64 = 200;
 
-/// Copies the database as it is now into a file that is empty.
+/// Copies the current database into an empty file.
 pub async fn copy(pool: &SqlitePool, to: &Path) -> sqlx::Result<()> {
     let Some(to) = to.to_str() else {
         return Err(sqlx::Error::Configuration(format!("{} is not UTF-8", to.display()).into()));
@@ -21,24 +21,24 @@ pub async fn copy(pool: &SqlitePool, to: &Path) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Writes down what was done to the database from outside.
+/// Writes an audit entry for an operation on the database itself.
 pub async fn note(pool: &SqlitePool, act: &Act) -> sqlx::Result<()> {
     let mut connection = pool.acquire().await?;
     audit::note(&mut connection, act).await
 }
 
-/// A backup, as the log has it.
+/// A backup, as recorded in the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
     /// Unix ms.
     pub at_ms: i64,
     /// Who made it.
     pub who: String,
-    /// How long it is; none where the log does not say.
+    /// Its length; none if the log does not have it.
     pub bytes: Option<i64>,
 }
 
-/// The last backup that the log knows of: it goes back a year.
+/// Returns the last backup in the audit log, which covers one year.
 pub async fn last_backup(pool: &SqlitePool) -> sqlx::Result<Option<Backup>> {
     let what = Deed::BackupMade.as_str();
     sqlx::query_as!(
@@ -51,24 +51,24 @@ pub async fn last_backup(pool: &SqlitePool) -> sqlx::Result<Option<Backup>> {
     .await
 }
 
-/// Brings what is in the log into the file.
+/// Moves the contents of the write-ahead log into the database file.
 pub async fn checkpoint(pool: &SqlitePool) -> sqlx::Result<()> {
     sqlx::query("pragma wal_checkpoint(truncate)").execute(pool).await?;
     Ok(())
 }
 
-/// Takes and gives back the lock that every change needs.
+/// Takes and releases the write lock.
 pub async fn can_write(pool: &SqlitePool) -> sqlx::Result<()> {
     pool.begin_with("begin immediate").await?.rollback().await
 }
 
-/// What SQLite's own look at its pages and indexes finds; a hundred faults at most.
-pub async fn torn(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
-    let told: Vec<String> = sqlx::query_scalar("pragma integrity_check(100)").fetch_all(pool).await?;
-    Ok(told.into_iter().filter(|line| line != "ok").collect())
+/// Runs SQLite's own integrity check and returns up to 100 problems.
+pub async fn damage(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
+    let lines: Vec<String> = sqlx::query_scalar("pragma integrity_check(100)").fetch_all(pool).await?;
+    Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
-/// The newest migration that was applied; none where there is no such thing.
+/// Returns the newest applied migration; none if this is not a brewbench database.
 pub async fn migration(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
     let tables = "select count(*) from sqlite_master where type = 'table' and name in ('_sqlx_migrations', 'run')";
     if sqlx::query_scalar::<_, i64>(tables).fetch_one(pool).await? < 2 {
@@ -77,23 +77,23 @@ pub async fn migration(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
     sqlx::query_scalar("select max(version) from _sqlx_migrations").fetch_one(pool).await
 }
 
-/// How many runs there are.
+/// Counts all runs.
 pub async fn runs(pool: &SqlitePool) -> sqlx::Result<i64> {
     sqlx::query_scalar("select count(*) from run").fetch_one(pool).await
 }
 
-/// Rows of a table that refer to what is not there.
+/// Rows of a table that refer to missing rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphans {
     /// The table.
     pub table: String,
-    /// The table of what is missing.
+    /// The table whose rows are missing.
     pub parent: String,
-    /// How many rows.
+    /// Number of rows.
     pub rows: i64,
 }
 
-/// All rows that refer to what is not there.
+/// Counts the rows whose foreign keys refer to missing rows.
 pub async fn orphans(pool: &SqlitePool) -> sqlx::Result<Vec<Orphans>> {
     let query = r#"select "table", parent, count(*) from pragma_foreign_key_check group by 1, 2 order by 1, 2"#;
     let rows = sqlx::query(query).fetch_all(pool).await?;
@@ -102,7 +102,7 @@ pub async fn orphans(pool: &SqlitePool) -> sqlx::Result<Vec<Orphans>> {
         .collect()
 }
 
-/// How many finished runs have no summary.
+/// Counts finished runs without a summary.
 pub async fn without_summary(pool: &SqlitePool) -> sqlx::Result<i64> {
     sqlx::query_scalar(
         "select count(*) from run where phase = 'finished'
@@ -112,7 +112,7 @@ pub async fn without_summary(pool: &SqlitePool) -> sqlx::Result<i64> {
     .await
 }
 
-/// How many finished runs of agents have nothing of what their agent saw.
+/// Counts finished runs of agents without evidence.
 pub async fn without_evidence(pool: &SqlitePool) -> sqlx::Result<i64> {
     sqlx::query_scalar(
         "select count(*) from run where phase = 'finished' and origin = 'agent'
@@ -122,33 +122,33 @@ pub async fn without_evidence(pool: &SqlitePool) -> sqlx::Result<i64> {
     .await
 }
 
-/// What of a run is kept packed.
+/// The kinds of compressed data stored for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blobs {
-    /// k6's.
+    /// Raw summaries of load generators.
     Summaries,
-    /// What agents saw.
+    /// Evidence from agents.
     Evidence,
-    /// Second by second.
+    /// Time series.
     Series,
-    /// What each of several agents brought.
+    /// Outcomes of the participants of distributed runs.
     Parts,
-    /// The summaries of these.
+    /// Summaries of the participants.
     PartSummaries,
-    /// The series of these.
+    /// Time series of the participants.
     PartSeries,
 }
 
 impl Blobs {
-    /// All kinds.
+    /// All kinds, in the order in which they are checked.
     pub const ALL: [Self; 6] =
         [Self::Summaries, Self::Evidence, Self::Series, Self::Parts, Self::PartSummaries, Self::PartSeries];
 
-    /// For sentences.
+    /// The name for sentences.
     pub fn word(self) -> &'static str {
         match self {
             Self::Summaries => "summary",
-            Self::Evidence => "record of what the agent saw",
+            Self::Evidence => "evidence",
             Self::Series => "series",
             Self::Parts => "part",
             Self::PartSummaries => "summary of a part",
@@ -156,7 +156,7 @@ impl Blobs {
         }
     }
 
-    fn portion(self) -> &'static str {
+    fn batch_sql(self) -> &'static str {
         match self {
             Self::Summaries => "select run_id, body from run_summary where run_id > ? order by run_id limit ?",
             Self::Evidence => "select run_id, body from run_evidence where run_id > ? order by run_id limit ?",
@@ -176,7 +176,7 @@ impl Blobs {
         }
     }
 
-    /// The table that older databases do not have.
+    /// The table of this kind, which older databases may lack.
     fn table(self) -> &'static str {
         match self {
             Self::Summaries => "run_summary",
@@ -187,17 +187,17 @@ impl Blobs {
     }
 }
 
-/// The next blobs of a kind after those of a run (or of a part, as `run#place`), each with its run; none in a database
-/// that is older than the kind.
+/// Returns the next blobs of a kind after a run (or a part, as `run#place`), each with its run.
+/// Returns none if the database is older than the kind.
 pub async fn blobs(pool: &SqlitePool, kind: Blobs, after: &str) -> sqlx::Result<Vec<(String, Vec<u8>)>> {
     let table = sqlx::query_scalar("select count(*) from sqlite_master where name = ?").bind(kind.table());
     if table.fetch_one(pool).await.map(|count: i64| count == 0)? {
         return Ok(Vec::new());
     }
-    sqlx::query_as(kind.portion()).bind(after).bind(PORTION).fetch_all(pool).await
+    sqlx::query_as(kind.batch_sql()).bind(after).bind(BATCH).fetch_all(pool).await
 }
 
-/// How many runs are in each phase. Those that are not finished have indexes; the others are what is left of all.
+/// Counts runs by phase. Only unfinished and failed runs have indexes; finished runs are the rest of all runs.
 pub async fn phases(pool: &SqlitePool) -> sqlx::Result<Vec<(String, i64)>> {
     let mut phases: Vec<(String, i64)> = sqlx::query_as(
         "select phase, count(*) from run where phase not in ('finished', 'failed', 'cancelled', 'lost') group by phase
@@ -211,7 +211,7 @@ pub async fn phases(pool: &SqlitePool) -> sqlx::Result<Vec<(String, i64)>> {
     Ok(phases)
 }
 
-/// The newest time that is stored, unix ms; none where nothing has happened yet.
+/// Returns the newest stored time, unix ms; none in a new database.
 pub async fn newest(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
     sqlx::query_scalar!(
         r#"select nullif(max(
@@ -225,19 +225,19 @@ pub async fn newest(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
     .await
 }
 
-/// When the run was queued that waits longest, unix ms.
+/// Returns when the longest-waiting run was queued, unix ms.
 pub async fn waiting_since(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
     sqlx::query_scalar("select min(queued_at) from run where phase = 'queued'").fetch_one(pool).await
 }
 
-/// When the last run was imported, unix ms.
+/// Returns when the last run was imported, unix ms.
 pub async fn last_import(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
     sqlx::query_scalar!("select queued_at from run where origin = 'import' order by seq desc limit 1")
         .fetch_optional(pool)
         .await
 }
 
-/// The rule for series, when it was set (unix ms) and by whom; none while they are kept for ever.
+/// Returns the retention rule, when it was set (unix ms) and by whom; none if series are kept forever.
 pub async fn rule(pool: &SqlitePool) -> sqlx::Result<Option<(Rule, i64, String)>> {
     let row =
         sqlx::query!("select after_days, reduction, set_at, set_by from series_rule").fetch_optional(pool).await?;
@@ -247,7 +247,7 @@ pub async fn rule(pool: &SqlitePool) -> sqlx::Result<Option<(Rule, i64, String)>
     Ok(Some((Rule { after_days, reduction }, row.set_at, row.set_by)))
 }
 
-/// Sets the rule for series.
+/// Stores the retention rule.
 pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &Act) -> sqlx::Result<()> {
     let (after_days, reduction) = (i64::from(rule.after_days), rule.reduction.as_str());
     let mut transaction = pool.begin().await?;
@@ -264,7 +264,7 @@ pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &Act) -> sql
     transaction.commit().await
 }
 
-/// Series are kept for ever again; false if they are already.
+/// Removes the retention rule; false if there was none.
 pub async fn remove_rule(pool: &SqlitePool, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!("delete from series_rule").execute(&mut *transaction).await?;

@@ -1,17 +1,17 @@
-//! What a metric is: its unit, direction and role. Pure.
+//! The definition of a metric: its unit, direction and role. Pure.
 
 use crate::metrics::{Figures, Metric};
 
-/// Which way is better.
+/// The direction in which a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// More.
+    /// Higher values are better.
     Higher,
-    /// Less.
+    /// Lower values are better.
     Lower,
 }
 
-/// What a figure is counted in.
+/// The unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Requests per second.
@@ -20,60 +20,58 @@ pub enum Unit {
     Ms,
     /// Seconds.
     Seconds,
-    /// 0 to 1.
+    /// A share, 0 to 1.
     Share,
     /// Bytes.
     Bytes,
     /// Bytes per second.
     BytesPerS,
-    /// How many.
+    /// A count.
     Count,
 }
 
-/// How far comparisons use a metric.
+/// How comparisons use a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// It is in lists and exports only.
+    /// Only lists and exports show it.
     Listed,
-    /// They show it.
+    /// Comparisons show it.
     Compared,
-    /// They judge it. The others follow from the same requests: judging them too would only make it harder to be sure of
-    /// any.
+    /// Comparisons test it. The other metrics follow from the same requests: testing them, too, would only cost power.
     Judged,
 }
 
 /// The definition of a metric.
 #[derive(Debug)]
 pub struct MetricDef {
-    /// Which.
+    /// The metric.
     pub metric: Metric,
-    /// What JSON, addresses and commands call it.
+    /// Its name in JSON, URLs and commands.
     pub key: &'static str,
-    /// What `sort` and `columns` of a list call it; none if lists do not have it.
+    /// Its name in `sort` and `columns` of a list; none if lists do not have it.
     pub list_key: Option<&'static str>,
-    /// The head of a column, with the unit where the cells have none.
+    /// The column header, with the unit where the cells have none.
     pub head: &'static str,
-    /// The short name on an axis and in a sentence.
+    /// The short name on axes and in sentences.
     pub name: &'static str,
-    /// The head of a chart or a table.
+    /// The title of a chart or a table.
     pub title: &'static str,
-    /// What it is counted in.
+    /// Its unit.
     pub unit: Unit,
-    /// Which way is better; none where neither is.
+    /// The direction in which it improves; none if neither direction is better.
     pub better: Option<Better>,
-    /// Whether it is the latency of requests.
+    /// Whether it is a latency of requests.
     pub is_latency: bool,
-    /// Whether it comes from what an agent recorded beside the summary.
+    /// Whether it is recorded by the agent and not part of the summary.
     pub is_recorded: bool,
-    /// How far comparisons use it.
+    /// How comparisons use it.
     pub role: Role,
-    /// The fewest requests of a run for which it is judged: ten beyond the percentile, so 10/(1 − p). None for what is no
-    /// percentile.
+    /// Minimum requests of a run for a percentile to be judged: ten beyond the percentile, 10/(1 − p). None for others.
     pub min_requests: Option<u64>,
-    /// SQL over the table `run`.
+    /// The SQL expression over the table `run`.
     pub sql: &'static str,
-    /// The index by which a list is sorted; without one, sorting reads all runs.
+    /// The index that sorts a list by it; without one, sorting reads all runs.
     pub index: Option<&'static str>,
-    /// The figure of a run.
+    /// Returns the figure of a run.
     pub get: fn(&Figures) -> Option<f64>,
 }

@@ -1,11 +1,11 @@
-//! The registry agrees with itself.
+//! Consistency of the registry.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
 #[test]
-fn each_metric_has_its_place_and_names_of_its_own() {
+fn each_metric_has_its_index_and_unique_names() {
     for (place, def) in METRICS.iter().enumerate() {
         assert_eq!(def.metric as usize, place, "{}", def.key);
         assert_eq!(serde_json::to_value(def.metric).expect("a word"), def.key);
@@ -16,8 +16,8 @@ fn each_metric_has_its_place_and_names_of_its_own() {
 }
 
 #[test]
-fn what_is_compared_comes_first() {
+fn compared_metrics_come_first() {
     let compared = compared().count();
     assert!(METRICS[..compared].iter().all(|def| def.role >= Role::Compared));
-    assert_eq!(judged().next(), Some(Metric::Rps), "what is primary");
+    assert_eq!(judged().next(), Some(Metric::Rps), "the primary metric");
 }

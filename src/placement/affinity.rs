@@ -1,15 +1,16 @@
-//! Where the runs of an experiment are done: all of them on one machine, or its cells could not be compared. Pure.
+//! Keeps the runs of an experiment on one machine, because cells measured on different machines are not comparable.
+//! Pure.
 //!
-//! An experiment begins on an agent that can do all of it, if there is one, and stays on the agent that it began on, until
-//! that is disabled or forgotten. What that agent can't do, others may: nobody could have done it all.
+//! An experiment starts on an agent that can do all of its runs, if one is connected. It stays on that agent until the
+//! agent is disabled or removed. Runs that this agent can't do may go to others: no agent could have done them all.
 //!
-//! One that may be spread over several machines is dealt out in blocks: each repetition of all its cells begins where all
-//! of it can be done, and stays there, so every machine measures every cell as often. A run that is done again belongs to
-//! the repetition that it stands for. That two blocks together cancel drift ([`crate::experiments::order`]) holds for those
-//! of them that the same machine does.
+//! An experiment that may be spread over several machines is assigned in blocks. Each repetition of all cells starts on
+//! an agent that can do all of it, and stays there, so every machine measures every cell equally often. A retry belongs
+//! to the block of the run that it replaces. Two blocks cancel drift ([`crate::experiments::order`]) only if they run
+//! on the same machine.
 //!
-//! Where an experiment asks for agents with a label, those that have it now may begin it. It stays where it has begun, even
-//! if the label is taken from that agent meanwhile: half of it on another machine would be worth nothing.
+//! If an experiment requires a label, any agent that has the label now may start it. The experiment stays there even if
+//! the agent loses the label: half an experiment on another machine would be worthless.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -21,20 +22,20 @@ use crate::{
     fleet::{model::Standing, presence::Connected},
     placement::{
         feasibility::unfit,
-        wait_reason::{At, Needs},
+        wait_reason::{EligibleAgents, Needs},
     },
 };
 
-/// Which agents can do the whole of an experiment, and where its blocks have begun meanwhile.
+/// The agents that can do all runs of each experiment, and where its blocks have just started.
 #[derive(Debug, Default)]
-pub struct Homes {
-    whole: HashMap<ExperimentId, Arc<BTreeSet<String>>>,
-    begun: HashMap<(ExperimentId, i64), String>,
+pub struct Affinity {
+    able: HashMap<ExperimentId, Arc<BTreeSet<String>>>,
+    started: HashMap<(ExperimentId, i64), String>,
 }
 
-impl Homes {
-    /// Of runs that wait, each with its experiment.
-    pub fn of<'a>(
+impl Affinity {
+    /// Computes the affinity of waiting runs, each given with its experiment.
+    pub fn new<'a>(
         waiting: impl Iterator<Item = (Option<&'a ExperimentId>, Needs<'a>)>,
         connected: &[(String, Connected)],
     ) -> Self {
@@ -43,52 +44,52 @@ impl Homes {
         let mut seen = HashSet::new();
         for (experiment, needs) in waiting {
             let Some(experiment) = experiment else { continue };
-            // Its repetitions all need the same.
+            // All repetitions of a cell need the same.
             if seen.insert((experiment, needs.target, needs.size)) {
                 cells.entry(experiment).or_default().push(needs);
             }
         }
-        // Who can do the only cell of an experiment can do all of it: that need not be said of each of many agents.
-        let whole = cells.into_iter().filter(|(_, cells)| cells.len() > 1).map(|(experiment, cells)| {
-            let may_begin = |needs: &Needs<'_>, agent: &Connected| {
+        // An agent that can do the only cell of an experiment can do all of it: no need to list those.
+        let able = cells.into_iter().filter(|(_, cells)| cells.len() > 1).map(|(experiment, cells)| {
+            let may_start = |needs: &Needs<'_>, agent: &Connected| {
                 unfit(needs.demand(), agent).is_none() && needs.label.is_none_or(|label| agent.has_label(label))
             };
-            let can = |agent: &Connected| cells.iter().all(|needs| may_begin(needs, agent));
+            let can = |agent: &Connected| cells.iter().all(|needs| may_start(needs, agent));
             let able = taking.iter().filter(|(_, agent)| can(agent)).map(|(name, _)| name.clone());
             (experiment.clone(), Arc::new(able.collect()))
         });
-        Self { whole: whole.collect(), begun: HashMap::new() }
+        Self { able: able.collect(), started: HashMap::new() }
     }
 
-    /// A run of an experiment was given to an agent.
-    pub fn begin(&mut self, needs: &Needs<'_>, experiment: Option<&ExperimentId>, agent: &str) {
+    /// Records that a run of an experiment was assigned to an agent.
+    pub fn record_start(&mut self, needs: &Needs<'_>, experiment: Option<&ExperimentId>, agent: &str) {
         if let Some(experiment) = experiment {
-            self.begun.entry((experiment.clone(), needs.block)).or_insert_with(|| agent.to_owned());
+            self.started.entry((experiment.clone(), needs.block)).or_insert_with(|| agent.to_owned());
         }
     }
 
-    /// Where a run may be done: of a block that began on `home`, if it has begun.
-    pub fn at(
+    /// Returns the agents that may do a run. `home` is the agent on which its block started, if it has.
+    pub fn eligible(
         &self,
         needs: &Needs<'_>,
         experiment: Option<&ExperimentId>,
         home: Option<&str>,
         connected: &[(String, Connected)],
-    ) -> At {
+    ) -> EligibleAgents {
         if let Some(name) = needs.agent {
-            return At::Only(name.to_owned());
+            return EligibleAgents::Only(name.to_owned());
         }
-        let anybody = needs.label.map_or(At::Anywhere, |label| At::Labelled(label.to_owned()));
-        let Some(experiment) = experiment else { return anybody };
-        let begun = || self.begun.get(&(experiment.clone(), needs.block)).map(String::as_str);
-        if let Some(home) = home.or_else(begun) {
+        let any = needs.label.map_or(EligibleAgents::Any, |label| EligibleAgents::Labelled(label.to_owned()));
+        let Some(experiment) = experiment else { return any };
+        let just_started = || self.started.get(&(experiment.clone(), needs.block)).map(String::as_str);
+        if let Some(home) = home.or_else(just_started) {
             let agent = connected.iter().find(|(name, _)| name == home);
             let is_unable = agent.is_some_and(|(_, agent)| unfit(needs.demand(), agent).is_some());
-            return if is_unable { anybody } else { At::Home(home.to_owned()) };
+            return if is_unable { any } else { EligibleAgents::Home(home.to_owned()) };
         }
-        match self.whole.get(experiment) {
-            Some(able) if !able.is_empty() => At::OneOf(Arc::clone(able)),
-            _ => anybody,
+        match self.able.get(experiment) {
+            Some(able) if !able.is_empty() => EligibleAgents::OneOf(Arc::clone(able)),
+            _ => any,
         }
     }
 }
@@ -98,18 +99,18 @@ mod tests {
     use brewbench_agent::wire::messages::TargetOffer;
 
     use super::*;
-    use crate::dispatch::queue::list::made_up::{agent, needs};
+    use crate::dispatch::queue::list::fixtures::{agent, needs};
 
     fn night() -> ExperimentId {
         "night".to_owned().into()
     }
 
-    fn one_of(name: &str) -> At {
-        At::OneOf(Arc::new(BTreeSet::from([name.to_owned()])))
+    fn one_of(name: &str) -> EligibleAgents {
+        EligibleAgents::OneOf(Arc::new(BTreeSet::from([name.to_owned()])))
     }
 
     #[test]
-    fn an_experiment_begins_where_all_of_it_can_be_done_and_stays_there() {
+    fn an_experiment_starts_on_an_agent_that_can_do_all_of_it_and_stays_there() {
         let night = night();
         let both = agent("both", |agent| {
             let hello = Arc::make_mut(&mut agent.hello);
@@ -119,37 +120,45 @@ mod tests {
         });
         let connected = [agent("fast-only", |_| ()), both];
         let waiting = [needs("fast"), needs("slow")];
-        let mut homes = Homes::of(waiting.iter().map(|needs| (Some(&night), *needs)), &connected);
-        let at = |homes: &Homes, target| homes.at(&needs(target), Some(&night), None, &connected);
-        assert_eq!(at(&homes, "fast"), one_of("both"));
-        homes.begin(&needs("fast"), Some(&night), "both");
-        homes.begin(&needs("fast"), Some(&night), "fast-only");
-        assert_eq!(at(&homes, "slow"), At::Home("both".to_owned()));
-        assert_eq!(homes.at(&needs("fast"), Some(&night), Some("away"), &connected), At::Home("away".to_owned()));
-        assert_eq!(homes.at(&needs("fast"), None, None, &connected), At::Anywhere);
+        let mut affinity = Affinity::new(waiting.iter().map(|needs| (Some(&night), *needs)), &connected);
+        let eligible = |affinity: &Affinity, target| affinity.eligible(&needs(target), Some(&night), None, &connected);
+        assert_eq!(eligible(&affinity, "fast"), one_of("both"));
+        affinity.record_start(&needs("fast"), Some(&night), "both");
+        affinity.record_start(&needs("fast"), Some(&night), "fast-only");
+        assert_eq!(eligible(&affinity, "slow"), EligibleAgents::Home("both".to_owned()));
+        assert_eq!(
+            affinity.eligible(&needs("fast"), Some(&night), Some("away"), &connected),
+            EligibleAgents::Home("away".to_owned())
+        );
+        assert_eq!(affinity.eligible(&needs("fast"), None, None, &connected), EligibleAgents::Any);
         let only = Needs { agent: Some("fast-only"), ..needs("fast") };
-        assert_eq!(homes.at(&only, Some(&night), None, &connected), At::Only("fast-only".to_owned()));
+        assert_eq!(
+            affinity.eligible(&only, Some(&night), None, &connected),
+            EligibleAgents::Only("fast-only".to_owned())
+        );
     }
 
     #[test]
-    fn of_an_experiment_that_is_spread_each_repetition_stays_where_it_began() {
+    fn each_repetition_of_a_spread_experiment_stays_where_it_started() {
         let night = night();
         let connected = [agent("one", |_| ()), agent("two", |_| ())];
-        let of = |block| Needs { block, ..needs("fast") };
-        let mut homes = Homes::of([of(1), of(2)].iter().map(|needs| (Some(&night), *needs)), &connected);
-        let at = |homes: &Homes, block, home| homes.at(&of(block), Some(&night), home, &connected);
-        homes.begin(&of(1), Some(&night), "one");
-        assert_eq!(at(&homes, 1, None), At::Home("one".to_owned()));
-        assert_eq!(at(&homes, 2, None), At::Anywhere, "the only cell: whoever can do it");
-        homes.begin(&of(2), Some(&night), "two");
-        assert_eq!(at(&homes, 2, None), At::Home("two".to_owned()));
-        assert_eq!(at(&homes, 3, Some("one")), At::Home("one".to_owned()));
+        let in_block = |block| Needs { block, ..needs("fast") };
+        let waiting = [in_block(1), in_block(2)];
+        let mut affinity = Affinity::new(waiting.iter().map(|needs| (Some(&night), *needs)), &connected);
+        let eligible =
+            |affinity: &Affinity, block, home| affinity.eligible(&in_block(block), Some(&night), home, &connected);
+        affinity.record_start(&in_block(1), Some(&night), "one");
+        assert_eq!(eligible(&affinity, 1, None), EligibleAgents::Home("one".to_owned()));
+        assert_eq!(eligible(&affinity, 2, None), EligibleAgents::Any, "a single cell: any agent that can do it");
+        affinity.record_start(&in_block(2), Some(&night), "two");
+        assert_eq!(eligible(&affinity, 2, None), EligibleAgents::Home("two".to_owned()));
+        assert_eq!(eligible(&affinity, 3, Some("one")), EligibleAgents::Home("one".to_owned()));
     }
 
     #[test]
-    fn who_has_the_label_now_may_begin_and_where_it_has_begun_it_stays() {
+    fn agents_with_the_label_may_start_an_experiment_and_it_stays_there() {
         let night = night();
-        let of = |target| Needs { label: Some("arm"), ..needs(target) };
+        let labelled = |target| Needs { label: Some("arm"), ..needs(target) };
         let offers_both = |agent: &mut Connected| {
             let hello = Arc::make_mut(&mut agent.hello);
             hello.targets.push(TargetOffer { name: "slow".to_owned(), ..hello.targets[0].clone() });
@@ -159,24 +168,30 @@ mod tests {
             agent.labels = ["arm".to_owned()].into();
         };
         let connected = [agent("arm", arm), agent("other", offers_both)];
-        let waiting = [of("fast"), of("slow")];
-        let homes = Homes::of(waiting.iter().map(|needs| (Some(&night), *needs)), &connected);
-        assert_eq!(homes.at(&of("fast"), Some(&night), None, &connected), one_of("arm"));
-        assert_eq!(homes.at(&of("fast"), Some(&night), Some("other"), &connected), At::Home("other".to_owned()));
-        assert_eq!(homes.at(&of("fast"), None, None, &connected), At::Labelled("arm".to_owned()));
+        let waiting = [labelled("fast"), labelled("slow")];
+        let affinity = Affinity::new(waiting.iter().map(|needs| (Some(&night), *needs)), &connected);
+        assert_eq!(affinity.eligible(&labelled("fast"), Some(&night), None, &connected), one_of("arm"));
+        assert_eq!(
+            affinity.eligible(&labelled("fast"), Some(&night), Some("other"), &connected),
+            EligibleAgents::Home("other".to_owned())
+        );
+        assert_eq!(
+            affinity.eligible(&labelled("fast"), None, None, &connected),
+            EligibleAgents::Labelled("arm".to_owned())
+        );
         let small = [agent("other", |_| ())];
-        let elsewhere = homes.at(&of("slow"), Some(&night), Some("other"), &small);
-        assert_eq!(elsewhere, At::Labelled("arm".to_owned()), "its home does not offer it");
+        let elsewhere = affinity.eligible(&labelled("slow"), Some(&night), Some("other"), &small);
+        assert_eq!(elsewhere, EligibleAgents::Labelled("arm".to_owned()), "its home agent does not offer it");
     }
 
     #[test]
-    fn what_nobody_can_do_whole_is_done_by_who_can_do_a_part() {
+    fn any_able_agent_is_eligible_if_none_can_do_the_whole_experiment() {
         let night = night();
         let connected = [agent("fast-only", |_| ()), agent("tired", |agent| agent.standing = Standing::Drained)];
         let waiting = [needs("fast"), needs("slow")];
-        let homes = Homes::of(waiting.iter().map(|needs| (Some(&night), *needs)), &connected);
-        assert_eq!(homes.at(&needs("fast"), Some(&night), None, &connected), At::Anywhere);
-        let slow = homes.at(&needs("slow"), Some(&night), Some("fast-only"), &connected);
-        assert_eq!(slow, At::Anywhere, "its home does not offer it");
+        let affinity = Affinity::new(waiting.iter().map(|needs| (Some(&night), *needs)), &connected);
+        assert_eq!(affinity.eligible(&needs("fast"), Some(&night), None, &connected), EligibleAgents::Any);
+        let slow = affinity.eligible(&needs("slow"), Some(&night), Some("fast-only"), &connected);
+        assert_eq!(slow, EligibleAgents::Any, "its home agent does not offer it");
     }
 }

@@ -1,37 +1,39 @@
-//! When those that wait will begin, as far as it can be told. Pure.
+//! Estimates when waiting runs start. Pure.
 
 use std::collections::BTreeMap;
 
-/// A run that waits, as far as its beginning depends on it.
+/// What the start of a waiting run depends on.
 #[derive(Clone, Debug)]
 pub struct Wait<'a> {
-    /// Who can do it and takes runs.
+    /// The agents that can do it and accept runs.
     pub agents: &'a [String],
-    /// Who has to be free too, because the load comes from them.
+    /// The agents that generate its load, which have to be free, too.
     pub with: &'a [String],
-    /// How long it takes, seconds; none if that can't be told.
+    /// Its duration in seconds, if known.
     pub takes_s: Option<f64>,
 }
 
-/// In how many seconds each begins, in the order of the queue; none where nobody can do it, or where that depends on
-/// something that takes nobody knows how long. `free_in` says of each agent in how many seconds it is free.
+/// Returns in how many seconds each run starts, in queue order.
+///
+/// `None` if no agent can do the run, or if its start depends on a run of unknown duration. `free_in` has the seconds
+/// until each agent is free.
 pub fn starts(queue: &[Wait<'_>], free_in: &BTreeMap<String, Option<f64>>) -> Vec<Option<f64>> {
     let mut free_in = free_in.clone();
     queue.iter().map(|wait| start(wait, &mut free_in)).collect()
 }
 
-/// In how many seconds one begins; who does it is taken for as long.
+/// Returns in how many seconds a run starts, and marks its agents as busy until its end.
 fn start(wait: &Wait<'_>, free_in: &mut BTreeMap<String, Option<f64>>) -> Option<f64> {
     let times: Vec<(&String, Option<f64>)> =
         wait.agents.iter().filter_map(|name| Some((name, *free_in.get(name)?))).collect();
-    // One of which nobody knows when it is free may be faster than any other, unless another is free now.
+    // An agent that becomes free at an unknown time may be the first, unless another one is free now.
     let is_sure = times.iter().all(|(_, free)| free.is_some());
     let first = times
         .iter()
         .min_by(|(_, one), (_, other)| one.unwrap_or(f64::INFINITY).total_cmp(&other.unwrap_or(f64::INFINITY)));
     let (name, start) = first.map(|(name, free)| ((*name).clone(), *free))?;
     let start = start.filter(|start| is_sure || *start <= 0.0);
-    // All who do it together begin when the last of them is free.
+    // A distributed run starts when the last of its agents is free.
     let others = wait.with.iter().map(|name| free_in.get(name).copied().flatten());
     let start = others.fold(start, |start, free| start.zip(free).map(|(start, free)| start.max(free)));
     let end = start.zip(wait.takes_s).map(|(start, takes)| start + takes);
@@ -54,25 +56,25 @@ mod tests {
     }
 
     #[test]
-    fn each_begins_where_an_agent_is_free_first() {
-        let (both, one, nobody) = (names(&["a", "b"]), names(&["a"]), names(&[]));
+    fn each_run_starts_on_the_agent_that_is_free_first() {
+        let (both, one, none) = (names(&["a", "b"]), names(&["a"]), names(&[]));
         let wait = |agents| Wait { agents, with: &[], takes_s: Some(10.0) };
-        let queue = [wait(&both), wait(&both), wait(&nobody), wait(&one), wait(&both)];
-        let told = starts(&queue, &free(&[("a", Some(0.0)), ("b", Some(4.0))]));
-        assert_eq!(told, [Some(0.0), Some(4.0), None, Some(10.0), Some(14.0)]);
+        let queue = [wait(&both), wait(&both), wait(&none), wait(&one), wait(&both)];
+        let starts = starts(&queue, &free(&[("a", Some(0.0)), ("b", Some(4.0))]));
+        assert_eq!(starts, [Some(0.0), Some(4.0), None, Some(10.0), Some(14.0)]);
     }
 
     #[test]
-    fn those_who_do_it_together_begin_when_the_last_of_them_is_free() {
+    fn a_distributed_run_starts_when_the_last_participant_is_free() {
         let (rack, load) = (names(&["rack"]), names(&["one", "two"]));
         let wait = |with| Wait { agents: &rack, with, takes_s: Some(10.0) };
         let now = [("rack", Some(0.0)), ("one", Some(0.0)), ("two", Some(7.0))];
         assert_eq!(starts(&[wait(&load), wait(&[])], &free(&now)), [Some(7.0), Some(17.0)]);
-        assert_eq!(starts(&[wait(&load)], &free(&now[..2])), [None], "two is not there");
+        assert_eq!(starts(&[wait(&load)], &free(&now[..2])), [None], "two is not connected");
     }
 
     #[test]
-    fn what_is_behind_something_of_unknown_length_is_not_guessed() {
+    fn a_start_after_a_run_of_unknown_duration_is_unknown() {
         let one = names(&["a"]);
         let queue =
             [Wait { agents: &one, with: &[], takes_s: None }, Wait { agents: &one, with: &[], takes_s: Some(1.0) }];

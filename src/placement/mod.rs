@@ -1,5 +1,5 @@
-//! Where runs go: which agents can do them, which one an experiment sticks to, why a run waits, and when it will start.
-//! Each is defined here once; the form, the queue and dispatch read it. Pure.
+//! Where runs go: feasibility, the affinity of experiments to agents, wait reasons and estimated start times.
+//! The form, the queue and dispatch share these rules. Pure.
 
 pub mod affinity;
 pub mod eta;

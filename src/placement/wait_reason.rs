@@ -1,4 +1,4 @@
-//! For whom a run waits, and why. What is told here is what the assignment goes by. Pure.
+//! Explains for which agents a run waits, and why. The assignment uses the same rules. Pure.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     placement::feasibility::{Demand, Source, Unfit, lacks_script, unfit},
 };
 
-/// What a run needs of an agent.
+/// What a run needs from an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Needs<'a> {
     /// The run.
@@ -23,50 +23,50 @@ pub struct Needs<'a> {
     pub target: &'a str,
     /// The machine size's name.
     pub size: &'a str,
-    /// Cores.
+    /// CPU cores.
     pub vcpus: f64,
-    /// Memory.
+    /// Memory in bytes.
     pub memory_bytes: u64,
     /// Where the scenario comes from.
     pub source: Source,
-    /// Only this agent, if it was said so.
+    /// The only agent allowed, if requested.
     pub agent: Option<&'a str>,
-    /// Only agents with this label, if it was said so.
+    /// The label that its agent must have, if requested.
     pub label: Option<&'a str>,
-    /// The runs of its experiment that stay on one machine have the same: 0 for all of them, else the repetition.
+    /// Runs of the experiment with the same block stay on one machine: 0 for all runs, otherwise the repetition.
     pub block: i64,
-    /// The agents that make the load; empty where the target's own does.
+    /// The agents that generate the load; empty if the host does.
     pub generators: &'a [String],
 }
 
 impl Needs<'_> {
-    /// What the run demands of the agent that runs its target.
+    /// Returns what the run needs from its host.
     pub fn demand(&self) -> Demand<'_> {
         let Self { target, vcpus, memory_bytes, source, generators, .. } = *self;
         Demand { target, vcpus, memory_bytes, source, has_generators: !generators.is_empty() }
     }
 }
 
-/// Where a run may be done.
+/// The agents that may host a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum At {
-    /// By anybody who can.
-    Anywhere,
-    /// By anybody who can and has this label now.
+pub enum EligibleAgents {
+    /// Any able agent.
+    Any,
+    /// Any able agent that has this label now.
     Labelled(String),
-    /// By the agent that it was submitted for.
+    /// The agent that the run was submitted for.
     Only(String),
-    /// By the agent that its block has begun on: its experiment, or where that is spread over several, its repetition.
-    /// Labels don't matter any more.
+    /// The agent on which its block has started: its experiment or, if that is spread over agents, its repetition.
+    /// Labels no longer matter.
     Home(String),
-    /// By one of those that can do its whole experiment, and have its label if it asks for one.
+    /// The agents that can do its whole experiment, and have the label that it requires.
     OneOf(Arc<BTreeSet<String>>),
 }
 
-impl At {
+impl EligibleAgents {
     fn admits(&self, name: &str, agent: &Connected) -> bool {
         match self {
-            Self::Anywhere => true,
+            Self::Any => true,
             Self::Labelled(label) => agent.has_label(label),
             Self::Only(only) | Self::Home(only) => only == name,
             Self::OneOf(names) => names.contains(name),
@@ -74,52 +74,52 @@ impl At {
     }
 }
 
-/// Why an agent can't do a run, whatever else it has to do. Each comes before those that follow it.
+/// Why an agent can't host a run, even when it is free; the first that applies is reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lack {
-    /// It is to be done by another one.
-    NotWanted,
-    /// It can't, as long as it is what it is.
+pub enum Ineligible {
+    /// Another agent was requested, or it generates the load of this run.
+    NotRequested,
+    /// It does not meet the run's needs.
     Unfit(Unfit),
-    /// It would not take this run while it is connected.
+    /// It has declined this run on its current connection.
     Declined,
 }
 
-/// Why an agent can't do a run; nothing if it can.
-pub fn lack(needs: &Needs<'_>, at: &At, name: &str, agent: &Connected) -> Option<Lack> {
-    // Who makes the load does not run the target, or both would share its cores.
-    if !at.admits(name, agent) || needs.generators.iter().any(|generator| generator == name) {
-        return Some(Lack::NotWanted);
+/// Returns why an agent can't host a run, if it can't.
+pub fn ineligible(needs: &Needs<'_>, eligible: &EligibleAgents, name: &str, agent: &Connected) -> Option<Ineligible> {
+    // A generator never hosts the target: both would share its cores.
+    if !eligible.admits(name, agent) || needs.generators.iter().any(|generator| generator == name) {
+        return Some(Ineligible::NotRequested);
     }
-    let declined = || agent.declined.contains(&needs.run).then_some(Lack::Declined);
-    unfit(needs.demand(), agent).map(Lack::Unfit).or_else(declined)
+    let declined = || agent.declined.contains(&needs.run).then_some(Ineligible::Declined);
+    unfit(needs.demand(), agent).map(Ineligible::Unfit).or_else(declined)
 }
 
-/// What keeps those who are to make a run's load, if anything does; the worst first.
-pub fn generators_lack(needs: &Needs<'_>, connected: &[(String, Connected)], known: &[Agent]) -> Option<Why> {
-    let whys = needs.generators.iter().filter_map(|name| {
+/// Returns why the generators of a run can't start now, if they can't; the most serious reason wins.
+pub fn generators_wait(needs: &Needs<'_>, connected: &[(String, Connected)], known: &[Agent]) -> Option<WaitReason> {
+    let reasons = needs.generators.iter().filter_map(|name| {
         let agent = connected.iter().find(|(connected, _)| connected == name).map(|(_, agent)| agent);
         let Some(agent) = agent else {
             let is_disabled = known.iter().any(|agent| agent.name == *name && agent.state() == "disabled");
             let (reason, how) =
                 if is_disabled { (Reason::Disabled, "disabled") } else { (Reason::Away, "not connected") };
-            return Some(Why::nobody(reason, format!("its load comes from {name}, which is {how}")));
+            return Some(WaitReason::without_agents(reason, format!("its load generator {name} is {how}")));
         };
-        let (reason, how) = generator_lack(needs, agent)?;
-        Some(Why::nobody(reason, format!("its load comes from {name}, which {how}")))
+        let (reason, how) = generator_obstacle(needs, agent)?;
+        Some(WaitReason::without_agents(reason, format!("its load generator {name} {how}")))
     });
-    // What passes by itself is told last.
-    whys.min_by_key(|why| matches!(why.reason, Reason::Busy))
+    // A busy agent needs no action, so any other reason comes first.
+    reasons.min_by_key(|wait| matches!(wait.reason, Reason::Busy))
 }
 
-/// Why an agent that is there does not make load for a run now.
-fn generator_lack(needs: &Needs<'_>, agent: &Connected) -> Option<(Reason, &'static str)> {
+/// Returns why a connected agent can't generate load for a run now; the end of a sentence about it.
+fn generator_obstacle(needs: &Needs<'_>, agent: &Connected) -> Option<(Reason, &'static str)> {
     if lacks_script(needs.source, agent) {
-        let why = "runs only scenarios that came with it: start it with --any-scenario";
+        let why = "runs bundled scenarios only: start it with --any-scenario";
         return Some((Reason::ScriptNotTaken, why));
     }
     if agent.declined.contains(&needs.run) {
-        return Some((Reason::Declined, "would not take it; it is asked again when it connects anew"));
+        return Some((Reason::Declined, "declined this run; it is offered again when the agent reconnects"));
     }
     if agent.standing != Standing::Enabled {
         return Some((Reason::Drained, "is drained"));
@@ -127,162 +127,178 @@ fn generator_lack(needs: &Needs<'_>, agent: &Connected) -> Option<(Reason, &'sta
     (!agent.is_free()).then_some((Reason::Busy, "is busy"))
 }
 
-/// What a run waits for.
+/// Why a run waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// Its experiment is paused.
     Paused,
-    /// The agent that is to do it is not there, or no agent is.
+    /// The requested agent is not connected, or no agent is.
     Away,
-    /// The agent that is to do it is disabled.
+    /// The requested agent is disabled.
     Disabled,
-    /// Nobody who is connected offers the target.
+    /// No connected agent offers the target.
     NotOffered,
-    /// Nobody who offers the target can give the machine size.
+    /// No agent that offers the target is large enough for the machine size.
     DoesNotFit,
-    /// Nobody who could do it lets load come from other agents.
+    /// No able agent accepts load from other agents.
     NoLoadAddress,
-    /// Nobody who could do it runs scripts of users.
+    /// No able agent runs user scenarios.
     ScriptNotTaken,
-    /// All who could do it would not take it.
+    /// All able agents declined it.
     Declined,
-    /// All who could do it are drained.
+    /// All able agents are drained.
     Drained,
-    /// All who could do it have something to do.
+    /// All able agents are busy.
     Busy,
-    /// Nothing: it is about to be given to somebody.
+    /// It is about to be assigned.
     Soon,
 }
 
-/// For whom a run waits, and why.
+/// For which agents a run waits, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Why {
-    /// In a word.
+pub struct WaitReason {
+    /// The reason as a code.
     pub reason: Reason,
-    /// In a sentence.
+    /// The reason as a sentence.
     pub sentence: String,
-    /// Who can do it and takes runs.
+    /// The agents that can do it and accept runs.
     pub agents: Vec<String>,
 }
 
-impl Why {
-    fn nobody(reason: Reason, sentence: impl Into<String>) -> Self {
+impl WaitReason {
+    fn without_agents(reason: Reason, sentence: impl Into<String>) -> Self {
         Self { reason, sentence: sentence.into(), agents: Vec::new() }
     }
 }
 
-/// Why a run waits whose experiment is paused.
-pub fn paused(by: Option<&str>) -> Why {
+/// Returns the wait reason of a run whose experiment is paused.
+pub fn paused(by: Option<&str>) -> WaitReason {
     let by = by.map_or(String::new(), |by| format!(" by {by}"));
-    Why::nobody(Reason::Paused, format!("its experiment is paused{by}"))
+    WaitReason::without_agents(Reason::Paused, format!("its experiment is paused{by}"))
 }
 
-/// Why a run waits, of which nobody has said that it shall.
-pub fn why(needs: &Needs<'_>, at: &At, connected: &[(String, Connected)], known: &[Agent]) -> Why {
-    let candidates: Vec<_> = connected.iter().filter(|(name, agent)| at.admits(name, agent)).collect();
+/// Returns why a run waits whose experiment is not paused.
+pub fn wait_reason(
+    needs: &Needs<'_>,
+    eligible: &EligibleAgents,
+    connected: &[(String, Connected)],
+    known: &[Agent],
+) -> WaitReason {
+    let candidates: Vec<_> = connected.iter().filter(|(name, agent)| eligible.admits(name, agent)).collect();
     if candidates.is_empty() {
-        return absent(needs, at, known);
+        return absent(needs, eligible, known);
     }
-    let lacks: Vec<_> = candidates.iter().map(|(name, agent)| (name, agent, lack(needs, at, name, agent))).collect();
-    let able: Vec<_> = lacks.iter().filter(|(.., lack)| lack.is_none()).collect();
+    let checked: Vec<_> =
+        candidates.iter().map(|(name, agent)| (name, agent, ineligible(needs, eligible, name, agent))).collect();
+    let able: Vec<_> = checked.iter().filter(|(.., obstacle)| obstacle.is_none()).collect();
     if able.is_empty() {
-        let told: Vec<(&str, &Lack)> =
-            lacks.iter().filter_map(|(name, _, lack)| Some((name.as_str(), lack.as_ref()?))).collect();
-        return unable(needs, &told);
+        let obstacles: Vec<(&str, &Ineligible)> =
+            checked.iter().filter_map(|(name, _, obstacle)| Some((name.as_str(), obstacle.as_ref()?))).collect();
+        return unable(needs, &obstacles);
     }
-    let taking: Vec<_> = able.iter().filter(|(_, agent, _)| agent.standing == Standing::Enabled).collect();
-    let agents: Vec<String> = taking.iter().map(|(name, ..)| (*name).clone()).collect();
+    let enabled: Vec<_> = able.iter().filter(|(_, agent, _)| agent.standing == Standing::Enabled).collect();
+    let agents: Vec<String> = enabled.iter().map(|(name, ..)| (*name).clone()).collect();
     if agents.is_empty() {
         let names: Vec<&str> = able.iter().map(|(name, ..)| name.as_str()).collect();
-        return Why::nobody(Reason::Drained, format!("{} drained", are(&names)));
+        return WaitReason::without_agents(Reason::Drained, format!("{} drained", are(&names)));
     }
-    let generators = generators_lack(needs, connected, known);
-    if let Some(why) = generators.as_ref().filter(|why| why.reason != Reason::Busy) {
-        return why.clone();
+    let generators = generators_wait(needs, connected, known);
+    if let Some(wait) = generators.as_ref().filter(|wait| wait.reason != Reason::Busy) {
+        return wait.clone();
     }
-    if taking.iter().any(|(_, agent, _)| agent.is_free()) {
-        if let Some(why) = generators {
-            return Why { agents, ..why };
+    if enabled.iter().any(|(_, agent, _)| agent.is_free()) {
+        if let Some(wait) = generators {
+            return WaitReason { agents, ..wait };
         }
-        return Why { reason: Reason::Soon, sentence: "it is about to begin".to_owned(), agents };
+        return WaitReason { reason: Reason::Soon, sentence: "it is about to start".to_owned(), agents };
     }
     let names: Vec<&str> = agents.iter().map(String::as_str).collect();
-    Why { reason: Reason::Busy, sentence: format!("{} busy", are(&names)), agents }
+    WaitReason { reason: Reason::Busy, sentence: format!("{} busy", are(&names)), agents }
 }
 
-/// Nobody is there who may do it.
-fn absent(needs: &Needs<'_>, at: &At, known: &[Agent]) -> Why {
-    let name = match at {
-        At::Only(name) => name,
-        At::Home(name) => {
+/// Describes that no eligible agent is connected.
+fn absent(needs: &Needs<'_>, eligible: &EligibleAgents, known: &[Agent]) -> WaitReason {
+    let name = match eligible {
+        EligibleAgents::Only(name) => name,
+        EligibleAgents::Home(name) => {
             let what = if needs.block > 0 { "repetition" } else { "experiment" };
             let sentence = format!(
-                "its {what} is measured on {name}, which is not connected; if that is disabled or forgotten, another agent \
-                 goes on"
+                "its {what} is measured on {name}, which is not connected; disable or remove {name} to continue on \
+                another agent"
             );
-            return Why::nobody(Reason::Away, sentence);
+            return WaitReason::without_agents(Reason::Away, sentence);
         }
-        At::Labelled(label) => {
+        EligibleAgents::Labelled(label) => {
             let has_it = known.iter().any(|agent| agent.labels.contains(label));
-            let how = if has_it { "none of these is connected" } else { "there is none any more" };
-            return Why::nobody(Reason::Away, format!("it is for agents labelled {label}, and {how}"));
+            let how = if has_it { "none of them is connected" } else { "there is no such agent" };
+            return WaitReason::without_agents(Reason::Away, format!("it requires the label {label}, and {how}"));
         }
-        At::Anywhere | At::OneOf(_) => return Why::nobody(Reason::Away, "no agent is connected"),
+        EligibleAgents::Any | EligibleAgents::OneOf(_) => {
+            return WaitReason::without_agents(Reason::Away, "no agent is connected");
+        }
     };
     match known.iter().find(|agent| agent.name == *name).map(Agent::state) {
-        None => Why::nobody(Reason::Away, format!("it is for {name}, and there is no such agent any more")),
-        Some("disabled") => Why::nobody(Reason::Disabled, format!("it is for {name}, which is disabled")),
-        Some("revoked") => Why::nobody(Reason::Away, format!("it is for {name}, whose key is revoked")),
-        Some(_) => Why::nobody(Reason::Away, format!("it is for {name}, which is not connected")),
+        None => WaitReason::without_agents(Reason::Away, format!("it requires agent {name}, which no longer exists")),
+        Some("disabled") => {
+            WaitReason::without_agents(Reason::Disabled, format!("it requires agent {name}, which is disabled"))
+        }
+        Some("revoked") => {
+            WaitReason::without_agents(Reason::Away, format!("it requires agent {name}, whose key is revoked"))
+        }
+        Some(_) => {
+            WaitReason::without_agents(Reason::Away, format!("it requires agent {name}, which is not connected"))
+        }
     }
 }
 
-/// Nobody who is there can do it: what those lack who come nearest to it.
-fn unable(needs: &Needs<'_>, lacks: &[(&str, &Lack)]) -> Why {
-    let of = |wanted: fn(&Lack) -> bool| -> Vec<&str> {
-        lacks.iter().filter(|(_, lack)| wanted(lack)).map(|(name, _)| *name).collect()
+/// Describes why no connected agent can do it, by the agents that come closest.
+fn unable(needs: &Needs<'_>, obstacles: &[(&str, &Ineligible)]) -> WaitReason {
+    let agents_with = |matches: fn(&Ineligible) -> bool| -> Vec<&str> {
+        obstacles.iter().filter(|(_, obstacle)| matches(obstacle)).map(|(name, _)| *name).collect()
     };
-    let declined = of(|lack| *lack == Lack::Declined);
+    let declined = agents_with(|obstacle| *obstacle == Ineligible::Declined);
     if !declined.is_empty() {
-        let sentence = format!("{} would not take it; it is asked again when it connects anew", declined.join(", "));
-        return Why::nobody(Reason::Declined, sentence);
+        let sentence =
+            format!("{} declined this run; it is offered again when an agent reconnects", declined.join(", "));
+        return WaitReason::without_agents(Reason::Declined, sentence);
     }
-    let script = of(|lack| *lack == Lack::Unfit(Unfit::Script));
+    let script = agents_with(|obstacle| *obstacle == Ineligible::Unfit(Unfit::Script));
     if !script.is_empty() {
         let sentence = format!(
-            "its scenario did not come with brewbench, and {} only such: start one with --any-scenario",
+            "its scenario is not bundled, and {} bundled scenarios only: start an agent with --any-scenario",
             runs(&script)
         );
-        return Why::nobody(Reason::ScriptNotTaken, sentence);
+        return WaitReason::without_agents(Reason::ScriptNotTaken, sentence);
     }
-    let loadless = lacks.iter().find_map(|(name, lack)| match lack {
-        Lack::Unfit(Unfit::NoLoad(how)) => Some(format!("{name} {how}")),
+    let no_load = obstacles.iter().find_map(|(name, obstacle)| match obstacle {
+        Ineligible::Unfit(Unfit::NoLoad(how)) => Some(format!("{name} {how}")),
         _ => None,
     });
-    if let Some(sentence) = loadless {
-        return Why::nobody(Reason::NoLoadAddress, sentence);
+    if let Some(sentence) = no_load {
+        return WaitReason::without_agents(Reason::NoLoadAddress, sentence);
     }
-    let small: Vec<String> = lacks
+    let small: Vec<String> = obstacles
         .iter()
-        .filter_map(|(name, lack)| match lack {
-            Lack::Unfit(Unfit::TooSmall(has)) => Some(format!("{name} {has}")),
+        .filter_map(|(name, obstacle)| match obstacle {
+            Ineligible::Unfit(Unfit::TooSmall(has)) => Some(format!("{name} {has}")),
             _ => None,
         })
         .collect();
     if !small.is_empty() {
-        let sentence = format!("nobody with {} can give {}: {}", needs.target, needs.size, small.join(", "));
-        return Why::nobody(Reason::DoesNotFit, sentence);
+        let sentence =
+            format!("no agent that offers {} can provide {}: {}", needs.target, needs.size, small.join(", "));
+        return WaitReason::without_agents(Reason::DoesNotFit, sentence);
     }
-    let who = match (needs.agent, needs.label) {
+    let subject = match (needs.agent, needs.label) {
         (Some(name), _) => format!("{name} does not offer"),
         (None, Some(label)) => format!("no connected agent labelled {label} offers"),
         (None, None) => "no connected agent offers".to_owned(),
     };
-    Why::nobody(Reason::NotOffered, format!("{who} {}", needs.target))
+    WaitReason::without_agents(Reason::NotOffered, format!("{subject} {}", needs.target))
 }
 
-/// `a is`, `a and b are`, `a, b and c are`.
+/// Formats `a is`, `a and b are` or `a, b and c are`.
 fn are(names: &[&str]) -> String {
     format!("{} {}", listed(names), if names.len() == 1 { "is" } else { "are" })
 }
@@ -302,104 +318,105 @@ fn listed(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dispatch::queue::list::made_up::{agent, needs, working};
+    use crate::dispatch::queue::list::fixtures::{agent, needs, working};
 
-    fn told(needs: &Needs<'_>, connected: &[(String, Connected)]) -> (Reason, String) {
-        let at = needs.agent.map_or(At::Anywhere, |name| At::Only(name.to_owned()));
-        let why = why(needs, &at, connected, &[]);
-        (why.reason, why.sentence)
+    fn describe(needs: &Needs<'_>, connected: &[(String, Connected)]) -> (Reason, String) {
+        let eligible = needs.agent.map_or(EligibleAgents::Any, |name| EligibleAgents::Only(name.to_owned()));
+        let wait = wait_reason(needs, &eligible, connected, &[]);
+        (wait.reason, wait.sentence)
     }
 
     #[test]
-    fn the_reason_names_what_those_lack_who_come_nearest() {
+    fn the_reason_names_the_obstacle_of_the_closest_agents() {
         let small = agent("small", |agent| Arc::make_mut(&mut agent.hello).machine.cores = 1);
         let poor = agent("poor", |agent| Arc::make_mut(&mut agent.hello).targets.clear());
-        let (reason, sentence) = told(&needs("fast"), std::slice::from_ref(&poor));
+        let (reason, sentence) = describe(&needs("fast"), std::slice::from_ref(&poor));
         assert_eq!((reason, sentence.as_str()), (Reason::NotOffered, "no connected agent offers fast"));
-        let (reason, sentence) = told(&needs("fast"), &[poor.clone(), small.clone()]);
+        let (reason, sentence) = describe(&needs("fast"), &[poor.clone(), small.clone()]);
         assert_eq!(reason, Reason::DoesNotFit);
-        assert_eq!(sentence, "nobody with fast can give 2/4GiB: small has 1 cores");
+        assert_eq!(sentence, "no agent that offers fast can provide 2/4GiB: small has 1 cores");
         let foreign = Needs { source: Source::User, ..needs("fast") };
-        assert_eq!(told(&foreign, &[agent("rack", |_| ()), small]).0, Reason::ScriptNotTaken);
+        assert_eq!(describe(&foreign, &[agent("rack", |_| ()), small]).0, Reason::ScriptNotTaken);
         let unwilling = agent("rack", |agent| {
             agent.declined.insert(needs("fast").run);
         });
-        assert_eq!(told(&needs("fast"), &[poor, unwilling]).0, Reason::Declined);
+        assert_eq!(describe(&needs("fast"), &[poor, unwilling]).0, Reason::Declined);
     }
 
     #[test]
-    fn who_can_do_it_is_named_and_what_keeps_them() {
+    fn able_agents_are_listed_with_what_they_wait_for() {
         let (rack, busy) = (agent("rack", |_| ()), agent("busy", working));
         let drained = agent("tired", |agent| agent.standing = Standing::Drained);
-        assert_eq!(told(&needs("fast"), &[busy.clone(), rack]).0, Reason::Soon);
-        let why = why(&needs("fast"), &At::Anywhere, &[busy.clone(), drained.clone()], &[]);
-        assert_eq!((why.reason, why.agents), (Reason::Busy, vec!["busy".to_owned()]));
-        let (reason, sentence) = told(&needs("fast"), &[drained]);
+        assert_eq!(describe(&needs("fast"), &[busy.clone(), rack]).0, Reason::Soon);
+        let wait = wait_reason(&needs("fast"), &EligibleAgents::Any, &[busy.clone(), drained.clone()], &[]);
+        assert_eq!((wait.reason, wait.agents), (Reason::Busy, vec!["busy".to_owned()]));
+        let (reason, sentence) = describe(&needs("fast"), &[drained]);
         assert_eq!((reason, sentence.as_str()), (Reason::Drained, "tired is drained"));
         let only = Needs { agent: Some("rack"), ..needs("fast") };
-        let (reason, sentence) = told(&only, std::slice::from_ref(&busy));
+        let (reason, sentence) = describe(&only, std::slice::from_ref(&busy));
         assert_eq!(reason, Reason::Away);
-        assert!(sentence.contains("there is no such agent any more"), "{sentence}");
-        let home = At::Home("rack".to_owned());
-        let why = super::why(&needs("fast"), &home, std::slice::from_ref(&busy), &[]);
-        assert!(why.sentence.starts_with("its experiment is measured on rack, which is not connected"), "{why:?}");
-        let why = super::why(&Needs { block: 2, ..needs("fast") }, &home, &[busy], &[]);
-        assert!(why.sentence.starts_with("its repetition is measured on rack, which is not connected"), "{why:?}");
+        assert!(sentence.contains("rack, which no longer exists"), "{sentence}");
+        let home = EligibleAgents::Home("rack".to_owned());
+        let wait = wait_reason(&needs("fast"), &home, std::slice::from_ref(&busy), &[]);
+        assert!(wait.sentence.starts_with("its experiment is measured on rack, which is not connected"), "{wait:?}");
+        let wait = wait_reason(&Needs { block: 2, ..needs("fast") }, &home, &[busy], &[]);
+        assert!(wait.sentence.starts_with("its repetition is measured on rack, which is not connected"), "{wait:?}");
     }
 
     #[test]
-    fn only_those_with_a_label_are_looked_at_where_one_is_asked_for() {
-        let (at, needs) = (At::Labelled("arm".to_owned()), Needs { label: Some("arm"), ..needs("fast") });
+    fn only_agents_with_the_requested_label_are_considered() {
+        let (eligible, needs) =
+            (EligibleAgents::Labelled("arm".to_owned()), Needs { label: Some("arm"), ..needs("fast") });
         let plain = agent("plain", |_| ());
-        let told = why(&needs, &at, std::slice::from_ref(&plain), &[]);
-        let expected = "it is for agents labelled arm, and there is none any more";
-        assert_eq!((told.reason, told.sentence.as_str()), (Reason::Away, expected));
+        let wait = wait_reason(&needs, &eligible, std::slice::from_ref(&plain), &[]);
+        let expected = "it requires the label arm, and there is no such agent";
+        assert_eq!((wait.reason, wait.sentence.as_str()), (Reason::Away, expected));
         let arm = |agent: &mut Connected| agent.labels = ["arm".to_owned()].into();
         let poor = agent("poor", |agent| {
             arm(agent);
             Arc::make_mut(&mut agent.hello).targets.clear();
         });
-        let told = why(&needs, &at, &[plain.clone(), poor], &[]);
-        assert_eq!(told.sentence, "no connected agent labelled arm offers fast");
-        let told = why(&needs, &at, &[plain, agent("rack", arm)], &[]);
-        assert_eq!((told.reason, told.agents), (Reason::Soon, vec!["rack".to_owned()]));
+        let wait = wait_reason(&needs, &eligible, &[plain.clone(), poor], &[]);
+        assert_eq!(wait.sentence, "no connected agent labelled arm offers fast");
+        let wait = wait_reason(&needs, &eligible, &[plain, agent("rack", arm)], &[]);
+        assert_eq!((wait.reason, wait.agents), (Reason::Soon, vec!["rack".to_owned()]));
     }
 
     #[test]
-    fn load_from_others_needs_a_host_that_takes_it_and_all_who_make_it() {
+    fn a_distributed_run_needs_a_host_that_accepts_load_and_all_generators() {
         let generators = ["one".to_owned(), "two".to_owned()];
         let needs = Needs { generators: &generators, source: Source::User, ..needs("fast") };
         let open = |agent: &mut Connected| Arc::make_mut(&mut agent.hello).load_address = Some([10, 0, 0, 5].into());
         let willing = |agent: &mut Connected| Arc::make_mut(&mut agent.hello).any_scenario = true;
-        let told = |crew: &[(String, Connected)]| {
-            let why = why(&needs, &At::Anywhere, crew, &[]);
-            (why.reason, why.sentence)
+        let describe = |connected: &[(String, Connected)]| {
+            let wait = wait_reason(&needs, &EligibleAgents::Any, connected, &[]);
+            (wait.reason, wait.sentence)
         };
         let all = [agent("rack", |_| ()), agent("one", willing), agent("two", willing)];
-        let (reason, sentence) = told(&all);
+        let (reason, sentence) = describe(&all);
         assert_eq!(reason, Reason::NoLoadAddress);
         assert!(sentence.contains("--load-address"), "{sentence}");
         let fixed = agent("rack", |agent| {
             open(agent);
             Arc::make_mut(&mut agent.hello).targets[0].anywhere = false;
         });
-        assert!(told(&[fixed, all[1].clone(), all[2].clone()]).1.contains("{host}"));
+        assert!(describe(&[fixed, all[1].clone(), all[2].clone()]).1.contains("{host}"));
         let rack = agent("rack", open);
-        assert_eq!(told(&[rack.clone(), all[1].clone(), all[2].clone()]).0, Reason::Soon);
-        let away = told(&[rack.clone(), all[1].clone()]);
-        assert_eq!(away, (Reason::Away, "its load comes from two, which is not connected".to_owned()));
+        assert_eq!(describe(&[rack.clone(), all[1].clone(), all[2].clone()]).0, Reason::Soon);
+        let away = describe(&[rack.clone(), all[1].clone()]);
+        assert_eq!(away, (Reason::Away, "its load generator two is not connected".to_owned()));
         let unwilling = agent("two", |_| ());
-        assert_eq!(told(&[rack.clone(), all[1].clone(), unwilling.clone()]).0, Reason::ScriptNotTaken);
+        assert_eq!(describe(&[rack.clone(), all[1].clone(), unwilling.clone()]).0, Reason::ScriptNotTaken);
         let busy = agent("one", |agent| {
             willing(agent);
             working(agent);
         });
-        assert_eq!(told(&[rack.clone(), busy.clone(), all[2].clone()]).0, Reason::Busy);
-        assert_eq!(told(&[rack, busy, unwilling]).0, Reason::ScriptNotTaken, "what does not pass by itself");
+        assert_eq!(describe(&[rack.clone(), busy.clone(), all[2].clone()]).0, Reason::Busy);
+        assert_eq!(describe(&[rack, busy, unwilling]).0, Reason::ScriptNotTaken, "what needs action comes first");
     }
 
     #[test]
-    fn names_are_listed_as_people_do() {
+    fn names_are_listed_with_and_before_the_last() {
         assert_eq!(are(&["a"]), "a is");
         assert_eq!(are(&["a", "b", "c"]), "a, b and c are");
     }

@@ -19,30 +19,30 @@ use crate::{
     reports::format::{Format, file_name},
 };
 
-/// How it is written.
+/// Query parameters of a report.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wish {
-    /// `html` unless said.
+pub struct ReportQuery {
+    /// The format of the file. The default is `html`.
     #[serde(default)]
     format: Format,
 }
 
-/// A comparison as a file: HTML with all charts in it, Markdown for a pull request, CSV or JSON.
-#[utoipa::path(get, path = "/api/v1/report", tag = "compare", params(Chosen, Wish),
+/// Returns a comparison as a file: HTML with embedded charts, Markdown for a pull request, CSV or JSON.
+#[utoipa::path(get, path = "/api/v1/report", tag = "compare", params(Chosen, ReportQuery),
     responses((status = 200, body = Comparison, description = "as JSON; or text/html, text/markdown, text/csv"),
-        (status = 404, body = ErrorBody, description = "none of the runs is here"),
+        (status = 404, body = ErrorBody, description = "none of the runs exists"),
         (status = 422, body = ErrorBody, description = "no run is named, or too many are")))]
 pub async fn report(
     _: Read,
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
-    Asked(Wish { format }): Asked<Wish>,
+    Asked(ReportQuery { format }): Asked<ReportQuery>,
 ) -> Result<Response> {
     let query = query.unwrap_or_default();
     let comparison = match format {
-        Format::Html => load::page_of_query(&state, &query).await?,
-        _ => load::of_query(&state, &query).await?,
+        Format::Html => load::page_from_query(&state, &query).await?,
+        _ => load::from_query(&state, &query).await?,
     };
     let comparison = Comparison::clone(&comparison).outside();
     let name = file_name(&comparison.title, format);
@@ -52,7 +52,7 @@ pub async fn report(
         Format::Csv => csv::text(&comparison),
         Format::Json => serde_json::to_string_pretty(&comparison).map_err(Error::internal)?,
     };
-    // Never opened in place: its scripts are its own, and this site runs none but its own.
+    // Always a download: this site's content security policy would block the scripts inside the file.
     let headers = [
         (header::CONTENT_TYPE, format.kind().to_owned()),
         (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),

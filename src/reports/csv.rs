@@ -1,4 +1,4 @@
-//! A comparison as CSV: a line for each figure of each target in each setting. Pure.
+//! A comparison as CSV: a line for each metric of each target in each setting. Pure.
 
 use crate::{
     compare::{stat::Stat, view::Comparison},
@@ -34,7 +34,7 @@ const HEAD: [&str; 26] = [
     "best",
 ];
 
-/// The file. What is not known is empty.
+/// Renders the file. Unknown values are empty.
 pub fn text(comparison: &Comparison) -> String {
     let mut text = line(HEAD);
     for row in &comparison.rows {
@@ -100,7 +100,7 @@ mod tests {
     };
 
     #[test]
-    fn every_figure_is_a_line_with_a_cell_for_every_head() {
+    fn every_metric_is_a_line_with_a_value_for_every_header() {
         let mut runs = vec![run("a", 1), faster(run("b", 1), 2.0)];
         runs.push(failed(run("c", 1), "no"));
         let text = text(&Comparison::new(runs, &Marks::default(), None));

@@ -1,4 +1,4 @@
-//! One HTML file with everything in it: style, charts and the library that draws them.
+//! A comparison as one self-contained HTML file with style, charts and the chart library.
 
 use std::fmt;
 
@@ -14,47 +14,47 @@ use crate::{
     web::assets,
 };
 
-/// The file.
+/// The template of the file.
 #[derive(Debug, Template)]
 #[template(path = "reports/report.html")]
 struct Report {
     comparison: Comparison,
     made_at_ms: i64,
-    /// What a script must name to run: text that became markup by a fault of ours does not know it.
+    /// The nonce of the scripts: markup that was injected through a bug cannot know it.
     nonce: String,
-    /// Whether there is anything to draw.
+    /// Whether there are charts.
     drawn: bool,
-    style: Ours,
-    /// Draws charts.
-    plotly: Ours,
-    /// Finds them and follows the colour scheme.
-    charts: Ours,
+    style: Trusted,
+    /// The chart library.
+    plotly: Trusted,
+    /// Draws the charts and follows the colour scheme.
+    charts: Trusted,
     /// Copies tables.
-    copy: Ours,
+    copy: Trusted,
 }
 
-/// A file of our own, which may stand in a page as it is.
+/// A bundled file, which is trusted and embedded without escaping.
 #[derive(Debug)]
-struct Ours(String);
+struct Trusted(String);
 
-impl fmt::Display for Ours {
+impl fmt::Display for Trusted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl HtmlSafe for Ours {}
+impl HtmlSafe for Trusted {}
 
-/// Writes it.
+/// Renders the file.
 pub async fn text(state: &AppState, comparison: Comparison) -> Result<String> {
-    let drawn = !comparison.charts.is_empty() || comparison.told.is_some();
+    let drawn = !comparison.charts.is_empty() || comparison.timeseries.is_some();
     let report = Report {
         made_at_ms: now_ms(),
         nonce: format!("{:032x}", rand::random::<u128>()),
-        style: Ours(assets::text(state, "app.css").await?),
-        // Without a chart the library would be all there is to the file.
-        plotly: if drawn { script(state, "plotly.js").await? } else { Ours(String::new()) },
-        charts: if drawn { script(state, "charts.js").await? } else { Ours(String::new()) },
+        style: Trusted(assets::text(state, "app.css").await?),
+        // Without charts the library would be most of the file.
+        plotly: if drawn { script(state, "plotly.js").await? } else { Trusted(String::new()) },
+        charts: if drawn { script(state, "charts.js").await? } else { Trusted(String::new()) },
         copy: script(state, "copy.js").await?,
         drawn,
         comparison,
@@ -62,8 +62,8 @@ pub async fn text(state: &AppState, comparison: Comparison) -> Result<String> {
     report.render().map_err(Error::internal)
 }
 
-/// A script that can't end the element that it stands in.
-async fn script(state: &AppState, name: &str) -> Result<Ours> {
+/// Returns a script that can't close the element that contains it.
+async fn script(state: &AppState, name: &str) -> Result<Trusted> {
     let text = assets::text(state, name).await?;
-    Ok(Ours(text.replace("</script", "<\\/script").replace("<!--", "<\\!--")))
+    Ok(Trusted(text.replace("</script", "<\\/script").replace("<!--", "<\\!--")))
 }

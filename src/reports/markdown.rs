@@ -1,11 +1,11 @@
-//! A comparison as Markdown for a pull request: the answer first, all else folded. Pure.
+//! A comparison as Markdown for a pull request: the result first, the rest folded. Pure.
 
 use std::fmt::Write;
 
 use crate::{
     compare::{
         cell::{Cell, Row},
-        excluded::LeftOut,
+        excluded::ExcludedRun,
         metric::Metric,
         note::Level,
         stat::Stat,
@@ -15,42 +15,40 @@ use crate::{
     web::{format, markdown::plain},
 };
 
-/// So many lines of doubts are seen at once.
-const MOST_DOUBTS: usize = 3;
+/// The maximum number of warnings that are not folded.
+const MAX_WARNINGS: usize = 3;
 
-/// The text.
+/// Renders the text.
 pub fn text(comparison: &Comparison) -> String {
     let mut text = format!("### {}\n\n", plain(&comparison.title));
     for card in &comparison.cards {
         let _ = writeln!(text, "- **{}: {}** {}", plain(&card.label), plain(&card.value), plain(&card.detail));
     }
-    let doubts = comparison.notes_of(&Level::Doubt);
-    if !doubts.is_empty() {
+    let warnings = comparison.notes_of(&Level::Doubt);
+    if !warnings.is_empty() {
         text.push('\n');
     }
-    for note in doubts.iter().take(MOST_DOUBTS) {
+    for note in warnings.iter().take(MAX_WARNINGS) {
         let _ = writeln!(text, "> ⚠ **{}** {}\n>", plain(&note.title), plain(&note.text));
     }
     let _ = writeln!(text, "\n<details><summary>All figures: {}</summary>", plain(&comparison.lead));
     for row in &comparison.rows {
         text.push_str(&table(comparison, row));
     }
-    let rest = doubts.into_iter().skip(MOST_DOUBTS).chain(comparison.notes_of(&Level::Info));
+    let rest = warnings.into_iter().skip(MAX_WARNINGS).chain(comparison.notes_of(&Level::Info));
     let rest = rest.map(|note| format!("- **{}** {}", plain(&note.title), plain(&note.text)));
-    let rest: Vec<String> = rest.chain(comparison.left_out_listed().iter().map(left_out)).collect();
+    let rest: Vec<String> = rest.chain(comparison.left_out_listed().iter().map(excluded)).collect();
     if !rest.is_empty() {
         let _ = writeln!(text, "\n{}", rest.join("\n"));
     }
-    text.push_str(
-        "\nMedians of the repetitions that count; bold is better than all others, and not by chance.\n\n</details>\n",
-    );
+    text.push_str("\nMedians of the valid repetitions. Bold: significantly better than all others.\n\n</details>\n");
     text
 }
 
-fn left_out(left: &LeftOut) -> String {
-    let LeftOut { run: _, subject, setting, repetition, state, why } = left;
+fn excluded(run: &ExcludedRun) -> String {
+    let ExcludedRun { run: _, subject, setting, repetition, state, why } = run;
     let (subject, setting, state, why) = (plain(subject), plain(setting), plain(state), plain(why));
-    format!("- left out: {subject}, {setting}, repetition {repetition}: {state}, {why}")
+    format!("- excluded: {subject}, {setting}, repetition {repetition}: {state}, {why}")
 }
 
 fn table(comparison: &Comparison, row: &Row) -> String {
@@ -71,8 +69,8 @@ fn table(comparison: &Comparison, row: &Row) -> String {
 }
 
 fn runs(cell: &Cell) -> String {
-    let (counting, all) = (cell.tally.counting(), cell.runs.len());
-    if counting == all { all.to_string() } else { format!("{counting} of {all}") }
+    let (valid, all) = (cell.tally.counting(), cell.runs.len());
+    if valid == all { all.to_string() } else { format!("{valid} of {all}") }
 }
 
 fn figure(stat: &Stat) -> String {
@@ -96,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_comes_first_and_is_short() {
+    fn the_result_comes_first_and_is_short() {
         let runs = [many("gosherve", 1.0), many("servy", 1.25)].concat();
         let text = text(&Comparison::new(runs, &Marks::default(), None));
         let (open, folded) = text.split_once("<details>").expect("something folded");
@@ -108,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn each_setting_has_its_table_and_what_is_left_out_is_told() {
+    fn each_setting_has_its_table_and_excluded_runs_are_listed() {
         let mut runs = vec![sized("a", 1, 1.0), sized("a", 2, 4.0)];
         runs.push(failed(sized("a", 3, 4.0), "it died | at once"));
         let text = text(&Comparison::new(runs, &Marks::default(), None));

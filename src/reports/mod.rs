@@ -1,4 +1,4 @@
-//! A comparison as a file: HTML that needs neither this server nor a network, Markdown for a pull request, CSV, JSON.
+//! A comparison as a file: self-contained HTML that works offline, Markdown for a pull request, CSV, JSON.
 
 pub mod api;
 pub mod csv;
@@ -10,7 +10,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::app::state::AppState;
 
-/// JSON.
+/// Returns the API routes.
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(api::report))
 }

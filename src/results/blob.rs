@@ -1,18 +1,18 @@
-//! Long texts as zlib blobs.
+//! Compresses long texts with zlib.
 
 use std::{cell::RefCell, io::Read};
 
 use flate2::{Compress, Compression, FlushCompress, Status, read::ZlibDecoder};
 
 thread_local! {
-    /// To make its tables takes longer than to pack a summary with them.
+    /// Reused, because allocating its tables takes longer than compressing a summary.
     static PACKER: RefCell<Compress> = RefCell::new(Compress::new(Compression::fast(), true));
 }
 
-/// Compresses; fast rather than small, because every result waits for it.
+/// Compresses bytes, fast rather than small, because every result waits for it.
 ///
 /// # Panics
-/// Never: a packer that was reset takes any bytes.
+/// Never: a packer that was reset accepts any bytes.
 pub fn pack(bytes: &[u8]) -> Vec<u8> {
     PACKER.with_borrow_mut(|packer| {
         packer.reset();
@@ -24,14 +24,14 @@ pub fn pack(bytes: &[u8]) -> Vec<u8> {
             if status == Status::StreamEnd {
                 return packed;
             }
-            let taken = usize::try_from(packer.total_in() - before).expect("no more than the rest");
-            rest = &rest[taken..];
+            let consumed = usize::try_from(packer.total_in() - before).expect("no more than the rest");
+            rest = &rest[consumed..];
             packed.reserve(packed.capacity());
         }
     })
 }
 
-/// What was packed.
+/// Decompresses a blob.
 pub fn unpack(blob: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(blob.len() * 4);
     ZlibDecoder::new(blob).read_to_end(&mut bytes)?;
@@ -43,16 +43,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_packed_comes_back() {
-        // What does not shrink is packed, too, and the packer has no memory.
+    fn packing_is_lossless() {
+        // Incompressible bytes work, too, and the packer keeps no state between calls.
         let noise: Vec<u8> = (0..100_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_769).to_be_bytes()).collect();
         for bytes in [&b""[..], b"k6", &noise, &noise] {
-            assert_eq!(unpack(&pack(bytes)).expect("a whole blob"), bytes);
+            assert_eq!(unpack(&pack(bytes)).expect("a complete blob"), bytes);
         }
         let text = "http_reqs ".repeat(1_000);
         let blob = pack(text.as_bytes());
         assert!(blob.len() < text.len() / 10);
-        assert_eq!(unpack(&blob).expect("a whole blob"), text.as_bytes());
+        assert_eq!(unpack(&blob).expect("a complete blob"), text.as_bytes());
         assert!(unpack(&blob[..blob.len() / 2]).is_err());
     }
 }

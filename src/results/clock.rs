@@ -1,34 +1,34 @@
-//! Series of several machines by one clock: the server's. Pure.
+//! Converts series of several machines to the server's clock. Pure.
 
 use brewbench_agent::wire::series::{Consumption, Part, Series, Stretch, Usage};
 use serde::{Deserialize, Serialize};
 
-/// What an agent's clock says, held against the server's.
+/// An agent's clock compared with the server's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
-    /// By how much it is ahead, ms.
+    /// How far it is ahead, ms.
     pub offset_ms: f64,
-    /// How far that may be wrong, ms.
+    /// Maximum error of the offset, ms.
     pub error_ms: f64,
 }
 
-/// A series and how the clock that it was taken by differs from the server's.
+/// A series and the clock that it was recorded with.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocked<'a> {
-    /// By its agent's clock.
+    /// Times are by its agent's clock.
     pub series: &'a Series,
-    /// Where it is not known, the series is taken to have begun with the others.
+    /// None if unknown; the series is then assumed to start together with the others.
     pub clock: Option<Clock>,
 }
 
 impl<'a> Clocked<'a> {
-    /// When a part began, by the server's clock, unix ms.
+    /// Returns when a part started by the server's clock, unix ms.
     pub fn start_ms(&self, part: Part) -> Option<i64> {
         let clock = self.clock?;
-        self.stretch(part).map(|stretch| by_server(stretch.start_ms, clock))
+        self.stretch(part).map(|stretch| to_server_time(stretch.start_ms, clock))
     }
 
-    /// How much later than a time by the server's clock a part began, ms.
+    /// Returns how long after `start_ms` (by the server's clock) a part started, ms.
     pub fn after_ms(&self, part: Part, start_ms: i64) -> i64 {
         self.start_ms(part).unwrap_or(start_ms).saturating_sub(start_ms)
     }
@@ -37,7 +37,7 @@ impl<'a> Clocked<'a> {
         self.series.parts().find_map(|(other, stretch)| (other == part).then_some(stretch))
     }
 
-    /// The samples of a machine without k6, whatever its agent says, that were taken later than a time, ms after a start.
+    /// Returns the samples after `at_ms`, relative to `start_ms`, with the load generator's usage cleared.
     pub(crate) fn usage_after(&self, part: Part, start_ms: i64, at_ms: i32) -> Vec<Usage> {
         let after = self.after_ms(part, start_ms);
         let moved =
@@ -47,8 +47,8 @@ impl<'a> Clocked<'a> {
     }
 }
 
-/// A time by an agent's clock as the server's has it, unix ms.
-pub fn by_server(at_ms: i64, clock: Clock) -> i64 {
+/// Converts a time by an agent's clock to the server's clock, unix ms.
+pub fn to_server_time(at_ms: i64, clock: Clock) -> i64 {
     #[expect(clippy::cast_possible_truncation, reason = "casting saturates")]
     at_ms.saturating_sub(clock.offset_ms.round() as i64)
 }

@@ -1,34 +1,35 @@
-//! What an agent saw of a run and its machine, as stored. The wire has types of its own, so that it can change without what
-//! is stored. Pure.
+//! What an agent observed about a run and its machine, as stored. Pure.
+//!
+//! The wire has its own types, so that it can change without the stored form.
 
 use brewbench_agent::wire::outcome;
 use serde::{Deserialize, Serialize};
 
-/// Under what circumstances a run was measured. What is not known is absent.
+/// The conditions of a measurement. Unknown values are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conditions {
-    /// From starting the target's process to its first verified answer, milliseconds.
+    /// From starting the target's process to its first verified response, milliseconds.
     pub startup_ms: Option<f64>,
     /// Memory that the target used after the idle wait, before any load, bytes.
     pub idle_memory_bytes: Option<u64>,
     /// The idle wait before the load.
     pub ground: Option<Ground>,
-    /// By how much the machine's clock was set while the run went on, milliseconds; negative if back.
+    /// How far the machine's clock was set during the run, milliseconds; negative if back.
     pub clock_jump_ms: Option<i64>,
-    /// Processes of the target when the measurement began.
+    /// Processes of the target at the start of the measurement.
     pub processes: Option<u32>,
-    /// How many of them were gone at its end.
+    /// How many of them had exited by its end.
     pub processes_gone: Option<u32>,
-    /// How the processors of both sides lie on the machine's cores.
+    /// How target and load generator are placed on physical cores.
     pub placement: Option<Placement>,
-    /// CPU time on the run's processors while it was measured.
+    /// CPU time on the run's processors during the measurement.
     pub core_use: Option<CoreUse>,
-    /// What crossed the network while it was measured.
+    /// Network traffic during the measurement.
     pub network: Option<NetworkUse>,
-    /// In what the target's answer after the measurement differs from the one before it: a sentence; empty if it is the same.
+    /// How the target's response changed during the measurement: a sentence; empty if it did not.
     pub response_change: Option<String>,
-    /// Whether the script may let time pass between its requests, as by `sleep`.
+    /// Whether the script may pause between its requests, for example with `sleep`.
     pub script_may_wait: Option<bool>,
 }
 
@@ -37,11 +38,11 @@ pub struct Conditions {
 pub struct Ground {
     /// How long it took, milliseconds.
     pub waited_ms: u64,
-    /// CPU time that others used in its last second, or in all of it where it was shorter, cores.
+    /// CPU that other processes used in its last second, or in all of it if shorter, cores.
     pub busy_cores: f64,
-    /// So much was allowed, cores.
+    /// The limit, cores.
     pub limit_cores: f64,
-    /// Whether the machine was idle in the end.
+    /// Whether the machine was idle at its end.
     pub quiet: bool,
 }
 
@@ -50,52 +51,52 @@ pub struct Ground {
 pub struct CoreUse {
     /// How many processors target and load generator had.
     pub cores: u32,
-    /// How long it was watched.
+    /// Length of the observation.
     pub elapsed_us: u64,
-    /// By everything on these processors.
+    /// Used by everything on these processors.
     pub busy_us: u64,
-    /// By the target's processes.
+    /// Used by the target's processes.
     pub target_us: u64,
-    /// By the load generator.
+    /// Used by the load generator.
     pub generator_us: u64,
 }
 
-/// What crossed the network. What is not known is absent.
+/// Network traffic of a run. Unknown values are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NetworkUse {
-    /// The interface that the load crosses; absent where it stays within the machine.
+    /// The interface that the load crosses; absent if it stays within the machine.
     pub interface: Option<String>,
-    /// Its speed, bits a second.
+    /// Its speed, bits per second.
     pub speed_bits: Option<u64>,
-    /// The most that crossed it in one direction in a third of the time, bits a second.
+    /// The highest rate in one direction over a third of the measurement, bits per second.
     pub peak_bits: Option<u64>,
     /// TCP segments that the run's network namespace sent.
     pub segments: Option<u64>,
-    /// Those of them that were sent again.
+    /// How many of them were retransmitted.
     pub retransmitted: Option<u64>,
 }
 
-/// How the processors of target and load generator lie on physical cores, from the best to the worst.
+/// How target and load generator are placed on physical cores, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
-    /// Each vCPU of the target has a physical core, and the load generator is on others.
+    /// Each vCPU of the target has its own physical core; the load generator uses others.
     WholeCores,
-    /// The target's vCPUs are hyperthreads of the same cores; the load generator is on others.
+    /// The target's vCPUs are hyperthreads of the same cores; the load generator uses others.
     SiblingThreads,
-    /// The load generator has processors of its own, but they are hyperthreads of the target's cores.
+    /// The load generator's processors are hyperthreads of the target's cores.
     SharedPhysicalCore,
     /// Both use the same processors.
     SharedCores,
 }
 
-/// What the sandbox counted from the start of the target to its end.
+/// What the sandbox counted over the lifetime of the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
     /// CPU time used, microseconds.
     pub cpu_us: Option<u64>,
-    /// Time in which the target wanted to run and its quota forbade it, microseconds.
+    /// Time for which the CPU quota throttled the target, microseconds.
     pub throttled_us: Option<u64>,
     /// Highest memory use.
     pub peak_memory_bytes: Option<u64>,
@@ -103,7 +104,7 @@ pub struct Observed {
     pub oom_kills: Option<u64>,
 }
 
-/// Processor numbers by side.
+/// Processor numbers of target and load generator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cores {
     /// Where the target ran.
@@ -112,13 +113,13 @@ pub struct Cores {
     pub generator: Vec<usize>,
 }
 
-/// What an agent can say in a sentence about its target is cut here: pages and columns are no place for more.
-const LONGEST_CHANGE: usize = 500;
+/// Longer descriptions of a changed response are cut: pages have no room for more.
+const MAX_CHANGE_CHARS: usize = 500;
 
 impl From<outcome::Conditions> for Conditions {
-    fn from(said: outcome::Conditions) -> Self {
-        let outcome::Conditions { startup_ms, idle_memory_bytes, ground, clock_jump_ms, processes, .. } = said;
-        let outcome::Conditions { processes_gone, placement, core_use, network, response_change, .. } = said;
+    fn from(reported: outcome::Conditions) -> Self {
+        let outcome::Conditions { startup_ms, idle_memory_bytes, ground, clock_jump_ms, processes, .. } = reported;
+        let outcome::Conditions { processes_gone, placement, core_use, network, response_change, .. } = reported;
         Self {
             startup_ms,
             idle_memory_bytes,
@@ -129,8 +130,8 @@ impl From<outcome::Conditions> for Conditions {
             placement: placement.map(Placement::from),
             core_use: core_use.map(CoreUse::from),
             network: network.map(NetworkUse::from),
-            response_change: response_change.map(|text| text.chars().take(LONGEST_CHANGE).collect()),
-            script_may_wait: said.script_may_wait,
+            response_change: response_change.map(|text| text.chars().take(MAX_CHANGE_CHARS).collect()),
+            script_may_wait: reported.script_may_wait,
         }
     }
 }
@@ -167,8 +168,8 @@ impl From<outcome::Placement> for Placement {
 }
 
 impl From<outcome::Observed> for Observed {
-    fn from(seen: outcome::Observed) -> Self {
-        let outcome::Observed { cpu_us, throttled_us, peak_memory_bytes, oom_kills } = seen;
+    fn from(observed: outcome::Observed) -> Self {
+        let outcome::Observed { cpu_us, throttled_us, peak_memory_bytes, oom_kills } = observed;
         Self { cpu_us, throttled_us, peak_memory_bytes, oom_kills }
     }
 }

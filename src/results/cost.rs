@@ -1,40 +1,39 @@
-//! What requests cost: what the target used while they were measured. Pure.
+//! What requests cost: the target's resource use during the measurement. Pure.
 
 use brewbench_agent::wire::series::Series;
 
 use super::verdict::{
-    input::{Made, Seen},
+    input::{Execution, StoredSeries},
     usage::throttled_share,
 };
 
-/// Taken from the samples of the measured phase. What was not sampled is not known.
+/// Resource use of the target, from the samples of the measured phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// CPU time of all its processes, microseconds.
+    /// CPU time of all its processes, microseconds; None unless every sample has it.
     pub cpu_us: Option<u64>,
-    /// The most memory that a sample found in use, without what the kernel could have taken back at once.
+    /// Highest memory use of a sample, without memory that the kernel can reclaim at once.
     pub memory_bytes: Option<u64>,
-    /// Share of the time in which its CPU quota held it back.
+    /// Share of the time for which its CPU quota throttled it.
     pub throttled_share: Option<f64>,
-    /// From starting the target's process to its first verified answer, milliseconds.
+    /// From starting the target's process to its first verified response, milliseconds.
     pub startup_ms: Option<f64>,
-    /// Memory that the target used before any load.
+    /// Memory that the target used before the load.
     pub idle_memory_bytes: Option<u64>,
 }
 
 impl Cost {
-    /// Of a run. What its samples would tell is not known without them.
-    pub fn of(made: &Made) -> Self {
-        let sampled = match &made.series {
-            Seen::Series(series) => Self::sampled(series, made.target_cores()),
-            Seen::Nothing | Seen::NotYet => Self::default(),
+    /// Returns the cost of a run; without samples only startup time and idle memory are known.
+    pub fn from_execution(execution: &Execution) -> Self {
+        let sampled = match &execution.series {
+            StoredSeries::Series(series) => Self::sampled(series, execution.target_cores()),
+            StoredSeries::Missing | StoredSeries::NotRecorded => Self::default(),
         };
-        let conditions = &made.evidence.conditions;
+        let conditions = &execution.evidence.conditions;
         Self { startup_ms: conditions.startup_ms, idle_memory_bytes: conditions.idle_memory_bytes, ..sampled }
     }
 
-    /// From what happened second by second, on this many cores. One sample alone says how much memory was used, but of no
-    /// time.
+    /// Returns the cost by the samples of a series, on this many cores. A single sample has memory only.
     fn sampled(series: &Series, cores: Option<f64>) -> Self {
         let usage = series.measured.as_ref().map_or(&[][..], |stretch| &stretch.usage);
         let sum =
@@ -58,7 +57,7 @@ mod tests {
     use crate::results::series::model::tests::rising;
 
     #[test]
-    fn cpu_time_is_added_and_of_memory_the_most_counts() {
+    fn cpu_time_is_summed_and_peak_memory_counts() {
         let cost = Cost {
             cpu_us: Some(5_000_000),
             memory_bytes: Some(1 << 20),
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_sample_lacks_is_not_known_and_never_less() {
+    fn a_sum_with_a_missing_sample_is_unknown() {
         let mut series = rising();
         series.measured.as_mut().expect("seconds").usage[4].target.cpu_us = None;
         let cost = Cost { cpu_us: None, memory_bytes: Some(1 << 20), throttled_share: None, ..Cost::default() };

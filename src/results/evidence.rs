@@ -1,4 +1,4 @@
-//! What an agent saw of a run besides its summary, as stored. Pure.
+//! What an agent observed about a run besides its summary, as stored. Pure.
 
 use std::collections::BTreeMap;
 
@@ -8,40 +8,40 @@ use utoipa::ToSchema;
 
 use crate::results::{
     conditions::{Conditions, Cores, Observed},
-    generator_record::GeneratorSeen,
+    generator_record::GeneratorRecord,
 };
 
-/// What an agent saw of a run besides its summary; stored as one blob, shown on the run's page.
+/// What an agent observed about a run besides its summary; stored as one blob.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Evidence {
     /// The target's last output.
     pub target_log: String,
-    /// The load generator's last output; where others generated the load, each of them has its own.
+    /// The load generator's last output; in a distributed run each generator has its own.
     #[serde(alias = "k6_log")]
     pub generator_log: String,
     /// What the sandbox counted.
     pub observed: Option<Observed>,
-    /// Where both sides ran.
+    /// Processors of target and load generator.
     pub cores: Cores,
     /// Facts about the machine.
     pub environment: BTreeMap<String, String>,
-    /// What speaks for or against the circumstances.
+    /// Conditions of the measurement.
     #[serde(default)]
     pub conditions: Conditions,
-    /// Those who made the load, where it was not the target's agent, in the order of their segments.
+    /// Generators of a distributed run, in the order of their segments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub generators: Vec<GeneratorSeen>,
-    /// The script's thresholds for the load of all of these together.
+    pub generators: Vec<GeneratorRecord>,
+    /// The script's thresholds, evaluated for the load of all generators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<WholeThreshold>,
-    /// Why the target's agent failed, too, where another agent had ended the run before.
+    /// Why the target's agent failed, if another agent had already ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said_later: Option<String>,
 }
 
 impl Evidence {
-    /// Of a result, without what others saw.
-    pub(crate) fn of(outcome: &Outcome) -> Self {
+    /// Returns the evidence of one agent, without that of other participants.
+    pub(crate) fn from_outcome(outcome: &Outcome) -> Self {
         Self {
             target_log: outcome.target_log.clone(),
             generator_log: outcome.generator_log.clone(),
@@ -56,59 +56,59 @@ impl Evidence {
     }
 }
 
-/// How many processors the agent said it may use; older agents called it otherwise.
+/// Returns the number of processors that the agent may use; agents of 0.1.0 call it `cores`.
 pub fn usable(environment: &BTreeMap<String, String>) -> Option<f64> {
-    let said = ["cpu.usable", "cores"].into_iter().find_map(|name| environment.get(name))?;
-    said.parse().ok().filter(|cores: &f64| cores.is_finite())
+    let cores = ["cpu.usable", "cores"].into_iter().find_map(|name| environment.get(name))?;
+    cores.parse().ok().filter(|cores: &f64| cores.is_finite())
 }
 
-/// A threshold of the script in a run whose load several made.
+/// A threshold of the script in a distributed run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WholeThreshold {
-    /// Of which metric.
+    /// Its metric.
     pub metric: String,
     /// E.g. `p(95)<500`.
     pub expression: String,
-    /// Whether all of them together kept to it; null where that can't be told.
+    /// Whether the run as a whole passed it; null if that is unknown.
     pub passed: Option<bool>,
-    /// How that is known, or why it is not.
+    /// How that was determined, or why it is unknown.
     pub basis: Basis,
-    /// Whether each generator's own part kept to it, as its k6 says, in the order of their segments; null where its k6 says
-    /// nothing of it.
+    /// Whether each generator's part passed it, as its k6 reports, in the order of their segments; null if its k6 does
+    /// not report it.
     pub own: Vec<Option<bool>>,
 }
 
-/// How it is known whether a threshold was kept to, or why it is not.
+/// How it was determined whether a threshold passed, or why that is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// By a figure that is exact for the whole.
+    /// From metrics that add up exactly.
     Added,
-    /// By the added histograms.
+    /// From the merged histograms.
     Histogram,
-    /// All parts say the same, and so does the whole.
+    /// All parts agree.
     Unanimous,
-    /// Not known: the limit lies within the bucket of the histograms that the percentile is in.
+    /// Unknown: the limit is within the histogram bucket of the percentile.
     WithinBucket,
-    /// Not known: the parts have nothing that could be added up, and what they say does not settle it.
+    /// Unknown: the metric can't be merged, and the parts disagree.
     Parts,
-    /// Not known: there were no values.
+    /// Unknown: there were no values.
     Nothing,
-    /// Not known: the condition is none that is understood here.
+    /// Unknown: the expression is not supported.
     Unread,
 }
 
 impl Basis {
-    /// In words, after whether it was kept to.
+    /// Describes the basis; shown after the result.
     pub fn words(self) -> &'static str {
         match self {
-            Self::Added => "by the figures of all, added",
-            Self::Histogram => "by the added histograms",
-            Self::Unanimous => "as each generator’s part",
-            Self::WithinBucket => "the limit is within the bucket of the histograms that the percentile is in",
-            Self::Parts => "this can’t be added up, and the parts don’t settle it",
+            Self::Added => "from the summed metrics",
+            Self::Histogram => "from the merged histograms",
+            Self::Unanimous => "all generators agree",
+            Self::WithinBucket => "the limit is within the histogram bucket of the percentile",
+            Self::Parts => "the metric can’t be merged, and the generators disagree",
             Self::Nothing => "there were no values",
-            Self::Unread => "a condition that is not understood here",
+            Self::Unread => "the expression is not supported",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How a result ends its run: what of it is judged, and what is stored.
+//! Ends a run with its result: judges it and stores it.
 
 use brewbench_agent::{
     reports::{read, summary::Figures},
@@ -21,21 +21,21 @@ use crate::{
         store::{
             costs,
             endings::{self, Ending},
-            verdicts::{self, Asked},
+            verdicts::{self, Requested},
             work,
         },
         verdict::{
-            input::{Made, Material, Seen},
+            input::{Execution, StoredSeries, VerdictInput},
             judge::judge_failure,
             limits::Limits,
-            making::clock_set,
             model::Judgement,
+            setup::clock_set,
         },
     },
     runs::store::retries,
 };
 
-/// A packed series larger than this is none that an agent of ours makes: theirs are some 100 kB at most.
+/// Larger packed series are dropped: agents send some 100 kB at most.
 const MOST_SERIES_BYTES: usize = 4 << 20;
 
 /// A result that is ready to be stored as the end of its run.
@@ -44,7 +44,7 @@ pub struct Conclusion<'a> {
     outcome: &'a Outcome,
     scenario: Option<String>,
     end: End,
-    /// What held the target to its size; nothing where this says nothing of the target.
+    /// What enforced the target's machine size; None if the result is not from the target's agent.
     enforced: Option<Enforced>,
     summary: Option<Vec<u8>>,
     evidence: Vec<u8>,
@@ -52,34 +52,33 @@ pub struct Conclusion<'a> {
 }
 
 impl<'a> Conclusion<'a> {
-    /// Of a result and what was seen besides it. The work is done here, and not while others wait to write.
-    pub fn of(outcome: &'a Outcome, asked: Asked, evidence: Evidence) -> Result<Self> {
-        let scenario = asked.scenario.clone();
-        let (series, seen) = series(outcome);
+    /// Prepares a result. The work is done here, outside of the write transaction.
+    pub fn new(outcome: &'a Outcome, requested: Requested, evidence: Evidence) -> Result<Self> {
+        let scenario = requested.scenario.clone();
+        let (series, stored) = series(outcome);
         let packed = packed(&evidence)?;
-        let end = End::of(outcome, asked, evidence, seen);
+        let end = End::from_outcome(outcome, requested, evidence, stored);
         let summary = outcome.summary.as_deref().map(|text| blob::pack(text.as_bytes()));
         Ok(Self { outcome, scenario, end, enforced: Some(outcome.enforced), summary, evidence: packed, series })
     }
 
-    /// Of a part that ends its run without figures, with the run's error and verdict.
+    /// Prepares a part that ends its run without metrics, with the run's error and verdict.
     pub fn failed(
         outcome: &'a Outcome,
-        asked: Asked,
+        requested: Requested,
         evidence: &Evidence,
         enforced: Option<Enforced>,
         (error, failure): (String, Option<Judgement>),
     ) -> Result<Self> {
         let end = End { failure, ..End::without_figures(Phase::Failed, error) };
         let evidence = packed(evidence)?;
-        Ok(Self { outcome, scenario: asked.scenario, end, enforced, summary: None, evidence, series: None })
+        Ok(Self { outcome, scenario: requested.scenario, end, enforced, summary: None, evidence, series: None })
     }
 
-    /// Ends the run, in whatever phase it is: the caller has settled that this counts. Its repetition is queued anew
-    /// where that is due.
+    /// Ends the run in any phase: the caller has decided that this result counts. Queues a due retry.
     pub async fn store(&self, connection: &mut SqliteConnection, id: &RunId, now: i64) -> Result<()> {
         let Self { outcome, scenario, end, enforced, summary, evidence, series } = self;
-        // Read within the transaction: whoever changes them later finds this run among the old ones.
+        // Read within the transaction, so that a later change of the limits re-judges this run.
         let limits = verdicts::limits(&mut *connection, scenario.as_deref()).await?.limits;
         let judgement = end.judge(&limits);
         let ending = Ending {
@@ -100,14 +99,14 @@ impl<'a> Conclusion<'a> {
             now,
         };
         endings::end(connection, id, &ending).await?;
-        retries::repeat(connection, id, &RunId::now(), now).await?;
+        retries::queue_retry(connection, id, &RunId::now(), now).await?;
         if let Some(warm_up) = outcome.warm_up {
             work::note_warm_up(connection, id, warm_up).await?;
         }
-        if end.material.is_some() {
+        if end.input.is_some() {
             work::note(connection, id, &outcome.work.clone().checked()).await?;
         }
-        if let Some(cost) = end.material.as_ref().and_then(Material::cost) {
+        if let Some(cost) = end.input.as_ref().and_then(VerdictInput::cost) {
             costs::note(connection, id, cost).await?;
         }
         Ok(())
@@ -118,16 +117,16 @@ fn packed(evidence: &Evidence) -> Result<Vec<u8>> {
     Ok(blob::pack(&serde_json::to_vec(evidence).map_err(Error::internal)?))
 }
 
-/// The series as it is to be stored, and read. One that can't be read is not stored.
-pub fn series(outcome: &Outcome) -> (Option<&Packed>, Seen) {
+/// Returns the series to store, and its content. An unreadable one is not stored.
+pub fn series(outcome: &Outcome) -> (Option<&Packed>, StoredSeries) {
     let small = outcome.series.as_ref().filter(|packed| packed.as_bytes().len() <= MOST_SERIES_BYTES);
     match small.map(|packed| (packed, packed.unpack())) {
-        Some((packed, Ok(series))) => (Some(packed), Seen::Series(Box::new(series))),
+        Some((packed, Ok(series))) => (Some(packed), StoredSeries::Series(Box::new(series))),
         Some((_, Err(fault))) => {
-            tracing::warn!(run = %outcome.run, %fault, "a run is stored without its series");
-            (None, Seen::Nothing)
+            tracing::warn!(run = %outcome.run, %fault, "unreadable series: storing the run without it");
+            (None, StoredSeries::Missing)
         }
-        None => (None, Seen::Nothing),
+        None => (None, StoredSeries::Missing),
     }
 }
 
@@ -136,30 +135,30 @@ pub fn series(outcome: &Outcome) -> (Option<&Packed>, Seen) {
 struct End {
     phase: Phase,
     error: Option<String>,
-    /// What it is judged from, where it has figures.
-    material: Option<Material>,
-    /// What it is worth where it has none, if that is a verdict.
+    /// What it is judged from, if it has metrics.
+    input: Option<VerdictInput>,
+    /// The verdict on a failure of the target.
     failure: Option<Judgement>,
 }
 
 impl End {
-    fn of(outcome: &Outcome, asked: Asked, evidence: Evidence, series: Seen) -> Self {
+    fn from_outcome(outcome: &Outcome, requested: Requested, evidence: Evidence, series: StoredSeries) -> Self {
         match &outcome.ended {
-            Ended::Finished => Self::finished(outcome, asked, evidence, series),
+            Ended::Finished => Self::finished(outcome, requested, evidence, series),
             Ended::Failed { reason, cause } => {
                 let failure = judge_failure(*cause, reason);
                 Self { failure, ..Self::without_figures(Phase::Failed, reason.clone()) }
             }
-            // Nobody cancelled it here, or the run would have ended: it was given up meanwhile, and then taken up again.
-            Ended::Cancelled => Self::without_figures(Phase::Lost, "its agent stopped it".to_owned()),
+            // Not cancelled by a user, or the run would have ended: its lease had expired before the agent stopped it.
+            Ended::Cancelled => Self::without_figures(Phase::Lost, "the agent stopped the run".to_owned()),
         }
     }
 
     fn without_figures(phase: Phase, error: String) -> Self {
-        Self { phase, error: Some(error), material: None, failure: None }
+        Self { phase, error: Some(error), input: None, failure: None }
     }
 
-    fn finished(outcome: &Outcome, asked: Asked, evidence: Evidence, series: Seen) -> Self {
+    fn finished(outcome: &Outcome, requested: Requested, evidence: Evidence, series: StoredSeries) -> Self {
         let parsed = match outcome.summary.as_deref().map(|text| read::parse(text.as_bytes())) {
             Some(Ok(parsed)) => parsed,
             Some(Err(fault)) => {
@@ -173,23 +172,23 @@ impl End {
         };
         let mut figures = parsed.figures();
         if !evidence.generators.is_empty() {
-            // Each k6 has judged its own part; how many the whole has crossed is known where all of them could be judged.
+            // Each k6 evaluated its own part only; the total is known if every threshold could be evaluated.
             let crossed = evidence.thresholds.iter().map(|one| Some(!one.passed?)).collect::<Option<Vec<bool>>>();
             let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
             figures.thresholds = Some(count(evidence.thresholds.len()));
             figures.thresholds_failed = crossed.map(|all| count(all.into_iter().filter(|crossed| *crossed).count()));
         }
-        let Asked { load, vcpus, .. } = asked;
-        let made = Made { enforced: outcome.enforced, vcpus, load, evidence, series };
-        let material = Material { figures, made: Some(made) };
-        Self { phase: Phase::Finished, error: None, material: Some(material), failure: None }
+        let Requested { load, vcpus, .. } = requested;
+        let execution = Execution { enforced: outcome.enforced, vcpus, load, evidence, series };
+        let input = VerdictInput { figures, execution: Some(execution) };
+        Self { phase: Phase::Finished, error: None, input: Some(input), failure: None }
     }
 
     fn figures(&self) -> Option<&Figures> {
-        self.material.as_ref().map(|material| &material.figures)
+        self.input.as_ref().map(|input| &input.figures)
     }
 
     fn judge(&self, limits: &Limits) -> Option<Judgement> {
-        self.material.as_ref().map(|material| material.judge(limits)).or_else(|| self.failure.clone())
+        self.input.as_ref().map(|input| input.judge(limits)).or_else(|| self.failure.clone())
     }
 }

@@ -1,4 +1,4 @@
-//! What is kept of a generator of a run: enough to judge it again without its series, and to show its share. Pure.
+//! What is stored about a generator: enough to re-judge it without its series, and to show its share. Pure.
 
 use std::collections::BTreeMap;
 
@@ -23,17 +23,17 @@ use crate::{
     },
 };
 
-/// A generator of a run, as it was seen. What is not known is absent.
+/// A generator of a distributed run. Unknown values are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct GeneratorSeen {
-    /// What it was called when the run ended.
+pub struct GeneratorRecord {
+    /// Name of its agent when the run ended.
     pub agent: String,
-    /// Which part of the load was its own, as k6 has it: `1/3:2/3`.
+    /// Its part of the load in k6's notation: `1/3:2/3`.
     pub segment: String,
     /// What it measured.
     pub figures: Option<Share>,
-    /// The processors that k6 was given; empty if all.
+    /// Processors assigned to k6; empty if all.
     pub cores: Vec<usize>,
     /// Its load generator.
     #[serde(alias = "k6_version", deserialize_with = "stored_engine")]
@@ -43,21 +43,21 @@ pub struct GeneratorSeen {
     pub generator_log: String,
     /// Facts about its machine.
     pub environment: BTreeMap<String, String>,
-    /// What speaks for or against the circumstances there.
+    /// Conditions on its machine.
     pub conditions: Conditions,
-    /// Its clock held against the server's.
+    /// Its clock compared with the server's.
     pub clock: Option<Clock>,
-    /// When it began to measure, by the server's clock, unix ms.
+    /// When its measurement started, by the server's clock, unix ms.
     pub start_ms: Option<i64>,
-    /// How much later that was than the first one's, ms.
+    /// How much later that was than the first generator's, ms.
     pub after_first_ms: Option<i64>,
-    /// What its series had in it.
-    pub series: Option<SeriesSeen>,
-    /// What was used on its machine.
-    pub used: Option<Used>,
+    /// What its series contained.
+    pub series: Option<SeriesContent>,
+    /// CPU use on its machine.
+    pub used: Option<CpuUse>,
 }
 
-/// Until load generators had names, the version of k6 was stored; empty where it was not known.
+/// Reads an engine, or the k6 version that older servers stored; empty if unknown.
 fn stored_engine<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Engine>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -73,14 +73,14 @@ fn stored_engine<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<En
     })
 }
 
-/// The figures of a generator's own part.
+/// Metrics of a generator's own part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     /// Requests.
     pub requests: u64,
     /// Requests that failed.
     pub failed: Option<u64>,
-    /// Requests a second of its own measured time.
+    /// Requests per second of its own measured time.
     pub rps: f64,
     /// How long it measured.
     pub measured_ms: f64,
@@ -88,48 +88,48 @@ pub struct Share {
     pub p50_ms: Option<f64>,
     /// 99th percentile of its own latencies.
     pub p99_ms: Option<f64>,
-    /// Thresholds of the script, judged for its part.
+    /// Thresholds of the script, evaluated for its part.
     pub thresholds: u32,
-    /// Those that its part crossed.
+    /// How many of them its part failed.
     pub thresholds_failed: u32,
 }
 
-/// What the series of a measured part had in it.
+/// What the measured part of a series contained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeriesSeen {
+pub struct SeriesContent {
     /// Requests.
     pub requests: u64,
     /// Seconds.
     pub seconds: u64,
     /// Samples of CPU and memory.
     pub samples: u64,
-    /// What it is known to lack.
+    /// Known gaps.
     pub lacks: Lacks,
-    /// The coarsest schema of its histograms; nothing if all are empty.
+    /// The coarsest schema of its histograms; None if all are empty.
     #[serde(default)]
     pub schema: Option<i8>,
 }
 
-/// CPU of a generator's machine while it measured, in cores.
+/// CPU use of a generator's machine during the measurement, in cores.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Used {
-    /// By k6 in the thirds of the measured time, or once for all of it if that was short.
+pub struct CpuUse {
+    /// By k6 in each third of the measured time; one value if that was short.
     pub thirds: Vec<f64>,
-    /// By k6.
+    /// By k6 on average.
     pub mean: f64,
-    /// Time in which a quota held k6 back, as a part of the measured time, added up over its cores.
+    /// Share of the measured time for which a quota throttled k6, summed over its cores.
     pub throttled: f64,
     /// By others.
     pub others: f64,
     /// Given to other virtual machines.
     pub steal: f64,
-    /// Share of the wanted CPU time that was given to them.
+    /// Share of the requested CPU time that was given to them.
     pub stolen: f64,
 }
 
-impl GeneratorSeen {
-    /// What an outcome says of its generator; `segment` is its part of the load.
-    pub fn of(
+impl GeneratorRecord {
+    /// Returns the record of an outcome; `segment` is the agent's part of the load.
+    pub fn from_outcome(
         agent: &str,
         segment: Segment,
         outcome: &Outcome,
@@ -140,7 +140,7 @@ impl GeneratorSeen {
         Self {
             agent: agent.to_owned(),
             segment: segment.segment(),
-            figures: Some(Share::of(figures)),
+            figures: Some(Share::from_figures(figures)),
             cores: outcome.cores.generator.clone(),
             engine: outcome.engine.as_ref().map(Engine::of),
             generator_log: outcome.generator_log.clone(),
@@ -149,24 +149,24 @@ impl GeneratorSeen {
             clock,
             start_ms: series.and_then(|series| series.start_ms(Part::Measured)),
             after_first_ms: None,
-            series: series.and_then(|clocked| SeriesSeen::of(clocked.series)),
-            used: series.and_then(|clocked| Used::of(clocked.series)),
+            series: series.and_then(|clocked| SeriesContent::from_series(clocked.series)),
+            used: series.and_then(|clocked| CpuUse::from_series(clocked.series)),
         }
     }
 
-    /// How many processors k6 could use.
+    /// Returns how many processors k6 could use.
     pub fn cores(&self) -> Option<f64> {
         if self.cores.is_empty() { usable(&self.environment) } else { Some(self.cores.len() as f64) }
     }
 
-    /// How many processors the machine has for all of this.
+    /// Returns how many processors of the machine agents may use.
     pub fn machine_cores(&self) -> Option<f64> {
         usable(&self.environment).or(self.cores())
     }
 }
 
-/// Says of each how much later than the first it began.
-pub fn compare_starts(generators: &mut [GeneratorSeen]) {
+/// Sets how much later than the first each generator started.
+pub fn compare_starts(generators: &mut [GeneratorRecord]) {
     let first = generators.iter().filter_map(|one| one.start_ms).min();
     for one in generators {
         one.after_first_ms = one.start_ms.zip(first).map(|(start, first)| start.saturating_sub(first));
@@ -174,7 +174,7 @@ pub fn compare_starts(generators: &mut [GeneratorSeen]) {
 }
 
 impl Share {
-    fn of(figures: &Figures) -> Self {
+    fn from_figures(figures: &Figures) -> Self {
         Self {
             requests: figures.requests,
             failed: figures.failed,
@@ -188,9 +188,9 @@ impl Share {
     }
 }
 
-impl SeriesSeen {
-    /// Of a series; nothing without a measured part.
-    pub fn of(series: &Series) -> Option<Self> {
+impl SeriesContent {
+    /// Returns the content of a series; None without a measured part.
+    pub fn from_series(series: &Series) -> Option<Self> {
         let stretch = series.measured.as_ref()?;
         Some(Self {
             requests: stretch.seconds.iter().fold(0, |sum, second| sum.saturating_add(second.requests())),
@@ -208,8 +208,8 @@ impl SeriesSeen {
     }
 }
 
-impl Used {
-    fn of(series: &Series) -> Option<Self> {
+impl CpuUse {
+    fn from_series(series: &Series) -> Option<Self> {
         let spans = spans(series, Side::Generator);
         let all = Span::sum(&spans)?;
         Some(Self {
@@ -230,8 +230,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_of_the_time_when_only_the_version_of_k6_was_stored_is_read() {
-        let read = |text: serde_json::Value| serde_json::from_value::<GeneratorSeen>(text).expect("a record");
+    fn an_old_record_with_a_k6_version_is_read() {
+        let read = |text: serde_json::Value| serde_json::from_value::<GeneratorRecord>(text).expect("a record");
         let old = read(json!({"agent": "rack", "k6_version": "1.8.1", "k6_log": "up"}));
         let engine = Engine { name: "k6".to_owned(), version: Some("1.8.1".to_owned()) };
         assert_eq!((old.engine.as_ref(), old.generator_log.as_str()), (Some(&engine), "up"));

@@ -1,7 +1,7 @@
-//! What somebody brings: one file, or a folder of them. All of it is stored, or nothing.
+//! Imports one file or a folder of files, all or nothing.
 //!
-//! All or nothing, because the way out of a fault is to mend it and to bring the same folder again: had a part been taken,
-//! its runs would be there twice, as repetitions that nobody made.
+//! After an error the user fixes it and imports the same folder again. Had a part been stored, its runs would exist
+//! twice, as repetitions that were never measured.
 
 pub mod about;
 pub mod folder;
@@ -33,7 +33,7 @@ use crate::{
             imports::{self, NewImport},
             verdicts,
         },
-        verdict::{input::Material, model::Judgement},
+        verdict::{input::VerdictInput, model::Judgement},
     },
     runs::{
         lookup,
@@ -42,78 +42,84 @@ use crate::{
     },
 };
 
-/// More parameters than this are none that tell a load from another.
-const MOST_PARAMETERS: usize = 20;
+/// Maximum number of parameters of a run.
+const MAX_PARAMETERS: usize = 20;
 
-/// What became of files that were brought.
+/// Imported files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Imported {
     /// One for each file, in their order.
     pub runs: Vec<Run>,
-    /// What each file was taken for.
+    /// How each file was read.
     #[serde(default)]
     pub files: Vec<ImportedFile>,
 }
 
-/// What a file was taken for.
+/// How a file was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImportedFile {
-    /// Its name, where it has one.
+    /// Its name, if it has one.
     pub file: Option<String>,
-    /// The run that it became.
+    /// The run that it was stored as.
     #[schema(value_type = String)]
     pub run: RunId,
     /// E.g. `wrk's output`.
     pub kind: String,
-    /// The figures that it does not have; they stay empty.
+    /// Metrics that it does not have; they stay empty.
     pub lacks: Vec<String>,
-    /// Whether its figures were rounded for people.
+    /// Whether its values were rounded for display.
     pub rounded: bool,
 }
 
 impl ImportedFile {
-    /// What a summary was taken for.
-    pub fn of(file: Option<&str>, run: &RunId, summary: &Summary) -> Self {
+    /// Describes how a summary was read.
+    pub fn from_summary(file: Option<&str>, run: &RunId, summary: &Summary) -> Self {
         Self {
             file: file.map(str::to_owned),
             run: run.clone(),
             kind: summary.shape.name().to_owned(),
-            lacks: summary.lacks().into_iter().map(str::to_owned).collect(),
+            lacks: summary.missing().into_iter().map(str::to_owned).collect(),
             rounded: summary.shape.is_text(),
         }
     }
 
-    /// The same as a sentence.
+    /// Describes the file in a sentence.
     pub fn sentence(&self) -> String {
         let Self { kind, lacks, rounded, .. } = self;
-        let rounded = if *rounded { ", rounded as it was printed" } else { "" };
+        let rounded = if *rounded { ", values rounded as printed" } else { "" };
         match lacks.as_slice() {
-            [] => format!("taken for {kind}{rounded}; it has every figure"),
-            lacks => format!("taken for {kind}{rounded}; it does not have: {}", lacks.join(", ")),
+            [] => format!("read as {kind}{rounded}; it has all metrics"),
+            lacks => format!("read as {kind}{rounded}; missing metrics: {}", lacks.join(", ")),
         }
     }
 }
 
-/// A file to be stored, judged and packed: what can be done before anybody has to wait.
+/// A file that is judged, compressed and ready to be stored: the work before the transaction.
 struct Ready {
     file: Option<String>,
     summary: Summary,
     import: NewImport,
 }
 
-/// Stores one summary as a run. Committed when this returns.
-pub async fn one(state: &AppState, file: Option<&str>, about: About, bytes: &[u8], by: &str) -> Result<Imported> {
-    let told = |fault: summary::Fault| match file {
+/// Imports one summary as a run; committed when this returns.
+pub async fn import_file(
+    state: &AppState,
+    file: Option<&str>,
+    about: About,
+    bytes: &[u8],
+    by: &str,
+) -> Result<Imported> {
+    let invalid = |fault: summary::Fault| match file {
         Some(file) => Error::Invalid(format!("{file:?}: {fault}")),
         None => Error::Invalid(fault.to_string()),
     };
-    let summary = brewbench_agent::reports::read::parse(bytes).map_err(told)?;
+    let summary = brewbench_agent::reports::read::parse(bytes).map_err(invalid)?;
     let ready = ready(state, file.map(str::to_owned), about, summary, bytes, by).await?;
     store(state, vec![ready]).await
 }
 
-/// Stores files as runs, each described apart: all or none. Committed when this returns.
-pub async fn several(state: &AppState, files: Vec<(String, About, Vec<u8>)>, by: &str) -> Result<Imported> {
+/// Imports files with their metadata as runs, all or none; committed when this returns.
+pub async fn import_files(state: &AppState, files: Vec<(String, About, Vec<u8>)>, by: &str) -> Result<Imported> {
     let mut all = Vec::with_capacity(files.len());
     for (name, about, bytes) in files {
         let summary = brewbench_agent::reports::read::parse(&bytes)
@@ -123,8 +129,8 @@ pub async fn several(state: &AppState, files: Vec<(String, About, Vec<u8>)>, by:
     store(state, all).await
 }
 
-/// Stores a folder with an index as runs: all or none. Committed when this returns.
-pub async fn whole_folder(
+/// Imports a folder with an index as runs, all or none; committed when this returns.
+pub async fn import_folder(
     state: &AppState,
     index: &str,
     files: &BTreeMap<String, String>,
@@ -152,19 +158,19 @@ async fn ready(
     by: &str,
 ) -> Result<Ready> {
     let mut about = checked(about)?;
-    // Without it a run of wrk would be held against one of k6 with as many virtual users.
+    // Without it a wrk run would be compared with a k6 run of as many virtual users.
     let threads = summary.metrics.get("wrk_threads").and_then(|metric| metric.values.get("value"));
     if let Some(threads) = threads {
         about.parameters.entry("threads".to_owned()).or_insert_with(|| threads.to_string());
     }
     let limits = verdicts::limits(&state.db.read, about.scenario.as_deref()).await?.limits;
-    let material = Material { figures: summary.figures(), made: None };
-    let Judgement { verdict, reasons } = material.judge(&limits);
+    let input = VerdictInput { figures: summary.figures(), execution: None };
+    let Judgement { verdict, reasons } = input.judge(&limits);
     let import = NewImport {
         id: RunId::now(),
         about,
         created_by: by.to_owned(),
-        figures: material.figures,
+        figures: input.figures,
         verdict,
         reasons,
         limits,
@@ -175,7 +181,7 @@ async fn ready(
     Ok(Ready { file, summary, import })
 }
 
-/// The names and texts as they are kept; fails with a sentence that says which is at fault.
+/// Returns the metadata as stored. The error names the invalid field.
 fn checked(about: About) -> Result<About> {
     let named = |what: &str, text: &str| {
         text.parse().map(Name::into_string).map_err(|fault: BadName| Error::Invalid(format!("{what}: {fault}")))
@@ -183,8 +189,8 @@ fn checked(about: About) -> Result<About> {
     let line = |what: &str, text: &str| {
         checked_line(text).map(str::to_owned).map_err(|_| Error::Invalid(format!("{what}: {}", BadName::Length)))
     };
-    if about.parameters.len() > MOST_PARAMETERS {
-        return Err(Error::Invalid(format!("parameters: at most {MOST_PARAMETERS}")));
+    if about.parameters.len() > MAX_PARAMETERS {
+        return Err(Error::Invalid(format!("parameters: at most {MAX_PARAMETERS} are allowed")));
     }
     let parameter = |(name, value): (String, String)| Ok((line("parameter", &name)?, line(&name, &value)?));
     Ok(About {
@@ -204,13 +210,15 @@ async fn store(state: &AppState, all: Vec<Ready>) -> Result<Imported> {
     if let Some(fault) = names::target_fault(&mut *state.db.read.acquire().await?, targets).await? {
         return Err(Error::Conflict(format!("target: {fault}")));
     }
-    let (told, imports): (Vec<_>, Vec<_>) = all
+    let (files, imports): (Vec<_>, Vec<_>) = all
         .into_iter()
-        .map(|Ready { file, summary, import }| (ImportedFile::of(file.as_deref(), &import.id, &summary), import))
+        .map(|Ready { file, summary, import }| {
+            (ImportedFile::from_summary(file.as_deref(), &import.id, &summary), import)
+        })
         .unzip();
     let runs = imports::insert(&state.db, &state.uploads, imports).await?;
     for run in &runs {
-        lookup::tell(state, run);
+        lookup::announce(state, run);
     }
-    Ok(Imported { runs, files: told })
+    Ok(Imported { runs, files })
 }

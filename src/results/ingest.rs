@@ -1,18 +1,16 @@
-//! How the results of agents get into the store.
+//! Stores the results that agents upload.
 //!
-//! **The rule for results.** A run takes the first whole result that arrives for it from the agent that it was given to.
-//! A result that comes twice, or after the run was cancelled, is acknowledged (so that the agent can forget it) and
-//! changes nothing. A result for a run that was given up as lost still counts as long as nobody has begun to measure the
-//! cell again: the run then takes it and its place-holder leaves the queue. Otherwise the new measurement counts. What an
-//! agent stopped is no result: where nobody cancelled the run, it is lost.
+//! **The rule for results.** A run takes the first complete result from the agent that holds its lease. A duplicate, or
+//! a result for a cancelled run, is acknowledged (so that the agent can delete it) and changes nothing. A result for a
+//! lost run still counts until its retry has started: the run takes the result, and the retry leaves the queue.
+//! Otherwise the retry counts. A run that its agent stopped without a cancellation has no result: it is lost.
 //!
-//! **Of several agents.** A run that several do takes from each of them the first whole result as its part, in any order,
-//! and from nobody else. It waits until all parts are there; they then become its one result, in the same transaction
-//! that keeps the last of them. A part that failed, or that its agent stopped, ends the run at once, for the rest of a
-//! load is not the load that was asked for: it is `failed`, and what its other agents bring afterwards is acknowledged and
-//! changes nothing; but what the target's agent saw is kept with the run, for the target may have been the reason. For
-//! a run that was given up as lost, parts still count as long as the rule above lets its whole result count; one that
-//! failed does not, for the run has ended already.
+//! **Distributed runs.** The first complete result of each participant becomes its part, in any order. The run waits
+//! for all parts; they are merged into one result in the transaction that stores the last of them. A part that failed,
+//! or that its agent stopped, ends the run as `failed` at once, because the remaining load is not the requested load.
+//! Later results of the other participants are acknowledged and change nothing, except that the host's evidence is
+//! stored: the target may be the cause. For a lost run, parts count under the rule above; a failed part does not,
+//! because the run has already ended.
 
 use brewbench_agent::wire::{
     Phase, now_ms,
@@ -34,24 +32,24 @@ use crate::{
     runs::store::retries,
 };
 
-/// Settles the result of a run on one machine by the rule above; committed when this returns.
-pub async fn settle(db: &Db, agent: &str, outcome: &Outcome, asked: verdicts::Asked) -> Result<Settled> {
+/// Applies the rule above to the result of a run on one machine; committed when this returns.
+pub async fn settle(db: &Db, agent: &str, outcome: &Outcome, requested: verdicts::Requested) -> Result<Settled> {
     let id = RunId::from(outcome.run);
     let now = now_ms();
-    let conclusion = Conclusion::of(outcome, asked, Evidence::of(outcome))?;
+    let conclusion = Conclusion::new(outcome, requested, Evidence::from_outcome(outcome))?;
 
     let mut transaction = db.write.begin().await?;
     let (phase, holder) =
-        retries::standing(&mut transaction, &id).await?.ok_or_else(|| Error::NotFound(format!("run {id}")))?;
+        retries::phase_and_agent(&mut transaction, &id).await?.ok_or_else(|| Error::NotFound(format!("run {id}")))?;
     if holder.as_deref() != Some(agent) {
-        return Ok(Settled::not_theirs(&id, agent));
+        return Ok(Settled::not_assigned(&id, agent));
     }
     if phase == Phase::Lost.as_str() && outcome.ended == Ended::Cancelled {
-        return Ok(Settled::dropped("the run was given up, and its agent stopped it"));
+        return Ok(Settled::dropped("the run was lost, and its agent stopped it"));
     }
     match still_open(&mut transaction, &id, &phase).await? {
         Open::No(settled) => return Ok(settled),
-        Open::Instead(retry) => retries::withdraw(&mut transaction, &retry).await?,
+        Open::Supersedes(retry) => retries::withdraw(&mut transaction, &retry).await?,
         Open::Yes | Open::Lost => {}
     }
     enter(&mut transaction, outcome, now).await?;

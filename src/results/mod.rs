@@ -1,8 +1,8 @@
-//! What was measured and what it is worth: ingest, import, verdict, time series, re-judging.
+//! Results of runs: ingest, import, verdict, time series, re-judging.
 //!
 //! [`ingest`] has the rule for results that arrive late or twice, [`settlement`] applies it. [`finalize`] turns a result
-//! into figures and a [`verdict`]; [`rejudge`] repeats that for stored runs. [`import`] stores results from elsewhere,
-//! [`series`] is what happened second by second, and [`environment`] the machine.
+//! into metrics and a [`verdict`]; [`rejudge`] repeats that for stored runs. [`import`] stores results from elsewhere,
+//! [`series`] has the time series, and [`environment`] describes the machine.
 
 pub mod api;
 pub mod blob;
@@ -28,7 +28,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::app::state::AppState;
 
-/// Pages. An upload may be as large as said.
+/// Pages. Uploads may have up to `max_summary_bytes`.
 pub fn pages(max_summary_bytes: usize) -> Router<AppState> {
     Router::new()
         .route("/runs/import", get(pages::form).post(pages::import))
@@ -36,7 +36,7 @@ pub fn pages(max_summary_bytes: usize) -> Router<AppState> {
         .route("/runs/imported", get(pages::imported))
 }
 
-/// JSON. Imports may be as large as said, everything else stays small.
+/// JSON. Imports may have up to `max_summary_bytes`; all other bodies keep the default limit.
 pub fn api(max_summary_bytes: usize) -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::import::one))

@@ -1,4 +1,4 @@
-//! `/runs/import`: files that somebody brings; `/runs/imported`: what they were taken for.
+//! `/runs/import`: the import form; `/runs/imported`: how the files were read.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::{
         model::Scope,
     },
     results::{
-        api::import::{meant_size, pair},
+        api::import::{pair, requested_size},
         blob,
         import::{
             self, Imported, ImportedFile,
@@ -39,7 +39,7 @@ use crate::{
     web::shell::{Section, Shell},
 };
 
-/// The form.
+/// The import form.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "runs/import.html")]
 pub struct ImportPage {
@@ -49,28 +49,28 @@ pub struct ImportPage {
     fault: Option<String>,
 }
 
-/// What was taken.
+/// The imported runs.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "runs/imported.html")]
 pub struct ImportedPage {
     shell: Shell,
-    taken: Vec<(Line, Option<ImportedFile>)>,
+    imported: Vec<(Line, Option<ImportedFile>)>,
     scope: Scope,
 }
 
 impl ImportedPage {
     fn ids(&self) -> String {
-        self.taken.iter().map(|(line, _)| line.run.id.as_str()).collect::<Vec<_>>().join(",")
+        self.imported.iter().map(|(line, _)| line.run.id.as_str()).collect::<Vec<_>>().join(",")
     }
 
-    /// Whether all of them may become an experiment.
-    fn may_gather(&self) -> bool {
+    /// Whether the user may create an experiment from all of them.
+    fn may_create_experiment(&self) -> bool {
         let is_free = |run: &Run| run.origin == Origin::Import && run.experiment.is_none();
-        self.scope >= Scope::Submit && self.taken.iter().all(|(line, _)| is_free(&line.run))
+        self.scope >= Scope::Submit && self.imported.iter().all(|(line, _)| is_free(&line.run))
     }
 }
 
-/// What the form said.
+/// Input of the form.
 #[derive(Debug, Default)]
 struct Form {
     target: String,
@@ -108,14 +108,14 @@ pub async fn import(
 }
 
 async fn page(state: &AppState, caller: &Caller, form: Form, fault: Option<String>) -> Result<ImportPage> {
-    let shell = Shell::signed_in("Import results", Section::Runs, &caller.name);
+    let shell = Shell::signed_in("Import results", Section::Runs, &caller.name).explained_in("guide/importing");
     let sizes = crate::catalog::store::sizes(&state.db.read).await?;
     Ok(ImportPage { shell, sizes: sizes.into_iter().map(|size| size.name).collect(), form, fault })
 }
 
-/// Which runs.
+/// Query of `/runs/imported`.
 #[derive(Debug, Deserialize)]
-pub struct Which {
+pub struct ImportedQuery {
     /// Ids, separated by commas.
     #[serde(default)]
     runs: String,
@@ -125,25 +125,25 @@ pub struct Which {
 pub async fn imported(
     Read(caller): Read,
     State(state): State<AppState>,
-    Asked(which): Asked<Which>,
+    Asked(query): Asked<ImportedQuery>,
 ) -> Result<ImportedPage> {
     let ids: Vec<RunId> =
-        which.runs.split(',').filter(|id| !id.is_empty()).take(MOST_FILES).map(|id| id.to_owned().into()).collect();
+        query.runs.split(',').filter(|id| !id.is_empty()).take(MOST_FILES).map(|id| id.to_owned().into()).collect();
     let runs = crate::runs::store::by_ids(&state.db.rows, &ids).await?;
     if runs.is_empty() {
-        return Err(Error::NotFound("run of these".to_owned()));
+        return Err(Error::NotFound("run with these ids".to_owned()));
     }
     let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
-    let mut taken = Vec::with_capacity(runs.len());
+    let mut imported = Vec::with_capacity(runs.len());
     for run in runs {
         let body =
             crate::runs::store::summary(&state.db.read, &run.id).await?.and_then(|body| blob::unpack(&body).ok());
         let read = body.and_then(|body| brewbench_agent::reports::read::parse(&body).ok());
-        let file = read.map(|summary| ImportedFile::of(None, &run.id, &summary));
-        taken.push((Line::new(run, &marks), file));
+        let file = read.map(|summary| ImportedFile::from_summary(None, &run.id, &summary));
+        imported.push((Line::new(run, &marks), file));
     }
-    Ok(ImportedPage { shell: Shell::signed_in("Imported", Section::Runs, &caller.name), taken, scope: caller.scope })
+    Ok(ImportedPage { shell: Shell::signed_in("Imported", Section::Runs, &caller.name), imported, scope: caller.scope })
 }
 
 impl Form {
@@ -154,8 +154,8 @@ impl Form {
             let file = part.file_name().map(str::to_owned);
             let bytes = part.bytes().await?.to_vec();
             if field == "files" {
-                // A field of files that nobody filled in comes along empty and without a name; a folder's files come
-                // with its name before theirs.
+                // Browsers send an unused file field as an empty file without a name, and a folder's files with the
+                // folder in their names.
                 let name = file.unwrap_or_default();
                 let name = name.rsplit('/').next().unwrap_or_default().to_owned();
                 if !name.is_empty() {
@@ -194,28 +194,28 @@ impl Form {
         let index = text(INDEX, index)?;
         let files = self.files.iter().map(|(name, bytes)| Ok((name.clone(), text(name, bytes)?)));
         let files = files.collect::<Result<BTreeMap<_, _>>>()?;
-        import::whole_folder(state, &index, &files, by).await
+        import::import_folder(state, &index, &files, by).await
     }
 
     async fn store_each(&self, state: &AppState, by: &str) -> Result<Imported> {
-        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let non_empty = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let parameters = self.parameters.split_whitespace().map(pair).collect::<Result<BTreeMap<_, _>>>()?;
-        let size = meant_size(state, given(&self.size).as_deref()).await?;
+        let size = requested_size(state, non_empty(&self.size).as_deref()).await?;
         let mut files = Vec::new();
         for (place, (name, bytes)) in (1..).zip(&self.files) {
             let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
             let about = About {
-                target: given(&self.target).unwrap_or_else(|| stem.to_owned()),
-                version: given(&self.version),
+                target: non_empty(&self.target).unwrap_or_else(|| stem.to_owned()),
+                version: non_empty(&self.version),
                 size: size.clone(),
-                scenario: given(&self.scenario),
+                scenario: non_empty(&self.scenario),
                 parameters: parameters.clone(),
-                // Several files of one target are its repetitions.
+                // Several files of one target are repetitions.
                 repetition: if self.target.is_empty() { 1 } else { place },
                 ..About::default()
             };
             files.push((name.clone(), about, bytes.clone()));
         }
-        import::several(state, files, by).await
+        import::import_files(state, files, by).await
     }
 }

@@ -1,9 +1,8 @@
-//! Judging runs anew from what is stored, in portions: when the limits of a scenario were changed, and when somebody
-//! asks for it.
+//! Re-judges stored runs in portions: after a change of a scenario's limits, and on request.
 //!
-//! A run that has no figures keeps its verdict, for no limit bears on it; so does one whose series was thinned or deleted
-//! because it is old. What limits a run was judged by stands in the
-//! store beside it, in the same transaction as the verdict, and a change of limits between reading and writing is seen.
+//! A run without metrics keeps its verdict, because no limit applies to it; so does one whose series was downsampled or
+//! deleted by retention. The limits that a run was judged by are stored in the same transaction as its verdict, and a
+//! change of limits between reading and writing is detected.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -31,7 +30,7 @@ use crate::{
             verdicts::{Candidate, ScenarioLimits, Which},
         },
         verdict::{
-            input::{Made, Material, Seen, mechanism},
+            input::{Execution, StoredSeries, VerdictInput, mechanism},
             limits::Limits,
             model::{Judgement, RULES},
         },
@@ -39,94 +38,94 @@ use crate::{
     runs::{self, verdict::Verdict},
 };
 
-/// So many runs at a time: what is written for them keeps others waiting for a few milliseconds.
+/// Runs per portion: writing them blocks other writers for a few milliseconds.
 const PORTION: u16 = 50;
 
-/// How often a portion is begun anew because limits were changed meanwhile.
+/// How often a portion is retried when limits change at the same time.
 const TRIES: u32 = 5;
 
-/// What came of a portion.
+/// Result of a portion.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Rejudged {
     /// How many runs were judged.
     pub judged: usize,
-    /// Those whose verdict is another one now.
+    /// Runs whose verdict changed.
     pub changed: Vec<VerdictChange>,
-    /// Those that keep their verdict because what is stored of them can't be read, or is not all there any more.
+    /// Runs that keep their verdict because their stored data is unreadable or no longer complete.
     pub damaged: Vec<DamagedRun>,
-    /// What `after` must be for the next portion; null after the last.
+    /// The value of `after` for the next portion; null after the last.
     pub next: Option<i64>,
 }
 
-/// Another verdict than before.
+/// A changed verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VerdictChange {
     /// The run.
     #[schema(value_type = String)]
     pub run: RunId,
-    /// Before.
+    /// The old verdict.
     pub from: Verdict,
-    /// Now.
+    /// The new verdict.
     pub to: Verdict,
 }
 
-/// A run that can't be judged any more.
+/// A run that can no longer be judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DamagedRun {
     /// The run.
     #[schema(value_type = String)]
     pub run: RunId,
-    /// What can't be read.
+    /// Why it can't be judged.
     pub why: String,
 }
 
-/// What is done with new verdicts.
+/// Whether new verdicts are stored.
 #[derive(Clone, Copy, Debug)]
-pub enum Deal<'a> {
-    /// They are only told.
-    Tell,
-    /// They are kept, and what was done is noted in the log.
-    Keep(Option<&'a Act>),
+pub enum Mode<'a> {
+    /// They are only reported.
+    DryRun,
+    /// They are stored, with an optional audit entry.
+    Store(Option<&'a Act>),
 }
 
-/// A run as it was stored.
+/// A stored run.
 struct Stored {
     candidate: Candidate,
     summary: Option<Vec<u8>>,
     evidence: Option<Vec<u8>>,
     series: Option<Vec<u8>>,
-    /// Its series is not what it was judged by.
+    /// Its series was downsampled or deleted.
     is_reduced: bool,
 }
 
-/// A run and what it is worth now, or why that can't be told.
+/// Runs with their judgements, or why they can't be judged.
 type Verdicts = Vec<(Candidate, std::result::Result<Judged, String>)>;
 
-/// What is worked out from a stored run.
+/// What is computed from a stored run.
 struct Judged {
     judgement: Judgement,
-    /// Older servers did not work it out when the run came.
+    /// Older servers did not compute it at ingest.
     cost: Option<Cost>,
 }
 
-/// Judges the next portion of runs after the one with this number.
-pub async fn portion(state: &AppState, which: Which<'_>, after: i64, deal: Deal<'_>) -> Result<Rejudged> {
+/// Judges the next portion of runs after sequence number `after`.
+pub async fn portion(state: &AppState, which: Which<'_>, after: i64, mode: Mode<'_>) -> Result<Rejudged> {
     for _ in 0..TRIES {
         let (stored, limits) = read(&state.db, which, after).await?;
         let next = stored.last().map(|last| last.candidate.seq).filter(|_| stored.len() == usize::from(PORTION));
         let by = limits.clone();
         let verdicts = spawn_blocking(move || judge_all(stored, &by)).await.map_err(Error::internal)?;
-        let told = tell(&verdicts, next);
-        let Deal::Keep(act) = deal else { return Ok(told) };
-        if keep(&state.db, &verdicts, &limits, act).await? {
-            let changed: HashSet<&RunId> = told.changed.iter().map(|change| &change.run).collect();
+        let report = describe(&verdicts, next);
+        let Mode::Store(act) = mode else { return Ok(report) };
+        if store(&state.db, &verdicts, &limits, act).await? {
+            let changed: HashSet<&RunId> = report.changed.iter().map(|change| &change.run).collect();
             for (run, _) in verdicts.iter().filter(|(run, _)| changed.contains(&run.id)) {
                 announce(state, run);
             }
-            return Ok(told);
+            return Ok(report);
         }
     }
-    Err(Error::Conflict("the limits are being changed all the time".to_owned()))
+    Err(Error::Conflict("the limits keep changing; try again".to_owned()))
 }
 
 /// The limits of the scenarios of a portion.
@@ -136,88 +135,91 @@ async fn read(db: &Db, which: Which<'_>, after: i64) -> Result<(Vec<Stored>, Lim
     let (mut stored, mut limits) = (Vec::new(), LimitsBy::new());
     for candidate in crate::results::store::verdicts::candidates(&db.read, which, after, PORTION.into()).await? {
         if !limits.contains_key(&candidate.scenario) {
-            let of = crate::results::store::verdicts::limits(&db.read, candidate.scenario.as_deref()).await?;
-            limits.insert(candidate.scenario.clone(), of);
+            let current = crate::results::store::verdicts::limits(&db.read, candidate.scenario.as_deref()).await?;
+            limits.insert(candidate.scenario.clone(), current);
         }
         let summary = runs::store::summary(&db.read, &candidate.id).await?;
         let evidence = runs::store::evidence(&db.read, &candidate.id).await?;
         let series = runs::store::series(&db.read, &candidate.id).await?;
-        let is_reduced = downsampled::of(&db.read, &candidate.id).await?.is_some();
+        let is_reduced = downsampled::reduction(&db.read, &candidate.id).await?.is_some();
         stored.push(Stored { candidate, summary, evidence, series, is_reduced });
     }
     Ok((stored, limits))
 }
 
 fn judge_all(stored: Vec<Stored>, limits: &LimitsBy) -> Verdicts {
-    let usual = Limits::default();
+    let defaults = Limits::default();
     stored
         .into_iter()
         .map(|stored| {
-            let limits = limits.get(&stored.candidate.scenario).map_or(&usual, |of| &of.limits);
-            let judged =
-                stored.material().map(|material| Judged { judgement: material.judge(limits), cost: material.cost() });
+            let limits = limits.get(&stored.candidate.scenario).map_or(&defaults, |stored| &stored.limits);
+            let judged = stored.input().map(|input| Judged { judgement: input.judge(limits), cost: input.cost() });
             (stored.candidate, judged)
         })
         .collect()
 }
 
 impl Stored {
-    fn material(&self) -> std::result::Result<Material, String> {
+    fn input(&self) -> std::result::Result<VerdictInput, String> {
         if self.is_reduced {
-            return Err("its series was thinned or deleted because it is old".to_owned());
+            return Err("its series was downsampled or deleted by retention".to_owned());
         }
-        let summary = self.summary.as_deref().ok_or("its summary is not there")?;
+        let summary = self.summary.as_deref().ok_or("its summary is missing")?;
         let summary = blob::unpack(summary).map_err(|fault| format!("its summary can't be unpacked: {fault}"))?;
         let summary = brewbench_agent::reports::read::parse(&summary)
             .map_err(|fault| format!("its summary can't be read: {fault}"))?;
-        let made = self.candidate.is_ours.then(|| self.made()).transpose()?;
-        Ok(Material { figures: summary.figures(), made })
+        let execution = self.candidate.is_ours.then(|| self.execution()).transpose()?;
+        Ok(VerdictInput { figures: summary.figures(), execution })
     }
 
-    fn made(&self) -> std::result::Result<Made, String> {
+    fn execution(&self) -> std::result::Result<Execution, String> {
         let Candidate { load, vcpus, enforced: [cpu, memory], .. } = &self.candidate;
-        let evidence = self.evidence.as_deref().ok_or("what its agent saw is not there")?;
-        let evidence = blob::unpack(evidence).map_err(|fault| format!("what its agent saw can't be unpacked: {fault}"));
-        let (evidence, looked) = read_evidence(&evidence?)?;
+        let evidence = self.evidence.as_deref().ok_or("its evidence is missing")?;
+        let evidence = blob::unpack(evidence).map_err(|fault| format!("its evidence can't be unpacked: {fault}"));
+        let (evidence, records_series) = read_evidence(&evidence?)?;
         let series = match &self.series {
             Some(bytes) => {
                 let series = Packed::from_bytes(bytes.clone()).unpack();
-                Seen::Series(Box::new(series.map_err(|fault| fault.to_string())?))
+                StoredSeries::Series(Box::new(series.map_err(|fault| fault.to_string())?))
             }
-            None if looked => Seen::Nothing,
-            None => Seen::NotYet,
+            None if records_series => StoredSeries::Missing,
+            None => StoredSeries::NotRecorded,
         };
         let enforced = Enforced { cpu: mechanism(cpu.as_deref()), memory: mechanism(memory.as_deref()) };
-        Ok(Made { enforced, vcpus: *vcpus, load: load.clone(), evidence, series })
+        Ok(Execution { enforced, vcpus: *vcpus, load: load.clone(), evidence, series })
     }
 }
 
-/// The evidence, and whether its agent was one that recorded what happened: those tell of conditions, too.
+/// Reads the evidence, and whether its agent was recent enough to record series: those report conditions, too.
 fn read_evidence(bytes: &[u8]) -> std::result::Result<(Evidence, bool), String> {
-    let unreadable = |fault: serde_json::Error| format!("what its agent saw can't be read: {fault}");
+    let unreadable = |fault: serde_json::Error| format!("its evidence can't be read: {fault}");
     let value: serde_json::Value = serde_json::from_slice(bytes).map_err(unreadable)?;
-    let looked = value.get("conditions").is_some();
-    Ok((serde_json::from_value(value).map_err(unreadable)?, looked))
+    let records_series = value.get("conditions").is_some();
+    Ok((serde_json::from_value(value).map_err(unreadable)?, records_series))
 }
 
-fn tell(verdicts: &Verdicts, next: Option<i64>) -> Rejudged {
-    let mut told = Rejudged { next, ..Rejudged::default() };
+fn describe(verdicts: &Verdicts, next: Option<i64>) -> Rejudged {
+    let mut report = Rejudged { next, ..Rejudged::default() };
     for (run, judged) in verdicts {
         match judged {
             Ok(Judged { judgement, .. }) => {
-                told.judged += 1;
+                report.judged += 1;
                 if judgement.verdict != run.verdict {
-                    told.changed.push(VerdictChange { run: run.id.clone(), from: run.verdict, to: judgement.verdict });
+                    report.changed.push(VerdictChange {
+                        run: run.id.clone(),
+                        from: run.verdict,
+                        to: judgement.verdict,
+                    });
                 }
             }
-            Err(why) => told.damaged.push(DamagedRun { run: run.id.clone(), why: why.clone() }),
+            Err(why) => report.damaged.push(DamagedRun { run: run.id.clone(), why: why.clone() }),
         }
     }
-    told
+    report
 }
 
-/// Writes it; false, and nothing is written, if limits were changed meanwhile.
-async fn keep(db: &Db, verdicts: &Verdicts, limits: &LimitsBy, act: Option<&Act>) -> Result<bool> {
+/// Stores verdicts; false, and nothing is stored, if limits have changed since they were read.
+async fn store(db: &Db, verdicts: &Verdicts, limits: &LimitsBy, act: Option<&Act>) -> Result<bool> {
     let mut transaction = db.write.begin().await?;
     for (scenario, used) in limits {
         if crate::results::store::verdicts::limits(&mut *transaction, scenario.as_deref()).await?.revision
@@ -235,8 +237,8 @@ async fn keep(db: &Db, verdicts: &Verdicts, limits: &LimitsBy, act: Option<&Act>
         if let Some(cost) = cost {
             costs::note(&mut transaction, &run.id, *cost).await?;
         }
-        let usual = Limits::default();
-        let limits = limits.get(&run.scenario).map_or(&usual, |of| &of.limits);
+        let defaults = Limits::default();
+        let limits = limits.get(&run.scenario).map_or(&defaults, |stored| &stored.limits);
         crate::results::store::verdicts::note(&mut transaction, &run.id, limits, now_ms()).await?;
     }
     if let Some(act) = act {
@@ -247,14 +249,14 @@ async fn keep(db: &Db, verdicts: &Verdicts, limits: &LimitsBy, act: Option<&Act>
 }
 
 fn announce(state: &AppState, run: &Candidate) {
-    state.events.tell(RunChanged { run: run.id.clone(), experiment: run.experiment.clone() });
+    state.events.publish(RunChanged { run: run.id.clone(), experiment: run.experiment.clone() });
 }
 
-/// Judges the runs of scenarios whose limits were changed, also before the server was started, until it ends.
+/// Re-judges runs of scenarios with changed limits until the server stops.
 pub async fn work(state: AppState) {
     loop {
         if let Err(fault) = catch_up(&state).await {
-            tracing::error!(%fault, "old runs could not be judged anew; trying again with the next change");
+            tracing::error!(%fault, "failed to re-judge runs after a change of limits; retrying with the next change");
         }
         tokio::select! {
             () = state.shutdown.cancelled() => return,
@@ -270,17 +272,21 @@ async fn catch_up(state: &AppState) -> Result<()> {
             if state.shutdown.is_cancelled() {
                 return Ok(());
             }
-            let told = portion(state, Which::Scenario(&scenario), after, Deal::Keep(None)).await?;
-            judged += told.judged;
-            changed += told.changed.len();
-            for run in &told.damaged {
-                tracing::warn!(run = run.run.as_str(), why = run.why, "a run keeps its verdict");
+            let report = portion(state, Which::Scenario(&scenario), after, Mode::Store(None)).await?;
+            judged += report.judged;
+            changed += report.changed.len();
+            for run in &report.damaged {
+                tracing::warn!(
+                    run = run.run.as_str(),
+                    why = run.why,
+                    "the run can't be re-judged and keeps its verdict"
+                );
             }
-            let Some(next) = told.next else { break };
+            let Some(next) = report.next else { break };
             after = next;
         }
         crate::results::store::verdicts::all_judged(&state.db.write, &scenario, revision).await?;
-        tracing::info!(scenario, rules = RULES, judged, changed, "runs were judged anew");
+        tracing::info!(scenario, rules = RULES, judged, changed, "re-judged runs");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The rule for results: whether a run still takes one, and what became of it.
+//! Decides whether a run still accepts a result.
 
 use std::str::FromStr;
 
@@ -15,12 +15,12 @@ use crate::{
     runs::{self, store::retries},
 };
 
-/// What became of a result.
+/// The answer to an uploaded result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Settled {
     /// Whether it counts.
     pub kept: bool,
-    /// Why it doesn't.
+    /// Why it does not count; null if it does.
     pub why: Option<String>,
 }
 
@@ -31,44 +31,44 @@ impl Settled {
         Self { kept: false, why: Some(why.into()) }
     }
 
-    pub(crate) fn not_theirs(id: &RunId, agent: &str) -> Self {
-        Self::dropped(format!("run {id} is not in the hands of {agent}"))
+    pub(crate) fn not_assigned(id: &RunId, agent: &str) -> Self {
+        Self::dropped(format!("run {id} is not assigned to {agent}"))
     }
 }
 
-/// Whether a run still takes results.
+/// Whether a run still accepts results.
 pub(crate) enum Open {
-    /// It is being done.
+    /// An agent works on it.
     Yes,
-    /// It was given up, and is not done again.
+    /// It is lost and has no retry.
     Lost,
-    /// It was given up, and this one waits in its place: it has to leave the queue.
-    Instead(RunId),
-    /// It doesn't; the answer to who brings one.
+    /// It is lost, and this retry must leave the queue.
+    Supersedes(RunId),
+    /// It does not; the answer to the agent.
     No(Settled),
 }
 
-/// Whether a run in this phase still takes results.
+/// Returns whether a run in this phase still accepts results.
 pub(crate) async fn still_open(connection: &mut SqliteConnection, id: &RunId, phase: &str) -> Result<Open> {
     let no = |why: &str| Open::No(Settled::dropped(why));
     Ok(match Phase::from_str(phase).map_err(Error::internal)? {
-        Phase::Finished | Phase::Failed => no("there is a result already"),
+        Phase::Finished | Phase::Failed => no("the run already has a result"),
         Phase::Cancelled => no("the run was cancelled"),
-        Phase::Queued => no("the run was given back to the queue"),
+        Phase::Queued => no("the run was returned to the queue"),
         Phase::Lost => match retries::retry_of(connection, id).await? {
             None => Open::Lost,
-            Some((retry, phase)) if phase == Phase::Queued.as_str() => Open::Instead(retry),
-            Some((retry, _)) => no(&format!("run {retry} measures it again already")),
+            Some((retry, phase)) if phase == Phase::Queued.as_str() => Open::Supersedes(retry),
+            Some((retry, _)) => no(&format!("its retry, run {retry}, has already started")),
         },
         Phase::Leased | Phase::Preparing | Phase::WarmingUp | Phase::Measuring | Phase::Collecting => Open::Yes,
     })
 }
 
-/// Notes when the phases of a run began.
+/// Stores when the phases of a run began.
 pub(crate) async fn enter(connection: &mut SqliteConnection, outcome: &Outcome, now: i64) -> Result<()> {
     let id = RunId::from(outcome.run);
     for time in &outcome.times {
-        // The agent's clock may be wrong; what it says is moved by how far it is off now.
+        // The agent's clock may be wrong: its times are corrected by its current offset.
         let at = time.at_ms + now - outcome.sent_at_ms;
         runs::store::enter(connection, &id, time.phase.as_str(), at).await?;
     }

@@ -1,4 +1,4 @@
-//! The columns of a list of runs: what they are called, what they show, what a list can be ordered by. Pure.
+//! The columns of a list of runs: keys, titles, values and sort orders. Pure.
 
 use crate::{
     metrics::{METRICS, Metric, definition::Better},
@@ -6,38 +6,38 @@ use crate::{
     web::format::{self, Figure},
 };
 
-/// A column. The target always stands first and is none of these.
+/// A column. The target is always shown first and is not one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
     /// The machine size.
     Size,
     /// Scenario, parameters and load.
     Load,
-    /// Which repetition.
+    /// Number of the repetition.
     Repetition,
-    /// Who did it.
+    /// The agent.
     Agent,
-    /// Who submitted it.
+    /// The user who submitted the run.
     Person,
     /// Phase or verdict.
     State,
-    /// A figure.
+    /// A metric.
     Figure(Metric),
-    /// When it was submitted.
+    /// Time of submission.
     Submitted,
-    /// When it ended.
+    /// Time of the end.
     Ended,
 }
 
-/// What there is, in the order in which it stands in a table.
+/// Returns all columns in the order of a table.
 pub fn all() -> impl Iterator<Item = Column> {
     let before = [Column::Size, Column::Load, Column::Repetition, Column::Agent, Column::Person, Column::State];
     let figures = METRICS.iter().filter(|def| def.list_key.is_some()).map(|def| Column::Figure(def.metric));
     before.into_iter().chain(figures).chain([Column::Submitted, Column::Ended])
 }
 
-/// What is shown unless somebody chose.
-pub const USUAL: [Column; 10] = [
+/// The columns shown by default.
+pub const DEFAULT: [Column; 10] = [
     Column::Size,
     Column::Load,
     Column::Repetition,
@@ -51,28 +51,28 @@ pub const USUAL: [Column; 10] = [
 ];
 
 impl Column {
-    /// The column of a key.
-    pub fn of(key: &str) -> Option<Self> {
+    /// Returns the column with this key.
+    pub fn from_key(key: &str) -> Option<Self> {
         all().find(|column| column.key() == key)
     }
 
-    /// How addresses and commands name it.
+    /// Its name in addresses and commands.
     pub fn key(self) -> &'static str {
-        self.words().0
+        self.definition().0
     }
 
-    /// Its head, with the unit.
+    /// Its heading, with the unit.
     pub fn title(self) -> &'static str {
-        self.words().1
+        self.definition().1
     }
 
-    /// What a list is ordered by, as SQL over the table `run`; none if it can't be.
-    pub fn stored(self) -> Option<&'static str> {
-        self.words().2
+    /// The SQL expression over the table `run` to sort by; none if the column is not sortable.
+    pub fn sql(self) -> Option<&'static str> {
+        self.definition().2
     }
 
     /// Key, title, SQL.
-    fn words(self) -> (&'static str, &'static str, Option<&'static str>) {
+    fn definition(self) -> (&'static str, &'static str, Option<&'static str>) {
         match self {
             Self::Size => ("size", "Size", None),
             Self::Load => ("load", "Load", None),
@@ -89,7 +89,7 @@ impl Column {
         }
     }
 
-    /// What it shows of a run, where that is a figure.
+    /// Its value for a run, if the column is numeric.
     pub fn figure(self, run: &Run) -> Option<Figure> {
         match self {
             Self::Figure(metric) => Some(metric.figure((metric.def().get)(&run.figures))),
@@ -98,38 +98,38 @@ impl Column {
         }
     }
 
-    /// Whether it is set like figures are.
+    /// Whether the column is aligned like numbers.
     pub fn is_right(self) -> bool {
         !matches!(self, Self::Size | Self::Load | Self::Agent | Self::Person | Self::State)
     }
 
-    /// The order that its head leads to first: of latencies and failures the least is what people look for.
+    /// The order selected by the first click on its heading: lowest first if lower is better.
     pub fn order(self) -> Option<Order> {
-        self.stored()?;
-        let least = matches!(self, Self::Figure(metric) if metric.def().better == Some(Better::Lower));
-        Some(Order { column: self, first: if least { First::Least } else { First::Greatest } })
+        self.sql()?;
+        let lower_first = matches!(self, Self::Figure(metric) if metric.def().better == Some(Better::Lower));
+        Some(Order { column: self, first: if lower_first { First::Least } else { First::Greatest } })
     }
 
-    /// What its two orders are called, from the greatest and from the least.
+    /// Names of its descending and ascending order.
     pub fn orders(self) -> [&'static str; 2] {
         match self {
             Self::Submitted | Self::Ended => ["newest first", "oldest first"],
-            _ => ["greatest first", "least first"],
+            _ => ["highest first", "lowest first"],
         }
     }
 }
 
-/// Which end of a column comes first.
+/// The direction of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
-    /// The greatest, the newest.
+    /// Highest or newest first.
     Greatest,
-    /// The least, the oldest.
+    /// Lowest or oldest first.
     Least,
 }
 
 impl First {
-    /// For `aria-sort`.
+    /// The value of `aria-sort`.
     pub fn aria(self) -> &'static str {
         match self {
             Self::Greatest => "descending",
@@ -138,12 +138,12 @@ impl First {
     }
 }
 
-/// How a list is ordered. What lacks the figure comes last either way.
+/// The order of a list. Runs without the metric always come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// By what; a column that is stored.
+    /// The column, which must be sortable.
     pub column: Column,
-    /// Which end first.
+    /// The direction.
     pub first: First,
 }
 
@@ -154,19 +154,19 @@ impl Default for Order {
 }
 
 impl Order {
-    /// From how an address says it: `p99` for the least first, `-p99` for the greatest.
-    pub fn of(text: &str) -> Result<Self, String> {
+    /// Parses an order from an address: `p99` for lowest first, `-p99` for highest first.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let (first, key) = match text.strip_prefix('-') {
             Some(key) => (First::Greatest, key),
             None => (First::Least, text),
         };
-        match Column::of(key).filter(|column| column.stored().is_some()) {
+        match Column::from_key(key).filter(|column| column.sql().is_some()) {
             Some(column) => Ok(Self { column, first }),
-            None => Err(format!("sort: {key:?} can't be sorted by; these can: {}", sortable().join(", "))),
+            None => Err(format!("sort: can't sort by {key:?}; use one of {}", sortable().join(", "))),
         }
     }
 
-    /// As an address says it.
+    /// The order as written in an address.
     pub fn key(self) -> String {
         match self.first {
             First::Greatest => format!("-{}", self.column.key()),
@@ -174,23 +174,23 @@ impl Order {
         }
     }
 
-    /// The other way round.
+    /// Returns the opposite order.
     #[must_use]
     pub fn reversed(self) -> Self {
         let first = if self.first == First::Greatest { First::Least } else { First::Greatest };
         Self { first, ..self }
     }
 
-    /// In words: `p99 ms, least first`.
+    /// The order in words: `p99 ms, lowest first`.
     pub fn words(self) -> String {
-        let [greatest, least] = self.column.orders();
-        format!("{}, {}", self.column.title(), if self.first == First::Greatest { greatest } else { least })
+        let [descending, ascending] = self.column.orders();
+        format!("{}, {}", self.column.title(), if self.first == First::Greatest { descending } else { ascending })
     }
 }
 
-/// The keys of what a list can be ordered by.
+/// Returns the keys of all sortable columns.
 pub fn sortable() -> Vec<&'static str> {
-    all().filter(|column| column.stored().is_some()).map(Column::key).collect()
+    all().filter(|column| column.sql().is_some()).map(Column::key).collect()
 }
 
 #[cfg(test)]
@@ -199,29 +199,29 @@ mod tests {
     use crate::runs::testing::finished;
 
     #[test]
-    fn every_column_is_found_by_its_key_and_every_order_by_its_words() {
+    fn every_column_and_every_order_is_found_by_its_key() {
         for column in all() {
-            assert_eq!(Column::of(column.key()), Some(column));
+            assert_eq!(Column::from_key(column.key()), Some(column));
         }
         for key in sortable() {
             for text in [key.to_owned(), format!("-{key}")] {
-                assert_eq!(Order::of(&text).map(Order::key), Ok(text));
+                assert_eq!(Order::parse(&text).map(Order::key), Ok(text));
             }
         }
-        let p99 = Order::of("-p99").expect("an order");
-        assert_eq!(p99.words(), "p99 ms, greatest first");
+        let p99 = Order::parse("-p99").expect("an order");
+        assert_eq!(p99.words(), "p99 ms, highest first");
         assert_eq!(p99.reversed().key(), "p99");
     }
 
     #[test]
-    fn what_is_no_figure_orders_nothing() {
+    fn unsortable_columns_and_unknown_keys_are_refused() {
         for text in ["size", "-", "", "seq; drop table run", "--p99", "p99_ms"] {
-            assert!(Order::of(text).is_err_and(|sentence| sentence.contains("p999")), "{text}");
+            assert!(Order::parse(text).is_err_and(|error| error.contains("p999")), "{text}");
         }
     }
 
     #[test]
-    fn a_figure_that_is_not_known_is_a_dash() {
+    fn an_unknown_value_is_a_dash() {
         let mut run = finished("servy", 1);
         assert_eq!(Column::Figure(Metric::Rps).figure(&run).expect("a figure").text(), "10,000");
         run.figures.rps = None;

@@ -1,16 +1,16 @@
-//! CSV (RFC 4180) that a spreadsheet can't take for formulas. Pure.
+//! CSV (RFC 4180) in which spreadsheets find no formulas. Pure.
 
-/// One line with its end.
+/// Writes one line, including the line end.
 pub fn line<'a>(cells: impl IntoIterator<Item = &'a str>) -> String {
     let cells: Vec<String> = cells.into_iter().map(cell).collect();
     format!("{}\r\n", cells.join(","))
 }
 
-/// A text that begins as a formula would is given an apostrophe, which spreadsheets show as a text's sign. Numbers may
-/// begin with a minus.
+/// Quotes a cell. An apostrophe before text that looks like a formula makes spreadsheets treat it as text; numbers may
+/// start with a minus.
 fn cell(text: &str) -> String {
-    let begins = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
-    let safe = if begins && text.parse::<f64>().is_err() { format!("'{text}") } else { text.to_owned() };
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
+    let safe = if is_formula && text.parse::<f64>().is_err() { format!("'{text}") } else { text.to_owned() };
     if safe.contains([',', '"', '\n', '\r']) { format!("\"{}\"", safe.replace('"', "\"\"")) } else { safe }
 }
 
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_quoted_where_they_must_be() {
+    fn cells_are_quoted_if_necessary() {
         assert_eq!(line(["a", "b,c", "d\"e", "f\ng", ""]), "a,\"b,c\",\"d\"\"e\",\"f\ng\",\r\n");
     }
 

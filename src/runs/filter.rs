@@ -1,4 +1,4 @@
-//! What a list of runs is narrowed to and how it is ordered: in an address, in the API, in commands. Pure.
+//! Filters and order of a list of runs, for addresses, the API and commands. Pure.
 
 use jiff::{Timestamp, ToSpan, civil, tz::TimeZone};
 use serde::{Deserialize, Serialize};
@@ -8,67 +8,67 @@ use utoipa::IntoParams;
 use super::column::Order;
 use crate::app::ids::RunId;
 
-/// A list of runs as an address asks for it; what is empty is not asked for.
+/// The query parameters of a list of runs; empty values are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wanted {
-    /// Text in names of targets and experiments, and in notes.
+pub struct RunQuery {
+    /// Only runs with this text in the name of the target or experiment, or in a note.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub q: Option<String>,
-    /// Only of this target.
+    /// Only runs of this target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// Only of this version.
+    /// Only runs of this version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Only of this machine size, by its name.
+    /// Only runs with this machine size, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
-    /// Only of this scenario.
+    /// Only runs of this scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
-    /// Only of this agent.
+    /// Only runs of this agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Only with this load generator, e.g. `k6 1.8.1`.
+    /// Only runs with this load generator, e.g. `k6 1.8.1`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
-    /// Only with this label.
+    /// Only runs with this label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Only submitted by this person or token.
+    /// Only runs submitted by this user or token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub person: Option<String>,
-    /// Only in this phase.
+    /// Only runs in this phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
-    /// Only with this verdict: `valid`, `suspect` or `invalid`.
+    /// Only runs with this verdict: `valid`, `suspect` or `invalid`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
-    /// Only of this experiment, by its id.
+    /// Only runs of this experiment, by id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub experiment: Option<String>,
-    /// Only submitted since: `2026-03-04`, or a time such as `2026-03-04T12:00:00Z`. UTC where it does not say.
+    /// Only runs submitted since this date (`2026-03-04`) or time (`2026-03-04T12:00:00Z`); UTC unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// Only submitted until then; a day counts to its end.
+    /// Only runs submitted until this date (inclusive) or time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// By what it is ordered, e.g. `p99` for the least first, `-rps` for the greatest first; `-submitted` unless said.
-    /// Runs without the figure come last.
+    /// Sort order, e.g. `p99` for lowest first, `-rps` for highest first; `-submitted` by default.
+    /// Runs without the metric come last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sort: Option<String>,
-    /// Only runs that come after this one in that order: the last id of the page before.
+    /// Only runs after this one in the sort order: the last id of the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
 }
 
-/// A property that must be equal.
+/// A property that a filter compares for equality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// Name of the target.
     Target,
-    /// Its version.
+    /// Version of the target.
     Version,
     /// Name of the machine size.
     Size,
@@ -78,19 +78,19 @@ pub enum Field {
     Agent,
     /// The load generator.
     Engine,
-    /// Who submitted it.
+    /// The user who submitted the run.
     Person,
-    /// Its phase.
+    /// Phase.
     Phase,
-    /// Its verdict.
+    /// Verdict.
     Verdict,
-    /// Its experiment.
+    /// Experiment.
     Experiment,
 }
 
 impl Field {
     /// The column of the table `run`.
-    pub fn stored(self) -> &'static str {
+    pub fn column(self) -> &'static str {
         match self {
             Self::Target => "target",
             Self::Version => "version",
@@ -106,39 +106,39 @@ impl Field {
     }
 }
 
-/// Of which runs.
+/// Which runs a list includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Among {
-    /// Of all.
+    /// All runs.
     #[default]
     All,
-    /// Of those that have ended.
+    /// Runs that have ended.
     Ended,
 }
 
-/// The same, understood.
+/// A validated query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    /// Of which runs.
+    /// Which runs are included.
     pub among: Among,
-    /// What must be equal to what.
+    /// Properties and their required values.
     pub equal: Vec<(Field, String)>,
-    /// A label that it must have.
+    /// Required label.
     pub label: Option<String>,
-    /// Text to be found in names and notes.
+    /// Text to find in names and notes.
     pub text: Option<String>,
     /// Submitted at or after, unix ms.
     pub from_ms: Option<i64>,
     /// Submitted at or before, unix ms.
     pub to_ms: Option<i64>,
-    /// Its order.
+    /// Order.
     pub order: Order,
-    /// Only what comes after this run.
+    /// Only runs after this one.
     pub before: Option<RunId>,
 }
 
-impl Wanted {
-    /// Understands it; fails with a sentence that names the part.
+impl RunQuery {
+    /// Validates the query; an error names the parameter.
     pub fn filter(&self) -> Result<Filter, String> {
         let Self { q, target, version, size, scenario, agent, engine, label, person, phase, verdict, .. } = self;
         let Self { experiment, from, to, sort, before, .. } = self;
@@ -154,23 +154,24 @@ impl Wanted {
             (Field::Verdict, verdict),
             (Field::Experiment, experiment),
         ];
-        let equal = fields.into_iter().filter_map(|(field, value)| Some((field, said(value.as_ref())?.to_owned())));
-        one_of("phase", said(phase.as_ref()), &PHASES)?;
-        one_of("verdict", said(verdict.as_ref()), &VERDICTS)?;
+        let equal =
+            fields.into_iter().filter_map(|(field, value)| Some((field, non_empty(value.as_ref())?.to_owned())));
+        one_of("phase", non_empty(phase.as_ref()), &PHASES)?;
+        one_of("verdict", non_empty(verdict.as_ref()), &VERDICTS)?;
         Ok(Filter {
             among: Among::All,
             equal: equal.collect(),
-            label: said(label.as_ref()).map(str::to_owned),
-            text: said(q.as_ref()).map(str::to_owned),
-            from_ms: said(from.as_ref()).map(|text| time("from", text, Edge::Start)).transpose()?,
-            to_ms: said(to.as_ref()).map(|text| time("to", text, Edge::End)).transpose()?,
-            order: said(sort.as_ref()).map(Order::of).transpose()?.unwrap_or_default(),
-            before: said(before.as_ref()).map(|id| id.to_owned().into()),
+            label: non_empty(label.as_ref()).map(str::to_owned),
+            text: non_empty(q.as_ref()).map(str::to_owned),
+            from_ms: non_empty(from.as_ref()).map(|text| time("from", text, Edge::Start)).transpose()?,
+            to_ms: non_empty(to.as_ref()).map(|text| time("to", text, Edge::End)).transpose()?,
+            order: non_empty(sort.as_ref()).map(Order::parse).transpose()?.unwrap_or_default(),
+            before: non_empty(before.as_ref()).map(|id| id.to_owned().into()),
         })
     }
 
-    /// What it narrows to, as the address says it.
-    pub fn narrows(&self) -> Vec<(&'static str, &str)> {
+    /// Returns the active filters as names and values of query parameters.
+    pub fn filters(&self) -> Vec<(&'static str, &str)> {
         let Self { q, target, version, size, scenario, agent, engine, label, person, phase, verdict, .. } = self;
         let Self { experiment, from, to, sort: _, before: _, .. } = self;
         let all = [
@@ -189,10 +190,10 @@ impl Wanted {
             ("from", from),
             ("to", to),
         ];
-        all.into_iter().filter_map(|(name, value)| Some((name, said(value.as_ref())?))).collect()
+        all.into_iter().filter_map(|(name, value)| Some((name, non_empty(value.as_ref())?))).collect()
     }
 
-    /// The same without one of what it narrows to, from its first page.
+    /// Returns the query without one filter, from the first page.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         let mut rest = Self { before: None, ..self.clone() };
@@ -217,13 +218,13 @@ impl Wanted {
         rest
     }
 
-    /// The order, where it is not the usual one.
+    /// Returns the order, unless it is the default.
     pub fn sorted(&self) -> Option<&str> {
-        said(self.sort.as_ref()).filter(|text| *text != Order::default().key())
+        non_empty(self.sort.as_ref()).filter(|text| *text != Order::default().key())
     }
 }
 
-/// A query of an address from names and values.
+/// Builds an address from a path and query parameters.
 pub fn address(path: &str, pairs: &[(&str, &str)]) -> String {
     if pairs.is_empty() {
         return path.to_owned();
@@ -233,17 +234,17 @@ pub fn address(path: &str, pairs: &[(&str, &str)]) -> String {
 
 fn one_of(name: &str, word: Option<&str>, known: &[&str]) -> Result<(), String> {
     match word.filter(|word| !known.contains(word)) {
-        Some(word) => Err(format!("{name}: {word:?} is none; there are {}", known.join(", "))),
+        Some(word) => Err(format!("{name}: unknown value {word:?}; use one of {}", known.join(", "))),
         None => Ok(()),
     }
 }
 
-/// What forms leave empty was not said.
-fn said(text: Option<&String>) -> Option<&str> {
+/// Trims a value; none if it is empty, as forms send unused fields.
+fn non_empty(text: Option<&String>) -> Option<&str> {
     text.map(String::as_str).map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// What a run can be in.
+/// All phases of a run.
 pub const PHASES: [&str; 10] = [
     "queued",
     "leased",
@@ -257,7 +258,7 @@ pub const PHASES: [&str; 10] = [
     "lost",
 ];
 
-/// What a run's figures can be worth.
+/// All verdicts.
 pub const VERDICTS: [&str; 3] = ["valid", "suspect", "invalid"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -277,66 +278,66 @@ fn time(name: &str, text: &str, edge: Edge) -> Result<i64, String> {
         (Some(day), Edge::End) => day.checked_add(1.day()).ok().and_then(|next| Some(utc(next.at(0, 0, 0, 0))? - 1)),
         (None, _) => text.parse::<civil::DateTime>().ok().and_then(utc),
     };
-    at.ok_or_else(|| format!("{name}: {text:?} is no time; write 2026-03-04 or 2026-03-04T12:00:00Z"))
+    at.ok_or_else(|| format!("{name}: invalid time {text:?}; write 2026-03-04 or 2026-03-04T12:00:00Z"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn wanted(query: &str) -> Wanted {
-        let mut wanted = Wanted::default();
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+    fn parsed(text: &str) -> RunQuery {
+        let mut query = RunQuery::default();
+        for (name, value) in form_urlencoded::parse(text.as_bytes()) {
             let value = Some(value.into_owned());
             match &*name {
-                "q" => wanted.q = value,
-                "target" => wanted.target = value,
-                "phase" => wanted.phase = value,
-                "verdict" => wanted.verdict = value,
-                "from" => wanted.from = value,
-                "to" => wanted.to = value,
-                "sort" => wanted.sort = value,
+                "q" => query.q = value,
+                "target" => query.target = value,
+                "phase" => query.phase = value,
+                "verdict" => query.verdict = value,
+                "from" => query.from = value,
+                "to" => query.to = value,
+                "sort" => query.sort = value,
                 other => panic!("{other}"),
             }
         }
-        wanted
+        query
     }
 
     #[test]
-    fn what_a_form_left_empty_is_not_asked_for() {
-        let empty = wanted("q=&target=+&verdict=&from=&sort=");
+    fn empty_form_fields_are_ignored() {
+        let empty = parsed("q=&target=+&verdict=&from=&sort=");
         assert_eq!(empty.filter(), Ok(Filter::default()));
-        assert_eq!(empty.narrows(), []);
+        assert_eq!(empty.filters(), []);
     }
 
     #[test]
     fn a_day_counts_from_its_start_to_its_end_and_a_time_is_exact() {
-        let filter = wanted("from=2026-03-04&to=2026-03-04").filter().expect("a day");
+        let filter = parsed("from=2026-03-04&to=2026-03-04").filter().expect("a day");
         assert_eq!((filter.from_ms, filter.to_ms), (Some(1_772_582_400_000), Some(1_772_668_799_999)));
-        let filter = wanted("from=2026-03-04T12:13:14Z&to=2026-03-04T12:13").filter().expect("times");
+        let filter = parsed("from=2026-03-04T12:13:14Z&to=2026-03-04T12:13").filter().expect("times");
         assert_eq!((filter.from_ms, filter.to_ms), (Some(1_772_626_394_000), Some(1_772_626_380_000)));
     }
 
     #[test]
-    fn what_makes_no_sense_is_told_by_name() {
+    fn an_error_names_the_parameter() {
         for (query, name) in [
             ("from=yesterday", "from: "),
             ("to=2026-13-01", "to: "),
             ("sort=beauty", "sort: "),
             ("phase=new", "phase: "),
         ] {
-            let told = wanted(query).filter().expect_err(query);
-            assert!(told.starts_with(name), "{told}");
+            let error = parsed(query).filter().expect_err(query);
+            assert!(error.starts_with(name), "{error}");
         }
-        assert!(wanted("verdict=great").filter().is_err());
+        assert!(parsed("verdict=great").filter().is_err());
     }
 
     #[test]
-    fn an_address_keeps_what_it_says_whatever_that_is() {
+    fn an_address_round_trips_any_value() {
         let hostile = "a&b=c\"<>%/é";
         let address = address("/runs", &[("target", hostile)]);
         let (_, query) = address.split_once('?').expect("a query");
-        assert_eq!(wanted(query).target.as_deref(), Some(hostile));
+        assert_eq!(parsed(query).target.as_deref(), Some(hostile));
         assert!(!address.contains(['"', '<', '>']), "{address}");
     }
 }

@@ -1,4 +1,4 @@
-//! Finds runs by id, and announces that one has changed.
+//! Finds runs by id and announces changes.
 
 use crate::{
     app::{
@@ -9,12 +9,12 @@ use crate::{
     runs::model::Run,
 };
 
-/// The run with this id, or a 404.
+/// Returns the run with this id, or a 404.
 pub async fn found(state: &AppState, id: &RunId) -> Result<Run> {
     crate::runs::store::one(&state.db.rows, id).await?.ok_or_else(|| Error::NotFound(format!("run {:?}", id.as_str())))
 }
 
-/// Tells everybody who watches that a run changed.
-pub fn tell(state: &AppState, run: &Run) {
-    state.events.tell(RunChanged { run: run.id.clone(), experiment: run.experiment.clone() });
+/// Announces a changed run to live pages and other subscribers.
+pub fn announce(state: &AppState, run: &Run) {
+    state.events.publish(RunChanged { run: run.id.clone(), experiment: run.experiment.clone() });
 }

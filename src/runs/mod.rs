@@ -1,5 +1,4 @@
-//! Stored runs: the history, one run, labels and notes, export. A [`model::Run`] is the same in JSON, on pages and in
-//! commands.
+//! Stored runs: history, details of one run, labels and notes, export. JSON, pages and commands share [`model::Run`].
 
 pub mod api;
 pub mod column;
@@ -23,12 +22,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::app::state::AppState;
 
-/// Pages.
+/// Routes of the pages.
 pub fn pages() -> Router<AppState> {
     pages::router()
 }
 
-/// JSON.
+/// Routes of the JSON API.
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::list::list))

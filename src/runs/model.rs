@@ -1,4 +1,4 @@
-//! A stored run as JSON, pages and commands have it. Pure.
+//! A stored run, as used by JSON, pages and commands. Pure.
 
 use std::collections::BTreeMap;
 
@@ -18,127 +18,125 @@ use crate::{
     web::format,
 };
 
-/// How many times its shortest time a warm-up until the target is steady may take.
+/// Maximum length of an automatic warm-up, as a multiple of its minimum.
 pub const WARM_UP_FACTOR: u32 = 10;
 
-/// One run: one target, one size, one load, once. A figure that is not known is null, never zero.
+/// One run: a single measurement of one target with one size and one load. Unknown values are null, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Run {
-    /// UUID; sorts by the time of submission.
+    /// UUID; ids sort by time of submission.
     #[schema(value_type = String)]
     pub id: RunId,
-    /// The experiment that asked for it.
+    /// The experiment that the run belongs to.
     #[schema(value_type = Option<String>)]
     pub experiment: Option<ExperimentId>,
-    /// The run that this one is done in place of: it failed, was lost or is invalid.
+    /// The failed, lost or invalid run that this run replaces.
     #[schema(value_type = Option<String>)]
     pub retry_of: Option<RunId>,
-    /// What people call it, by the alphabet.
+    /// Labels, sorted alphabetically.
     pub labels: Vec<String>,
-    /// What people say of it, as Markdown.
+    /// Note, as Markdown.
     pub note: Option<String>,
-    /// `agent` where one of ours measured it, `import` where somebody brought a summary.
+    /// `agent` if measured by an agent, `import` if imported from a summary.
     pub origin: Origin,
-    /// Whether it was measured in turn with the other runs of its experiment. Runs of agents are; imported runs only if the
-    /// index of their folder says so.
+    /// Whether the run was interleaved with the other runs of its experiment.
+    /// True for runs of agents; for imported runs only if the index of their folder says so.
     #[serde(default)]
     pub in_turn: bool,
     /// Name of the target.
     pub target: String,
     /// Version of the target.
     pub version: Option<String>,
-    /// The machine size that the target got.
+    /// Machine size of the target.
     pub size: Option<RunSize>,
     /// Name of the scenario.
     pub scenario: Option<String>,
     /// Hash of the scenario's revision.
     pub scenario_sha256: Option<String>,
-    /// Parameters of the scenario that the submission set.
+    /// Parameters of the scenario that were set in the submission.
     pub parameters: BTreeMap<String, String>,
-    /// How hard it was loaded and for how long; null for an import.
+    /// The load; null for an import.
     #[serde(with = "load::json_if_any")]
     #[schema(value_type = Option<load::LoadBody>)]
     pub load: Option<Load>,
-    /// Virtual users, where they are constant.
+    /// Number of virtual users, if constant.
     pub vus: Option<u32>,
-    /// Which repetition of its cell, from 1.
+    /// Number of the repetition of its cell, from 1.
     pub repetition: u32,
-    /// Where it stands.
+    /// Phase.
     #[schema(value_type = String, example = "finished")]
     pub phase: Phase,
-    /// What a finished run is worth.
+    /// Verdict on a finished run.
     pub verdict: Option<Verdict>,
-    /// Why it is not simply valid.
+    /// Reasons for the verdict, and notes.
     pub reasons: Vec<Reason>,
-    /// Why it failed, was lost or cancelled.
+    /// Why the run failed, was lost or was cancelled.
     pub error: Option<String>,
-    /// What was measured.
+    /// Metrics.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Iterations of the script.
+    /// Completed iterations of the script.
     pub iterations: Option<u64>,
-    /// Iterations that k6 could not start in time.
+    /// Iterations that k6 did not start in time.
     pub dropped_iterations: Option<u64>,
-    /// What its requests were.
+    /// Properties of its requests.
     #[serde(default)]
     pub work: RunWork,
-    /// Checks that held.
+    /// Passed checks.
     pub checks_passed: Option<u64>,
-    /// Checks that did not hold.
+    /// Failed checks.
     pub checks_failed: Option<u64>,
-    /// Thresholds of the script.
+    /// Number of thresholds in the script.
     pub thresholds: Option<u32>,
-    /// Thresholds that were crossed; null where there are some of which that is not known, as there may be where several
-    /// agents made the load.
+    /// Number of crossed thresholds; null if unknown for some, as may be with several load generators.
     pub thresholds_failed: Option<u32>,
-    /// Warm-up before the measured phase, seconds; of one that ends by itself, the shortest.
+    /// Warm-up before the measurement, seconds; the minimum if the warm-up is automatic.
     pub warm_up_s: Option<f64>,
-    /// Whether the warm-up lasts until the target is steady.
+    /// Whether the warm-up is automatic: it lasts until the target is steady.
     #[serde(default)]
     pub warm_up_auto: bool,
-    /// How long such a warm-up took, seconds.
+    /// Actual length of an automatic warm-up, seconds.
     #[serde(default)]
     pub warmed_up_s: Option<f64>,
-    /// Whether the target was steady at its end; false where it was not after the longest time.
+    /// Whether the target was steady at the end of an automatic warm-up.
     #[serde(default)]
     pub warm_up_steady: Option<bool>,
-    /// How long the load lasts, seconds; null when the script's own options decide.
+    /// Duration of the load, seconds; null if the script's own options set it.
     pub duration_s: Option<f64>,
-    /// What held the target to its size.
+    /// How the machine size was enforced.
     pub enforced: Option<RunEnforced>,
-    /// The agent that did it; of several the one that ran the target.
+    /// The agent; in a distributed run, the host that ran the target.
     pub agent: Option<String>,
-    /// The agents that made the load, where they were others than the target's own. Percentiles then come from the added
-    /// histograms of all of them.
+    /// Agents that generated the load of a distributed run. Percentiles then come from their merged histograms.
     #[serde(default)]
     pub generators: Vec<String>,
-    /// The load generator; null where it is not known, as of a run that has none yet.
+    /// The load generator; null if not yet known.
     pub engine: Option<Engine>,
     /// SHA-256 of the target's executable.
     pub target_sha256: Option<String>,
     /// Who submitted it.
     pub created_by: String,
-    /// When it was submitted, unix ms.
+    /// When the run was submitted, unix ms.
     pub queued_at_ms: i64,
-    /// When it entered its phase, unix ms.
+    /// When the run entered its phase, unix ms.
     pub phase_at_ms: i64,
-    /// When an agent took it, unix ms.
+    /// When an agent leased the run, unix ms.
     pub started_at_ms: Option<i64>,
-    /// When it ended, unix ms.
+    /// When the run ended, unix ms.
     pub finished_at_ms: Option<i64>,
 }
 
-/// Where a run's figures come from.
+/// Where the results of a run come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// Measured by an agent.
     Agent,
-    /// Brought by somebody: k6's summary or text report, or wrk's output.
+    /// Imported: k6's summary or text report, or wrk's output.
     Import,
 }
 
-/// A machine size as a run got it.
+/// Machine size of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunSize {
     /// E.g. `2 vCPU / 4 GiB`.
@@ -149,7 +147,7 @@ pub struct RunSize {
     pub memory_bytes: u64,
 }
 
-/// What held a target to its size: `cgroup2`, `cgroup1` or `none`.
+/// How a machine size was enforced: `cgroup2`, `cgroup1` or `none`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunEnforced {
     /// For CPU time.
@@ -165,7 +163,7 @@ pub struct RunList {
     pub runs: Vec<Run>,
 }
 
-/// What people say of something.
+/// A note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Note {
@@ -174,37 +172,37 @@ pub struct Note {
 }
 
 impl Run {
-    /// Whether its figures may stand in a comparison: it ended with results that are worth something.
+    /// Whether the run may be compared: it is finished and not invalid.
     pub fn counts(&self) -> bool {
         self.phase == Phase::Finished && self.verdict.is_some_and(|verdict| verdict != Verdict::Invalid)
     }
 
-    /// How long its warm-up takes at most, seconds.
+    /// Maximum length of the warm-up, seconds.
     pub fn longest_warm_up_s(&self) -> Option<f64> {
         let factor = if self.warm_up_auto { WARM_UP_FACTOR } else { 1 };
         self.warm_up_s.map(|seconds| seconds * f64::from(factor))
     }
 
-    /// Its warm-up in words: as long as was asked for, or what it took until the target was steady.
+    /// The warm-up in words: its length, or how long the target took to become steady.
     pub fn warm_up_text(&self) -> Option<String> {
         let seconds = |seconds: f64| format::duration(Some(seconds)).text().to_owned();
         if !self.warm_up_auto {
             return self.warm_up_s.map(seconds);
         }
         Some(match (self.warmed_up_s.map(seconds), self.warm_up_steady) {
-            (Some(took), Some(true)) => format!("{took}, until the target was steady"),
-            (Some(took), _) => format!("{took}, and the target was not steady then"),
+            (Some(took), Some(true)) => format!("{took} until the target was steady"),
+            (Some(took), _) => format!("{took}, without reaching a steady state"),
             (None, _) => "until the target is steady".to_owned(),
         })
     }
 
-    /// The first of the reasons that weigh most: why it is not valid, or else what is noted of it.
+    /// The first of the most severe reasons; a note if the run is valid.
     pub fn because(&self) -> Option<&Reason> {
-        let most = self.reasons.iter().map(|reason| reason.verdict).max()?;
-        self.reasons.iter().find(|reason| reason.verdict == most)
+        let worst = self.reasons.iter().map(|reason| reason.verdict).max()?;
+        self.reasons.iter().find(|reason| reason.verdict == worst)
     }
 
-    /// Whether its phase is a final one.
+    /// Whether the run is in a final phase.
     pub fn has_ended(&self) -> bool {
         self.phase.is_final()
     }

@@ -1,4 +1,4 @@
-//! Made-up runs for this module's tests.
+//! Fixture runs for unit tests.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-const BEGAN: i64 = 1_772_626_394_000;
+const STARTED: i64 = 1_772_626_394_000;
 
 /// A valid run that took 18 s: 10,000 requests/s, p50 4 ms, p99 16 ms.
 pub fn finished(target: &str, repetition: u32) -> Run {
@@ -40,36 +40,36 @@ pub fn finished(target: &str, repetition: u32) -> Run {
         enforced: Some(RunEnforced { cpu: "cgroup2".to_owned(), memory: "cgroup2".to_owned() }),
         engine: Some(Engine { name: "k6".to_owned(), version: Some("1.8.1".to_owned()) }),
         target_sha256: Some("00aa".to_owned()),
-        finished_at_ms: Some(BEGAN + 18_000),
-        ..begun(target, repetition, "finished")
+        finished_at_ms: Some(STARTED + 18_000),
+        ..started(target, repetition, "finished")
     }
 }
 
-/// The same run with other figures.
+/// Changes the figures of a run.
 pub fn figured(mut run: Run, change: impl FnOnce(&mut Figures)) -> Run {
     change(&mut run.figures);
     run
 }
 
-/// A run that k6 measures now.
+/// A run that is being measured.
 pub fn measuring(target: &str) -> Run {
-    begun(target, 3, "measuring")
+    started(target, 3, "measuring")
 }
 
-/// A run that ended without figures.
+/// A run that ended without results.
 pub fn failed(target: &str, phase: &str, error: &str) -> Run {
-    Run { error: Some(error.to_owned()), finished_at_ms: Some(BEGAN + 4_000), ..begun(target, 1, phase) }
+    Run { error: Some(error.to_owned()), finished_at_ms: Some(STARTED + 4_000), ..started(target, 1, phase) }
 }
 
-/// Judged as something else than valid.
+/// Sets the verdict of a run, with one reason.
 pub fn judged(mut run: Run, verdict: Verdict, text: &str) -> Run {
     run.verdict = Some(verdict);
-    let (code, text) = ("made_up".to_owned(), text.to_owned());
+    let (code, text) = ("fixture".to_owned(), text.to_owned());
     run.reasons = vec![Reason { code, verdict, text, seen: None, limit: None, unit: None }];
     run
 }
 
-fn begun(target: &str, repetition: u32, phase: &str) -> Run {
+fn started(target: &str, repetition: u32, phase: &str) -> Run {
     Run {
         id: format!("{target}-{repetition}").into(),
         experiment: Some("e".to_owned().into()),
@@ -110,9 +110,9 @@ fn begun(target: &str, repetition: u32, phase: &str) -> Run {
         engine: None,
         target_sha256: None,
         created_by: "ada".to_owned(),
-        queued_at_ms: BEGAN - 2_000,
-        phase_at_ms: BEGAN + 5_000,
-        started_at_ms: Some(BEGAN),
+        queued_at_ms: STARTED - 2_000,
+        phase_at_ms: STARTED + 5_000,
+        started_at_ms: Some(STARTED),
         finished_at_ms: None,
     }
 }

@@ -1,22 +1,22 @@
-//! What a finished run is worth, and each reason for it. Pure.
+//! The verdict on a finished run and its reasons. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a finished run is worth.
+/// The verdict on a finished run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Its figures mean what they say.
+    /// The results can be trusted.
     Valid,
-    /// They may; the reasons say what to look at.
+    /// The results may be wrong; the reasons say what to check.
     Suspect,
-    /// They don't: it never wins and never enters a median.
+    /// The results are wrong: the run is excluded from comparisons.
     Invalid,
 }
 
 impl Verdict {
-    /// The word for columns and pages.
+    /// The word in columns and on pages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Valid => "valid",
@@ -33,34 +33,34 @@ impl std::str::FromStr for Verdict {
         [Self::Valid, Self::Suspect, Self::Invalid]
             .into_iter()
             .find(|verdict| verdict.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is no verdict"))
+            .ok_or_else(|| format!("unknown verdict {text:?}"))
     }
 }
 
-/// One thing that speaks against a run.
+/// A reason for a verdict, or a note.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Reason {
-    /// For scripts, e.g. `requests_failed`.
+    /// Machine-readable code, e.g. `requests_failed`.
     pub code: String,
-    /// How much it weighs: `valid` for a note, which changes nothing.
+    /// Severity; `valid` for a note, which does not affect the verdict.
     pub verdict: Verdict,
-    /// A sentence with the figure seen and the limit.
+    /// A sentence with the observed value and the limit.
     pub text: String,
-    /// The figure seen; null where there is none.
+    /// The observed value; null if there is none.
     #[serde(default)]
     pub seen: Option<f64>,
-    /// Where it begins to speak against a run; null where there is none.
+    /// The limit; null if there is none.
     #[serde(default)]
     pub limit: Option<f64>,
-    /// What both count.
+    /// Unit of both.
     #[serde(default)]
     pub unit: Option<Unit>,
 }
 
-/// What a figure counts.
+/// The unit of a value and its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub enum Unit {
-    /// 1 is all of it.
+    /// A share: 1 is 100 %.
     #[serde(rename = "share")]
     Share,
     /// Seconds.
@@ -69,7 +69,7 @@ pub enum Unit {
     /// Milliseconds.
     #[serde(rename = "ms")]
     Milliseconds,
-    /// Things.
+    /// A count.
     #[serde(rename = "count")]
     Count,
     /// CPU cores.
@@ -78,7 +78,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// What stands behind a number.
+    /// The sign after a number.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Share => "%",
@@ -91,15 +91,15 @@ impl Unit {
 
     pub(crate) fn words(self) -> &'static str {
         match self {
-            Self::Share => "parts of the whole",
+            Self::Share => "shares",
             Self::Seconds => "seconds",
             Self::Milliseconds => "milliseconds",
-            Self::Count => "things",
+            Self::Count => "items",
             Self::Cores => "cores",
         }
     }
 
-    /// A figure with its unit: `12.5 %`, `5 s`, `3`.
+    /// A value with its unit: `12.5 %`, `5 s`, `3`.
     pub fn text(self, value: f64) -> String {
         match self {
             Self::Share => format!("{} %", short(value * 100.0)),
@@ -108,14 +108,14 @@ impl Unit {
         }
     }
 
-    /// A figure and its limit, with as many digits as it takes to tell them apart: `90.004 %` and `90 %`.
-    pub fn texts(self, seen: f64, limit: f64) -> (String, String) {
+    /// An observed value and its limit, with enough digits to distinguish them: `90.004 %` and `90 %`.
+    pub fn texts(self, observed: f64, limit: f64) -> (String, String) {
         let factor = if self == Self::Share { 100.0 } else { 1.0 };
-        let (seen, limit) = (seen * factor, limit * factor);
-        let alike = |decimals| rounded(seen, decimals) == rounded(limit, decimals);
-        let decimals = (decimals(seen).max(decimals(limit))..MOST_DECIMALS).find(|decimals| !alike(*decimals));
+        let (observed, limit) = (observed * factor, limit * factor);
+        let alike = |decimals| rounded(observed, decimals) == rounded(limit, decimals);
+        let decimals = (decimals(observed).max(decimals(limit))..MOST_DECIMALS).find(|decimals| !alike(*decimals));
         let decimals = decimals.unwrap_or(MOST_DECIMALS);
-        (self.sentence(&rounded(seen, decimals)), self.sentence(&rounded(limit, decimals)))
+        (self.sentence(&rounded(observed, decimals)), self.sentence(&rounded(limit, decimals)))
     }
 
     fn sentence(self, number: &str) -> String {
@@ -124,10 +124,10 @@ impl Unit {
     }
 }
 
-/// Beyond these, digits say nothing.
+/// Maximum number of decimals.
 pub(crate) const MOST_DECIMALS: usize = 12;
 
-/// At most two decimals, and none that say nothing; of less than a hundredth two digits that are not zero.
+/// At most two decimals, without trailing zeros; below 0.01, two non-zero digits.
 pub(crate) fn short(value: f64) -> String {
     rounded(value, decimals(value))
 }
@@ -137,7 +137,7 @@ pub(crate) fn decimals(value: f64) -> usize {
     if value.abs() >= 0.01 || value == 0.0 { 2 } else { (3..MOST_DECIMALS).find(reaches).unwrap_or(MOST_DECIMALS) }
 }
 
-/// Without zeros at the end.
+/// Rounds without trailing zeros.
 pub(crate) fn rounded(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
@@ -148,24 +148,24 @@ impl Reason {
         Self { code: code.to_owned(), verdict, text: text.into(), seen: None, limit: None, unit: None }
     }
 
-    /// Something worth knowing that does not change what a run is worth.
+    /// Creates a note, which does not affect the verdict.
     pub(crate) fn note(code: &str, text: impl Into<String>) -> Self {
         Self::new(code, Verdict::Valid, text)
     }
 
-    /// Whether it changes nothing.
+    /// Whether this is a note.
     pub fn is_note(&self) -> bool {
         self.verdict == Verdict::Valid
     }
 
-    pub(crate) fn with(self, seen: f64, limit: f64, unit: Unit) -> Self {
-        Self { seen: Some(seen), limit: Some(limit), unit: Some(unit), ..self }
+    pub(crate) fn with(self, observed: f64, limit: f64, unit: Unit) -> Self {
+        Self { seen: Some(observed), limit: Some(limit), unit: Some(unit), ..self }
     }
 
-    /// Figure and limit as they stand beside the sentence: `97 %, limit 90 %`; none where there are none.
+    /// Observed value and limit for display beside the sentence: `97 %, limit 90 %`.
     pub fn figures(&self) -> Option<String> {
-        let (seen, limit, unit) = (self.seen?, self.limit?, self.unit?);
-        let (seen, limit) = unit.texts(seen, limit);
-        Some(format!("{seen}, limit {limit}"))
+        let (observed, limit, unit) = (self.seen?, self.limit?, self.unit?);
+        let (observed, limit) = unit.texts(observed, limit);
+        Some(format!("{observed}, limit {limit}"))
     }
 }

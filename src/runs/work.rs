@@ -1,4 +1,4 @@
-//! What the requests of a run were, beside how long they took. Pure.
+//! Properties of the requests of a run, such as status codes and connections. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,29 +7,29 @@ use utoipa::ToSchema;
 
 use crate::web::format;
 
-/// The work of a run. What is not known is null: a summary alone says nothing of statuses, protocols and connections.
+/// Properties of a run's requests; unknown values are null. A summary alone has no statuses, protocols and connections.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunWork {
-    /// Requests of an iteration of the script, redirects included.
+    /// Requests per iteration of the script, including redirects.
     pub requests_per_iteration: Option<f64>,
-    /// Bytes received for a request, headers included.
+    /// Bytes received per request, including headers.
     pub bytes_per_request: Option<f64>,
-    /// Requests that opened a connection of their own, where they were counted.
+    /// Number of requests that opened a new connection, if counted.
     pub new_connections: Option<u64>,
-    /// At least so many did.
+    /// Lower bound of `new_connections`.
     pub least_new_connections: Option<u64>,
-    /// At most so many did; a summary alone tells bounds only.
+    /// Upper bound of `new_connections`; a summary alone has only bounds.
     pub most_new_connections: Option<u64>,
-    /// Share of the requests that did, 0 to 1.
+    /// Share of the requests that opened a new connection, 0 to 1.
     pub new_connection_share: Option<f64>,
-    /// Requests by the status of their response; `0` stands for none.
+    /// Number of requests by response status; `0` means no response.
     pub statuses: Option<BTreeMap<String, u64>>,
-    /// Requests by the protocol of their response.
+    /// Number of requests by response protocol.
     pub protocols: Option<BTreeMap<String, u64>>,
 }
 
 impl RunWork {
-    /// From counts of the measured phase.
+    /// Creates it from counts of the measurement.
     pub fn new(requests: Option<u64>, iterations: Option<u64>, received_bytes: Option<f64>) -> Self {
         let requests = requests.filter(|requests| *requests > 0).map(|requests| requests as f64);
         let iterations = iterations.filter(|iterations| *iterations > 0).map(|iterations| iterations as f64);
@@ -40,7 +40,7 @@ impl RunWork {
         }
     }
 
-    /// The same with how many of the requests opened a connection.
+    /// Adds the bounds of new connections.
     #[must_use]
     pub fn with_connections(self, least: Option<u64>, most: Option<u64>, requests: Option<u64>) -> Self {
         let new_connections = least.filter(|_| least == most);
@@ -54,7 +54,7 @@ impl RunWork {
         }
     }
 
-    /// The same with requests by status and by protocol.
+    /// Adds the counts by status and by protocol.
     #[must_use]
     pub fn with_counts(
         self,
@@ -65,7 +65,7 @@ impl RunWork {
     }
 }
 
-/// Counts as shares of all: `200 98 %, 302 2 %`, the most frequent first; the value alone where there is but one.
+/// Counts as shares, most frequent first: `200 98 %, 302 2 %`; only the value if there is just one.
 pub fn mix(counts: &BTreeMap<String, u64>) -> String {
     let total: f64 = counts.values().map(|count| *count as f64).sum();
     let mut parts: Vec<(&String, u64)> = counts.iter().map(|(value, count)| (value, *count)).collect();
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_come_of_counts_and_of_nothing_comes_nothing() {
+    fn shares_need_counts_above_zero() {
         let work = RunWork::new(Some(200), Some(100), Some(24_000.0)).with_connections(Some(10), Some(10), Some(200));
         assert_eq!((work.requests_per_iteration, work.bytes_per_request), (Some(2.0), Some(120.0)));
         assert_eq!(work.new_connection_share, Some(0.05));
@@ -99,7 +99,7 @@ mod tests {
     fn a_mix_names_the_most_frequent_first() {
         let counts = |all: &[(&str, u64)]| all.iter().map(|(value, count)| ((*value).to_owned(), *count)).collect();
         assert_eq!(mix(&counts(&[("200", 7)])), "200");
-        let told = mix(&counts(&[("0", 1), ("200", 7), ("302", 8)])).replace('\u{a0}', " ");
-        assert_eq!(told, "302 50 %, 200 43.8 %, no response 6.25 %");
+        let text = mix(&counts(&[("0", 1), ("200", 7), ("302", 8)])).replace('\u{a0}', " ");
+        assert_eq!(text, "302 50 %, 200 43.8 %, no response 6.25 %");
     }
 }

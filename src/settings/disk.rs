@@ -1,4 +1,4 @@
-//! How much room the data folder takes and how much is left.
+//! Disk usage of the data folder and free space.
 
 use std::{
     fs, io,
@@ -9,61 +9,61 @@ use nix::sys::statvfs::statvfs;
 
 use crate::web::format::{self, Figure};
 
-/// Below this SQLite and its journal get into trouble, bytes.
-const LITTLE: u64 = 1 << 30;
+/// The free space that SQLite and its journal need, bytes.
+const MIN_FREE: u64 = 1 << 30;
 
-/// A data folder and the disk that it lies on, bytes.
+/// The size of the data folder and of its disk, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// What the folder takes.
+    /// The space that the folder uses.
     pub taken: u64,
-    /// What is left for us.
+    /// The space that is available to this process.
     pub free: u64,
-    /// What the disk holds.
+    /// The capacity of the disk.
     pub size: u64,
 }
 
 impl Disk {
-    /// Looks at a folder.
+    /// Measures a folder and its disk.
     pub async fn of(folder: &Path) -> io::Result<Self> {
         let folder: PathBuf = folder.to_owned();
-        tokio::task::spawn_blocking(move || look(&folder)).await.map_err(io::Error::other)?
+        tokio::task::spawn_blocking(move || measure(&folder)).await.map_err(io::Error::other)?
     }
 
-    /// What the folder takes, for people.
+    /// Formats the space that the folder uses.
     pub fn taken_text(&self) -> Figure {
         format::bytes(Some(self.taken as f64))
     }
 
-    /// What is left, for people.
+    /// Formats the free space.
     pub fn free_text(&self) -> Figure {
         format::bytes(Some(self.free as f64))
     }
 
-    /// What the disk holds, for people.
+    /// Formats the capacity of the disk.
     pub fn size_text(&self) -> Figure {
         format::bytes(Some(self.size as f64))
     }
 
-    /// Whether somebody should make room: less than a gibibyte, or less than a twentieth, is left.
+    /// Whether the disk is nearly full: less than 1 GiB or less than 5 % is free.
     pub fn is_low(&self) -> bool {
-        self.free < LITTLE || self.free < self.size / 20
+        self.free < MIN_FREE || self.free < self.size / 20
     }
 }
 
-fn look(folder: &Path) -> io::Result<Disk> {
+fn measure(folder: &Path) -> io::Result<Disk> {
     let disk = statvfs(folder)?;
     let block = disk.fragment_size();
-    Ok(Disk { taken: taken(folder)?, free: disk.blocks_available() * block, size: disk.blocks() * block })
+    Ok(Disk { taken: used_bytes(folder)?, free: disk.blocks_available() * block, size: disk.blocks() * block })
 }
 
-/// Files come and go meanwhile: what is not there any more takes nothing.
-fn taken(folder: &Path) -> io::Result<u64> {
+/// Adds up the sizes of all files. A file that disappears in the meantime counts as empty.
+fn used_bytes(folder: &Path) -> io::Result<u64> {
     let mut sum = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let Ok(about) = entry.metadata() else { continue };
-        sum += if about.is_dir() { taken(&entry.path()).unwrap_or_default() } else { about.len() };
+        let Ok(metadata) = entry.metadata() else { continue };
+        sum += if metadata.is_dir() { used_bytes(&entry.path()).unwrap_or_default() } else { metadata.len() };
     }
     Ok(sum)
 }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_folder_takes_what_its_files_take() {
+    async fn a_folder_uses_the_sum_of_its_files() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("agent")).expect("a folder");
         fs::write(folder.path().join("agent/spool"), [0; 1000]).expect("a file");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_less_than_a_gibibyte_or_a_twentieth() {
+    fn less_than_a_gibibyte_or_a_twentieth_is_low() {
         let disk = |free: u64, size: u64| Disk { taken: 0, free: free << 30, size: size << 30 };
         assert!(disk(0, 1).is_low() && disk(4, 100).is_low());
         assert!(!disk(6, 100).is_low() && !disk(1, 10).is_low());

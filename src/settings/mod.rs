@@ -1,4 +1,4 @@
-//! `/settings`: how this server is set up, retention, alert rules, and the theme of its pages.
+//! `/settings`: configuration of this server, retention, alert rules, and the theme of its pages.
 
 pub mod alerts;
 pub mod disk;
@@ -12,7 +12,7 @@ use axum::{
 
 use crate::{app::state::AppState, fleet::presence::Presence};
 
-/// The page and its forms.
+/// Returns the routes of the page and its forms.
 pub fn pages(presence: Presence) -> Router<AppState> {
     Router::new()
         .route("/settings", get(pages::index))

@@ -1,4 +1,4 @@
-//! `/settings`: how this server is set up, and how its pages look to whoever asks.
+//! `/settings`: configuration of this server, and the theme of its pages for this browser.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use crate::{
         error::{Error, Result},
         state::AppState,
     },
-    auth::{api::people::INVITE_LIFE_MS, caller::Read, model::Scope},
+    auth::{api::users::INVITE_LIFE_MS, caller::Read, model::Scope},
     dashboard,
-    experiments::submission::MOST_RUNS,
+    experiments::submission::MAX_RUNS,
     fleet::{self, presence::Presence},
-    settings::retention::KeepingPart,
+    settings::retention::RetentionPart,
     web::{
         form,
         format::{self, Figure},
@@ -39,15 +39,15 @@ struct SettingsPage {
     address: String,
     limits: Vec<(&'static str, String)>,
     versions: Vec<(String, String)>,
-    /// None where the folder can't be read.
+    /// None if the folder can't be read.
     disk: Option<Disk>,
-    keeping: KeepingPart,
+    keeping: RetentionPart,
     alerts: AlertsPart,
-    /// Only for administrators.
+    /// The data folder, for administrators only.
     folder: Option<String>,
 }
 
-/// A scheme that can be chosen.
+/// A theme in the form.
 #[derive(Debug)]
 struct Choice {
     word: &'static str,
@@ -61,8 +61,7 @@ impl Choice {
     }
 }
 
-const SCHEMES: [(Scheme, &str); 3] =
-    [(Scheme::System, "As the system wishes"), (Scheme::Light, "Light"), (Scheme::Dark, "Dark")];
+const SCHEMES: [(Scheme, &str); 3] = [(Scheme::System, "System"), (Scheme::Light, "Light"), (Scheme::Dark, "Dark")];
 
 fn text(figure: &Figure) -> String {
     figure.text().to_owned()
@@ -76,10 +75,10 @@ fn limits(state: &AppState) -> Vec<(&'static str, String)> {
     let summary = format::bytes(Some(state.config.max_summary_bytes as f64));
     let days = INVITE_LIFE_MS / (24 * 60 * 60 * 1_000);
     vec![
-        ("Largest summary", text(&summary)),
-        ("Most runs in an experiment", text(&format::count(u64::try_from(MOST_RUNS).ok()))),
-        ("An agent’s silence until its run is lost", seconds(state.config.lease)),
-        ("Life of a registration link", format!("{days} days")),
+        ("Maximum summary size", text(&summary)),
+        ("Maximum runs per experiment", text(&format::count(u64::try_from(MAX_RUNS).ok()))),
+        ("Lease timeout of a run", seconds(state.config.lease)),
+        ("Registration links expire after", format!("{days} days")),
     ]
 }
 
@@ -110,15 +109,18 @@ pub async fn index(
         address: state.public_url.to_string(),
         limits: limits(&state),
         versions: versions(&state, &presence).await?,
-        disk: Disk::of(folder).await.inspect_err(|fault| tracing::warn!(%fault, "the data folder can't be read")).ok(),
-        keeping: KeepingPart::read(&state, &caller).await?,
+        disk: Disk::of(folder)
+            .await
+            .inspect_err(|fault| tracing::warn!(%fault, "failed to read the size of the data folder"))
+            .ok(),
+        keeping: RetentionPart::read(&state, &caller).await?,
         alerts: AlertsPart::read(&state, &caller).await?,
         folder: Some(shown).filter(|_| caller.scope >= Scope::Admin),
     };
     Ok(page.into_response())
 }
 
-/// `POST /settings/scheme`: light, dark, or as the system wishes; kept in a cookie of this browser.
+/// `POST /settings/scheme`: sets the theme, which is stored in a cookie of this browser.
 pub async fn choose_scheme(_: Read, jar: CookieJar, RawForm(body): RawForm) -> Result<(CookieJar, Redirect)> {
     let scheme: Scheme = form::field(&body, "scheme").unwrap_or_default().parse().map_err(Error::Invalid)?;
     Ok((jar.add(scheme.cookie()), Redirect::to("/settings")))

@@ -1,4 +1,4 @@
-//! What the settings page shows of backups and of old series, and its form for these.
+//! The sections of the settings page for backups and for the retention of time series.
 
 use axum::{
     extract::{RawForm, State},
@@ -15,7 +15,7 @@ use crate::{
         model::Scope,
     },
     maintenance::{
-        retention::{self, Reduction, Rule, SeriesRule},
+        retention::{self, Reduction, Retention, Rule},
         store::Backup,
     },
     web::{
@@ -25,30 +25,30 @@ use crate::{
     },
 };
 
-/// How old series are dealt with unless somebody says otherwise, in the form.
-const USUAL_DAYS: u32 = 365;
+/// The days in the form while no rule is set.
+const DEFAULT_DAYS: u32 = 365;
 
-/// What the page shows of them.
+/// The sections of the page.
 #[derive(Debug)]
-pub struct KeepingPart {
+pub struct RetentionPart {
     backup: Option<Backup>,
-    series: SeriesRule,
+    series: Retention,
     may_manage: bool,
 }
 
-/// What can be done with old series.
+/// An option for old time series.
 #[derive(Debug)]
 pub struct Choice {
-    /// The word in the form.
+    /// The value in the form.
     pub word: &'static str,
-    /// In words.
+    /// The label.
     pub label: &'static str,
-    /// Whether it is so now.
+    /// Whether it is the current rule.
     pub is_chosen: bool,
 }
 
-impl KeepingPart {
-    /// As things are.
+impl RetentionPart {
+    /// Loads the last backup and the current rule.
     pub async fn read(state: &AppState, caller: &Caller) -> Result<Self> {
         Ok(Self {
             backup: crate::maintenance::store::last_backup(&state.db.read).await?,
@@ -57,28 +57,28 @@ impl KeepingPart {
         })
     }
 
-    /// Whether who looks may do something about it.
+    /// Whether the user may change the rule.
     pub fn may_manage(&self) -> bool {
         self.may_manage
     }
 
-    /// When the last backup was made, by whom, and how large it is.
+    /// Returns when the last backup was made, by whom, and its size.
     pub fn last_backup(&self) -> Option<(Moment, &str, Figure)> {
         let Backup { at_ms, who, bytes } = self.backup.as_ref()?;
         Some((time_ago::ago(Some(*at_ms)), who, format::bytes(bytes.map(|bytes| bytes as f64))))
     }
 
-    /// What becomes of series, in words.
+    /// Describes the current rule.
     pub fn series(&self) -> String {
-        self.series.rule.as_ref().map_or_else(|| "kept for ever".to_owned(), Rule::words)
+        self.series.rule.as_ref().map_or_else(|| "kept forever".to_owned(), Rule::words)
     }
 
-    /// Who said so, and when.
+    /// Returns who set the rule, and when.
     pub fn set_by(&self) -> Option<(&str, Moment)> {
         Some((self.series.set_by.as_deref()?, time_ago::ago(self.series.set_at_ms)))
     }
 
-    /// What can be chosen.
+    /// Returns the options.
     pub fn choices(&self) -> [Choice; 3] {
         let now = self.series.rule.map(|rule| rule.reduction);
         let choice = |reduction: Option<Reduction>, label| Choice {
@@ -87,19 +87,19 @@ impl KeepingPart {
             is_chosen: now == reduction,
         };
         [
-            choice(None, "Keep them for ever"),
-            choice(Some(Reduction::Thin), "Thin them: ten seconds become one point"),
-            choice(Some(Reduction::Delete), "Delete them"),
+            choice(None, "Keep forever"),
+            choice(Some(Reduction::Thin), "Downsample to one point per 10 seconds"),
+            choice(Some(Reduction::Delete), "Delete"),
         ]
     }
 
-    /// The days in the form.
+    /// Returns the days in the form.
     pub fn days(&self) -> u32 {
-        self.series.rule.map_or(USUAL_DAYS, |rule| rule.after_days)
+        self.series.rule.map_or(DEFAULT_DAYS, |rule| rule.after_days)
     }
 }
 
-/// `POST /settings/series`: how long series are kept.
+/// `POST /settings/series`: sets the retention of time series.
 pub async fn set_series(
     Admin(caller): Admin,
     State(state): State<AppState>,
@@ -110,7 +110,7 @@ pub async fn set_series(
         "keep" => retention::remove(&state, &caller).await?,
         word => {
             let reduction = word.parse().map_err(Error::Invalid)?;
-            let bad = |_| Error::Invalid(format!("days: {:?} is no whole number", field("days")));
+            let bad = |_| Error::Invalid(format!("days: {:?} is not a whole number", field("days")));
             let after_days = field("days").parse().map_err(bad)?;
             retention::set(&state, &caller, Rule { after_days, reduction }).await?;
         }

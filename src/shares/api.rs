@@ -1,4 +1,4 @@
-//! JSON of shared comparisons.
+//! JSON of share links.
 
 use axum::{
     Json,
@@ -23,28 +23,28 @@ use crate::{
 };
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
-const MOST_LISTED: i64 = 1_000;
+const MAX_LISTED: i64 = 1_000;
 
-/// Links to comparisons that need no login, without their secrets; the last first, also those that are over.
+/// Lists share links without their secrets, newest first, including expired and revoked ones.
 #[utoipa::path(get, path = "/api/v1/shares", tag = "shares", responses((status = 200, body = ShareList)))]
 pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<ShareList>> {
-    Ok(Json(ShareList { shares: crate::shares::store::all(&state.db.read, MOST_LISTED).await? }))
+    Ok(Json(ShareList { shares: crate::shares::store::all(&state.db.read, MAX_LISTED).await? }))
 }
 
-/// Make a link to a comparison that needs no login. It shows the runs that the comparison has now and nothing else. Its
-/// secret is in the answer and nowhere else.
+/// Creates a link to a comparison that needs no login. The link shows only the runs that the comparison has now. Its
+/// secret is only in this response.
 #[utoipa::path(post, path = "/api/v1/shares", tag = "shares", request_body = NewShare,
     responses((status = 201, body = MadeShare),
-    (status = 404, body = ErrorBody, description = "none of the runs is here"), (status = 422, body = ErrorBody)))]
+    (status = 404, body = ErrorBody, description = "none of the runs exists"), (status = 422, body = ErrorBody)))]
 pub async fn create(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Input(asked): Input<NewShare>,
+    Input(new): Input<NewShare>,
 ) -> Result<(StatusCode, Json<MadeShare>)> {
-    Ok((StatusCode::CREATED, Json(make(&state, &caller, &asked).await?)))
+    Ok((StatusCode::CREATED, Json(create_as(&state, &caller, &new).await?)))
 }
 
-/// End a link for good. Who may submit may end any: it shows less then, never more.
+/// Revokes a link permanently. Every member may revoke any link, because that only reduces what is shared.
 #[utoipa::path(delete, path = "/api/v1/shares/{id}", tag = "shares", params(("id" = String, Path)),
     responses((status = 204), (status = 404, body = ErrorBody)))]
 pub async fn revoke(
@@ -52,16 +52,16 @@ pub async fn revoke(
     State(state): State<AppState>,
     Path(id): Path<String>,
 ) -> Result<StatusCode> {
-    let share = found(&state, &id).await?;
+    let share = find(&state, &id).await?;
     revoke_one(&state, &caller, &share).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Makes and stores a link.
-pub async fn make(state: &AppState, caller: &Caller, asked: &NewShare) -> Result<MadeShare> {
-    let query = asked.query.trim().trim_start_matches('?');
-    let comparison = load::of_query(state, query).await?;
-    let (secret, now) = (secret::make(secret::Kind::Share), now_ms());
+/// Creates and stores a link.
+pub async fn create_as(state: &AppState, caller: &Caller, new: &NewShare) -> Result<MadeShare> {
+    let query = new.query.trim().trim_start_matches('?');
+    let comparison = load::from_query(state, query).await?;
+    let (secret, now) = (secret::generate(secret::Kind::Share), now_ms());
     let share = Share {
         id: 0,
         title: comparison.title.clone(),
@@ -69,7 +69,7 @@ pub async fn make(state: &AppState, caller: &Caller, asked: &NewShare) -> Result
         query: without_runs(query),
         created_by: caller.name.clone(),
         created_at_ms: now,
-        expires_at_ms: asked.expires_in_days.map(|days| now + i64::from(days) * DAY_MS),
+        expires_at_ms: new.expires_in_days.map(|days| now + i64::from(days) * DAY_MS),
         revoked_at_ms: None,
     };
     let act = caller.does(Deed::ShareMade, &share.title);
@@ -79,27 +79,27 @@ pub async fn make(state: &AppState, caller: &Caller, asked: &NewShare) -> Result
     Ok(MadeShare { id, url: format!("{}shared/{secret}", state.public_url) })
 }
 
-/// The rest of a query: what names runs would name others tomorrow.
+/// Removes the parameters that select runs, because experiments and baselines could select others later.
 fn without_runs(query: &str) -> String {
-    let kept = form_urlencoded::parse(query.as_bytes())
+    let rest = form_urlencoded::parse(query.as_bytes())
         .filter(|(name, value)| !matches!(name.as_ref(), "runs" | "experiments" | "baselines") && !value.is_empty());
-    form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).finish()
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(rest).finish()
 }
 
-/// The link with this id, or a 404.
-pub async fn found(state: &AppState, id: &str) -> Result<Share> {
-    let missing = || Error::NotFound(format!("share {id:?}"));
+/// Returns the link with this id, or a 404.
+pub async fn find(state: &AppState, id: &str) -> Result<Share> {
+    let missing = || Error::NotFound(format!("share link {id:?}"));
     let number: i64 = id.parse().map_err(|_| missing())?;
     crate::shares::store::one(&state.db.read, number).await?.ok_or_else(missing)
 }
 
-/// Ends a link; a 404 if it is revoked already.
+/// Revokes a link. Fails with a 404 if it was already revoked.
 pub async fn revoke_one(state: &AppState, caller: &Caller, share: &Share) -> Result<()> {
     let act = caller.does(Deed::ShareRevoked, &share.title).with(serde_json::json!({"id": share.id}));
     if crate::shares::store::revoke(&state.db.write, share.id, now_ms(), &act).await? {
         Ok(())
     } else {
-        Err(Error::NotFound(format!("share {} that could be revoked", share.id)))
+        Err(Error::NotFound(format!("share link {} that is not revoked", share.id)))
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_names_runs_is_taken_out_of_a_query_and_the_rest_stays() {
+    fn parameters_that_select_runs_are_removed() {
         let query = "runs=a,b&baseline=x+y&experiments=e&least=rps%3A2&baselines=main&empty=";
         assert_eq!(without_runs(query), "baseline=x+y&least=rps%3A2");
         assert_eq!(without_runs("runs=a"), "");

@@ -1,7 +1,7 @@
-//! Links to one comparison that need no login and show nothing else.
+//! Share links: each shows one comparison, and nothing else, without a login.
 //!
-//! A link holds the runs that the comparison had when it was made, and never others. Its secret is shown once and stored
-//! as SHA-256; it can be given an end, and be revoked at any time.
+//! A link always shows the runs that the comparison had when the link was created. Its secret is shown once and stored
+//! as SHA-256. It can expire, and be revoked at any time.
 
 pub mod api;
 pub mod model;
@@ -13,12 +13,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::app::state::AppState;
 
-/// Pages.
+/// Returns the page routes.
 pub fn pages() -> Router<AppState> {
     pages::router()
 }
 
-/// JSON.
+/// Returns the API routes.
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(api::list, api::create)).routes(routes!(api::revoke))
 }

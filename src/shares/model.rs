@@ -5,57 +5,57 @@ use utoipa::ToSchema;
 
 use crate::app::ids::{RunId, joined};
 
-/// A link, without its secret.
+/// A share link, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Share {
-    /// Counts up.
+    /// Its id, a sequence number.
     pub id: i64,
-    /// What its comparison was called when it was made.
+    /// The title of the comparison when the link was created.
     pub title: String,
     /// Ids of the runs that it shows.
     #[schema(value_type = Vec<String>)]
     pub runs: Vec<RunId>,
-    /// What else the address of the comparison said, e.g. `baseline=servy`.
+    /// The other query parameters of the comparison, e.g. `baseline=servy`.
     pub query: String,
-    /// Who made it.
+    /// The user who created it.
     pub created_by: String,
-    /// When, unix ms.
+    /// When it was created, unix ms.
     pub created_at_ms: i64,
-    /// When it ends, unix ms; null for no end.
+    /// When it expires, unix ms; null if it never expires.
     pub expires_at_ms: Option<i64>,
     /// When it was revoked, unix ms.
     pub revoked_at_ms: Option<i64>,
 }
 
-/// All links.
+/// All share links.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ShareList {
-    /// The last first.
+    /// Newest first.
     pub shares: Vec<Share>,
 }
 
-/// A link to be made.
+/// A share link to create.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewShare {
-    /// What the address of the comparison says after `/compare?`, e.g. `runs=ID,ID&baseline=servy`.
+    /// The query of the comparison, after `/compare?`, e.g. `runs=ID,ID&baseline=servy`.
     pub query: String,
-    /// Days until it ends; no end if absent.
+    /// Days until it expires; it never expires if absent.
     #[serde(default)]
     pub expires_in_days: Option<u32>,
 }
 
-/// A link that was made.
+/// A created share link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MadeShare {
-    /// Names it for revoking.
+    /// Its id, for revoking it.
     pub id: i64,
-    /// The link with its secret: shown this once.
+    /// The URL with its secret, which is shown only once.
     pub url: String,
 }
 
 impl Share {
-    /// `open`, `expired` or `revoked`, at a time.
+    /// Returns `open`, `expired` or `revoked`, at a time.
     pub fn state(&self, now_ms: i64) -> &'static str {
         match self {
             Self { revoked_at_ms: Some(_), .. } => "revoked",
@@ -64,7 +64,7 @@ impl Share {
         }
     }
 
-    /// What the address of its comparison says.
+    /// Returns the complete query of its comparison.
     pub fn whole_query(&self) -> String {
         let runs = format!("runs={}", joined(&self.runs));
         if self.query.is_empty() { runs } else { format!("{runs}&{}", self.query) }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_open_until_it_ends_or_is_revoked() {
+    fn a_link_is_open_until_it_expires_or_is_revoked() {
         let share = Share {
             id: 1,
             title: String::new(),

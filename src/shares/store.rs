@@ -1,4 +1,4 @@
-//! SQL of shared comparisons.
+//! SQL of share links.
 
 use serde_json::json;
 use sqlx::SqlitePool;
@@ -35,7 +35,8 @@ impl TryFrom<ShareRow> for Share {
     }
 }
 
-/// Stores a link and gives its id; that of `share` does not count. `made_by` is the id of the user whose authority it is.
+/// Stores a link and returns its id; `share.id` is ignored. `made_by` is the id of the user whose authority the link
+/// has.
 pub async fn insert(
     pool: &SqlitePool,
     share: &Share,
@@ -68,7 +69,7 @@ pub async fn insert(
     Ok(id)
 }
 
-/// All of them, the last first; at most `limit`.
+/// Returns at most `limit` links, newest first.
 pub async fn all(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<Share>> {
     let rows = sqlx::query_as!(
         ShareRow,
@@ -81,7 +82,7 @@ pub async fn all(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<Share>> {
     rows.into_iter().map(Share::try_from).collect()
 }
 
-/// One of them.
+/// Returns the link with this id.
 pub async fn one(pool: &SqlitePool, id: i64) -> sqlx::Result<Option<Share>> {
     let row = sqlx::query_as!(
         ShareRow,
@@ -93,7 +94,7 @@ pub async fn one(pool: &SqlitePool, id: i64) -> sqlx::Result<Option<Share>> {
     row.map(Share::try_from).transpose()
 }
 
-/// The one with this secret, if it is open at a time and its maker may still share.
+/// Returns the link with this secret if it is open at a time and its creator may still share.
 pub async fn open(pool: &SqlitePool, hash: &[u8], now: i64) -> sqlx::Result<Option<Share>> {
     let row = sqlx::query_as!(
         ShareRow,
@@ -108,7 +109,7 @@ pub async fn open(pool: &SqlitePool, hash: &[u8], now: i64) -> sqlx::Result<Opti
     row.map(Share::try_from).transpose()
 }
 
-/// Ends a link for good; false if there is none with this id that goes on.
+/// Revokes a link. Returns false if there is no unrevoked link with this id.
 pub async fn revoke(pool: &SqlitePool, id: i64, now: i64, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!("update share set revoked_at = ?2 where id = ?1 and revoked_at is null", id, now)

@@ -1,4 +1,4 @@
-//! JSON of histories and of what people say of their changes.
+//! JSON of trends and of the judgements of their changes.
 
 use axum::{
     Json,
@@ -20,38 +20,38 @@ use crate::{
     trends::{
         load::{self, metric_named, trend},
         model::{Change, Judgement, Ruling, Trend, TrendList},
-        store::Judged,
+        store::JudgedChange,
     },
 };
 
-/// Which cells.
+/// Query parameters of the list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ListQuery {
-    /// Only those of this target.
+    /// Lists only cells of this target.
     target: Option<String>,
 }
 
-/// Which figures of a cell.
+/// Query parameters of a trend.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct MetricQuery {
-    /// `rps` unless said; `avg_ms`, `p50_ms`, `p90_ms`, `p95_ms`, `p99_ms`, `max_ms`, `received_per_s`, …
+    /// The metric: `rps` (default), `avg_ms`, `p50_ms`, `p90_ms`, `p95_ms`, `p99_ms`, `max_ms`, `received_per_s`, …
     pub(super) metric: Option<String>,
 }
 
-/// What somebody says of a change.
+/// A judgement of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JudgementBody {
-    /// Whether it is one.
+    /// Whether the change is confirmed or dismissed.
     pub ruling: Ruling,
-    /// Why, as text.
+    /// The reason, as text.
     #[serde(default)]
     pub note: Option<String>,
 }
 
-/// Cells with a history, the one with the newest run first, each with how many of its changes nobody has judged.
+/// Lists cells with valid runs and the number of their unjudged changes, the cell with the newest run first.
 #[utoipa::path(get, path = "/api/v1/trends", tag = "trends", params(ListQuery), operation_id = "list_trends",
     responses((status = 200, body = TrendList), (status = 422, body = ErrorBody)))]
 pub async fn list(_: Read, State(state): State<AppState>, Asked(query): Asked<ListQuery>) -> Result<Json<TrendList>> {
@@ -59,7 +59,7 @@ pub async fn list(_: Read, State(state): State<AppState>, Asked(query): Asked<Li
     Ok(Json(TrendList { trends }))
 }
 
-/// The history of a metric of a cell: its last 200 experiments with runs that count, the same by version, and its changes.
+/// Returns the history of a metric of a cell: its last 200 experiments with valid runs, its versions and its changes.
 #[utoipa::path(get, path = "/api/v1/trends/{target}/{cell}", tag = "trends", operation_id = "show_trend",
     params(("target" = String, Path), ("cell" = String, Path), MetricQuery),
     responses((status = 200, body = Trend), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
@@ -72,7 +72,7 @@ pub async fn show(
     Ok(Json(trend(&state, &target, &cell, metric_named(query.metric.as_deref())?).await?))
 }
 
-/// Confirm or dismiss a change, known by the first run after it. It stays judged as more history comes.
+/// Confirms or dismisses a change, identified by the first run after it. The judgement persists as more runs arrive.
 #[utoipa::path(put, path = "/api/v1/trends/{target}/{cell}/changes/{run}", tag = "trends", operation_id = "judge_change",
     params(("target" = String, Path), ("cell" = String, Path), ("run" = String, Path), MetricQuery),
     request_body = JudgementBody,
@@ -85,11 +85,11 @@ pub async fn judge(
     Input(body): Input<JudgementBody>,
 ) -> Result<Json<Trend>> {
     let metric = metric_named(query.metric.as_deref())?;
-    say(&state, &caller, &target, &cell, metric, &run, body).await?;
+    store_judgement(&state, &caller, &target, &cell, metric, &run, body).await?;
     Ok(Json(trend(&state, &target, &cell, metric).await?))
 }
 
-/// Take back what was said of a change.
+/// Withdraws the judgement of a change.
 #[utoipa::path(delete, path = "/api/v1/trends/{target}/{cell}/changes/{run}", tag = "trends", operation_id = "withdraw_judgement",
     params(("target" = String, Path), ("cell" = String, Path), ("run" = String, Path), MetricQuery),
     responses((status = 200, body = Trend), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
@@ -100,12 +100,12 @@ pub async fn withdraw(
     Asked(query): Asked<MetricQuery>,
 ) -> Result<Json<Trend>> {
     let metric = metric_named(query.metric.as_deref())?;
-    take_back(&state, &target, &cell, metric, &run).await?;
+    withdraw_judgement(&state, &target, &cell, metric, &run).await?;
     Ok(Json(trend(&state, &target, &cell, metric).await?))
 }
 
-/// Keeps what somebody says of a change, in place of what was said of it before.
-pub(super) async fn say(
+/// Stores a judgement of a change and replaces an earlier one.
+pub(super) async fn store_judgement(
     state: &AppState,
     caller: &Caller,
     target: &str,
@@ -122,19 +122,26 @@ pub(super) async fn say(
     }
     let judgement =
         Judgement { run: change.run.clone(), ruling: body.ruling, note, by: caller.name.clone(), at_ms: now_ms() };
-    Ok(crate::trends::store::judge(&state.db.write, &trend.cell, metric.key(), &Judged::of(change, judgement)).await?)
+    let judged = JudgedChange::new(change, judgement);
+    Ok(crate::trends::store::judge(&state.db.write, &trend.cell, metric.key(), &judged).await?)
 }
 
-/// Takes back what was said of a change.
-pub(super) async fn take_back(state: &AppState, target: &str, cell: &str, metric: Metric, run: &RunId) -> Result<()> {
+/// Withdraws the judgement of a change. Fails with a 404 if there is none.
+pub(super) async fn withdraw_judgement(
+    state: &AppState,
+    target: &str,
+    cell: &str,
+    metric: Metric,
+    run: &RunId,
+) -> Result<()> {
     let trend = trend(state, target, cell, metric).await?;
-    let nothing = || Error::NotFound(format!("judgement of a change at run {:?}", run.as_str()));
-    let before = change_at(&trend, run)?.judgement.as_ref().ok_or_else(nothing)?;
+    let missing = || Error::NotFound(format!("judgement of a change at run {:?}", run.as_str()));
+    let before = change_at(&trend, run)?.judgement.as_ref().ok_or_else(missing)?;
     crate::trends::store::withdraw(&state.db.write, &trend.cell, metric.key(), &before.run).await?;
     Ok(())
 }
 
-/// The change that is meant: by any run of the first point after it, or by the run named when it was judged.
+/// Finds a change by any run of the first point after it, or by the run of its judgement.
 fn change_at<'a>(trend: &'a Trend, run: &RunId) -> Result<&'a Change> {
     let begins_at = |change: &Change| {
         let point = change.at.filter(|_| change.found).and_then(|at| trend.points.get(at));

@@ -1,4 +1,4 @@
-//! What runs share that belong to one history. Pure.
+//! The cells of trends: which runs belong to one history. Pure.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::runs::{
 /// A cell over time: one target in all its versions, on one size, under one scenario and load, by one agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Cell {
-    /// Names it among the cells of its target, for good.
+    /// Its stable id among the cells of its target.
     pub id: String,
     /// Name of the target.
     pub target: String,
@@ -25,37 +25,37 @@ pub struct Cell {
     pub size: Option<RunSize>,
     /// Name of the scenario.
     pub scenario: Option<String>,
-    /// Its revision: another script is another load.
+    /// The scenario's revision: another script is another load.
     pub scenario_sha256: Option<String>,
-    /// Its parameters.
+    /// The scenario's parameters.
     pub parameters: BTreeMap<String, String>,
-    /// How hard, in words; null where nothing is known of it.
+    /// The load as text; null if unknown.
     pub load: Option<String>,
-    /// The load generator and its version; null where it is not known.
+    /// The load generator and its version; null if unknown.
     pub engine: Option<String>,
     /// The agent; null for imports.
     pub agent: Option<String>,
-    /// Its id before load generators were part of it.
+    /// Its id before load generators were part of a cell.
     #[serde(skip)]
     pub(super) earlier_id: String,
 }
 
-/// A cell with what is needed to ask for its runs.
+/// A cell with the keys of its runs.
 #[derive(Clone, Debug)]
-pub struct Known {
-    /// What people see of it.
+pub struct KnownCell {
+    /// The cell.
     pub cell: Cell,
-    /// Its keys: several where loads differ in what does not show.
+    /// Its cell keys: several if loads differ in ways that the cell ignores, such as their length.
     pub keys: Vec<String>,
-    /// How many runs count.
+    /// How many valid runs it has.
     pub runs: usize,
     /// When the newest was submitted, unix ms.
     pub newest_at_ms: i64,
 }
 
-/// Rows that are the same in all that a cell shows are one.
-pub fn known(rows: Vec<CellRow>) -> Vec<Known> {
-    let mut all: Vec<Known> = Vec::new();
+/// Groups rows by cell.
+pub fn group(rows: Vec<CellRow>) -> Vec<KnownCell> {
+    let mut all: Vec<KnownCell> = Vec::new();
     for CellRow { columns, runs, newest_at_ms } in rows {
         let cell = Cell::of(&columns);
         let key = columns.key;
@@ -65,7 +65,7 @@ pub fn known(rows: Vec<CellRow>) -> Vec<Known> {
                 known.newest_at_ms = known.newest_at_ms.max(newest_at_ms);
                 known.keys.push(key);
             }
-            None => all.push(Known { cell, keys: vec![key], runs, newest_at_ms }),
+            None => all.push(KnownCell { cell, keys: vec![key], runs, newest_at_ms }),
         }
     }
     all
@@ -77,7 +77,7 @@ impl Cell {
         let exact = |load: &Load| load::exact(load).replace('\u{a0}', " ");
         let load = columns.load.as_deref().and_then(|text| load::read(text).ok()).map(|load| exact(&load));
         let vus = columns.vus.map(|count| format!("{count} VUs"));
-        // A size is its cores and memory, whatever it is called.
+        // A size is identified by its cores and memory, not by its name.
         let identity = json!([
             target,
             vcpus,
@@ -113,7 +113,7 @@ impl Cell {
         }
     }
 
-    /// All but the target, in one line.
+    /// Describes everything except the target in one line.
     pub fn setting(&self) -> String {
         let revision = |sha: &String| format!("revision {}", sha.chars().take(8).collect::<String>());
         let parts = [
@@ -157,10 +157,10 @@ mod tests {
     }
 
     #[test]
-    fn how_long_a_load_lasts_and_what_a_size_is_called_make_no_other_cell() {
+    fn a_cell_ignores_the_length_of_the_load_and_the_name_of_the_size() {
         let vus = |seconds: u32| format!(r#"{{"kind": "vus", "vus": 10, "duration_s": {seconds}}}"#);
         let all =
-            known(vec![row(Some(&vus(10)), "2 vCPU / 4 GiB"), row(Some(&vus(60)), "medium"), row(None, "medium")]);
+            group(vec![row(Some(&vus(10)), "2 vCPU / 4 GiB"), row(Some(&vus(60)), "medium"), row(None, "medium")]);
         let [both, other] = all.as_slice() else { panic!("two cells: {all:?}") };
         assert_eq!((both.runs, both.keys.len(), other.keys.len()), (6, 2, 1));
         assert_eq!(both.cell.setting(), "hash · revision 00aa00aa · 10 VUs · 2 vCPU / 4 GiB · k6 1.8.1 · on rack");
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(both.cell.id.len(), 16);
         let mut newer = row(None, "medium");
         newer.columns.engine = Some("k6 2.2.0".to_owned());
-        let upgraded = known(vec![row(None, "medium"), newer]);
+        let upgraded = group(vec![row(None, "medium"), newer]);
         let [before, after] = upgraded.as_slice() else { panic!("two cells: {upgraded:?}") };
         assert_ne!(before.cell.id, after.cell.id, "another load generator is another cell");
         assert_eq!(before.cell.earlier_id, after.cell.earlier_id);

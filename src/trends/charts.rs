@@ -1,5 +1,5 @@
-//! A history as a Plotly figure: a large point an experiment, a small one each run, medians of versions as lines, changes
-//! as upright lines. Pure.
+//! A trend as a Plotly figure: large points for experiments, small ones for runs, lines for medians of versions,
+//! vertical lines for changes. Pure.
 
 use serde_json::{Value, json};
 
@@ -15,13 +15,13 @@ use crate::{
     },
 };
 
-/// More names than these would lie upon each other.
-const MOST_NAMES: usize = 8;
+/// The maximum number of axis labels that do not overlap.
+const MAX_LABELS: usize = 8;
 
 /// The runs of an experiment are spread over this much of the distance between two points.
 const SPREAD: f64 = 0.5;
 
-/// The chart; none where there is no run.
+/// Returns the chart; none without runs.
 pub fn chart(trend: &Trend, mark: Mark) -> Option<Chart> {
     if trend.points.is_empty() {
         return None;
@@ -31,7 +31,7 @@ pub fn chart(trend: &Trend, mark: Mark) -> Option<Chart> {
     let mut data: Vec<Value> = trend.spans.iter().map(|span| median(trend, span, mark)).collect();
     data.push(single_runs(trend, mark));
     data.push(points(trend, mark));
-    let (ticks, names): (Vec<usize>, Vec<String>) = named(&trend.spans).into_iter().unzip();
+    let (ticks, names): (Vec<usize>, Vec<String>) = labels(&trend.spans).into_iter().unzip();
     let range = [-0.7, trend.points.len() as f64 - 0.3];
     let x = json!({"tickvals": ticks, "ticktext": names, "range": range, "showgrid": false, "zeroline": false, "rangemode": "normal", "tickangle": 0});
     let mut layout = layout(x, scale.axis());
@@ -48,9 +48,9 @@ pub fn chart(trend: &Trend, mark: Mark) -> Option<Chart> {
     Some(Chart {
         id: "trend",
         title: format!("{} over versions and time", sentence_case(trend.metric.name())),
-        unit: format!("{}{way}{}{hint}", trend.metric.head(), scale.said()),
+        unit: format!("{}{way}{}{hint}", trend.metric.head(), scale.note()),
         label: format!(
-            "{} at {} points with {} runs: a median of {} at first, of {} at last. The tables below have all figures.",
+            "{} at {} points with {} runs: first median {}, last median {}. The tables below have all figures.",
             trend.metric.name(),
             trend.points.len(),
             runs().count(),
@@ -70,7 +70,7 @@ fn sentence_case(name: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The median of a version with its interval behind it.
+/// Draws the median of a version with its confidence interval.
 fn median(trend: &Trend, span: &Span, mark: Mark) -> Value {
     let figure = |value| trend.metric.figure(Some(value)).text().to_owned();
     let version = span.version.as_deref().map_or_else(|| "unknown version".to_owned(), text);
@@ -100,7 +100,7 @@ fn median(trend: &Trend, span: &Span, mark: Mark) -> Value {
     })
 }
 
-/// The medians of experiments, and runs without one.
+/// Draws the medians of experiments, and runs without an experiment.
 fn points(trend: &Trend, mark: Mark) -> Value {
     let places: Vec<usize> = (0..trend.points.len()).collect();
     let values: Vec<f64> = trend.points.iter().map(|point| point.value).collect();
@@ -113,7 +113,7 @@ fn points(trend: &Trend, mark: Mark) -> Value {
     })
 }
 
-/// Each run beside the others of its experiment, where there is more than one.
+/// Draws the runs of each experiment that has more than one.
 fn single_runs(trend: &Trend, mark: Mark) -> Value {
     let (mut places, mut values, mut hints, mut symbols) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (place, point) in trend.points.iter().enumerate().filter(|(_, point)| point.runs.len() > 1) {
@@ -154,13 +154,13 @@ fn version(point: &Point) -> String {
     point.version.as_deref().map_or_else(String::new, |version| format!("{}<br>", text(version)))
 }
 
-/// Hollow where all runs are suspect.
+/// Returns a hollow symbol if all runs are suspect.
 fn symbol(runs: &[RunPoint]) -> &'static str {
     if runs.iter().all(|run| run.verdict == Verdict::Suspect) { "circle-open" } else { "circle" }
 }
 
-/// Upright lines between the last point before a change and the first after it, and at the end of an episode; none for a
-/// change that somebody dismissed.
+/// Draws vertical lines between the last point before a change and the first after it, and at the end of an episode.
+/// Dismissed changes have no lines.
 fn lines(change: &Change) -> Vec<Value> {
     let ruling = change.judgement.as_ref().map(|judgement| judgement.ruling);
     let Some(at) = change.at.filter(|_| ruling != Some(Ruling::Dismissed)) else { return Vec::new() };
@@ -179,9 +179,9 @@ fn lines(change: &Change) -> Vec<Value> {
     [line(at, change.improved)].into_iter().chain(back).collect()
 }
 
-/// Where the axis has a name: at the first point of a version, of so many that they have room.
-fn named(spans: &[Span]) -> Vec<(usize, String)> {
-    let step = spans.len().div_ceil(MOST_NAMES).max(1);
+/// Labels the first points of versions, but at most [`MAX_LABELS`] of them.
+fn labels(spans: &[Span]) -> Vec<(usize, String)> {
+    let step = spans.len().div_ceil(MAX_LABELS).max(1);
     let name = |span: &Span| {
         let day = time_ago::exact(Some(span.from_ms)).chars().take(10).collect::<String>();
         span.version.as_deref().map_or(day, |version| elided(version, 14))
@@ -201,7 +201,7 @@ mod tests {
         trends::{cell::Cell, history},
     };
 
-    /// An experiment of two runs for each figure.
+    /// A trend with an experiment of two runs for each figure.
     fn trend(figures: &[(&str, f64)]) -> Trend {
         let run = |(place, (version, rps)): (usize, &(&str, f64))| Run {
             id: format!("{place:03}").into(),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_lines_experiments_and_runs_are_points_and_changes_stand_between_them() {
+    fn versions_are_lines_runs_are_points_and_changes_are_between_them() {
         let mut figures = vec![("1.0", 100.0); 12];
         figures.extend([("<b>2.0</b>", 90.0); 12]);
         for (place, figure) in figures.iter_mut().enumerate() {
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_chart() {
+    fn an_empty_trend_has_no_chart() {
         assert_eq!(chart(&trend(&[]), Mark(0)), None);
     }
 }

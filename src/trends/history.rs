@@ -1,4 +1,4 @@
-//! A cell's runs as a history: points, spans of one version, changes and what was said of them. Pure.
+//! A cell's runs as a history: points, spans of one version, changes and their judgements. Pure.
 
 use std::{
     cmp::Reverse,
@@ -15,14 +15,14 @@ use crate::{
     runs::{model::Run, verdict::Verdict},
     trends::{
         model::{Change, Judgement, MOST_POINTS, Point, Return, RunPoint, Span},
-        store::Judged,
+        store::JudgedChange,
     },
 };
 
-/// By this many points a change may move as more history comes and still be the one that was judged.
-const SAME: usize = 3;
+/// The number of points that a judged change may move by as more runs arrive.
+const MAX_MOVE: usize = 3;
 
-/// The newest points in order of time, from runs that count: an experiment's runs of one version are one point.
+/// Returns the newest points of valid runs in order of time. An experiment's runs of one version are one point.
 pub fn points(runs: &[Run], metric: Metric) -> Vec<Point> {
     let mut known: Vec<(&Run, RunPoint)> =
         runs.iter().filter(|run| run.counts()).filter_map(|run| Some((run, run_point(run, metric)?))).collect();
@@ -64,12 +64,12 @@ fn run_point(run: &Run, metric: Metric) -> Option<RunPoint> {
     })
 }
 
-/// Where a run stands in a history; what is queued together came in the order of ids.
+/// Returns the sort key of a run. Runs that were queued together are sorted by id.
 fn place(run: &RunPoint) -> (i64, &RunId) {
     (run.at_ms, &run.run)
 }
 
-/// The runs without those of the oldest one's experiment, of which some may not have been read.
+/// Removes the runs of the oldest experiment, which may be incomplete.
 pub fn without_cut_experiment(mut runs: Vec<Run>) -> Vec<Run> {
     let oldest = runs.first().and_then(|run| run.experiment.clone());
     if oldest.is_some() && runs.iter().any(|run| run.experiment != oldest) {
@@ -78,7 +78,7 @@ pub fn without_cut_experiment(mut runs: Vec<Run>) -> Vec<Run> {
     runs
 }
 
-/// Consecutive points of one version.
+/// Groups consecutive points of one version.
 pub fn spans(points: &[Point]) -> Vec<Span> {
     let mut first = 0;
     points
@@ -104,23 +104,24 @@ pub fn spans(points: &[Point]) -> Vec<Span> {
         .collect()
 }
 
-/// The changes that are found, each with what was said of it, and those that were judged and are found no more.
+/// Returns the changes with their judgements, including judged changes that are no longer found.
 ///
-/// What is found does not depend on what was said: so no judgement can make another change come or go.
-pub fn changes(points: &[Point], metric: Metric, judged: &[Judged]) -> Vec<Change> {
+/// Detection ignores judgements, so no judgement can make another change appear or disappear.
+pub fn changes(points: &[Point], metric: Metric, judged: &[JudgedChange]) -> Vec<Change> {
     let values: Vec<f64> = points.iter().map(|point| point.value).collect();
     let shifts = shifts(&values);
-    let said = matched(points, &shifts, judged);
+    let judgements = matched(points, &shifts, judged);
     let mut all: Vec<Change> =
-        shifts.iter().zip(&said).map(|(shift, said)| found(points, metric, shift, *said)).collect();
-    let is_matched = |judged: &Judged| said.iter().flatten().any(|other| other.judgement.run == judged.judgement.run);
+        shifts.iter().zip(&judgements).map(|(shift, judged)| detected(points, metric, shift, *judged)).collect();
+    let is_matched =
+        |one: &JudgedChange| judgements.iter().flatten().any(|other| other.judgement.run == one.judgement.run);
     all.extend(judged.iter().filter(|judged| !is_matched(judged)).map(|judged| only_judged(points, metric, judged)));
     all.sort_by(|a, b| (a.at_ms, &a.run).cmp(&(b.at_ms, &b.run)));
     all
 }
 
-/// A change that is found in the history as it is now.
-fn found(points: &[Point], metric: Metric, shift: &Shift, said: Option<&Judged>) -> Change {
+/// Returns a change that is found in the current history.
+fn detected(points: &[Point], metric: Metric, shift: &Shift, judged: Option<&JudgedChange>) -> Change {
     let point = &points[shift.at];
     let returned = |at: usize| Return { at, run: points[at].first_run().clone(), at_ms: points[at].at_ms };
     Change {
@@ -135,13 +136,13 @@ fn found(points: &[Point], metric: Metric, shift: &Shift, said: Option<&Judged>)
         ratio: shift.ratio(),
         improved: improved(metric, shift.after > shift.before),
         found: true,
-        judgement: said.map(|judged| judged.judgement.clone()),
+        judgement: judged.map(|judged| judged.judgement.clone()),
     }
 }
 
-/// A change that was judged and is not found any more.
-fn only_judged(points: &[Point], metric: Metric, judged: &Judged) -> Change {
-    let at = standing(points, judged);
+/// Returns a judged change that is no longer found.
+fn only_judged(points: &[Point], metric: Metric, judged: &JudgedChange) -> Change {
+    let at = locate(points, judged);
     let point = |place: Option<usize>| points.get(place?);
     let version = |place| point(place).and_then(|point| point.version.clone());
     Change {
@@ -164,35 +165,33 @@ fn improved(metric: Metric, rise: bool) -> Option<bool> {
     metric.better().map(|better| (better == Better::Higher) == rise)
 }
 
-/// For each change the judgement on it: one of the same direction whose first run belongs to a point at most [`SAME`]
-/// points away, the nearest first; each judgement is of one change. A judgement on the return of an episode is one on the
-/// episode.
-fn matched<'a>(points: &[Point], shifts: &[Shift], judged: &'a [Judged]) -> Vec<Option<&'a Judged>> {
+/// Matches changes with judgements, each with at most one. A judgement matches a change of the same direction at most
+/// [`MAX_MOVE`] points away, the nearest first. A judgement of the return of an episode applies to the episode.
+fn matched<'a>(points: &[Point], shifts: &[Shift], judged: &'a [JudgedChange]) -> Vec<Option<&'a JudgedChange>> {
     let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
     for (number, judged) in judged.iter().enumerate() {
-        let Some(at) = standing(points, judged) else { continue };
+        let Some(at) = locate(points, judged) else { continue };
         for (place, shift) in shifts.iter().enumerate() {
             let rise = shift.after > shift.before;
-            let meant = if rise == judged.rise { Some(shift.at) } else { shift.returned };
-            pairs.extend(
-                meant.map(|meant| meant.abs_diff(at)).filter(|away| *away <= SAME).map(|away| (away, place, number)),
-            );
+            let candidate = if rise == judged.rise { Some(shift.at) } else { shift.returned };
+            let away = candidate.map(|candidate| candidate.abs_diff(at)).filter(|away| *away <= MAX_MOVE);
+            pairs.extend(away.map(|away| (away, place, number)));
         }
     }
-    // Of two that are as near the newer judgement holds.
+    // Of two judgements at the same distance, the newer one applies.
     pairs.sort_by_key(|(away, place, number)| (*away, *place, Reverse(judged[*number].judgement.at_ms)));
-    let (mut said, mut taken) = (vec![None; shifts.len()], vec![false; judged.len()]);
+    let (mut matched, mut used) = (vec![None; shifts.len()], vec![false; judged.len()]);
     for (_, place, number) in pairs {
-        if said[place].is_none() && !taken[number] {
-            (said[place], taken[number]) = (Some(&judged[number]), true);
+        if matched[place].is_none() && !used[number] {
+            (matched[place], used[number]) = (Some(&judged[number]), true);
         }
     }
-    said
+    matched
 }
 
-/// The index of the point that has the run which a judgement names. Where that run was deleted, the point during which it
-/// began or the next one; none for a run older than all points.
-fn standing(points: &[Point], judged: &Judged) -> Option<usize> {
+/// Returns the index of the point that contains the run of a judgement. If that run was deleted, returns the point
+/// during which it began or the next one; none for a run older than all points.
+fn locate(points: &[Point], judged: &JudgedChange) -> Option<usize> {
     let run = &judged.judgement.run;
     if let Some(at) = points.iter().position(|point| point.has(run)) {
         return Some(at);
@@ -205,20 +204,20 @@ fn standing(points: &[Point], judged: &Judged) -> Option<usize> {
 }
 
 impl Point {
-    /// The id of its oldest run.
+    /// Returns the id of its oldest run.
     fn first_run(&self) -> &RunId {
         &self.runs[0].run
     }
 
-    /// Whether a run is one of its own.
+    /// Whether it contains a run.
     pub fn has(&self, run: &RunId) -> bool {
         self.runs.iter().any(|other| other.run == *run)
     }
 }
 
-impl Judged {
-    /// What somebody says of a change.
-    pub fn of(change: &Change, judgement: Judgement) -> Self {
+impl JudgedChange {
+    /// Combines a change with its judgement.
+    pub fn new(change: &Change, judgement: Judgement) -> Self {
         Self { run_at_ms: change.at_ms, rise: change.ratio > 1.0, ratio: change.ratio, judgement }
     }
 }
@@ -232,7 +231,7 @@ mod tests {
         trends::model::Ruling,
     };
 
-    /// Experiments of one run each, at levels with a fixed wobble, a version a level.
+    /// Experiments of one run each, with a version for each level and a fixed wobble.
     fn runs(levels: &[(usize, f64)]) -> Vec<Run> {
         let mut runs = Vec::new();
         for (version, (count, level)) in levels.iter().enumerate() {
@@ -256,7 +255,7 @@ mod tests {
         }
     }
 
-    /// The same with three runs an experiment, of which the middle one has the level.
+    /// The same with three runs per experiment, whose median has the level.
     fn in_threes(levels: &[(usize, f64)]) -> Vec<Run> {
         let three = |one: Run| {
             [0.98, 1.0, 1.03].into_iter().enumerate().map(move |(place, factor)| Run {
@@ -268,16 +267,17 @@ mod tests {
         runs(levels).into_iter().flat_map(three).collect()
     }
 
-    fn of(runs: &[Run], judged: &[Judged]) -> Vec<Change> {
+    fn found(runs: &[Run], judged: &[JudgedChange]) -> Vec<Change> {
         changes(&points(runs, Metric::Rps), Metric::Rps, judged)
     }
 
-    fn said(change: &Change, ruling: Ruling) -> Judged {
-        Judged::of(change, Judgement { run: change.run.clone(), ruling, note: None, by: "ada".to_owned(), at_ms: 1 })
+    fn judged(change: &Change, ruling: Ruling) -> JudgedChange {
+        let (run, by) = (change.run.clone(), "ada".to_owned());
+        JudgedChange::new(change, Judgement { run, ruling, note: None, by, at_ms: 1 })
     }
 
     #[test]
-    fn what_is_invalid_never_enters_and_what_is_suspect_is_marked() {
+    fn invalid_runs_are_excluded_and_suspect_runs_are_marked() {
         let mut all = runs(&[(6, 100.0)]);
         all[2] = verdict(all[2].clone(), Verdict::Invalid, "all failed");
         all[3] = verdict(all[3].clone(), Verdict::Suspect, "shared cores");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_that_follow_each_other_are_spans() {
+    fn consecutive_versions_are_spans() {
         let spans = spans(&points(&runs(&[(4, 100.0), (5, 90.0)]), Metric::Rps));
         let [one, other] = spans.as_slice() else { panic!("two") };
         assert_eq!((one.first, one.points, other.first, other.points), (0, 4, 4, 5));
@@ -295,9 +295,9 @@ mod tests {
     }
 
     #[test]
-    fn a_change_knows_its_versions_and_whether_it_is_for_the_better() {
+    fn a_change_has_its_versions_and_its_direction() {
         let all = runs(&[(12, 100.0), (12, 90.0), (12, 99.0)]);
-        let [worse, better] = of(&all, &[]).try_into().expect("two changes");
+        let [worse, better] = found(&all, &[]).try_into().expect("two changes");
         assert_eq!(
             (worse.run.as_str(), worse.version_before.as_deref(), worse.version.as_deref()),
             ("0012", Some("0"), Some("1"))
@@ -308,14 +308,14 @@ mod tests {
     }
 
     #[test]
-    fn a_judgement_stays_with_its_change_as_more_history_comes() {
-        let whole = [(12, 100.0), (12, 90.0), (30, 99.0)];
-        let first = of(&runs(&[(12, 100.0), (4, 90.0)]), &[]);
+    fn a_judgement_stays_with_its_change_as_more_runs_arrive() {
+        let levels = [(12, 100.0), (12, 90.0), (30, 99.0)];
+        let first = found(&runs(&[(12, 100.0), (4, 90.0)]), &[]);
         for ruling in [Ruling::Confirmed, Ruling::Dismissed] {
-            let judged = [said(&first[0], ruling)];
+            let judged = [judged(&first[0], ruling)];
             for more in 4..40 {
-                let all = runs(&whole)[..12 + more].to_vec();
-                let changes = of(&all, &judged);
+                let all = runs(&levels)[..12 + more].to_vec();
+                let changes = found(&all, &judged);
                 assert_eq!(
                     changes[0].judgement.as_ref().map(|judgement| judgement.ruling),
                     Some(ruling),
@@ -329,13 +329,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_one_change_makes_no_other_come_or_go() {
+    fn a_judgement_of_one_change_does_not_affect_others() {
         let all = runs(&[(12, 100.0), (12, 90.0), (12, 99.0), (12, 80.0)]);
-        let before = of(&all, &[]);
+        let before = found(&all, &[]);
         assert_eq!(before.len(), 3);
         for place in 0..3 {
             for ruling in [Ruling::Confirmed, Ruling::Dismissed] {
-                let after = of(&all, &[said(&before[place], ruling)]);
+                let after = found(&all, &[judged(&before[place], ruling)]);
                 let runs = |changes: &[Change]| changes.iter().map(|change| change.run.clone()).collect::<Vec<_>>();
                 assert_eq!(runs(&after), runs(&before));
                 assert_eq!(after.iter().filter(|change| change.judgement.is_some()).count(), 1);
@@ -344,27 +344,28 @@ mod tests {
     }
 
     #[test]
-    fn a_judgement_outlives_the_run_that_it_names() {
+    fn a_judgement_survives_the_deletion_of_its_run() {
         let mut all = runs(&[(12, 100.0), (12, 90.0)]);
-        let judged = [said(&of(&all, &[])[0], Ruling::Dismissed)];
+        let judged = [judged(&found(&all, &[])[0], Ruling::Dismissed)];
         all.remove(12);
-        let changes = of(&all, &judged);
+        let changes = found(&all, &judged);
         assert_eq!((changes.len(), changes[0].judgement.is_some(), changes[0].run.as_str()), (1, true, "0013"));
-        // Once nothing is found any more it is still there, to be looked up or taken back.
-        let calm = of(&runs(&[(30, 100.0)]), &judged);
+        // A judgement whose change is no longer found can still be read and withdrawn.
+        let calm = found(&runs(&[(30, 100.0)]), &judged);
         assert_eq!((calm.len(), calm[0].found, calm[0].medians), (1, false, None));
     }
 
     #[test]
-    fn a_judgement_on_a_fall_says_nothing_of_a_rise_beside_it() {
+    fn a_judgement_of_a_fall_does_not_apply_to_a_rise_next_to_it() {
         let all = runs(&[(12, 100.0), (12, 90.0)]);
-        let mut judged = said(&of(&all, &[])[0], Ruling::Dismissed);
+        let mut judged = judged(&found(&all, &[])[0], Ruling::Dismissed);
         judged.rise = true;
-        let changes = of(&all, &[judged]);
+        let changes = found(&all, &[judged]);
         assert_eq!(changes.iter().filter(|change| change.found && change.judgement.is_none()).count(), 1);
     }
+
     #[test]
-    fn an_experiment_is_one_point_the_median_of_its_runs() {
+    fn an_experiment_is_one_point_with_the_median_of_its_runs() {
         let mut all = in_threes(&[(3, 100.0)]);
         all[8].version = Some("other".to_owned());
         all.extend(["a", "b"].map(|id| Run { experiment: None, ..run(id, "", 0, 50.0, 9_000) }));
@@ -381,49 +382,50 @@ mod tests {
     }
 
     #[test]
-    fn only_the_newest_points_are_searched_and_none_that_is_cut() {
+    fn only_the_newest_complete_points_are_searched() {
         let mut all = in_threes(&[(MOST_POINTS + 5, 100.0)]);
         let newest = points(&all, Metric::Rps);
         assert_eq!((newest.len(), newest[0].experiment.as_ref().map(ExperimentId::as_str)), (MOST_POINTS, Some("e5")));
         all.remove(0);
-        let whole = without_cut_experiment(all);
-        assert_eq!(whole[0].experiment.as_ref().map(ExperimentId::as_str), Some("e1"));
-        assert_eq!(without_cut_experiment(whole[..3].to_vec()).len(), 3, "one experiment alone stays");
+        let complete = without_cut_experiment(all);
+        assert_eq!(complete[0].experiment.as_ref().map(ExperimentId::as_str), Some("e1"));
+        assert_eq!(without_cut_experiment(complete[..3].to_vec()).len(), 3, "a single experiment is kept");
     }
 
     #[test]
-    fn a_judgement_on_any_run_of_an_experiment_is_on_its_point() {
+    fn a_judgement_of_any_run_of_an_experiment_applies_to_its_point() {
         let mut all = in_threes(&[(12, 100.0), (12, 90.0)]);
-        let change = of(&all, &[]).remove(0);
+        let change = found(&all, &[]).remove(0);
         assert_eq!(
             (change.run.as_str(), change.experiment.as_ref().map(ExperimentId::as_str)),
             ("0012-0", Some("e12"))
         );
         // Judgements of earlier versions name a run in the middle of an experiment.
-        let mut judged = said(&change, Ruling::Confirmed);
+        let mut judged = judged(&change, Ruling::Confirmed);
         (judged.judgement.run, judged.run_at_ms) = ("0013-1".to_owned().into(), 13_100);
-        let is_judged = |all: &[Run], judged: &Judged| of(all, std::slice::from_ref(judged))[0].judgement.is_some();
+        let is_judged =
+            |all: &[Run], judged: &JudgedChange| found(all, std::slice::from_ref(judged))[0].judgement.is_some();
         assert!(is_judged(&all, &judged));
-        assert_eq!(standing(&points(&all, Metric::Rps), &judged), Some(13));
+        assert_eq!(locate(&points(&all, Metric::Rps), &judged), Some(13));
         all.retain(|run| run.id.as_str() != "0013-1");
-        assert_eq!(standing(&points(&all, Metric::Rps), &judged), Some(13), "its experiment is still there");
+        assert_eq!(locate(&points(&all, Metric::Rps), &judged), Some(13), "its experiment still exists");
         all.retain(|run| run.experiment.as_ref().map(ExperimentId::as_str) != Some("e13"));
-        assert_eq!(standing(&points(&all, Metric::Rps), &judged), Some(13), "the next one, which was the 14th");
+        assert_eq!(locate(&points(&all, Metric::Rps), &judged), Some(13), "the next one, which was the 14th");
         assert!(is_judged(&all, &judged));
         judged.run_at_ms = -1;
-        assert_eq!(standing(&points(&all, Metric::Rps), &judged), None);
+        assert_eq!(locate(&points(&all, Metric::Rps), &judged), None);
     }
 
     #[test]
-    fn an_episode_is_one_change_whichever_end_was_judged() {
+    fn an_episode_is_one_change_if_either_end_was_judged() {
         let all = runs(&[(12, 100.0), (5, 90.0), (12, 100.0)]);
-        let [episode] = of(&all, &[]).try_into().expect("one change");
+        let [episode] = found(&all, &[]).try_into().expect("one change");
         let end = episode.returned.clone().expect("a return");
         assert_eq!((episode.at, end.at, end.run.as_str()), (Some(12), 17, "0017"));
-        assert!(of(&all, &[said(&episode, Ruling::Dismissed)])[0].judgement.is_some());
-        let mut judged = said(&episode, Ruling::Dismissed);
+        assert!(found(&all, &[judged(&episode, Ruling::Dismissed)])[0].judgement.is_some());
+        let mut judged = judged(&episode, Ruling::Dismissed);
         (judged.judgement.run, judged.run_at_ms, judged.rise) = (end.run, end.at_ms, true);
-        let changes = of(&all, &[judged]);
+        let changes = found(&all, &[judged]);
         assert_eq!((changes.len(), changes[0].judgement.is_some()), (1, true));
     }
 }

@@ -1,4 +1,4 @@
-//! Loads trends: the list, and one.
+//! Loads the list of trends, and single trends.
 
 use crate::{
     app::{
@@ -9,32 +9,32 @@ use crate::{
     runs::model::Run,
     trends::{
         cell,
-        cell::{Cell, Known},
+        cell::{Cell, KnownCell},
         history,
-        model::{MOST_LISTED, MOST_RUNS, RECENT, Trend, TrendInfo},
+        model::{MAX_LISTED, MOST_RUNS, RECENT, Trend, TrendInfo},
     },
 };
 
-/// The metrics that have a history here.
+/// Returns the metrics that have trends.
 pub fn metrics() -> impl Iterator<Item = Metric> {
-    // A share is zero in most runs, and a change from zero has no ratio.
+    // Shares are zero in most runs, and a change from zero has no ratio.
     crate::metrics::compared().filter(|metric| !metric.is_share())
 }
 
-/// The metric of this name; throughput where none is named.
+/// Returns the metric with this name; throughput by default.
 pub fn metric_named(name: Option<&str>) -> Result<Metric> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(Metric::Rps) };
     let all = || metrics().map(Metric::key).collect::<Vec<_>>().join(", ");
     metrics()
         .find(|metric| metric.key() == name)
-        .ok_or_else(|| Error::Invalid(format!("metric: {name:?} has no history; there is {}", all())))
+        .ok_or_else(|| Error::Invalid(format!("metric: {name:?} has no trend; use one of {}", all())))
 }
 
-/// Cells with a history, those of a target or of the newest runs, and how many there were no room for.
+/// Lists the cells of a target or of the newest runs, and counts those beyond the limit.
 pub(crate) async fn list(state: &AppState, target: Option<&str>) -> Result<(Vec<TrendInfo>, usize)> {
-    let mut cells = cell::known(crate::runs::store::cells::cells(&state.db.read, target, RECENT).await?);
-    let left_out = cells.len().saturating_sub(MOST_LISTED);
-    cells.truncate(MOST_LISTED);
+    let mut cells = cell::group(crate::runs::store::cells::cells(&state.db.read, target, RECENT).await?);
+    let left_out = cells.len().saturating_sub(MAX_LISTED);
+    cells.truncate(MAX_LISTED);
     let mut trends = Vec::with_capacity(cells.len());
     for known in cells {
         let runs = runs_of(state, &known).await?;
@@ -59,9 +59,9 @@ pub(crate) async fn list(state: &AppState, target: Option<&str>) -> Result<(Vec<
     Ok((trends, left_out))
 }
 
-/// The history of a metric of a cell, or a 404.
+/// Returns the trend of a metric of a cell, or a 404.
 pub(crate) async fn trend(state: &AppState, target: &str, cell: &str, metric: Metric) -> Result<Trend> {
-    let known = found(state, target, cell).await?;
+    let known = find(state, target, cell).await?;
     let runs = runs_of(state, &known).await?;
     let judged = crate::trends::store::of_cell(&state.db.read, &known.cell, metric.key()).await?;
     let url = format!("{}?metric={}", address(state, &known.cell)?, metric.key());
@@ -73,14 +73,14 @@ pub(crate) async fn trend(state: &AppState, target: &str, cell: &str, metric: Me
     tokio::task::spawn_blocking(work).await.map_err(Error::internal)
 }
 
-/// The cell of this id, or a 404.
-pub(crate) async fn found(state: &AppState, target: &str, id: &str) -> Result<Known> {
-    let cells = cell::known(crate::runs::store::cells::cells(&state.db.read, Some(target), RECENT).await?);
+/// Returns the cell with this id, or a 404.
+pub(crate) async fn find(state: &AppState, target: &str, id: &str) -> Result<KnownCell> {
+    let cells = cell::group(crate::runs::store::cells::cells(&state.db.read, Some(target), RECENT).await?);
     let known = cells.into_iter().find(|known| known.cell.id == id);
     known.ok_or_else(|| Error::NotFound(format!("cell {id:?} of {target:?}")))
 }
 
-pub(crate) async fn runs_of(state: &AppState, known: &Known) -> Result<Vec<Run>> {
+pub(crate) async fn runs_of(state: &AppState, known: &KnownCell) -> Result<Vec<Run>> {
     let limit = i64::try_from(MOST_RUNS).map_err(Error::internal)?;
     let runs =
         crate::runs::store::cells::in_cells(&state.db.rows, &known.keys, known.cell.agent.as_deref(), limit).await?;

@@ -1,11 +1,11 @@
-//! Figures over versions and time: the history of one cell, where it changed, and what people say of each change.
+//! Trends: the history of one cell over versions and time, its changes and their judgements.
 //!
-//! The unit is the experiment: its runs share a day and whatever that day did to the machine, so they are one point, their
-//! median. Shuffling runs would take every day's offset for a change. A run without an experiment is a point by itself:
-//! nothing says which others it was measured with.
+//! The unit is the experiment: its runs share the state of the machine on that day, so they are one point, their
+//! median. With runs as the unit, a permutation test would report every day's offset as a change. A run without an
+//! experiment is a point by itself.
 //!
-//! In reading order: [`cell`] says which runs belong together, [`shifts`] where a series changes, [`history`] puts
-//! points, changes and judgements together. All of that is pure; [`mod@pages`] and [`mod@api`] show it.
+//! In reading order: [`cell`] groups runs, [`shifts`] finds changes in a series, [`history`] combines points, changes
+//! and judgements. All of these are pure. [`mod@pages`] and [`mod@api`] show the result.
 
 pub mod api;
 pub mod cell;
@@ -25,7 +25,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::app::state::AppState;
 
-/// Pages.
+/// Returns the page routes.
 pub fn pages() -> Router<AppState> {
     Router::new()
         .route("/trends", get(pages::index))
@@ -33,7 +33,7 @@ pub fn pages() -> Router<AppState> {
         .route("/trends/{target}/{cell}/judge", post(pages::judge))
 }
 
-/// JSON.
+/// Returns the API routes.
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::list))

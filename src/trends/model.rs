@@ -1,4 +1,4 @@
-//! A trend: a cell over versions and time, its changes and annotations. Pure.
+//! A trend: a cell over versions and time, its changes and judgements. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -10,33 +10,33 @@ use crate::{
     trends::cell::Cell,
 };
 
-/// The newest runs of a cell that are read.
+/// The number of newest runs of a cell that are read.
 pub(crate) const MOST_RUNS: usize = 1_000;
 
-/// The newest points of a cell that are searched and shown.
+/// The number of newest points of a cell that are searched and shown.
 pub const MOST_POINTS: usize = 200;
 
-/// With fewer points no order of them is so rare that it would count as a change.
+/// With fewer points no change can be significant.
 pub const LEAST_USEFUL: usize = 10;
 
-/// A list of all targets tells of the cells of so many runs, the newest.
+/// The number of newest runs whose cells are listed without a target.
 pub(crate) const RECENT: i64 = 20_000;
 
-/// More cells than this are no list; one target has less.
-pub(crate) const MOST_LISTED: usize = 60;
+/// The maximum number of cells in a list; a single target has fewer.
+pub(crate) const MAX_LISTED: usize = 60;
 
-/// What people say of a change.
+/// The ruling of a judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ruling {
-    /// It is one.
+    /// The change is real.
     Confirmed,
-    /// It is none, or none that matters.
+    /// The change is not real or does not matter.
     Dismissed,
 }
 
 impl Ruling {
-    /// The word for columns and pages.
+    /// Returns the name in columns and pages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Confirmed => "confirmed",
@@ -52,20 +52,20 @@ impl std::str::FromStr for Ruling {
         [Self::Confirmed, Self::Dismissed]
             .into_iter()
             .find(|ruling| ruling.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is no judgement of a change: confirmed or dismissed"))
+            .ok_or_else(|| format!("{text:?} is not a ruling: use confirmed or dismissed"))
     }
 }
 
 /// One point of a history: an experiment, or a run that belongs to none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Point {
-    /// The experiment; null where the point is a run without one. An experiment during which the target changed its version
-    /// has a point for each version.
+    /// The experiment; null for a run without one. An experiment with several versions of the target has a point for
+    /// each.
     #[schema(value_type = Option<String>)]
     pub experiment: Option<ExperimentId>,
-    /// When its first run began, unix ms; of an import when it was uploaded.
+    /// When its first run began, unix ms; for imports, when they were uploaded.
     pub at_ms: i64,
-    /// Version of the target.
+    /// The version of the target.
     pub version: Option<String>,
     /// The median of its runs, in the unit of the metric.
     pub value: f64,
@@ -79,11 +79,11 @@ pub struct RunPoint {
     /// The run.
     #[schema(value_type = String)]
     pub run: RunId,
-    /// When it began, unix ms; of an import when it was uploaded.
+    /// When it began, unix ms; for imports, when it was uploaded.
     pub at_ms: i64,
-    /// Its figure, in the unit of the metric.
+    /// Its value, in the unit of the metric.
     pub value: f64,
-    /// Valid or suspect.
+    /// `valid` or `suspect`.
     pub verdict: Verdict,
 }
 
@@ -94,17 +94,17 @@ pub struct Span {
     pub version: Option<String>,
     /// The index of its first point.
     pub first: usize,
-    /// How many points there are.
+    /// How many points it has.
     pub points: usize,
-    /// How many runs they have.
+    /// How many runs the points have.
     pub runs: usize,
     /// How many of the runs are suspect.
     pub suspect: usize,
     /// The median of the points.
     pub median: f64,
-    /// Where the 95 % confidence interval of the median begins; null with fewer than six points.
+    /// Lower end of the 95 % confidence interval of the median; null with fewer than six points.
     pub low: Option<f64>,
-    /// Where it ends.
+    /// Upper end of the interval.
     pub high: Option<f64>,
     /// When the first run began, unix ms.
     pub from_ms: i64,
@@ -115,31 +115,31 @@ pub struct Span {
 /// A change in a history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Change {
-    /// The first run after it, by which it is known.
+    /// The first run after it, which identifies the change.
     #[schema(value_type = String)]
     pub run: RunId,
-    /// The experiment of that run; null where it has none, or is older than the points.
+    /// The experiment of that run; null if it has none or is older than the points.
     #[schema(value_type = Option<String>)]
     pub experiment: Option<ExperimentId>,
-    /// The index of the first point after it; null where it is older than the points.
+    /// The index of the first point after it; null if it is older than the points.
     pub at: Option<usize>,
     /// When that run began, unix ms.
     pub at_ms: i64,
     /// The version of the first point after it.
     pub version: Option<String>,
-    /// The version of the point before.
+    /// The version of the point before it.
     pub version_before: Option<String>,
-    /// Of an episode, the first point back at the level before it; null where the change lasts.
+    /// The end of an episode: the first point back at the previous level; null if the change lasts.
     pub returned: Option<Return>,
-    /// The medians of the stretches before and after it; null where it is only known from a judgement.
+    /// The medians of the segments before and after it; null if it is only known from a judgement.
     pub medians: Option<[f64; 2]>,
     /// After ÷ before.
     pub ratio: f64,
-    /// Whether it is for the better; null where a metric has no better.
+    /// Whether it is an improvement; null if neither direction of the metric is better.
     pub improved: Option<bool>,
-    /// Whether it is found in the history as it is now.
+    /// Whether it is found in the current history.
     pub found: bool,
-    /// What people say of it.
+    /// Its judgement.
     pub judgement: Option<Judgement>,
 }
 
@@ -155,59 +155,59 @@ pub struct Return {
     pub at_ms: i64,
 }
 
-/// What somebody said of a change.
+/// A user's judgement of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Judgement {
-    /// The first run after the change when it was judged; more history may have moved that by a point or two.
+    /// The first run after the change when it was judged; later runs may have moved the change by a point or two.
     #[schema(value_type = String)]
     pub run: RunId,
-    /// Whether it is one.
+    /// Whether the change is confirmed or dismissed.
     pub ruling: Ruling,
-    /// Why.
+    /// The reason.
     pub note: Option<String>,
-    /// Who said it.
+    /// The user who judged it.
     pub by: String,
-    /// When, unix ms.
+    /// When it was judged, unix ms.
     pub at_ms: i64,
 }
 
 /// The history of one metric of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Trend {
-    /// Whose.
+    /// The cell.
     pub cell: Cell,
-    /// Of what.
+    /// The metric.
     pub metric: Metric,
-    /// Its page.
+    /// The URL of its page.
     pub url: String,
-    /// Oldest first, the last 200 experiments.
+    /// The points of the last 200 experiments, oldest first.
     pub points: Vec<Point>,
-    /// The same by version.
+    /// The points grouped by version.
     pub spans: Vec<Span>,
-    /// Oldest first.
+    /// The changes, oldest first.
     pub changes: Vec<Change>,
 }
 
-/// A cell as lists show it.
+/// A cell in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TrendInfo {
-    /// Which.
+    /// The cell.
     pub cell: Cell,
-    /// Its page.
+    /// The URL of its page.
     pub url: String,
-    /// How many runs count.
+    /// How many valid runs it has.
     pub runs: usize,
     /// When the newest was submitted, unix ms.
     pub newest_at_ms: i64,
     /// The throughput of the newest version, requests/s: the median of its points.
     pub rps: Option<f64>,
-    /// Changes of throughput and p99 that nobody has judged.
+    /// How many changes of throughput and p99 are not judged.
     pub open: usize,
 }
 
 /// Cells with a history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TrendList {
-    /// The one with the newest run first.
+    /// The cell with the newest run first.
     pub trends: Vec<TrendInfo>,
 }

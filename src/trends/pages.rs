@@ -1,4 +1,4 @@
-//! `/trends`: cells with a history; `/trends/{target}/{cell}`: one of them.
+//! `/trends`: the list of cells. `/trends/{target}/{cell}`: the trend of one.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -10,7 +10,7 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    api::{JudgementBody, MetricQuery, say, take_back},
+    api::{JudgementBody, MetricQuery, store_judgement, withdraw_judgement},
     charts,
 };
 use crate::{
@@ -38,7 +38,7 @@ use crate::{
     },
 };
 
-/// All of them.
+/// The list of cells.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "trends/index.html")]
 pub struct TrendsPage {
@@ -46,11 +46,11 @@ pub struct TrendsPage {
     lines: Vec<TrendInfo>,
     marks: Marks,
     target: String,
-    /// Cells that there was no room for.
+    /// How many cells are not listed because of the limit.
     left_out: usize,
 }
 
-/// One of them.
+/// The trend of a cell.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "trends/show.html")]
 pub struct TrendPage {
@@ -61,17 +61,17 @@ pub struct TrendPage {
     scope: Scope,
 }
 
-/// Whose.
+/// Query parameters of the list.
 #[derive(Debug, Deserialize)]
-pub struct Whose {
-    /// Only this target's.
+pub struct ListParams {
+    /// Lists only cells of this target.
     #[serde(default)]
     target: String,
 }
 
-/// What somebody says of a change; without a ruling it is taken back.
+/// The form that judges a change. An empty ruling withdraws the judgement.
 #[derive(Debug, Deserialize)]
-pub struct Said {
+pub struct JudgementForm {
     metric: String,
     run: RunId,
     ruling: String,
@@ -83,13 +83,14 @@ pub struct Said {
 pub async fn index(
     Read(caller): Read,
     State(state): State<AppState>,
-    Asked(whose): Asked<Whose>,
+    Asked(params): Asked<ListParams>,
 ) -> Result<TrendsPage> {
-    let (lines, left_out) = load::list(&state, Some(whose.target.as_str()).filter(|target| !target.is_empty())).await?;
+    let (lines, left_out) =
+        load::list(&state, Some(params.target.as_str()).filter(|target| !target.is_empty())).await?;
     let targets: Vec<&str> = lines.iter().map(|line| line.cell.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     let shell = Shell::signed_in("Trends", Section::Trends, &caller.name);
-    Ok(TrendsPage { shell, lines, marks, target: whose.target, left_out })
+    Ok(TrendsPage { shell, lines, marks, target: params.target, left_out })
 }
 
 /// `GET /trends/{target}/{cell}?metric=…`
@@ -111,16 +112,16 @@ pub async fn judge(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Path((target, cell)): Path<(String, String)>,
-    Form(said): Form<Said>,
+    Form(form): Form<JudgementForm>,
 ) -> Result<Redirect> {
-    let Said { metric, run, ruling, note } = said;
+    let JudgementForm { metric, run, ruling, note } = form;
     let metric = metric_named(Some(&metric))?;
     if ruling.is_empty() {
-        take_back(&state, &target, &cell, metric, &run).await?;
+        withdraw_judgement(&state, &target, &cell, metric, &run).await?;
     } else {
         let ruling: Ruling = ruling.parse().map_err(Error::Invalid)?;
         let note = Some(note).filter(|note| !note.trim().is_empty());
-        say(&state, &caller, &target, &cell, metric, &run, JudgementBody { ruling, note }).await?;
+        store_judgement(&state, &caller, &target, &cell, metric, &run, JudgementBody { ruling, note }).await?;
     }
     Ok(Redirect::to(&format!("/trends/{}/{}?metric={}#changes", segment(&target), segment(&cell), metric.key())))
 }
@@ -154,7 +155,7 @@ impl TrendPage {
         self.scope >= Scope::Submit
     }
 
-    /// A figure of the metric.
+    /// Formats a value of the metric.
     pub fn figure(&self, value: &f64) -> Figure {
         self.trend.metric.figure(Some(*value))
     }
@@ -168,7 +169,7 @@ impl TrendPage {
         span.low.zip(span.high).map_or_else(String::new, |(low, high)| format!("{} to {}", figure(low), figure(high)))
     }
 
-    /// The changes that nobody has judged first, then those that were confirmed.
+    /// Returns unjudged changes, then confirmed ones.
     fn shown(&self) -> Vec<&Change> {
         let mut shown: Vec<&Change> = self.trend.changes.iter().filter(|change| !change.is_dismissed()).collect();
         shown.sort_by_key(|change| (change.judgement.is_some(), std::cmp::Reverse(change.at_ms)));
@@ -185,7 +186,7 @@ impl Point {
         time_ago::ago(Some(self.at_ms))
     }
 
-    /// Its experiment, or its only run.
+    /// Returns the path of its experiment or its only run.
     fn path(&self) -> String {
         match (&self.experiment, self.runs.as_slice()) {
             (None, [run, ..]) => format!("/runs/{}", run.run),
@@ -235,7 +236,7 @@ impl Change {
         format::change(Some(self.ratio - 1.0))
     }
 
-    /// Better, worse, or neither.
+    /// Returns the direction as a word.
     pub fn word(&self) -> &'static str {
         match self.improved {
             Some(true) => "better",

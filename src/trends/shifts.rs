@@ -1,14 +1,13 @@
-//! The changes of a series that somebody would act upon. Pure; the same series gives the same changes.
+//! The relevant changes of a series. Deterministic. Pure.
 //!
-//! The change points come from [`change_points`]. Those whose medians differ by less than the minimum effect are dropped,
-//! and a change that is undone within a few points is one finding, an episode: a machine was disturbed for some days, or
-//! a regression was reverted.
+//! The change points come from [`change_points`]. Those whose medians differ by less than the minimum effect are
+//! dropped. A change that is undone within a few points is one finding, an episode: a machine was disturbed for some
+//! days, or a regression was reverted.
 //!
-//! Why E-Divisive and not a fence over the last points: a fence asks of each point whether it is unusual, so it needs a
-//! difference of several times the noise and takes one bad day for a change. E-Divisive asks where the points on both
-//! sides differ as a whole: it finds smaller changes, needs a few points on each side, and assumes nothing about the
-//! distribution of the noise. Its cost: a change may move by a point or two when more history comes, which is why a
-//! judgement holds for its neighbourhood.
+//! Why E-Divisive and not a threshold on single points: a threshold needs a difference of several times the noise and
+//! reports one bad day as a change. E-Divisive compares all points on both sides: it finds smaller changes, needs a few
+//! points on each side, and assumes nothing about the distribution of the noise. Its cost: a change may move by a point
+//! or two as more runs arrive, which is why a judgement applies to nearby points, too.
 
 use crate::compare::statistics::{
     MIN_EFFECT,
@@ -27,30 +26,30 @@ const REMAINDER: f64 = 0.25;
 pub struct Shift {
     /// The index of the first point after it.
     pub at: usize,
-    /// The median of the stretch before it.
+    /// The median of the segment before it.
     pub before: f64,
-    /// The median of the stretch after it.
+    /// The median of the segment after it.
     pub after: f64,
-    /// Of an episode, the index of the first point back at the level before it.
+    /// The end of an episode: the index of the first point back at the previous level.
     pub returned: Option<usize>,
 }
 
 impl Shift {
-    /// After ÷ before.
+    /// Returns after ÷ before.
     pub fn ratio(&self) -> f64 {
         self.after / self.before
     }
 
-    /// The size of the change, the same for a fall and for the rise that undoes it.
+    /// Returns the size of the change, equal for a fall and the rise that undoes it.
     fn size(&self) -> f64 {
         self.ratio().ln().abs()
     }
 }
 
-/// The changes of a series in order of time, each at least as large as the minimum effect.
+/// Returns the changes of a series in order of time that reach the minimum effect.
 pub fn shifts(values: &[f64]) -> Vec<Shift> {
     let mut points = change_points(values);
-    // Without a split that is no change the stretches beside it are one, and their medians others.
+    // Removing a split joins its segments and changes their medians, so every change is computed again.
     loop {
         let shifts = between(values, &points);
         let least = shifts.iter().enumerate().min_by(|(_, a), (_, b)| a.size().total_cmp(&b.size()));
@@ -71,7 +70,7 @@ fn between(values: &[f64], points: &[usize]) -> Vec<Shift> {
     points.iter().zip(medians.windows(2)).map(shift).collect()
 }
 
-/// Makes one finding of a change and its return.
+/// Merges each change and its return into one finding.
 fn merge_episodes(shifts: &[Shift]) -> Vec<Shift> {
     let mut merged = Vec::with_capacity(shifts.len());
     let mut rest = shifts;
@@ -135,8 +134,16 @@ mod tests {
     #[test]
     fn a_change_that_returns_within_a_few_points_is_one_finding() {
         assert_eq!(places(&[(15, 100.0), (5, 90.0), (15, 100.0)]), [(15, Some(20))]);
-        assert_eq!(places(&[(15, 100.0), (5, 90.0), (15, 110.0)]), [(15, None), (20, None)], "it goes on elsewhere");
-        assert_eq!(places(&[(15, 100.0), (12, 90.0), (15, 100.0)]), [(15, None), (27, None)], "that took long");
+        assert_eq!(
+            places(&[(15, 100.0), (5, 90.0), (15, 110.0)]),
+            [(15, None), (20, None)],
+            "it returns to another level"
+        );
+        assert_eq!(
+            places(&[(15, 100.0), (12, 90.0), (15, 100.0)]),
+            [(15, None), (27, None)],
+            "the return came too late"
+        );
         let twice = [(15, 100.0), (5, 90.0), (15, 100.0), (15, 80.0)];
         assert_eq!(places(&twice), [(15, Some(20)), (35, None)]);
     }

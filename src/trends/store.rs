@@ -1,20 +1,20 @@
-//! SQL of what people say of changes.
+//! SQL of judgements of changes.
 
 use sqlx::SqlitePool;
 
 use super::cell::Cell;
 use crate::{app::ids::RunId, trends::model::Judgement};
 
-/// What was said of a change, by what identifies it.
+/// A judgement with the properties that identify its change.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
-    /// When the first run after it began, unix ms: its place in the history once it is deleted.
+pub struct JudgedChange {
+    /// When the first run after it began, unix ms. It locates the change if that run was deleted.
     pub run_at_ms: i64,
-    /// Whether figures are greater after it.
+    /// Whether values are higher after it.
     pub rise: bool,
     /// After ÷ before, when it was judged.
     pub ratio: f64,
-    /// What was said.
+    /// The judgement.
     pub judgement: Judgement,
 }
 
@@ -22,9 +22,9 @@ fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::E
     sqlx::Error::Decode(fault.into())
 }
 
-/// All that was said of a metric of a cell, oldest change first. What was said before load generators were part of a cell
-/// counts for the cell of its run.
-pub async fn of_cell(pool: &SqlitePool, cell: &Cell, metric: &str) -> sqlx::Result<Vec<Judged>> {
+/// Returns the judgements of a metric of a cell, oldest change first. Judgements from before load generators were part
+/// of a cell apply to the cell of their run.
+pub async fn of_cell(pool: &SqlitePool, cell: &Cell, metric: &str) -> sqlx::Result<Vec<JudgedChange>> {
     let rows = sqlx::query!(
         "select run_id, run_at, rise, ratio, ruling, note, judged_by, judged_at from trend_judgement
          where metric = ?1
@@ -42,14 +42,14 @@ pub async fn of_cell(pool: &SqlitePool, cell: &Cell, metric: &str) -> sqlx::Resu
             let ruling = row.ruling.parse().map_err(|fault: String| decode(fault))?;
             let judgement =
                 Judgement { run: row.run_id.into(), ruling, note: row.note, by: row.judged_by, at_ms: row.judged_at };
-            Ok(Judged { run_at_ms: row.run_at, rise: row.rise == 1, ratio: row.ratio, judgement })
+            Ok(JudgedChange { run_at_ms: row.run_at, rise: row.rise == 1, ratio: row.ratio, judgement })
         })
         .collect()
 }
 
-/// Keeps what was said of a change, in place of what was said of it before.
-pub async fn judge(pool: &SqlitePool, cell: &Cell, metric: &str, judged: &Judged) -> sqlx::Result<()> {
-    let Judged { run_at_ms, rise, ratio, judgement: Judgement { run, ruling, note, by, at_ms } } = judged;
+/// Stores a judgement of a change and replaces an earlier one.
+pub async fn judge(pool: &SqlitePool, cell: &Cell, metric: &str, judged: &JudgedChange) -> sqlx::Result<()> {
+    let JudgedChange { run_at_ms, rise, ratio, judgement: Judgement { run, ruling, note, by, at_ms } } = judged;
     let (ruling, rise) = (ruling.as_str(), i64::from(*rise));
     sqlx::query!(
         "insert or replace into trend_judgement
@@ -72,7 +72,7 @@ pub async fn judge(pool: &SqlitePool, cell: &Cell, metric: &str, judged: &Judged
     Ok(())
 }
 
-/// Takes back what was said of a change; false if nothing was.
+/// Removes the judgement of a change. Returns false if there is none.
 pub async fn withdraw(pool: &SqlitePool, cell: &Cell, metric: &str, run: &RunId) -> sqlx::Result<bool> {
     let done = sqlx::query!(
         "delete from trend_judgement where cell in (?, ?) and metric = ? and run_id = ?",

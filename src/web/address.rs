@@ -1,12 +1,12 @@
-//! Names in addresses, and addresses on this site. Pure.
+//! Path segments from names, and safe redirect targets on this site. Pure.
 
 use url::{Position, Url};
 
-/// What stands in a path before a name of dots alone, which clients take for a way up even where it is escaped. There are no
-/// new names like that; old ones must be reached to be removed.
+/// Prefix of the names `.` and `..` in a path: clients resolve these even when they are escaped.
+/// Such names can no longer be created, but existing ones must be reachable to be removed.
 const BEFORE_DOTS: char = '~';
 
-/// A name as one segment of a path, whatever is in it.
+/// Escapes a name as one path segment.
 pub fn segment(name: &str) -> String {
     if matches!(name, "." | "..") {
         return format!("{BEFORE_DOTS}{name}");
@@ -19,7 +19,7 @@ pub fn segment(name: &str) -> String {
         .collect()
 }
 
-/// A path of a request with names of dots alone as routes know them; none where it has no such name.
+/// Restores the names `.` and `..` in a request's path, in the form that routes expect; none if it has no such name.
 pub fn with_dots(path: &str) -> Option<String> {
     let dots = |segment: &str| match segment.strip_prefix(BEFORE_DOTS) {
         Some(".") => Some("%2E"),
@@ -30,16 +30,15 @@ pub fn with_dots(path: &str) -> Option<String> {
     has_dots.then(|| path.split('/').map(|segment| dots(segment).unwrap_or(segment)).collect::<Vec<_>>().join("/"))
 }
 
-/// Where on this site an address leads, or `/` if it leads elsewhere.
+/// Returns the path of an address on this site, or `/` if it leads to another site.
 ///
-/// The address is resolved first, as a browser would, and the resolved path is checked and used: `/.//evil.example` is a
-/// path until its dot is gone, and the name of a host from then on.
+/// Resolves the address as a browser does, then checks it: without its dot, `/.//evil.example` names a host.
 pub fn own_path(site: &Url, address: &str) -> String {
     let home = || "/".to_owned();
     let Ok(resolved) = site.join(address) else { return home() };
     let path = &resolved[Position::BeforePath..];
-    // Once more: a path that begins with two slashes names a host.
-    let is_own = resolved.origin() == site.origin() && site.join(path).is_ok_and(|again| again == resolved);
+    // Resolve the result again: a path that begins with two slashes names a host.
+    let is_own = resolved.origin() == site.origin() && site.join(path).is_ok_and(|second| second == resolved);
     if is_own && resolved.username().is_empty() && resolved.password().is_none() { path.to_owned() } else { home() }
 }
 
@@ -50,14 +49,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_a_name_leads_out_of_its_segment() {
+    fn a_name_cannot_leave_its_segment() {
         assert_eq!(segment("go-nethttp"), "go-nethttp");
         assert_eq!(segment("2 vCPU / 4 GiB"), "2%20vCPU%20%2F%204%20GiB");
         assert_eq!(segment("a?b#c\"<é>'"), "a%3Fb%23c%22%3C%C3%A9%3E%27");
     }
 
     #[test]
-    fn a_name_of_dots_keeps_its_segment() {
+    fn a_name_of_dots_stays_one_segment() {
         for name in [".", ".."] {
             let url = site().join(&format!("/tokens/{}/revoke", segment(name))).expect("an address");
             let path = with_dots(url.path()).expect("a name of dots");
@@ -71,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn own_paths_stay_and_everything_else_leads_home() {
+    fn own_paths_are_kept_and_other_addresses_become_the_root() {
         for (address, path) in [
             ("/runs?x=1#top", "/runs?x=1#top"),
             ("runs", "/runs"),
@@ -99,7 +98,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_lands_elsewhere_whatever_the_address_is(
+        fn no_address_leads_to_another_site(
             address in prop_oneof![any::<String>(), "[/\\\\.%2e\t\n:@?#a]{0,12}(evil\\.example)?[/.]{0,3}"],
         ) {
             let path = own_path(&site(), &address);

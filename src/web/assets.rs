@@ -1,4 +1,4 @@
-//! Static files, embedded at build and served under names that carry a hash of their content.
+//! Static files, embedded at build time and served under names with a hash of their content.
 
 use std::sync::LazyLock;
 
@@ -17,24 +17,24 @@ use crate::app::{
 
 static MANIFEST: LazyLock<Manifest> = LazyLock::new(|| embedded().manifest());
 
-/// Unpacking takes a while and leaks what it unpacks, so it happens once in a process.
+/// Unpacking is slow and leaks its result, so it happens once per process.
 static ROUTER: LazyLock<Router<AppState>> = LazyLock::new(|| embedded().into_router());
 
-/// The files under their plain and their hashed names. To be merged outside of any compression layer: they are stored
-/// compressed.
+/// Routes of the files, under plain and hashed names.
+/// Merge them outside any compression layer: the files are stored compressed.
 pub fn router() -> Router<AppState> {
     ROUTER.clone()
 }
 
-/// The address of a file in `static/`, with the hash of its content: a browser may keep it for a year.
+/// The address of a file in `static/` with the hash of its content, so that browsers may cache it for a year.
 ///
 /// # Panics
-/// For a name that is not embedded. Only templates name files, and a test goes through all of them.
+/// If the file is not embedded. Only templates name files, and a test checks all of them.
 pub fn asset(name: &str) -> &'static str {
     MANIFEST.get(&format!("/static/{name}")).unwrap_or_else(|| panic!("static/{name} is not embedded"))
 }
 
-/// The text of a file in `static/`, for pages that have to do without this server.
+/// The text of a file in `static/`, for pages that must work without this server.
 pub async fn text(state: &AppState, name: &str) -> Result<String> {
     let request = Request::get(asset(name)).body(Body::empty()).map_err(Error::internal)?;
     let router: Router = router().with_state(state.clone());
@@ -43,7 +43,7 @@ pub async fn text(state: &AppState, name: &str) -> Result<String> {
     String::from_utf8(bytes.to_vec()).map_err(Error::internal)
 }
 
-/// Brotli happens while a release is built; a debug build would do it at every start, for half a minute.
+/// Loads the embedded files. A debug build would spend half a minute on Brotli at every start.
 fn embedded() -> MemoryServe {
     memory_serve::load!()
         .index_file(None)
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_comes_compressed_and_may_be_kept_for_a_year() {
+    async fn a_file_is_served_compressed_and_cacheable_for_a_year() {
         let router: Router = embedded().into_router();
         let request = Request::get(asset("app.css")).header(header::ACCEPT_ENCODING, "gzip").body(Body::empty());
         let response = router.oneshot(request.expect("a request")).await.expect("infallible");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_that_a_template_names_is_embedded() {
+    fn every_file_named_by_a_template_is_embedded() {
         let mut named = 0;
         visit(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/templates")), &mut |text| {
             for part in text.split("asset(\"").skip(1) {
@@ -86,16 +86,16 @@ mod tests {
                 named += 1;
             }
         });
-        assert!(named >= 5, "only {named} found: has the way of naming them changed?");
+        assert!(named >= 5, "only {named} found: do templates name files differently now?");
     }
 
-    fn visit(folder: &Path, look: &mut impl FnMut(&str)) {
+    fn visit(folder: &Path, check: &mut impl FnMut(&str)) {
         for entry in fs::read_dir(folder).expect("templates can be listed") {
             let path = entry.expect("templates can be listed").path();
             if path.is_dir() {
-                visit(&path, look);
+                visit(&path, check);
             } else {
-                look(&fs::read_to_string(&path).expect("templates are text"));
+                check(&fs::read_to_string(&path).expect("templates are text"));
             }
         }
     }

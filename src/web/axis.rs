@@ -1,41 +1,41 @@
-//! How the vertical axis of a chart counts. Pure.
+//! The scale of a chart's vertical axis: linear or logarithmic. Pure.
 
 use serde_json::{Value, json};
 
-/// How far apart figures may be before the axis becomes logarithmic: beyond that the small ones can't be read.
+/// Largest ratio of values on a linear axis; beyond it, small values can't be read.
 const LINEAR_UP_TO: f64 = 20.0;
 
-/// How a vertical axis counts.
+/// The scale of a vertical axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// From zero.
+    /// Starts at zero.
     Linear,
-    /// From the first figure to the second, both above zero.
+    /// Spans from the first value to the second, both above zero.
     Logarithmic(f64, f64),
 }
 
 impl Scale {
-    /// The scale for figures that go from the least to the most.
+    /// Chooses the scale for values within these ranges.
     pub fn of(spreads: impl Iterator<Item = (f64, f64)>) -> Self {
         let (least, most) =
             spreads.fold((f64::INFINITY, 0.0_f64), |(least, most), (from, to)| (least.min(from), most.max(to)));
         if least > 0.0 && most / least > LINEAR_UP_TO { Self::Logarithmic(least, most) } else { Self::Linear }
     }
 
-    /// What the chart's head says about it.
-    pub fn said(&self) -> &'static str {
+    /// The note for the chart's heading.
+    pub fn note(&self) -> &'static str {
         match self {
             Self::Linear => "",
             Self::Logarithmic(..) => " · logarithmic axis",
         }
     }
 
-    /// The axis for Plotly.
+    /// The axis as Plotly layout.
     pub fn axis(&self) -> Value {
         match self {
             Self::Linear => json!({"nticks": 6}),
             Self::Logarithmic(least, most) => {
-                let (ticks, names): (Vec<f64>, Vec<String>) = round_steps(*least, *most).map(written).unzip();
+                let (ticks, names): (Vec<f64>, Vec<String>) = round_steps(*least, *most).map(labelled).unzip();
                 let range = [least.log10() - 0.15, most.log10() + 0.1];
                 json!({"type": "log", "range": range, "tickvals": ticks, "ticktext": names})
             }
@@ -43,22 +43,22 @@ impl Scale {
     }
 }
 
-/// A digit and the power of ten that it is multiplied with.
+/// A digit and its power of ten.
 type Step = (u8, i32);
 
-/// 1, 2, 5, 10, … between two figures.
+/// Ticks 1, 2, 5, 10, … between two values.
 fn round_steps(least: f64, most: f64) -> impl Iterator<Item = Step> {
     #[expect(clippy::cast_possible_truncation, reason = "no float is beyond 10^308")]
     let [from, to] = [least, most].map(|figure| figure.log10().floor() as i32);
-    let within = move |step: &Step| (least..=most).contains(&written(*step).0);
+    let within = move |step: &Step| (least..=most).contains(&labelled(*step).0);
     let all = (from..=to).flat_map(|power| [1, 2, 5].map(|digit| (digit, power))).filter(within);
-    // More than fit are too many: whole powers are enough then.
-    let are_many = all.clone().count() > 8;
-    all.filter(move |(digit, _)| !are_many || *digit == 1)
+    // Too many to fit: keep only whole powers.
+    let too_many = all.clone().count() > 8;
+    all.filter(move |(digit, _)| !too_many || *digit == 1)
 }
 
-/// The figure and how it is written, exactly: what powers of floats give would be written as 9.999….
-fn written((digit, power): Step) -> (f64, String) {
+/// The value of a tick and its exact label; powers of floats would print as 9.999….
+fn labelled((digit, power): Step) -> (f64, String) {
     let value = format!("{digit}e{power}").parse().unwrap_or_default();
     let zeros = usize::try_from(power.unsigned_abs()).unwrap_or_default();
     if power < 0 {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     fn names(least: f64, most: f64) -> Vec<String> {
-        round_steps(least, most).map(|step| written(step).1).collect()
+        round_steps(least, most).map(|step| labelled(step).1).collect()
     }
 
     #[test]
@@ -91,6 +91,6 @@ mod tests {
             names(90_000.0, 2_000_000_000.0),
             ["100,000", "1,000,000", "10,000,000", "100,000,000", "1,000,000,000"]
         );
-        assert_eq!(written((1, -5)).0.to_string(), "0.00001");
+        assert_eq!(labelled((1, -5)).0.to_string(), "0.00001");
     }
 }

@@ -1,21 +1,21 @@
-//! States as pills: a shape and a word, so that no state is told by its colour alone.
+//! Badges for states: a shape and a word, so that no state is shown by colour alone.
 
 use askama::{Template, filters::HtmlSafe};
 
 use super::card::Tone;
 
-/// A shape and a word; in a template it writes itself.
+/// A shape and a word; renders itself in a template.
 #[derive(Clone, Debug, Template)]
-#[template(path = "partials/pill.html")]
+#[template(path = "partials/badge.html")]
 pub struct Pill {
     tone: Tone,
     shape: &'static str,
     word: String,
-    /// What is told to whoever points at it.
+    /// The tooltip.
     more: Option<String>,
 }
 
-/// Its template escapes the word.
+/// The template escapes the word.
 impl HtmlSafe for Pill {}
 
 // Paths in a box of 12 × 12, stroked.
@@ -29,28 +29,28 @@ const PAUSE: &str = "M4.5 3v6M7.5 3v6";
 const WARNING: &str = "M6 2 1.5 10h9zM6 5v2.2M6 8.6v.2";
 const LOST: &str = "M4 4.5a2 2 0 1 1 2.8 1.8Q6 6.7 6 7.6M6 9.6v.2";
 
-/// A run's phase, the verdict on it, or where an agent is.
+/// The badge of a run's phase, a verdict or an agent's state.
 pub fn state(word: &str) -> Pill {
-    let (tone, shape) = look(word);
+    let (tone, shape) = style(word);
     Pill { tone, shape, word: word.replace('_', " "), more: None }
 }
 
 impl Pill {
-    /// With more about it for whoever points at it.
+    /// Adds a tooltip.
     #[must_use]
     pub fn about(self, more: String) -> Self {
         Self { more: Some(more).filter(|more| !more.is_empty()), ..self }
     }
 }
 
-/// How many runs have a verdict or a phase: `3 valid`.
+/// The badge for a number of runs with a verdict or phase: `3 valid`.
 pub fn verdicts(count: &usize, word: &str) -> Pill {
-    let (tone, shape) = look(word);
+    let (tone, shape) = style(word);
     Pill { tone, shape, word: format!("{count} {word}"), more: None }
 }
 
-/// Valid is the rule, so it has no colour of its own: green is for better. What somebody cancelled is no fault.
-fn look(word: &str) -> (Tone, &'static str) {
+/// Valid is the normal case and has no colour, because green means better. Cancelled is not an error.
+fn style(word: &str) -> (Tone, &'static str) {
     match word {
         "queued" | "leased" | "unfinished" | "never seen" => (Tone::Plain, RING),
         "preparing" | "warming_up" | "collecting" => (Tone::Plain, HALF),
@@ -64,9 +64,9 @@ fn look(word: &str) -> (Tone, &'static str) {
     }
 }
 
-/// Whether a condition of the script held.
+/// The badge of a threshold.
 pub fn threshold(passed: &bool) -> Pill {
-    let (tone, shape, word) = if *passed { (Tone::Plain, CHECK, "held") } else { (Tone::Bad, CROSS, "crossed") };
+    let (tone, shape, word) = if *passed { (Tone::Plain, CHECK, "passed") } else { (Tone::Bad, CROSS, "crossed") };
     Pill { tone, shape, word: word.to_owned(), more: None }
 }
 
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn cancelled_is_no_error_wherever_it_stands() {
+    fn cancelled_is_never_shown_as_an_error() {
         for pill in [state("cancelled"), verdicts(&2, "cancelled")] {
             assert_eq!((pill.tone, pill.shape), (Tone::Plain, SLASH));
         }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strange_word_stays_text() {
+    fn html_in_a_word_is_escaped() {
         assert!(!state("<script>").to_string().contains("<script>"));
     }
 }

@@ -1,36 +1,36 @@
-//! A headline: one figure, in words, as pages open with it. Template: `partials/card.html`, variable `card`.
+//! Headline cards: one figure with a label. Template: `partials/card.html`, variable `card`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::web::series_style::Mark;
 
-/// One figure and what it means.
+/// One headline figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Card {
-    /// What it is about, e.g. `Throughput`.
+    /// The label, e.g. `Throughput`.
     pub label: String,
-    /// The answer, e.g. `+28.3 %` or the name of a target.
+    /// The value, e.g. `+28.3 %` or the name of a target.
     pub value: String,
-    /// What belongs to it, e.g. `more requests/s than go-nethttp`.
+    /// A detail, e.g. `more requests/s than go-nethttp`.
     pub detail: String,
-    /// How it is to be taken.
+    /// Whether the value is good or bad.
     pub tone: Tone,
-    /// The colour of the target that the value names.
+    /// The colour of the target named by the value.
     pub mark: Option<Mark>,
 }
 
-/// How something is to be taken.
+/// Whether something is good or bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tone {
-    /// Neither.
+    /// Neutral.
     Plain,
     /// Better.
     Good,
     /// Worse.
     Bad,
-    /// To be looked at.
+    /// Needs attention.
     Doubtful,
 }
 
@@ -47,7 +47,7 @@ impl Tone {
 }
 
 impl Card {
-    /// A card that names no target.
+    /// Creates a card without a target's colour.
     pub fn new(label: impl Into<String>, value: impl Into<String>, detail: impl Into<String>, tone: Tone) -> Self {
         Self { label: label.into(), value: value.into(), detail: detail.into(), tone, mark: None }
     }

@@ -1,4 +1,4 @@
-//! A Plotly chart as the server describes it: roles in place of colours, so that `charts.js` can paint both schemes.
+//! Plotly charts with colour roles instead of colours, so that `charts.js` can draw them in both themes.
 //! Template: `partials/chart.html`, variable `chart`; the page's head needs `partials/chart_scripts.html`.
 
 use std::fmt;
@@ -11,39 +11,39 @@ use serde_json::{Value, json};
 pub struct Chart {
     /// Unique on its page.
     pub id: &'static str,
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// The unit, and which way is better.
+    /// The unit, and whether higher or lower is better.
     pub unit: String,
-    /// What somebody hears who can't see it.
+    /// The text alternative for screen readers.
     pub label: String,
-    /// How high it is drawn, px.
+    /// Height, px.
     pub height: usize,
-    /// Below this width it scrolls in its card, px.
+    /// The chart scrolls in its card below this width, px.
     pub min_width: usize,
     /// `data` and `layout` for Plotly.
     pub figure: ScriptJson,
-    /// Its curves, for switching them off; empty where nothing has to be told apart.
+    /// The curves, which can be hidden; empty if there is only one.
     pub legend: Vec<Key>,
-    /// Whose horizontal axis it has: what is pointed at in one chart is marked in all that share it.
+    /// The shared horizontal axis: hovering over one chart marks the position in all charts with this axis.
     pub shares: Option<&'static str>,
 }
 
 /// A curve in a legend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// The place of its trace in the figure.
+    /// The index of its trace in the figure.
     pub trace: usize,
-    /// What people call it.
+    /// The label.
     pub name: String,
-    /// Its colour, as a role.
+    /// The colour role.
     pub role: String,
-    /// Its dashes, by Plotly's names.
+    /// The dashes, by Plotly's names.
     pub dash: &'static str,
 }
 
 impl Key {
-    /// The property of `app.css` that has the colour.
+    /// The property of the colour in `app.css`.
     pub fn property(&self) -> String {
         match self.role.as_str() {
             "soft ink" => "--soft".to_owned(),
@@ -55,7 +55,7 @@ impl Key {
         }
     }
 
-    /// Its dashes for SVG.
+    /// The dashes for SVG.
     pub fn dashes(&self) -> &'static str {
         match self.dash {
             "dash" => "7 4",
@@ -66,7 +66,7 @@ impl Key {
     }
 }
 
-/// JSON that may stand in a `<script>` element: nothing in it can end the element.
+/// JSON that is escaped for a `<script>` element: nothing in it can end the element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptJson(pub Value);
 
@@ -81,13 +81,13 @@ impl fmt::Display for ScriptJson {
 impl HtmlSafe for ScriptJson {}
 
 impl Chart {
-    /// Whether half a page is too narrow for it.
+    /// Whether the chart needs more than half of the page's width.
     pub fn is_wide(&self) -> bool {
         self.min_width > 560
     }
 }
 
-/// The layout that all charts share. Each axis says what is its own; the rest is filled in.
+/// The layout shared by all charts. Each axis lists only its own settings; defaults are filled in.
 pub fn layout(x: Value, y: Value) -> Value {
     json!({
         "margin": {"l": 56, "r": 12, "t": 12, "b": 36},
@@ -120,12 +120,12 @@ fn axis(own: Value) -> Value {
     all
 }
 
-/// Text for a chart. Plotly reads a little HTML in labels; names of ours are never meant as that.
+/// Escapes text for a chart, because Plotly interprets some HTML in labels.
 pub fn text(name: &str) -> String {
     name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A name that fits an axis: its beginning and its end, where names usually differ.
+/// Shortens a name for an axis; keeps its beginning and end, where names usually differ.
 pub fn elided(name: &str, room: usize) -> String {
     let letters: Vec<char> = name.chars().collect();
     if letters.len() <= room {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_in_a_page_can_not_end_its_element() {
+    fn json_cannot_end_its_script_element() {
         let json = ScriptJson(json!({"name": "</script><script>alert(1)</script>&amp;"}));
         let html = json.to_string();
         assert!(!html.contains('<') && !html.contains('&'), "{html}");

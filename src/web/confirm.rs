@@ -1,22 +1,22 @@
-//! A question before something that can't be undone, as a page: it works without a script. Template: `confirm.html`.
+//! The confirmation page before an irreversible action; works without JavaScript. Template: `confirm.html`.
 
 use askama::Template;
 use askama_web::WebTemplate;
 
 use super::shell::Shell;
 
-/// The question. Its form posts to the address that it is shown at.
+/// The page. Its form posts to the page's own address.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "confirm.html")]
 pub struct Confirm {
-    /// What surrounds it.
+    /// The layout.
     pub shell: Shell,
-    /// What would be done, e.g. `Delete this run`. Also the word on the button.
+    /// The action, e.g. `Delete this run`; also the label of the button.
     pub deed: &'static str,
-    /// To what, in one line.
+    /// The object of the action, in one line.
     pub what: String,
-    /// What comes of it, a sentence each.
+    /// The consequences, one sentence each.
     pub consequences: Vec<String>,
-    /// The way back, where nothing is done.
+    /// The address for cancelling.
     pub back: String,
 }

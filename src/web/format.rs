@@ -1,7 +1,7 @@
-//! Figures as people read them. In a template: `{{ crate::web::format::number(run.rps) }}`.
+//! Formats figures for people. In a template: `{{ crate::web::format::number(run.rps) }}`.
 //!
-//! What is not known is a dash that says so to a screen reader, never a zero. Functions take `impl Borrow<Option<…>>`
-//! because Askama hands arguments over by reference.
+//! Unknown values are a dash with a text for screen readers, never zero. Functions take `impl Borrow<Option<…>>`
+//! because Askama passes arguments by reference.
 
 use std::{borrow::Borrow, fmt};
 
@@ -10,12 +10,12 @@ use askama::filters::HtmlSafe;
 /// Keeps a number and its unit on one line.
 const NBSP: char = '\u{a0}';
 
-/// A figure that is known or not; in a template it writes itself.
+/// A formatted figure, possibly unknown; renders itself in a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure(Option<String>);
 
 impl Figure {
-    /// The bare text; a dash for what is not known.
+    /// The plain text; a dash if unknown.
     pub fn text(&self) -> &str {
         self.0.as_deref().unwrap_or("–")
     }
@@ -32,7 +32,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// Only this file makes figures, out of digits, units and signs.
+/// Only this file creates figures, from digits, units and signs.
 impl HtmlSafe for Figure {}
 
 /// A measured figure with at most four significant digits and thousands commas: `15,450`, `118.2`, `4.70`, `0.129`.
@@ -72,15 +72,15 @@ pub fn percent(share: impl Borrow<Option<f64>>) -> Figure {
     })
 }
 
-/// Decimals that show two digits of a number below a hundredth which are not zero.
+/// Decimals needed to show two non-zero digits of a number below 0.01.
 fn decimals_of_small(small: f64) -> usize {
     (3..12).find(|decimals| small * 10_f64.powi(*decimals) >= 10.0).unwrap_or(12).unsigned_abs() as usize
 }
 
-/// From here on percentages say nothing any more, but how many times as much does.
+/// From this ratio on, a factor is easier to read than a percentage.
 const TIMES: f64 = 100.0;
 
-/// A difference as a ratio (0.283), with its sign: `+28.3 %`, `−22.1 %`; where it is huge, `×151`.
+/// A relative difference (0.283) with its sign: `+28.3 %`, `−22.1 %`; a huge one as a factor: `×151`.
 pub fn change(ratio: impl Borrow<Option<f64>>) -> Figure {
     figure(*ratio.borrow(), |ratio| {
         if ratio >= TIMES {
@@ -98,7 +98,7 @@ pub fn change(ratio: impl Borrow<Option<f64>>) -> Figure {
     })
 }
 
-/// A difference between two shares as percentage points, with its sign: `+0.30 points`.
+/// A difference between two shares in percentage points, with its sign: `+0.30 points`.
 pub fn points(difference: impl Borrow<Option<f64>>) -> Figure {
     figure(*difference.borrow(), |share| {
         let digits = format!("{:.2}", share.abs() * 100.0);
@@ -121,7 +121,7 @@ pub fn rate(bytes_per_second: impl Borrow<Option<f64>>) -> Figure {
     figure(*bytes_per_second.borrow(), |rate| scaled(rate, 1000.0, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]))
 }
 
-/// A time span in seconds: `0.52 s`, `30 s`, `1 min 30 s`, `2 h 5 min`.
+/// A duration in seconds: `0.52 s`, `30 s`, `1 min 30 s`, `2 h 5 min`.
 pub fn duration(seconds: impl Borrow<Option<f64>>) -> Figure {
     figure(*seconds.borrow(), |seconds| {
         if seconds < 59.95 {
@@ -139,7 +139,7 @@ pub fn duration(seconds: impl Borrow<Option<f64>>) -> Figure {
     })
 }
 
-/// A count with its noun: `1 run`, `12 runs`. For nouns whose plural takes an s.
+/// A count with its noun: `1 run`, `12 runs`. Only for nouns with a regular plural.
 pub fn plural(count: impl Borrow<usize>, noun: &str) -> String {
     match *count.borrow() {
         1 => format!("1 {noun}"),
@@ -151,12 +151,12 @@ fn figure(value: Option<f64>, write: impl Fn(f64) -> String) -> Figure {
     Figure(value.filter(|value| value.is_finite()).map(write))
 }
 
-/// At most four significant digits; two decimals at most from 1 on, three significant digits below.
+/// At most four significant digits and two decimals from 1 on; three significant digits below.
 fn significant(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    // Rounding may carry into another place (999.96), so it comes before the decimals are chosen.
+    // Rounding may add a digit (999.96), so round before choosing the decimals.
     let rounded = round_to(value, if value.abs() < 1.0 { 3 } else { 4 });
     let decimals = match rounded.abs() {
         large if large >= 1000.0 => 0,
@@ -177,7 +177,7 @@ fn round_to(value: f64, digits: i32) -> f64 {
     text.parse().unwrap_or(value)
 }
 
-/// Decimals that show three significant digits of a number below 1: 3 for 0.129, 4 for 0.0129.
+/// Decimals needed to show three significant digits of a number below 1: 3 for 0.129, 4 for 0.0129.
 fn decimals_below_one(value: f64) -> usize {
     let mut decimals = 3;
     let mut value = value * 10.0;
@@ -191,7 +191,7 @@ fn decimals_below_one(value: f64) -> usize {
 fn scaled(amount: f64, step: f64, units: &[&str]) -> String {
     let mut amount = amount;
     let mut unit = 0;
-    // The half keeps 1023.999 from being written as 1,024 of the smaller unit.
+    // The half avoids printing 1023.999 as 1,024 of the smaller unit.
     while amount.abs() >= step - 0.5 && unit + 1 < units.len() {
         amount /= step;
         unit += 1;
@@ -209,7 +209,7 @@ fn three(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Drops a fraction that is all zeros.
+/// Removes a fraction of zeros.
 fn trimmed(digits: &str) -> String {
     match digits.split_once('.') {
         Some((whole, fraction)) if fraction.bytes().all(|digit| digit == b'0') => whole.to_owned(),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_a_dash_with_a_word_and_never_zero() {
+    fn unknown_values_are_a_dash_with_a_text_and_never_zero() {
         for missing in [number(None), number(Some(f64::NAN)), rate(Some(f64::INFINITY)), count(None), percent(None)] {
             assert_eq!(missing.text(), "–");
             let html = missing.to_string();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_of_time_use_the_units_people_say() {
+    fn durations_use_the_largest_fitting_units() {
         for (seconds, text) in [
             (0.52, "0.520 s"),
             (10.0, "10 s"),

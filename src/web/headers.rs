@@ -1,4 +1,4 @@
-//! Headers that tell browsers what a page may do: only what this server sent.
+//! Security headers: a page may only do what this server's templates contain.
 
 use std::sync::{
     Arc,
@@ -13,15 +13,16 @@ use axum::{
 };
 use url::Url;
 
-/// `NONCE` stands for what each answer draws anew: scripts and style elements run only if the page names it, so that not
-/// even a file of this server becomes a script unless a template says so. `EVAL` is for pages that follow what happens:
-/// Datastar evaluates the expressions in attributes, so text of others that became an element there would run. Plotly sets
-/// style attributes, hence `unsafe-inline` for those alone.
+/// The content security policy; placeholders are filled in for each response.
+///
+/// `NONCE` is random per response: scripts and style elements need it, so even a file of this server runs as a script
+/// only if a template includes it. `EVAL` is for live pages, because Datastar evaluates expressions in attributes.
+/// Plotly sets style attributes, hence `unsafe-inline` for those.
 const POLICY: &str = "default-src 'none'; script-src 'nonce-NONCE'EVAL; style-src 'self' 'nonce-NONCE'; \
     style-src-attr 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'self'; \
     frame-ancestors 'none'TYPES";
 
-/// No script of ours makes elements of text, but Datastar and Plotly do.
+/// Left out for pages with Datastar or Plotly, which create elements from text.
 const TRUSTED_TYPES: &str = "; require-trusted-types-for 'script'; trusted-types 'none'";
 
 const HEADERS: [(HeaderName, HeaderValue); 6] = [
@@ -33,21 +34,21 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (HeaderName::from_static("permissions-policy"), HeaderValue::from_static(PERMISSIONS)),
 ];
 
-/// How long browsers come by TLS alone once they have: a year.
+/// Browsers use only TLS for a year after their first visit by TLS.
 const STRICT: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
-/// `Strict-Transport-Security` for a site under this address; none without TLS, and none for `localhost`, where it would
-/// hold for every other server on that machine.
+/// Returns `Strict-Transport-Security` for a site at this address.
+/// None without TLS, and none for `localhost`, where it would affect every other server on the machine.
 pub fn strict_transport(public_url: &Url) -> Option<HeaderValue> {
     let host = public_url.host_str().unwrap_or_default();
-    let is_here = host == "localhost" || host.ends_with(".localhost");
-    (public_url.scheme() == "https" && !is_here).then_some(STRICT)
+    let is_local = host == "localhost" || host.ends_with(".localhost");
+    (public_url.scheme() == "https" && !is_local).then_some(STRICT)
 }
 
-/// The one referrer policy that a handler may have instead.
+/// The only other referrer policy that a handler may set.
 pub const NO_REFERRER: &str = "no-referrer";
 
-/// Passkeys are all that pages need of a device.
+/// Pages need no device features except passkeys.
 const PERMISSIONS: &str = "publickey-credentials-create=(self), publickey-credentials-get=(self), accelerometer=(), \
     autoplay=(), camera=(), display-capture=(), encrypted-media=(), fullscreen=(), geolocation=(), gyroscope=(), \
     magnetometer=(), microphone=(), midi=(), payment=(), usb=(), xr-spatial-tracking=()";
@@ -56,48 +57,48 @@ tokio::task_local! {
     static PAGE: Arc<Page>;
 }
 
-/// What an answer draws, and what its templates turn out to need.
+/// The nonce of a response, and what its templates need.
 #[derive(Debug, Default)]
 struct Page {
     nonce: String,
-    follows: AtomicBool,
-    draws: AtomicBool,
+    is_live: AtomicBool,
+    has_charts: AtomicBool,
 }
 
 impl Page {
     fn policy(&self) -> String {
-        let (follows, draws) = (self.follows.load(Ordering::Relaxed), self.draws.load(Ordering::Relaxed));
+        let (is_live, has_charts) = (self.is_live.load(Ordering::Relaxed), self.has_charts.load(Ordering::Relaxed));
         POLICY
-            .replace("EVAL", if follows { " 'unsafe-eval'" } else { "" })
-            .replace("TYPES", if follows || draws { "" } else { TRUSTED_TYPES })
+            .replace("EVAL", if is_live { " 'unsafe-eval'" } else { "" })
+            .replace("TYPES", if is_live || has_charts { "" } else { TRUSTED_TYPES })
             .replace("NONCE", &self.nonce)
     }
 }
 
-fn nonce_of(note: impl FnOnce(&Page)) -> String {
-    let noted = PAGE.try_with(|page| {
-        note(page);
+fn nonce_after(mark: impl FnOnce(&Page)) -> String {
+    let nonce = PAGE.try_with(|page| {
+        mark(page);
         page.nonce.clone()
     });
-    noted.unwrap_or_default()
+    nonce.unwrap_or_default()
 }
 
-/// What a template gives its scripts and style elements: `nonce="{{ crate::web::headers::nonce() }}"`.
+/// The nonce for scripts and style elements in templates: `nonce="{{ crate::web::headers::nonce() }}"`.
 pub fn nonce() -> String {
-    nonce_of(|_| ())
+    nonce_after(|_| ())
 }
 
-/// The same for Datastar: the page may evaluate expressions then.
+/// The nonce for Datastar; also allows the page to evaluate expressions.
 pub fn live_nonce() -> String {
-    nonce_of(|page| page.follows.store(true, Ordering::Relaxed))
+    nonce_after(|page| page.is_live.store(true, Ordering::Relaxed))
 }
 
-/// The same for charts: the page may make elements of text then.
+/// The nonce for charts; also allows the page to create elements from text.
 pub fn chart_nonce() -> String {
-    nonce_of(|page| page.draws.store(true, Ordering::Relaxed))
+    nonce_after(|page| page.has_charts.store(true, Ordering::Relaxed))
 }
 
-/// Middleware (`axum::middleware::from_fn`) for everything that is served.
+/// Middleware (`axum::middleware::from_fn`): adds the security headers to every response.
 pub async fn secure(request: Request, next: Next) -> Response {
     let page = Arc::new(Page { nonce: format!("{:032x}", rand::random::<u128>()), ..Page::default() });
     let mut response = PAGE.scope(Arc::clone(&page), next.run(request)).await;
@@ -106,7 +107,7 @@ pub async fn secure(request: Request, next: Next) -> Response {
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     }
     for (name, value) in HEADERS {
-        // A page whose address is a secret tells it to nobody at all.
+        // A page with a secret in its address must never send it as referrer.
         let is_stricter = name == header::REFERRER_POLICY && headers.get(&name).is_some_and(|own| own == NO_REFERRER);
         if !is_stricter {
             headers.insert(name, value);
@@ -126,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    async fn answers(path: &str) -> (Response, String) {
+    async fn respond(path: &str) -> (Response, String) {
         let app: Router = Router::new()
             .route("/page", get(async || Html(nonce())))
             .route("/live", get(async || Html(live_nonce())))
@@ -135,53 +136,53 @@ mod tests {
             .route("/secret", get(async || ([(header::REFERRER_POLICY, NO_REFERRER)], "hello")))
             .route("/lax", get(async || ([(header::REFERRER_POLICY, "unsafe-url")], "hello")))
             .layer(from_fn(secure));
-        let asked = Request::get(path).body(Body::empty()).expect("a request");
-        let (parts, body) = app.oneshot(asked).await.expect("infallible").into_parts();
+        let request = Request::get(path).body(Body::empty()).expect("a request");
+        let (parts, body) = app.oneshot(request).await.expect("infallible").into_parts();
         let body = axum::body::to_bytes(body, 99).await.expect("a body");
         (Response::from_parts(parts, Body::empty()), String::from_utf8_lossy(&body).into_owned())
     }
 
     #[tokio::test]
     async fn pages_are_locked_down_and_never_stored() {
-        let (page, nonce) = answers("/page").await;
+        let (page, nonce) = respond("/page").await;
         assert_eq!(page.headers()[header::CACHE_CONTROL], "no-store");
         let policy = page.headers()[header::CONTENT_SECURITY_POLICY].to_str().expect("ascii");
         let scripts = policy.split("; ").find(|part| part.starts_with("script-src")).expect("a rule for scripts");
         assert_eq!(scripts, format!("script-src 'nonce-{nonce}'"));
         assert!(policy.ends_with("; require-trusted-types-for 'script'; trusted-types 'none'"), "{policy}");
         assert!(policy.starts_with("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
-        let (text, _) = answers("/text").await;
+        let (text, _) = respond("/text").await;
         assert_eq!(text.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
         assert!(!text.headers().contains_key(header::CACHE_CONTROL));
     }
 
     #[tokio::test]
-    async fn a_handler_may_tell_less_of_where_somebody_comes_from_and_never_more() {
+    async fn a_handler_may_restrict_the_referrer_but_not_widen_it() {
         for (path, policy) in [("/text", "same-origin"), ("/secret", "no-referrer"), ("/lax", "same-origin")] {
-            assert_eq!(answers(path).await.0.headers()[header::REFERRER_POLICY], policy, "{path}");
+            assert_eq!(respond(path).await.0.headers()[header::REFERRER_POLICY], policy, "{path}");
         }
     }
 
     #[test]
-    fn browsers_come_by_tls_alone_where_there_is_tls() {
+    fn strict_transport_security_needs_tls_and_a_public_name() {
         let strict = |url: &str| strict_transport(&url.parse().expect("an address")).is_some();
         assert!(strict("https://bench.example.com/"));
         assert!(!strict("http://bench.example.com/") && !strict("https://localhost:8377/"));
     }
 
     #[tokio::test]
-    async fn only_pages_that_follow_may_evaluate_and_only_those_and_charts_make_elements_of_text() {
-        for (path, evaluates, makes) in [("/page", false, false), ("/live", true, true), ("/charts", false, true)] {
-            let (page, _) = answers(path).await;
+    async fn only_live_pages_may_evaluate_and_only_they_and_charts_create_elements_from_text() {
+        for (path, evaluates, creates) in [("/page", false, false), ("/live", true, true), ("/charts", false, true)] {
+            let (page, _) = respond(path).await;
             let policy = page.headers()[header::CONTENT_SECURITY_POLICY].to_str().expect("ascii").to_owned();
             assert_eq!(policy.contains("'unsafe-eval'"), evaluates, "{path}: {policy}");
-            assert_eq!(!policy.contains("require-trusted-types-for"), makes, "{path}: {policy}");
+            assert_eq!(!policy.contains("require-trusted-types-for"), creates, "{path}: {policy}");
         }
     }
 
     #[tokio::test]
-    async fn no_two_answers_share_a_nonce() {
-        let (first, second) = (answers("/page").await.1, answers("/page").await.1);
+    async fn no_two_responses_share_a_nonce() {
+        let (first, second) = (respond("/page").await.1, respond("/page").await.1);
         assert!(first.len() == 32 && first != second, "{first} {second}");
     }
 }

@@ -1,5 +1,5 @@
-//! The names that this server answers to. A page elsewhere whose name was made to stand for this machine's address (DNS
-//! rebinding) has a browser ask under that name: it is told nothing.
+//! Host names that this server accepts, as protection against DNS rebinding: a foreign name that resolves to this
+//! machine is refused.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -13,38 +13,38 @@ use url::Url;
 
 use crate::app::error::Error;
 
-/// What probes ask, by whatever name: anybody may know.
+/// Health checks, which are public under any name.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
-/// Of a name that is not known no more is quoted.
-const LONGEST_QUOTE: usize = 100;
+/// Maximum length of an unknown name in the error message.
+const MAX_QUOTE: usize = 100;
 
-/// Middleware (`axum::middleware::from_fn_with_state`): refuses what is asked under a name that is not the server's.
+/// Middleware (`axum::middleware::from_fn_with_state`): refuses requests for a foreign host name.
 pub async fn check(State(public_url): State<Arc<Url>>, request: Request, next: Next) -> Response {
-    match stranger(&request, &public_url) {
+    match foreign_name(&request, &public_url) {
         Some(name) => Error::Misdirected(name).into_response(),
         None => next.run(request).await,
     }
 }
 
-/// The name in a request, if it is none of the server's.
-fn stranger(request: &Request, public_url: &Url) -> Option<String> {
+/// The host name of a request, if it is not one of the server's.
+fn foreign_name(request: &Request, public_url: &Url) -> Option<String> {
     let path = request.uri().path();
-    // Only a program has a token, and its token is good under any name.
+    // Only programs send tokens, and browsers can't be tricked into sending them.
     let is_for_programs = path.starts_with("/api/") || path == "/metrics";
     if PROBES.contains(&path) || is_for_programs && request.headers().contains_key(header::AUTHORIZATION) {
         return None;
     }
-    // Without any it is no browser.
+    // Browsers always send this header.
     let header = request.headers().get(header::HOST)?;
     let authority = header.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
     match &authority {
         Some(authority) if is_own(authority.host(), public_url) => None,
-        _ => Some(String::from_utf8_lossy(header.as_bytes()).chars().take(LONGEST_QUOTE).collect()),
+        _ => Some(String::from_utf8_lossy(header.as_bytes()).chars().take(MAX_QUOTE).collect()),
     }
 }
 
-/// Addresses are nobody's to rebind, and browsers never ask others for `localhost`.
+/// Whether a name is the server's. IP addresses and `localhost` can't be rebound.
 fn is_own(host: &str, public_url: &Url) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let literal = host.trim_start_matches('[').trim_end_matches(']');
@@ -66,11 +66,11 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        stranger(&request.body(Body::empty()).expect("a request"), &url).is_some()
+        foreign_name(&request.body(Body::empty()).expect("a request"), &url).is_some()
     }
 
     #[test]
-    fn the_server_has_its_name_that_of_its_machine_and_addresses() {
+    fn the_public_name_localhost_and_ip_addresses_are_accepted() {
         for own in [
             "bench.example.com",
             "BENCH.example.com:8377",
@@ -101,7 +101,7 @@ mod tests {
         assert!(!refused("/api/v1/runs", b"bench.internal", &[("authorization", "Bearer bbt_x")]));
         assert!(
             refused("/login", b"bench.internal", &[("authorization", "Bearer bbt_x")]),
-            "no program asks for pages"
+            "programs do not request pages"
         );
         assert!(refused("/api/v1/runs", b"bench.internal", &[("cookie", "brewbench_session=x")]));
     }

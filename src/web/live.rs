@@ -1,5 +1,6 @@
-//! Pages that follow what happens: Datastar patches over SSE, sent when something has changed, while something runs once
-//! a second, and at once for what a page calls news. The compression layer leaves `text/event-stream` alone by itself.
+//! Live pages: Datastar patches over SSE, sent on changes, on news, and every second while a run is in progress.
+//!
+//! The compression layer does not compress `text/event-stream`.
 
 use std::{convert::Infallible, future::Future, time::Duration};
 
@@ -25,13 +26,13 @@ use crate::app::{
     state::{AppState, RunChanged},
 };
 
-/// Changes that come closer together than this are shown as one.
-const CALM: Duration = Duration::from_millis(300);
+/// Changes within this time are combined into one patch.
+const DEBOUNCE: Duration = Duration::from_millis(300);
 
-/// A stream ends after so long and the page asks again: whoever may no longer read then learns of it.
-const LONGEST: Duration = Duration::from_mins(10);
+/// Maximum duration of a stream. The page then reconnects, which checks the user's permissions again.
+const MAX_AGE: Duration = Duration::from_mins(10);
 
-/// What a page shows.
+/// The runs that a page shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Concerns {
     /// All runs.
@@ -43,7 +44,7 @@ pub enum Concerns {
 }
 
 impl Concerns {
-    fn meets(&self, changed: &RunChanged) -> bool {
+    fn includes(&self, changed: &RunChanged) -> bool {
         match self {
             Self::Everything => true,
             Self::Run(run) => changed.run == *run,
@@ -52,56 +53,56 @@ impl Concerns {
     }
 }
 
-/// Why a page is looked at again.
+/// Why a page is updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beat {
-    /// It has just begun to follow: what happened since it was rendered is not on it.
+    /// The stream has just started; changes since the page was rendered are missing on it.
     Start,
-    /// Something that it shows has changed.
+    /// A shown run has changed.
     Changed,
-    /// Nothing but the time has changed.
+    /// Only time has passed.
     Time,
-    /// There is news of the page's own.
+    /// The page's own source has news.
     News,
 }
 
-/// When it is looked at again at the latest.
+/// The longest interval between two updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Something runs: bars move.
+    /// A run is in progress: progress bars move.
     Second,
-    /// Nothing runs: only times such as `3 min ago` grow old.
+    /// No run is in progress: only times such as `3 min ago` change.
     Minute,
-    /// Nothing will change any more.
+    /// Nothing can change any more.
     Over,
 }
 
-/// What is sent at one beat.
+/// One update of a page.
 #[derive(Debug)]
 pub struct Frame {
-    /// Elements of the page by their ids.
+    /// Elements that replace those with the same id.
     pub patches: Vec<PatchElements>,
-    /// When to look again.
+    /// When the next update is due.
     pub pace: Pace,
 }
 
-/// A page that follows.
+/// A live page.
 pub trait View: Send + 'static {
-    /// What of the page is different now.
+    /// Renders what has changed on the page.
     fn frame(&mut self, beat: Beat) -> impl Future<Output = Result<Frame>> + Send;
 
-    /// Waits for something that is to be shown at once, which the next frame does. It may be dropped while it waits.
+    /// Waits for news that the next frame must show immediately. Must be cancel-safe.
     fn news(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 }
 
-/// A fragment whose root carries an id takes the place of the element with this id.
+/// Renders a fragment that replaces the element with the id of its root.
 pub fn patch(fragment: &impl Template) -> Result<PatchElements> {
     Ok(PatchElements::new(fragment.render().map_err(Error::internal)?))
 }
 
-/// The stream of a page for a caller. An error ends it; the page asks again and then is told.
+/// Starts the stream of a page for a caller. An error ends it; the page then reconnects and shows the error.
 pub fn follow<V: View>(
     state: &AppState,
     caller: &str,
@@ -112,19 +113,22 @@ pub fn follow<V: View>(
     let pulse = Pulse {
         changes: state.events.listen(),
         concerns,
-        people: state.events.people(),
+        rights: state.events.rights(),
         shutdown: state.shutdown.clone(),
-        until: Instant::now() + LONGEST,
+        until: Instant::now() + MAX_AGE,
         next: None,
-        looked_at: Instant::now(),
+        updated_at: Instant::now(),
     };
     let frames = stream::unfold((pulse, view, place), |(mut pulse, mut view, place)| async move {
         let beat = pulse.next(&mut view).await?;
-        let frame =
-            view.frame(beat).await.inspect_err(|fault| tracing::debug!(%fault, "a page stopped following")).ok()?;
+        let frame = view
+            .frame(beat)
+            .await
+            .inspect_err(|fault| tracing::debug!(%fault, "a live stream ended with an error"))
+            .ok()?;
         pulse.next = Some(frame.pace);
         if beat != Beat::News {
-            pulse.looked_at = Instant::now();
+            pulse.updated_at = Instant::now();
         }
         Some((frame.patches, (pulse, view, place)))
     });
@@ -132,22 +136,22 @@ pub fn follow<V: View>(
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }
 
-/// Says when to look.
+/// Schedules the updates of a page.
 struct Pulse {
     changes: Receiver<RunChanged>,
     concerns: Concerns,
-    /// Somebody may do less than before: the page asks again, and is refused if it is hers.
-    people: watch::Receiver<u64>,
+    /// Signals that permissions changed: the page reconnects, which checks them again.
+    rights: watch::Receiver<u64>,
     shutdown: CancellationToken,
     until: Instant,
-    /// None before the first look.
+    /// None before the first update.
     next: Option<Pace>,
-    /// News are no look: the time goes on beside them.
-    looked_at: Instant,
+    /// When the last update other than news was sent; news do not delay regular updates.
+    updated_at: Instant,
 }
 
 impl Pulse {
-    /// Waits for the next look; none when the stream is to end.
+    /// Waits for the next update; none if the stream should end.
     async fn next(&mut self, view: &mut impl View) -> Option<Beat> {
         let rest = match self.next {
             None => return Some(Beat::Start),
@@ -155,28 +159,28 @@ impl Pulse {
             Some(Pace::Second) => Duration::from_secs(1),
             Some(Pace::Minute) => Duration::from_mins(1),
         };
-        let (shutdown, until, due) = (self.shutdown.clone(), self.until, self.looked_at + rest);
-        let mut people = self.people.clone();
+        let (shutdown, until, due) = (self.shutdown.clone(), self.until, self.updated_at + rest);
+        let mut rights = self.rights.clone();
         tokio::select! {
             () = shutdown.cancelled() => return None,
             () = sleep_until(until) => return None,
-            Ok(()) = people.changed() => return None,
+            Ok(()) = rights.changed() => return None,
             () = view.news() => return Some(Beat::News),
             () = sleep_until(due) => return Some(Beat::Time),
             () = self.change() => {}
         }
-        // Not while the clock runs as well: the change is heard, and a beat of time must not take its place.
-        sleep(CALM).await;
+        // Sleep outside of `select!`: the change is already received, and a beat of time must not replace it.
+        sleep(DEBOUNCE).await;
         self.changes = self.changes.resubscribe();
         Some(Beat::Changed)
     }
 
-    /// Waits for a change that the page shows. Those that come along with it are for the caller to drop.
+    /// Waits for a change of a shown run. The caller drops further changes that follow at once.
     async fn change(&mut self) {
         loop {
             match self.changes.recv().await {
-                Ok(changed) if !self.concerns.meets(&changed) => {}
-                // Who missed something must look.
+                Ok(changed) if !self.concerns.includes(&changed) => {}
+                // After missed changes the page must be updated.
                 Ok(_) | Err(RecvError::Lagged(_)) => return,
                 Err(RecvError::Closed) => std::future::pending().await,
             }
@@ -193,15 +197,15 @@ mod tests {
         Pulse {
             changes: events.listen(),
             concerns,
-            people: events.people(),
+            rights: events.rights(),
             shutdown: CancellationToken::new(),
-            until: Instant::now() + LONGEST,
+            until: Instant::now() + MAX_AGE,
             next,
-            looked_at: Instant::now(),
+            updated_at: Instant::now(),
         }
     }
 
-    /// A page without news of its own.
+    /// A page without news.
     struct Quiet;
 
     impl View for Quiet {
@@ -219,35 +223,35 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_is_sent_at_once_and_then_when_something_of_it_changes() {
+    async fn a_page_is_updated_at_the_start_and_after_each_change_of_its_runs() {
         let events = Events::default();
         let run = RunId::now();
         let mut pulse = pulse(&events, Concerns::Run(run.clone()), None);
         assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Start));
         pulse.next = Some(Pace::Minute);
-        events.tell(changed(RunId::now()));
-        events.tell(changed(run));
+        events.publish(changed(RunId::now()));
+        events.publish(changed(run));
         assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Changed));
     }
 
     #[tokio::test]
-    async fn changes_that_come_together_are_one() {
+    async fn simultaneous_changes_cause_one_update() {
         let events = Events::default();
         let mut pulse = pulse(&events, Concerns::Experiment(experiment()), Some(Pace::Second));
         for _ in 0..400 {
-            events.tell(changed(RunId::now()));
+            events.publish(changed(RunId::now()));
         }
         assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Changed));
         assert_eq!(pulse.next(&mut Quiet).await, Some(Beat::Time));
     }
 
     #[tokio::test]
-    async fn a_change_right_before_a_beat_of_time_is_shown_all_the_same() {
+    async fn a_change_right_before_a_beat_of_time_is_not_lost() {
         let events = Events::default();
         let mut pulse = pulse(&events, Concerns::Everything, Some(Pace::Second));
         let late = async {
             sleep(Duration::from_millis(850)).await;
-            events.tell(changed(RunId::now()));
+            events.publish(changed(RunId::now()));
         };
         let beats =
             async { [pulse.next(&mut Quiet).await, pulse.next(&mut Quiet).await, pulse.next(&mut Quiet).await] };
@@ -256,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_ends_with_the_server_and_when_nothing_will_change_any_more() {
+    async fn a_stream_ends_at_shutdown_and_when_nothing_can_change_any_more() {
         let events = Events::default();
         let mut over = pulse(&events, Concerns::Everything, Some(Pace::Over));
         assert_eq!(over.next(&mut Quiet).await, None);
@@ -265,7 +269,7 @@ mod tests {
         assert_eq!(running.next(&mut Quiet).await, None);
     }
 
-    /// A page with news all the time.
+    /// A page with constant news.
     struct Busy;
 
     impl View for Busy {
@@ -279,10 +283,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn news_come_at_once_and_do_not_keep_the_time_from_going_on() {
+    async fn news_are_sent_immediately_and_do_not_delay_regular_updates() {
         let mut pulse = pulse(&Events::default(), Concerns::Everything, Some(Pace::Second));
         assert_eq!(pulse.next(&mut Busy).await, Some(Beat::News));
         while pulse.next(&mut Busy).await != Some(Beat::Time) {}
-        assert!(pulse.looked_at.elapsed() >= Duration::from_secs(1));
+        assert!(pulse.updated_at.elapsed() >= Duration::from_secs(1));
     }
 }

@@ -1,11 +1,11 @@
-//! Notes as people write them, made safe: no HTML of theirs, no picture from elsewhere, no link but to the web and mail.
+//! Renders notes from Markdown to safe HTML: no raw HTML, no external images, links only to the web and mail.
 
 use std::fmt;
 
 use askama::filters::HtmlSafe;
 use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
-/// Rendered; in a template it writes itself.
+/// Safe HTML; renders itself in a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Markdown(String);
 
@@ -15,11 +15,10 @@ impl fmt::Display for Markdown {
     }
 }
 
-/// Only [`render`] makes it.
+/// Only [`render`] creates it.
 impl HtmlSafe for Markdown {}
 
-/// Renders a note. HTML in it stays text, and so do links that would do anything but open a page or a mail. A picture
-/// becomes a link to it. Headings go below those of the page.
+/// Renders a note. HTML and unsafe links stay text, images become links, and headings rank below those of the page.
 pub fn render(text: &str) -> Markdown {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut open = Vec::new();
@@ -29,7 +28,7 @@ pub fn render(text: &str) -> Markdown {
     Markdown(rendered)
 }
 
-/// The first paragraph or heading as plain text on one line, for lists; empty if there is none.
+/// Returns the first paragraph or heading as plain text on one line, for lists; empty if there is none.
 pub fn beginning(text: &str) -> String {
     let mut words = String::new();
     for event in Parser::new(text) {
@@ -49,7 +48,7 @@ pub fn beginning(text: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A name or a figure that is to stand in Markdown as it is, on one line: no markup, no HTML, and nobody is called by it.
+/// Escapes text for one line of Markdown: no markup, no HTML and no `@` mentions.
 pub fn plain(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -58,7 +57,7 @@ pub fn plain(text: &str) -> String {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '&' => safe.push_str("&amp;"),
-            // A word joiner is not seen, and ends what would be somebody's name.
+            // An invisible word joiner prevents a mention.
             '@' => safe.push_str("@\u{2060}"),
             letter if letter.is_control() => safe.push(' '),
             letter => safe.push(letter),
@@ -67,7 +66,7 @@ pub fn plain(text: &str) -> String {
     safe
 }
 
-/// `open` knows for each link whether it was one that may be followed.
+/// Makes an event safe. `open` stores for each open link whether it is allowed.
 fn safe<'a>(event: Event<'a>, open: &mut Vec<bool>) -> Event<'a> {
     match event {
         Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
@@ -78,9 +77,9 @@ fn safe<'a>(event: Event<'a>, open: &mut Vec<bool>) -> Event<'a> {
         }
         Event::End(TagEnd::Heading(level)) => Event::End(TagEnd::Heading(below(level))),
         Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
-            let may = may_be_followed(&dest_url);
-            open.push(may);
-            own(if may {
+            let allowed = is_allowed_link(&dest_url);
+            open.push(allowed);
+            own(if allowed {
                 format!(r#"<a href="{}" rel="noopener noreferrer nofollow">"#, escaped(&dest_url))
             } else {
                 String::new()
@@ -93,12 +92,12 @@ fn safe<'a>(event: Event<'a>, open: &mut Vec<bool>) -> Event<'a> {
     }
 }
 
-/// HTML of our own.
+/// HTML created by this file.
 fn own(html: String) -> Event<'static> {
     Event::InlineHtml(CowStr::from(html))
 }
 
-fn may_be_followed(address: &str) -> bool {
+fn is_allowed_link(address: &str) -> bool {
     url::Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https" | "mailto"))
 }
 
@@ -120,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_beginning_of_a_note_is_plain_words() {
+    fn the_beginning_of_a_note_is_plain_text() {
         for (note, words) in [
             ("# After the *upgrade*\n\nand more", "After the upgrade"),
             ("\n- one `x`\n- two", "one x"),
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_write_is_set_as_they_mean_it() {
+    fn markdown_is_rendered_as_html() {
         let html =
             render("# Why\n\n*faster* since `musl`, see [the issue](https://example.com/?a=1&b=2)\n\n- one\n- two")
                 .to_string();
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_name_stays_what_it_is() {
+    fn an_escaped_name_is_rendered_literally() {
         for name in ["<script>alert(1)</script>", "a|b *c* _d_ `e` [f](g) # ~~h~~", "a & b &lt;", "x\\", "![i](j)"] {
             let html = render(&format!("x {} y", plain(name))).to_string();
             let escaped = name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn html_stays_text_wherever_it_stands() {
+    fn html_is_always_escaped() {
         let hostile = [
             "<script>alert(1)</script>",
             "a <img src=x onerror=alert(1)> b",
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn only_pages_and_mail_can_be_linked_and_no_picture_is_loaded() {
+    fn only_web_and_mail_links_are_allowed_and_no_image_is_loaded() {
         for bad in
             ["javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "/runs/x/delete", "vbscript:x", "x"]
         {

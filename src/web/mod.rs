@@ -1,4 +1,4 @@
-//! What every page shares: the shell around it, static files, headers, and how figures are written for people.
+//! Shared by all pages: layout, static files, security headers and the formatting of figures.
 
 pub mod address;
 pub mod assets;
@@ -12,6 +12,7 @@ pub mod form;
 pub mod format;
 pub mod headers;
 pub mod host;
+pub mod interval_plot;
 pub mod live;
 pub mod markdown;
 pub mod request;

@@ -1,4 +1,4 @@
-//! One request, by a name that stands in the answer, on error pages and in the log.
+//! Request ids, which appear in the response, on error pages and in the log.
 
 use std::net::SocketAddr;
 
@@ -10,10 +10,10 @@ use axum::{
 };
 use tracing::Instrument;
 
-/// The header that carries the name.
+/// The response header with the id.
 pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The other end of a connection, whoever stands there.
+/// The remote address of a connection, which may be a proxy.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub SocketAddr);
 
@@ -21,8 +21,8 @@ tokio::task_local! {
     static ID: String;
 }
 
-/// Middleware (`axum::middleware::from_fn`): gives each request a name. Whatever the log is told within carries it.
-/// What callers send as theirs is not taken: it would stand in the log as if it were ours.
+/// Middleware (`axum::middleware::from_fn`): assigns each request an id that its log entries carry.
+/// An id from the client is ignored, so that clients cannot forge log entries.
 pub async fn name(request: Request, next: Next) -> Response {
     let id = format!("{:012x}", rand::random::<u64>() >> 16);
     let span = tracing::error_span!("request", %id);
@@ -33,8 +33,8 @@ pub async fn name(request: Request, next: Next) -> Response {
     response
 }
 
-/// Middleware (`axum::middleware::map_request`) around all routes: names of dots alone stand in addresses in another way,
-/// see [`super::address::segment`].
+/// Middleware (`axum::middleware::map_request`) around all routes: restores the names `.` and `..`.
+/// See [`super::address::segment`].
 pub async fn names_of_dots(mut request: Request) -> Request {
     if let Some(path) = super::address::with_dots(request.uri().path()) {
         let mut parts = request.uri().clone().into_parts();
@@ -47,7 +47,7 @@ pub async fn names_of_dots(mut request: Request) -> Request {
     request
 }
 
-/// The name of the request that is answered; none outside of one.
+/// Returns the id of the current request; none outside of a request.
 pub fn id() -> Option<String> {
     ID.try_with(Clone::clone).ok()
 }
@@ -60,19 +60,19 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn each_request_has_a_name_of_ours_that_its_handler_knows() {
+    async fn each_request_gets_an_id_of_the_server_that_its_handler_can_read() {
         let app: Router = Router::new().route("/", get(async || id().unwrap_or_default())).layer(from_fn(name));
-        let mut seen = Vec::new();
+        let mut ids = Vec::new();
         for _ in 0..2 {
             let request = Request::get("/").header(HEADER, "theirs").body(Body::empty()).expect("a request");
             let response = app.clone().oneshot(request).await.expect("infallible");
-            let told = response.headers()[HEADER].clone();
+            let header = response.headers()[HEADER].clone();
             let body = axum::body::to_bytes(response.into_body(), 99).await.expect("a body");
-            assert_eq!(body.as_ref(), told.as_bytes());
+            assert_eq!(body.as_ref(), header.as_bytes());
             assert_eq!(body.len(), 12);
-            seen.push(body);
+            ids.push(body);
         }
-        assert_ne!(seen[0], seen[1]);
+        assert_ne!(ids[0], ids[1]);
         assert_eq!(id(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The colour and shape that a target has on every page: in tables, in legends, in charts.
+//! The colour and shape of a target, the same on every page: in tables, legends and charts.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,23 +6,23 @@ use askama::filters::HtmlSafe;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Legible colours there are; `app.css` defines `--t1` to `--t8`.
+/// Number of colours; `app.css` defines them as `--t1` to `--t8`.
 const COLOURS: usize = 8;
 
-/// Shapes by which two of one colour differ, by Plotly's names; `app.css` draws them as `.dot.NAME`.
+/// Shapes that distinguish targets of one colour, by Plotly's names; `app.css` draws them as `.dot.NAME`.
 const SHAPES: [&str; 8] =
     ["circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "cross", "hourglass"];
 
-/// How bars of one colour are hatched, by Plotly's names: in the order of [`SHAPES`].
+/// Hatches of bars, by Plotly's names, in the order of [`SHAPES`].
 const HATCHES: [&str; 8] = ["", "/", "\\", "x", "-", "|", "+", "."];
 
-/// How lines of one colour are drawn, by Plotly's names: in the order of [`SHAPES`].
+/// Dashes of lines, by Plotly's names, in the order of [`SHAPES`].
 const DASHES: [&str; 8] = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "8px,2px", "2px,6px"];
 
-/// So many marks look different.
+/// Number of distinct marks.
 const MARKS: usize = COLOURS * SHAPES.len();
 
-/// A target's slot, from 0: those of one colour are 8 apart. In a template it draws the coloured dot.
+/// A target's slot, from 0; slots of one colour are 8 apart. Renders as a coloured dot in a template.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 pub struct Mark(pub usize);
@@ -38,12 +38,12 @@ impl Mark {
         SHAPES[self.variant()]
     }
 
-    /// How its bars are hatched.
+    /// The hatch of its bars.
     pub fn hatch(self) -> &'static str {
         HATCHES[self.variant()]
     }
 
-    /// How its lines are drawn.
+    /// The dashes of its lines.
     pub fn dash(self) -> &'static str {
         DASHES[self.variant()]
     }
@@ -52,9 +52,10 @@ impl Mark {
         self.0 / COLOURS % SHAPES.len()
     }
 
-    /// The mark that this one becomes beside others: itself, or if it would look like one of them, the next shape of its
-    /// colour that is free. Two versions of a target have one slot and always come here, as do targets whose slots are
-    /// 64 apart. Only where all shapes are taken another colour is; beyond 64 of them the names must do.
+    /// Returns a mark that differs from the others: this one or, if taken, the next free shape of its colour.
+    ///
+    /// Needed for two versions of a target, which have the same slot, and for targets whose slots are 64 apart. If all
+    /// shapes are taken, the next colour is used. Beyond 64 marks, only the names distinguish the targets.
     #[must_use]
     pub fn beside(self, others: &[Self]) -> Self {
         let same = |one: Self, other: Self| one.0 % MARKS == other.0 % MARKS;
@@ -76,12 +77,12 @@ impl fmt::Display for Mark {
 
 impl HtmlSafe for Mark {}
 
-/// The marks of some targets, as the catalog keeps them.
+/// The marks of several targets, as stored in the catalog.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks(BTreeMap<String, Mark>);
 
 impl Marks {
-    /// A target's.
+    /// Returns the mark of a target.
     pub fn of(&self, target: &str) -> Mark {
         self.0.get(target).copied().unwrap_or_default()
     }
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_would_look_alike_keep_their_colour_and_take_another_shape() {
+    fn equal_marks_keep_their_colour_and_get_another_shape() {
         let mut marks: Vec<Mark> = Vec::new();
         for slot in [3, 3, 5, 3 + MARKS] {
             marks.push(Mark(slot).beside(&marks));
@@ -114,13 +115,13 @@ mod tests {
     }
 
     #[test]
-    fn as_many_as_there_are_marks_all_look_different() {
+    fn up_to_the_number_of_marks_all_look_different() {
         let mut marks: Vec<Mark> = Vec::new();
         for _ in 0..MARKS {
             marks.push(Mark(7).beside(&marks));
         }
-        let looks: std::collections::BTreeSet<_> = marks.iter().map(|mark| (mark.role(), mark.symbol())).collect();
-        assert_eq!(looks.len(), MARKS);
+        let styles: std::collections::BTreeSet<_> = marks.iter().map(|mark| (mark.role(), mark.symbol())).collect();
+        assert_eq!(styles.len(), MARKS);
         assert_eq!(Mark(7).beside(&marks), Mark(7));
     }
 }

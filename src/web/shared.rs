@@ -1,4 +1,4 @@
-//! What many look at is made once for all of them.
+//! Shares one computed value among concurrent requests.
 
 use std::sync::Arc;
 
@@ -6,8 +6,9 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::app::error::Result;
 
-/// A place for something that is made anew whenever somebody needs one that is not older than the wish for it. Of a
-/// hundred who come at once, one makes it, the next one makes it anew for all who came meanwhile, and that is all.
+/// A value that is never older than the request for it.
+///
+/// Of a hundred concurrent requests, the first computes the value, and the second computes it once more for all others.
 #[derive(Debug)]
 pub struct Shared<T>(Mutex<Option<(Instant, Arc<T>)>>);
 
@@ -18,15 +19,15 @@ impl<T> Default for Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// One whose making has begun after this was called.
-    pub async fn get(&self, make: impl AsyncFnOnce() -> Result<T>) -> Result<Arc<T>> {
-        let wished = Instant::now();
+    /// Returns a value whose computation started after this call.
+    pub async fn get(&self, compute: impl AsyncFnOnce() -> Result<T>) -> Result<Arc<T>> {
+        let called_at = Instant::now();
         let mut place = self.0.lock().await;
         match place.as_ref() {
-            Some((begun_at, present)) if *begun_at > wished => Ok(Arc::clone(present)),
+            Some((begun_at, present)) if *begun_at > called_at => Ok(Arc::clone(present)),
             _ => {
                 let begun_at = Instant::now();
-                let new = Arc::new(make().await?);
+                let new = Arc::new(compute().await?);
                 *place = Some((begun_at, Arc::clone(&new)));
                 Ok(new)
             }
@@ -46,17 +47,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn many_at_once_share_and_who_comes_later_gets_a_new_one() {
-        let (shared, made) = (Shared::default(), AtomicUsize::new(0));
+    async fn concurrent_requests_share_a_value_and_later_ones_get_a_new_one() {
+        let (shared, computed) = (Shared::default(), AtomicUsize::new(0));
         let get = || {
             shared.get(async || {
                 tokio::time::sleep(Duration::from_millis(20)).await;
-                Ok(made.fetch_add(1, Ordering::Relaxed))
+                Ok(computed.fetch_add(1, Ordering::Relaxed))
             })
         };
-        let got = join_all((0..100).map(|_| get())).await;
-        assert!(got.into_iter().all(|got| got.is_ok()));
-        assert_eq!(made.load(Ordering::Relaxed), 2);
-        assert_eq!(*get().await.expect("made"), 2, "what was made before is too old");
+        let results = join_all((0..100).map(|_| get())).await;
+        assert!(results.into_iter().all(|result| result.is_ok()));
+        assert_eq!(computed.load(Ordering::Relaxed), 2);
+        assert_eq!(*get().await.expect("a value"), 2, "an earlier value is too old");
     }
 }

@@ -1,4 +1,4 @@
-//! A line the size of a word: how a figure went over time. Drawn on the server, with the same in words. Pure.
+//! Sparklines: a word-sized chart of values over time as SVG, with a text alternative. Pure.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use super::format;
 
 const WIDTH: f64 = 120.0;
 const HEIGHT: f64 = 28.0;
-/// Room for the stroke and the last point.
+/// Space for the stroke and the last point.
 const MARGIN: f64 = 3.0;
 
-/// Figures in the order of time. In a template it draws itself in the colour of the text around it.
+/// Values in chronological order; renders itself in the surrounding text's colour.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spark {
     values: Vec<f64>,
@@ -19,12 +19,12 @@ pub struct Spark {
 }
 
 impl Spark {
-    /// Of figures in the order of time, with the unit that the words name.
+    /// Creates a sparkline from values in chronological order and their unit.
     pub fn new(values: Vec<f64>, unit: &'static str) -> Self {
         Self { values: values.into_iter().filter(|value| value.is_finite()).collect(), unit }
     }
 
-    /// The same in words: `4 results, from 9,500 to 10,200 requests/s, the last 10,100`.
+    /// The text alternative: `4 results, from 9,500 to 10,200 requests/s, last 10,100`.
     pub fn words(&self) -> String {
         let text = |value: f64| format::number(Some(value)).text().to_owned();
         let (least, most) = self.ends();
@@ -32,7 +32,7 @@ impl Spark {
             [] => "no results".to_owned(),
             [one] => format!("1 result, {} {}", text(*one), self.unit),
             [.., newest] => format!(
-                "{}, from {} to {} {}, the last {}",
+                "{}, from {} to {} {}, last {}",
                 format::plural(self.values.len(), "result"),
                 text(least),
                 text(most),
@@ -46,7 +46,7 @@ impl Spark {
         self.values.iter().fold((f64::INFINITY, 0.0), |(least, most), value| (value.min(least), value.max(most)))
     }
 
-    /// From zero up: a tenth of a percent must not look like a cliff.
+    /// The axis starts at zero, so that a change of 0.1 % does not look steep.
     fn points(&self) -> Vec<(f64, f64)> {
         let most = self.ends().1;
         let step = (WIDTH - 2.0 * MARGIN) / (self.values.len().max(2) - 1) as f64;
@@ -66,7 +66,7 @@ impl fmt::Display for Spark {
     }
 }
 
-/// Made of figures and words of this file alone.
+/// Consists only of figures and words of this file.
 impl HtmlSafe for Spark {}
 
 #[cfg(test)]
@@ -74,15 +74,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_in_words_what_it_draws() {
+    fn the_text_describes_the_line() {
         let spark = Spark::new(vec![9_500.0, 10_200.0, 10_100.0], "requests/s");
-        assert_eq!(spark.words(), "3 results, from 9,500 to 10,200 requests/s, the last 10,100");
+        assert_eq!(spark.words(), "3 results, from 9,500 to 10,200 requests/s, last 10,100");
         let svg = spark.to_string();
         assert!(svg.contains(r#"points="3.0,4.5 60.0,3.0 117.0,3.2""#), "{svg}");
     }
 
     #[test]
-    fn nothing_one_and_zeros_are_drawn_as_well_as_they_can_be() {
+    fn no_values_one_value_and_zeros_can_be_drawn() {
         assert_eq!(Spark::new(vec![f64::NAN], "x").to_string(), "");
         assert!(Spark::new(vec![5.0], "x").to_string().contains("1 result, 5.00 x"));
         assert!(!Spark::new(vec![0.0, 0.0], "x").to_string().contains("NaN"));

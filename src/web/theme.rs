@@ -1,4 +1,4 @@
-//! Light or dark: what a person chose goes along in a cookie, so that the first byte of a page knows it already.
+//! Light or dark theme. The user's choice is in a cookie, so that the server can render it.
 
 use std::{fmt, str::FromStr};
 
@@ -10,13 +10,13 @@ use axum_extra::extract::{
 };
 use time::Duration;
 
-/// The cookie that carries the choice.
+/// The name of the cookie.
 pub const COOKIE: &str = "brewbench_scheme";
 
-/// What a person chose.
+/// The chosen theme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheme {
-    /// As the system wishes.
+    /// Follows the system.
     #[default]
     System,
     /// Always light.
@@ -26,7 +26,7 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    /// The word in the cookie and in forms.
+    /// The value in the cookie and in forms.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -35,7 +35,7 @@ impl Scheme {
         }
     }
 
-    /// What a page tells of itself before its styles are there, so that not even the blank window flashes.
+    /// The value of the `color-scheme` meta element, which avoids a flash before the styles are loaded.
     pub fn supported(self) -> &'static str {
         match self {
             Self::System => "light dark",
@@ -43,7 +43,7 @@ impl Scheme {
         }
     }
 
-    /// What a browser is told to keep, for a year.
+    /// The cookie, which lasts a year.
     pub fn cookie(self) -> Cookie<'static> {
         let cookie = Cookie::build((COOKIE, self.as_str())).path("/").http_only(true).same_site(SameSite::Lax);
         cookie.max_age(Duration::days(365)).build()
@@ -57,11 +57,11 @@ impl FromStr for Scheme {
         [Self::System, Self::Light, Self::Dark]
             .into_iter()
             .find(|scheme| scheme.as_str() == text)
-            .ok_or_else(|| format!("scheme: {text:?} is neither system nor light nor dark"))
+            .ok_or_else(|| format!("scheme: unknown theme {text:?}, use system, light or dark"))
     }
 }
 
-/// In a template it writes the attribute of the root element, if there is one to write.
+/// Renders the attribute of the root element, if it needs one.
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -71,21 +71,21 @@ impl fmt::Display for Scheme {
     }
 }
 
-/// Made of words of this file alone.
+/// Consists only of words of this file.
 impl HtmlSafe for Scheme {}
 
 tokio::task_local! {
     static CHOSEN: Scheme;
 }
 
-/// Middleware (`axum::middleware::from_fn`): every page that is rendered within knows the scheme.
+/// Middleware (`axum::middleware::from_fn`): makes the theme available to all templates.
 pub async fn remember(request: Request, next: Next) -> Response {
     let jar = CookieJar::from_headers(request.headers());
     let scheme = jar.get(COOKIE).and_then(|cookie| cookie.value().parse().ok()).unwrap_or_default();
     CHOSEN.scope(scheme, next.run(request)).await
 }
 
-/// What the person chose for whom a page is rendered.
+/// Returns the theme of the current request.
 pub fn chosen() -> Scheme {
     CHOSEN.try_with(|scheme| *scheme).unwrap_or_default()
 }
@@ -99,6 +99,6 @@ mod tests {
         assert_eq!("dark".parse::<Scheme>().expect("a scheme").to_string(), r#" data-scheme="dark""#);
         assert_eq!(Scheme::System.to_string(), "");
         assert!("dark\" onload=\"x".parse::<Scheme>().is_err());
-        assert_eq!(chosen(), Scheme::System, "outside of a request nobody has chosen");
+        assert_eq!(chosen(), Scheme::System, "the default outside of a request");
     }
 }

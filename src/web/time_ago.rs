@@ -1,4 +1,4 @@
-//! Points in time: relative to now, with the exact time on hover.
+//! Times relative to now, with the exact time on hover.
 
 use std::{borrow::Borrow, fmt};
 
@@ -9,24 +9,24 @@ const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// A point in time; in a template it writes a `<time>` element.
+/// A point in time; renders as a `<time>` element in a template.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     at: Option<Timestamp>,
     now: Timestamp,
 }
 
-/// A unix time in milliseconds as seen from now.
+/// A unix time in milliseconds, relative to now.
 pub fn ago(unix_ms: impl Borrow<Option<i64>>) -> Moment {
-    seen_from(*unix_ms.borrow(), Timestamp::now())
+    relative_to(*unix_ms.borrow(), Timestamp::now())
 }
 
-/// The exact time in UTC: `2026-03-04 12:13:14 UTC`; a dash for what is not known.
+/// The exact time in UTC: `2026-03-04 12:13:14 UTC`; a dash if unknown.
 pub fn exact(unix_ms: impl Borrow<Option<i64>>) -> String {
     timestamp(*unix_ms.borrow()).map_or_else(|| "–".to_owned(), utc)
 }
 
-fn seen_from(unix_ms: Option<i64>, now: Timestamp) -> Moment {
+fn relative_to(unix_ms: Option<i64>, now: Timestamp) -> Moment {
     Moment { at: timestamp(unix_ms), now }
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Moment {
     }
 }
 
-/// Made of digits and words of this file alone.
+/// Consists only of digits and words of this file.
 impl HtmlSafe for Moment {}
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
 
     fn at(ms_before: i64) -> String {
         let now = Timestamp::from_millisecond(NOW).expect("in range");
-        seen_from(Some(NOW - ms_before), now).to_string()
+        relative_to(Some(NOW - ms_before), now).to_string()
     }
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_not_known_or_out_of_range_says_so() {
+    fn an_unknown_or_out_of_range_time_is_shown_as_not_known() {
         assert!(ago(None).to_string().contains("not known"));
         assert!(ago(Some(i64::MAX)).to_string().contains("not known"));
         assert_eq!(exact(None), "–");

@@ -1,4 +1,4 @@
-//! SQL of alerts: what is raised, the rule, whose end was told.
+//! SQL of alerts: raised alerts, thresholds, announced experiments.
 
 pub mod webhooks;
 
@@ -6,8 +6,8 @@ use sqlx::SqlitePool;
 
 use super::{
     Rule,
-    rules::{Kind, Missed, Raised},
-    webhooks::Told,
+    rules::{Kind, Raised, WatchedAgent},
+    webhooks::Message,
 };
 use crate::{
     alerts::model::AlertRule,
@@ -19,7 +19,7 @@ fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::E
     sqlx::Error::Decode(fault.into())
 }
 
-/// The rule that holds.
+/// Returns the thresholds in effect.
 pub async fn rule(pool: &SqlitePool) -> sqlx::Result<AlertRule> {
     let row = sqlx::query!("select agent_away_s, queue_standstill_s, set_at, set_by from alert_rule")
         .fetch_optional(pool)
@@ -32,7 +32,7 @@ pub async fn rule(pool: &SqlitePool) -> sqlx::Result<AlertRule> {
     Ok(AlertRule { rule, set_at_ms: Some(row.set_at), set_by: Some(row.set_by) })
 }
 
-/// Sets the rule.
+/// Stores the thresholds.
 pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &Act) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     sqlx::query!(
@@ -49,10 +49,10 @@ pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &Act) -> sql
     transaction.commit().await
 }
 
-/// All agents that are missed while they are away; whether they are connected is for the caller to fill in.
-pub async fn missed(pool: &SqlitePool) -> sqlx::Result<Vec<Missed>> {
+/// Returns the agents that must stay connected. The caller sets `is_connected`.
+pub async fn watched_agents(pool: &SqlitePool) -> sqlx::Result<Vec<WatchedAgent>> {
     sqlx::query_as!(
-        Missed,
+        WatchedAgent,
         r#"select name, false as "is_connected!: bool", last_seen_at as "last_seen_at_ms!" from agent
            where last_seen_at is not null and revoked_at is null and standing <> 'disabled' order by name"#
     )
@@ -60,7 +60,7 @@ pub async fn missed(pool: &SqlitePool) -> sqlx::Result<Vec<Missed>> {
     .await
 }
 
-/// What is raised, the oldest first, with when that was, unix ms.
+/// Returns raised alerts, oldest first, with the time they were raised, unix ms.
 pub async fn raised(pool: &SqlitePool) -> sqlx::Result<Vec<(Raised, i64)>> {
     let rows = sqlx::query!(
         "select kind, subject, sentence, since, raised_at from alert where cleared_at is null order by id"
@@ -72,7 +72,7 @@ pub async fn raised(pool: &SqlitePool) -> sqlx::Result<Vec<(Raised, i64)>> {
             let kind = match row.kind.as_str() {
                 "agent.away" => Kind::AgentAway,
                 "queue.standstill" => Kind::QueueStandstill,
-                other => return Err(decode(format!("{other:?} is no kind of alert"))),
+                other => return Err(decode(format!("{other:?} is not a kind of alert"))),
             };
             let alert = Raised { kind, subject: row.subject, sentence: row.sentence, since_ms: row.since };
             Ok((alert, row.raised_at))
@@ -80,8 +80,8 @@ pub async fn raised(pool: &SqlitePool) -> sqlx::Result<Vec<(Raised, i64)>> {
         .collect()
 }
 
-/// Raises an alert and writes down what is told of it, in one transaction.
-pub async fn raise(pool: &SqlitePool, alert: &Raised, told: &Told) -> sqlx::Result<()> {
+/// Raises an alert and queues its event, in one transaction.
+pub async fn raise(pool: &SqlitePool, alert: &Raised, message: &Message) -> sqlx::Result<()> {
     let Raised { kind, subject, sentence, since_ms } = alert;
     let kind = kind.as_str();
     let mut transaction = pool.begin().await?;
@@ -91,27 +91,27 @@ pub async fn raise(pool: &SqlitePool, alert: &Raised, told: &Told) -> sqlx::Resu
         subject,
         sentence,
         since_ms,
-        told.at_ms
+        message.at_ms
     )
     .execute(&mut *transaction)
     .await?;
-    webhooks::tell(&mut transaction, told).await?;
+    webhooks::queue(&mut transaction, message).await?;
     transaction.commit().await
 }
 
-/// Clears an alert and writes down what is told of it, in one transaction.
-pub async fn clear(pool: &SqlitePool, alert: &Raised, told: &Told) -> sqlx::Result<()> {
+/// Clears an alert and queues its event, in one transaction.
+pub async fn clear(pool: &SqlitePool, alert: &Raised, message: &Message) -> sqlx::Result<()> {
     let kind = alert.kind.as_str();
     let mut transaction = pool.begin().await?;
     sqlx::query!(
         "update alert set cleared_at = ? where kind = ? and subject = ? and cleared_at is null",
-        told.at_ms,
+        message.at_ms,
         kind,
         alert.subject
     )
     .execute(&mut *transaction)
     .await?;
-    webhooks::tell(&mut transaction, told).await?;
+    webhooks::queue(&mut transaction, message).await?;
     transaction.commit().await
 }
 
@@ -121,15 +121,15 @@ pub async fn prune(pool: &SqlitePool, before: i64) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Experiments with runs of agents that are over and of whose end nobody was told, or only before they went on.
-pub async fn untold(pool: &SqlitePool) -> sqlx::Result<Vec<ExperimentId>> {
+/// Returns finished experiments with agent runs that were not announced since their last run was queued.
+pub async fn unannounced(pool: &SqlitePool) -> sqlx::Result<Vec<ExperimentId>> {
     sqlx::query_scalar!(
         r#"select id as "id: ExperimentId" from experiment
          where is_open = 0
              and not exists (
-                 select 1 from experiment_told
+                 select 1 from experiment_announced
                  where experiment_id = experiment.id
-                     and told_at >= (select max(queued_at) from run where experiment_id = experiment.id)
+                     and announced_at >= (select max(queued_at) from run where experiment_id = experiment.id)
              )
              and exists (select 1 from run where experiment_id = experiment.id and origin = 'agent')
              and not exists (
@@ -142,11 +142,11 @@ pub async fn untold(pool: &SqlitePool) -> sqlx::Result<Vec<ExperimentId>> {
     .await
 }
 
-/// Whether an experiment is over, and nobody was told of that since its last run was queued.
-pub async fn is_untold(pool: &SqlitePool, id: &ExperimentId) -> sqlx::Result<bool> {
+/// Returns whether an experiment is finished and was not announced since its last run was queued.
+pub async fn is_unannounced(pool: &SqlitePool, id: &ExperimentId) -> sqlx::Result<bool> {
     let row = sqlx::query!(
         r#"select (select max(queued_at) from run where experiment_id = ?1) as "last?: i64",
-                  (select told_at from experiment_told where experiment_id = ?1) as "told?: i64"
+                  (select announced_at from experiment_announced where experiment_id = ?1) as "announced?: i64"
            from experiment
            where id = ?1 and is_open = 0 and not exists (
                select 1 from run
@@ -156,15 +156,19 @@ pub async fn is_untold(pool: &SqlitePool, id: &ExperimentId) -> sqlx::Result<boo
     )
     .fetch_optional(pool)
     .await?;
-    Ok(row.is_some_and(|row| row.last.is_some() && row.told < row.last))
+    Ok(row.is_some_and(|row| row.last.is_some() && row.announced < row.last))
 }
 
-/// Notes that the end of an experiment is told, and writes down what, in one transaction.
-pub async fn tell_end(pool: &SqlitePool, id: &ExperimentId, told: &Told) -> sqlx::Result<()> {
+/// Marks a finished experiment as announced and queues the event, in one transaction.
+pub async fn announce_finished(pool: &SqlitePool, id: &ExperimentId, message: &Message) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
-    sqlx::query!("insert or replace into experiment_told (experiment_id, told_at) values (?, ?)", id, told.at_ms)
-        .execute(&mut *transaction)
-        .await?;
-    webhooks::tell(&mut transaction, told).await?;
+    sqlx::query!(
+        "insert or replace into experiment_announced (experiment_id, announced_at) values (?, ?)",
+        id,
+        message.at_ms
+    )
+    .execute(&mut *transaction)
+    .await?;
+    webhooks::queue(&mut transaction, message).await?;
     transaction.commit().await
 }

@@ -1,4 +1,4 @@
-//! SQL of webhooks: where to, what is to be sent, what became of it.
+//! SQL of webhooks and their deliveries.
 
 use sqlx::{SqliteConnection, SqlitePool};
 
@@ -8,14 +8,13 @@ use crate::{
         Delivery, Webhook,
         deliver::Attempt,
         model::Event,
-        webhooks::{DeliveryState, Told},
+        webhooks::{DeliveryState, Message},
     },
     app::secrets_key::{self, SecretsKey},
     auth::audit::{self, Act},
 };
 
-/// Stores a webhook and gives its id; that of `webhook` does not count. `made_by` is the id of the user whose authority it
-/// is.
+/// Stores a webhook and returns its id; `webhook.id` is ignored. `made_by` is the user whose role it depends on.
 pub async fn insert(
     pool: &SqlitePool,
     webhook: &Webhook,
@@ -42,13 +41,13 @@ pub async fn insert(
     Ok(done.last_insert_rowid())
 }
 
-/// Encrypts secrets that an earlier version stored as they are, and warns of those that this key can't decrypt.
+/// Encrypts plain-text secrets of earlier versions and warns about secrets that this key cannot decrypt.
 pub async fn encrypt_secrets(pool: &SqlitePool, key: &SecretsKey) -> sqlx::Result<()> {
     let rows = sqlx::query!("select id, secret from webhook").fetch_all(pool).await?;
     let (encrypted, plain): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| secrets_key::is_encrypted(&row.secret));
     for row in encrypted {
         if let Err(fault) = key.decrypt(&row.secret) {
-            tracing::warn!(webhook = row.id, %fault, "nothing can be sent to this webhook");
+            tracing::warn!(webhook = row.id, %fault, "no events can be sent to this webhook");
         }
     }
     if plain.is_empty() {
@@ -65,7 +64,7 @@ pub async fn encrypt_secrets(pool: &SqlitePool, key: &SecretsKey) -> sqlx::Resul
     Ok(())
 }
 
-/// All of them, each with what was sent last.
+/// Returns all webhooks, each with its latest delivery.
 pub async fn all(pool: &SqlitePool) -> sqlx::Result<Vec<Webhook>> {
     let rows = sqlx::query!(
         r#"select id, url, events, created_by, created_at,
@@ -83,16 +82,16 @@ pub async fn all(pool: &SqlitePool) -> sqlx::Result<Vec<Webhook>> {
     Ok(all)
 }
 
-/// Removes a webhook, and what was and is to be sent to it; false if there is none with this id.
+/// Removes a webhook with its deliveries; false if there is none with this id.
 pub async fn remove(pool: &SqlitePool, id: i64, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!("delete from webhook where id = ?", id).execute(&mut *transaction).await?;
     audit::commit(transaction, &done, act).await
 }
 
-/// Writes an event down for every webhook that wants it and whose maker is an administrator.
-pub async fn tell(connection: &mut SqliteConnection, told: &Told) -> sqlx::Result<()> {
-    let Told { id, event, at_ms, body } = told;
+/// Queues an event for each subscribed webhook whose creator is still an administrator.
+pub async fn queue(connection: &mut SqliteConnection, message: &Message) -> sqlx::Result<()> {
+    let Message { id, event, at_ms, body } = message;
     let event = event.as_str();
     sqlx::query!(
         "insert into webhook_delivery (webhook_id, event_id, event, body, created_at, next_at)
@@ -109,9 +108,9 @@ pub async fn tell(connection: &mut SqliteConnection, told: &Told) -> sqlx::Resul
     Ok(())
 }
 
-/// Writes an event down for one webhook, to be sent by the caller, once.
-pub async fn insert_one(pool: &SqlitePool, webhook: i64, told: &Told) -> sqlx::Result<Due> {
-    let Told { id, event, at_ms, body } = told;
+/// Stores a delivery to one webhook that the caller sends, once.
+pub async fn insert_one(pool: &SqlitePool, webhook: i64, message: &Message) -> sqlx::Result<Due> {
+    let Message { id, event, at_ms, body } = message;
     let event = event.as_str();
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
@@ -137,25 +136,25 @@ pub async fn insert_one(pool: &SqlitePool, webhook: i64, told: &Told) -> sqlx::R
     Ok(due)
 }
 
-/// What is to be sent now, and where to.
+/// A due delivery.
 pub struct Due {
-    /// Names it here.
+    /// Id of the delivery.
     pub id: i64,
     /// The event's id.
     pub event_id: String,
-    /// What is sent.
+    /// The body to send.
     pub body: String,
-    /// How often it was sent before.
+    /// Number of earlier attempts.
     pub tries: i64,
-    /// To which webhook.
+    /// Id of the webhook.
     pub webhook_id: i64,
-    /// Where to.
+    /// URL of the webhook.
     pub url: String,
-    /// What it is signed with, encrypted.
+    /// The signing secret, encrypted.
     pub encrypted_secret: String,
 }
 
-/// What is to be sent at a time, unix ms: of each webhook the first.
+/// Returns the deliveries due at a time, unix ms: the first of each webhook.
 pub async fn due(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<Due>> {
     sqlx::query_as!(
         Due,
@@ -172,14 +171,14 @@ pub async fn due(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<Due>> {
     .await
 }
 
-/// When something is to be sent next, unix ms.
+/// Returns when the next delivery is due, unix ms.
 pub async fn next_due(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
     let row = sqlx::query!("select next_at from webhook_delivery where next_at is not null order by next_at limit 1");
     Ok(row.fetch_optional(pool).await?.and_then(|row| row.next_at))
 }
 
-/// Keeps what became of a try; `next_at` says when there is another one, unix ms.
-pub async fn note(pool: &SqlitePool, due: &Due, attempt: &Attempt, next_at: Option<i64>) -> sqlx::Result<()> {
+/// Stores the outcome of an attempt; `next_at` is the time of the next one, unix ms.
+pub async fn record_attempt(pool: &SqlitePool, due: &Due, attempt: &Attempt, next_at: Option<i64>) -> sqlx::Result<()> {
     let Attempt { at_ms, status, fault } = attempt;
     let delivered_at = fault.is_none().then_some(at_ms);
     sqlx::query!(
@@ -198,7 +197,7 @@ pub async fn note(pool: &SqlitePool, due: &Due, attempt: &Attempt, next_at: Opti
     Ok(())
 }
 
-/// What was and is to be sent to a webhook, the last first; at most `limit`.
+/// Returns the deliveries of a webhook, newest first.
 pub async fn deliveries(pool: &SqlitePool, webhook: i64, limit: i64) -> sqlx::Result<Vec<Delivery>> {
     let rows = sqlx::query!(
         "select event_id, event, created_at, tries, next_at, last_at, delivered_at, status, error from webhook_delivery
@@ -230,7 +229,7 @@ pub async fn deliveries(pool: &SqlitePool, webhook: i64, limit: i64) -> sqlx::Re
         .collect()
 }
 
-/// Removes what happened before a time, unix ms, and is not to be sent any more.
+/// Removes completed deliveries created before a time, unix ms.
 pub async fn prune(pool: &SqlitePool, before: i64) -> sqlx::Result<()> {
     sqlx::query!("delete from webhook_delivery where next_at is null and created_at < ?", before).execute(pool).await?;
     Ok(())

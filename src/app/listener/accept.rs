@@ -1,4 +1,4 @@
-//! Takes connections as they come. One that there is no room for is closed before anything is read from it.
+//! Accepts connections. A connection above the limits is closed before anything is read.
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -8,65 +8,65 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Door, Place, connection};
+use super::{Listener, Slot, connection};
 
-/// How long to wait for a descriptor after the kernel had none.
-const BREATH: Duration = Duration::from_millis(100);
+/// The pause after the process ran out of file descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
 
-/// How often connections that were refused are logged.
+/// How often refused connections are logged.
 const LOGGED_EVERY: Duration = Duration::from_mins(1);
 
-/// Until told to end. A connection is served beside the others.
-pub async fn accept_all(listener: TcpListener, door: &Door, end: &CancellationToken, connections: &TaskTracker) {
-    let mut complaints = Complaints::default();
+/// Accepts connections until `end` is cancelled and spawns a task for each.
+pub async fn accept_all(socket: TcpListener, listener: &Listener, end: &CancellationToken, connections: &TaskTracker) {
+    let mut log = LogThrottle::default();
     loop {
         let accepted = tokio::select! {
             () = end.cancelled() => return,
-            accepted = listener.accept() => accepted,
+            accepted = socket.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => match door.caps.admit(peer.ip()) {
-                Some(place) => {
-                    complaints.exhausted = false;
-                    connections.spawn(begin(stream, peer, place, door.clone(), end.clone()));
+            Ok((stream, peer)) => match listener.caps.admit(peer.ip()) {
+                Some(slot) => {
+                    log.exhausted = false;
+                    connections.spawn(serve(stream, peer, slot, listener.clone(), end.clone()));
                 }
-                None => complaints.refused(peer),
+                None => log.refused(peer),
             },
-            // Of one connection, which is gone again.
-            Err(fault) if is_passing(&fault) => {}
+            // The client closed the connection before it was accepted.
+            Err(fault) if is_connection_error(&fault) => {}
             Err(fault) => {
-                complaints.exhausted(&fault);
-                sleep(BREATH).await;
+                log.exhausted(&fault);
+                sleep(PAUSE).await;
             }
         }
     }
 }
 
-async fn begin(stream: TcpStream, peer: SocketAddr, place: Arc<Place>, door: Door, end: CancellationToken) {
-    // What comes of a connection concerns nobody but who made it: it is told there.
-    if let Err(fault) = connection::serve(stream, peer, place, door, end).await {
-        tracing::trace!(%peer, %fault, "connection");
+async fn serve(stream: TcpStream, peer: SocketAddr, slot: Arc<Slot>, listener: Listener, end: CancellationToken) {
+    // Errors of a connection concern only the client, which notices them itself.
+    if let Err(fault) = connection::serve(stream, peer, slot, listener, end).await {
+        tracing::trace!(%peer, %fault, "connection failed");
     }
 }
 
-fn is_passing(fault: &io::Error) -> bool {
+fn is_connection_error(fault: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(fault.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// What the log is told once, not once for each connection.
+/// Limits repeated log messages.
 #[derive(Debug, Default)]
-struct Complaints {
-    /// Until a connection is taken again.
+struct LogThrottle {
+    /// True until a connection is accepted again.
     exhausted: bool,
     refused: u64,
     logged: Option<Instant>,
 }
 
-impl Complaints {
+impl LogThrottle {
     fn exhausted(&mut self, fault: &io::Error) {
         if !self.exhausted {
-            tracing::error!(%fault, "no connections can be accepted; raise the limit of open files (LimitNOFILE)");
+            tracing::error!(%fault, "cannot accept connections; raise the limit of open files (LimitNOFILE)");
         }
         self.exhausted = true;
     }
@@ -75,7 +75,7 @@ impl Complaints {
         self.refused += 1;
         if self.logged.is_none_or(|logged| logged.elapsed() >= LOGGED_EVERY) {
             let refused = std::mem::take(&mut self.refused);
-            tracing::warn!(refused, last = %peer.ip(), "too many connections from one place, or in all");
+            tracing::warn!(refused, last = %peer.ip(), "refused connections above the limit of an address, a network or the server");
             self.logged = Some(Instant::now());
         }
     }

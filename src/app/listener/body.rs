@@ -1,4 +1,4 @@
-//! Bodies: one of a request fails when it makes no progress, one of an answer says when the exchange is over.
+//! Wrappers of bodies: a request body that makes no progress fails, a response body marks the end of the exchange.
 
 use std::{
     error::Error,
@@ -12,12 +12,12 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use super::pace::{Exchange, Progress};
 
-/// A request's body did not get on.
+/// A request body made no progress.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the body made no progress")]
 struct Stalled;
 
-/// Whether this is behind a body that could not be read.
+/// Returns whether an error was caused by a stalled body.
 pub fn is_stalled(fault: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(fault);
     while let Some(fault) = cause {
@@ -29,7 +29,7 @@ pub fn is_stalled(fault: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// A request's body.
+/// A request body with a progress timeout.
 #[derive(Debug)]
 pub struct Timed<B> {
     body: B,
@@ -37,7 +37,7 @@ pub struct Timed<B> {
 }
 
 impl<B> Timed<B> {
-    /// Some progress is expected within each such time.
+    /// Wraps a body that must make progress within each such period.
     pub fn new(body: B, within: Duration) -> Self {
         Self { body, progress: Progress::new(within) }
     }
@@ -59,7 +59,7 @@ where
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        ready!(this.progress.waiting(cx));
+        ready!(this.progress.poll_stalled(cx));
         Poll::Ready(Some(Err(Stalled.into())))
     }
 
@@ -72,21 +72,21 @@ where
     }
 }
 
-/// An answer's body.
+/// A response body.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ResponseBody {
     body: Body,
     _exchange: Exchange,
 }
 
-impl Answer {
-    /// The exchange is over when it is sent.
+impl ResponseBody {
+    /// Wraps a body; dropping it ends the exchange.
     pub fn new(body: Body, exchange: Exchange) -> Self {
         Self { body, _exchange: exchange }
     }
 }
 
-impl HttpBody for Answer {
+impl HttpBody for ResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -1,8 +1,8 @@
-//! How many connections there may be: in all, of one address, of one network.
+//! Limits the number of connections: in total, per address and per network.
 //!
-//! Loopback and trusted proxies are near: many people may stand behind one address of theirs, so each has much, but never
-//! all. Everybody else is far. Neither side can take what the other needs. An agent's channel counts for the agent, not for
-//! its address, once the agent has shown its key.
+//! Loopback and trusted proxies are *near*: many users may share one such address, so its share is large. All other
+//! addresses are *far*. Neither side can use up the connections of the other. After an agent has authenticated, its
+//! channel counts for the agent and not for the address.
 
 use std::{
     collections::HashMap,
@@ -13,9 +13,9 @@ use std::{
 
 use ipnet::IpNet;
 
-use crate::app::networks::{Networks, around};
+use crate::app::networks::{Networks, network_of};
 
-/// Who shares a number of connections.
+/// A group of connections that share a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Group {
     All,
@@ -24,28 +24,28 @@ enum Group {
     NearAddress(IpAddr),
     /// An IPv4 address, or the IPv6 network (/64) of one subscriber.
     Subscriber(IpNet),
-    /// An IPv6 network (/48) of one site: whoever has one has 65 536 of the above.
+    /// The IPv6 network (/48) of one site, which contains 65 536 subscriber networks.
     Site(IpNet),
     Agent(String),
 }
 
-/// At most so many connections.
+/// The maximum number of connections per group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Most {
-    /// In all.
+pub struct ConnectionLimits {
+    /// All connections.
     total: usize,
-    /// From near, and as many from afar.
+    /// All near connections, and the same for far ones.
     side: usize,
     near_address: usize,
     subscriber: usize,
     site: usize,
-    /// The channel of one agent; while it connects anew the old one may not have been found dead.
+    /// Channels of one agent: after a reconnect the old one may not have timed out yet.
     agent: usize,
 }
 
-impl Most {
-    /// Shares of a total.
-    pub fn of(total: usize) -> Self {
+impl ConnectionLimits {
+    /// Derives the limits from a total.
+    pub fn from_total(total: usize) -> Self {
         Self {
             total,
             side: total / 4 * 3,
@@ -56,7 +56,7 @@ impl Most {
         }
     }
 
-    fn of_group(&self, group: &Group) -> usize {
+    fn for_group(&self, group: &Group) -> usize {
         match group {
             Group::All => self.total,
             Group::Near | Group::Far => self.side,
@@ -68,48 +68,48 @@ impl Most {
     }
 }
 
-/// The connections of one server; cheap to clone.
+/// The open connections of a server; cheap to clone.
 #[derive(Clone)]
 pub struct Caps(Arc<Shared>);
 
 struct Shared {
-    most: Most,
+    limits: ConnectionLimits,
     proxies: Networks,
     open: Mutex<HashMap<Group, usize>>,
 }
 
 impl fmt::Debug for Caps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Caps").field("most", &self.0.most).finish_non_exhaustive()
+        f.debug_struct("Caps").field("limits", &self.0.limits).finish_non_exhaustive()
     }
 }
 
 impl Caps {
-    /// None are open yet.
-    pub fn new(most: Most, proxies: Networks) -> Self {
-        Self(Arc::new(Shared { most, proxies, open: Mutex::default() }))
+    /// Creates the state without open connections.
+    pub fn new(limits: ConnectionLimits, proxies: Networks) -> Self {
+        Self(Arc::new(Shared { limits, proxies, open: Mutex::default() }))
     }
 
-    /// A place for a connection from an address; none if there are too many already.
-    pub fn admit(&self, address: IpAddr) -> Option<Arc<Place>> {
+    /// Returns a slot for a connection from an address; `None` if a limit is reached.
+    pub fn admit(&self, address: IpAddr) -> Option<Arc<Slot>> {
         let groups = self.groups(address.to_canonical());
-        let entered = self.open().enter(&self.0.most, &groups);
-        entered.then(|| Arc::new(Place { caps: self.clone(), groups: Mutex::new(groups) }))
+        let entered = self.open().enter(&self.0.limits, &groups);
+        entered.then(|| Arc::new(Slot { caps: self.clone(), groups: Mutex::new(groups) }))
     }
 
-    /// How many connections are open.
+    /// Returns the number of open connections.
     pub fn count(&self) -> usize {
         self.open().0.get(&Group::All).copied().unwrap_or_default()
     }
 
     fn groups(&self, address: IpAddr) -> Vec<Group> {
-        if address.is_loopback() || self.0.proxies.have(address) {
+        if address.is_loopback() || self.0.proxies.contains(address) {
             return vec![Group::All, Group::Near, Group::NearAddress(address)];
         }
-        let subscriber = Group::Subscriber(around(address, if address.is_ipv4() { 32 } else { 64 }));
+        let subscriber = Group::Subscriber(network_of(address, if address.is_ipv4() { 32 } else { 64 }));
         let mut groups = vec![Group::All, Group::Far, subscriber];
         if address.is_ipv6() {
-            groups.push(Group::Site(around(address, 48)));
+            groups.push(Group::Site(network_of(address, 48)));
         }
         groups
     }
@@ -122,9 +122,9 @@ impl Caps {
 struct Open<'a>(MutexGuard<'a, HashMap<Group, usize>>);
 
 impl Open<'_> {
-    /// All of them, or none if one of them is full.
-    fn enter(&mut self, most: &Most, groups: &[Group]) -> bool {
-        let is_full = |group: &Group| self.0.get(group).is_some_and(|count| *count >= most.of_group(group));
+    /// Enters all groups, or none if one of them is full.
+    fn enter(&mut self, limits: &ConnectionLimits, groups: &[Group]) -> bool {
+        let is_full = |group: &Group| self.0.get(group).is_some_and(|count| *count >= limits.for_group(group));
         if groups.iter().any(is_full) {
             return false;
         }
@@ -134,7 +134,7 @@ impl Open<'_> {
         true
     }
 
-    /// What nobody is in any more is forgotten: this never holds more than there are connections.
+    /// Leaves groups. Empty groups are removed, so that the map stays bounded.
     fn leave(&mut self, groups: &[Group]) {
         for group in groups {
             if let Some(count) = self.0.get_mut(group) {
@@ -147,33 +147,33 @@ impl Open<'_> {
     }
 }
 
-/// The place of one connection, given back when this is dropped. Handlers have it as an extension of their request.
+/// The slot of one connection, released on drop. Handlers find it in the extensions of their request.
 #[derive(Debug)]
-pub struct Place {
+pub struct Slot {
     caps: Caps,
     groups: Mutex<Vec<Group>>,
 }
 
-impl Place {
-    /// From now on the connection counts for an agent that has shown its key; false if the agent has too many already.
+impl Slot {
+    /// Counts the connection for an authenticated agent from now on; false if the agent has too many already.
     #[must_use]
-    pub fn becomes_agents(&self, agent: &str) -> bool {
+    pub fn assign_to_agent(&self, agent: &str) -> bool {
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         let agents = vec![Group::All, Group::Agent(agent.to_owned())];
         let mut open = self.caps.open();
         open.leave(&groups);
-        let entered = open.enter(&self.caps.0.most, &agents);
+        let entered = open.enter(&self.caps.0.limits, &agents);
         if entered {
             *groups = agents;
         } else {
-            // There was room for this a moment ago, and the lock has been held since.
-            open.enter(&self.caps.0.most, &groups);
+            // This cannot fail: the slot was just released, and the lock is still held.
+            open.enter(&self.caps.0.limits, &groups);
         }
         entered
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         let groups = self.groups.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.caps.open().leave(groups);
@@ -185,32 +185,32 @@ mod tests {
     use super::*;
 
     fn caps(total: usize, proxies: &str) -> Caps {
-        Caps::new(Most::of(total), proxies.parse().expect("networks"))
+        Caps::new(ConnectionLimits::from_total(total), proxies.parse().expect("networks"))
     }
 
-    /// As many as get in, up to a thousand.
-    fn admitted(caps: &Caps, address: impl Fn(usize) -> String) -> Vec<Arc<Place>> {
+    /// Returns the admitted connections out of a thousand.
+    fn admitted(caps: &Caps, address: impl Fn(usize) -> String) -> Vec<Arc<Slot>> {
         (0..1000).map_while(|n| caps.admit(address(n).parse().expect("an address"))).collect()
     }
 
-    fn one(caps: &Caps, address: &str) -> Option<Arc<Place>> {
+    fn one(caps: &Caps, address: &str) -> Option<Arc<Slot>> {
         caps.admit(address.parse().expect("an address"))
     }
 
     #[test]
-    fn an_address_has_its_share_and_gives_it_back() {
+    fn an_address_has_a_share_that_is_released() {
         let caps = caps(1600, "");
-        let places = admitted(&caps, |_| "192.0.2.1".to_owned());
-        assert_eq!((places.len(), caps.count()), (100, 100));
-        assert!(one(&caps, "::ffff:192.0.2.1").is_none(), "the same in IPv6 clothes");
+        let slots = admitted(&caps, |_| "192.0.2.1".to_owned());
+        assert_eq!((slots.len(), caps.count()), (100, 100));
+        assert!(one(&caps, "::ffff:192.0.2.1").is_none(), "the same as a mapped address");
         assert!(one(&caps, "192.0.2.2").is_some());
-        drop(places);
+        drop(slots);
         assert_eq!(caps.count(), 0);
-        assert!(caps.0.open.lock().expect("not poisoned").is_empty(), "nothing is kept of who is gone");
+        assert!(caps.0.open.lock().expect("not poisoned").is_empty(), "empty groups are removed");
     }
 
     #[test]
-    fn one_site_of_many_networks_is_capped_as_a_whole() {
+    fn the_networks_of_a_site_share_a_limit() {
         let caps = caps(1600, "");
         let one_network = admitted(&caps, |n| format!("2001:db8::{n:x}"));
         assert_eq!(one_network.len(), 100);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn those_afar_leave_room_for_those_near_and_the_other_way_round() {
+    fn near_and_far_connections_leave_room_for_each_other() {
         let crowded = caps(160, "");
         let far = admitted(&crowded, |n| format!("10.0.{}.{}", n / 250, n % 250));
         assert_eq!(far.len(), 120);
@@ -233,20 +233,20 @@ mod tests {
     }
 
     #[test]
-    fn a_trusted_proxy_has_much_and_never_all() {
+    fn a_trusted_proxy_gets_half_of_the_connections() {
         let caps = caps(160, "192.0.2.0/24");
         assert_eq!(admitted(&caps, |_| "192.0.2.7".to_owned()).len(), 80);
     }
 
     #[test]
-    fn an_agents_channel_counts_for_the_agent() {
+    fn channels_count_for_their_agent() {
         let caps = caps(512, "");
-        let places = admitted(&caps, |_| "192.0.2.1".to_owned());
-        assert_eq!(places.len(), 32);
-        let agents = places.iter().filter(|place| place.becomes_agents("rack")).count();
-        assert_eq!((agents, caps.count()), (4, 32), "the others stay what they were");
+        let slots = admitted(&caps, |_| "192.0.2.1".to_owned());
+        assert_eq!(slots.len(), 32);
+        let agents = slots.iter().filter(|slot| slot.assign_to_agent("rack")).count();
+        assert_eq!((agents, caps.count()), (4, 32), "the others still count for the address");
         assert_eq!(admitted(&caps, |_| "192.0.2.1".to_owned()).len(), 4, "the address has room again");
-        drop(places);
+        drop(slots);
         assert_eq!(caps.count(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! One connection from its first byte to its end.
+//! Serves one connection from its first byte to its end.
 
 use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc};
 
@@ -18,60 +18,60 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::{
-    Door, Patience, Place,
-    body::{self, Answer},
+    Listener, Slot, Timeouts,
+    body::{self, ResponseBody},
     pace::Stage,
     stream::Timed,
 };
 use crate::web::request::Peer;
 
-/// A head with an address that names a thousand runs stays below this; each connection may have such a buffer.
+/// The maximum size of a request head; a URL with a thousand run ids fits. Each connection may need such a buffer.
 const LARGEST_HEAD: usize = 128 * 1024;
 
-/// What the requests of one connection have in common.
+/// State shared by the requests of one connection.
 #[derive(Clone)]
-struct Conversation {
+struct Connection {
     app: Router,
     peer: SocketAddr,
-    place: Arc<Place>,
+    slot: Arc<Slot>,
     stage: Stage,
-    patience: Patience,
+    timeouts: Timeouts,
 }
 
-/// Shakes hands where the server speaks TLS, and answers requests until the connection ends.
+/// Performs the TLS handshake, if any, and serves requests until the connection ends.
 pub async fn serve<T>(
     socket: T,
     peer: SocketAddr,
-    place: Arc<Place>,
-    door: Door,
+    slot: Arc<Slot>,
+    listener: Listener,
     end: CancellationToken,
 ) -> io::Result<()>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Door { app, patience, tls, .. } = door;
-    let stage = Stage::new(patience.head.max(patience.handshake));
-    let stream = Timed::new(socket, stage.clone(), patience, Arc::clone(&place));
-    let conversation = Conversation { app, peer, place, stage, patience };
-    let Some(certificate) = tls else { return conversation.hold(stream, end).await };
-    let shaking = timeout(patience.handshake, certificate.acceptor().accept(stream));
+    let Listener { app, timeouts, tls, .. } = listener;
+    let stage = Stage::new(timeouts.head.max(timeouts.handshake));
+    let stream = Timed::new(socket, stage.clone(), timeouts, Arc::clone(&slot));
+    let connection = Connection { app, peer, slot, stage, timeouts };
+    let Some(certificate) = tls else { return connection.serve_requests(stream, end).await };
+    let handshake = timeout(timeouts.handshake, certificate.acceptor().accept(stream));
     let stream = tokio::select! {
         () = end.cancelled() => return Ok(()),
-        shaken = shaking => shaken??,
+        done = handshake => done??,
     };
-    conversation.hold(stream, end).await
+    connection.serve_requests(stream, end).await
 }
 
-impl Conversation {
-    async fn hold<T>(self, stream: T, end: CancellationToken) -> io::Result<()>
+impl Connection {
+    async fn serve_requests<T>(self, stream: T, end: CancellationToken) -> io::Result<()>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let idle = self.patience.idle;
-        self.stage.restart(self.patience.head);
-        let service = service_fn(move |request| self.clone().answer(request));
+        let idle = self.timeouts.idle;
+        self.stage.restart(self.timeouts.head);
+        let service = service_fn(move |request| self.clone().respond(request));
         let mut http = http1::Builder::new();
-        // hyper's time for a head begins with the answer before, so it is the time for the next request to come.
+        // hyper starts its header timeout after the previous response, so it serves as the idle timeout.
         http.timer(TokioTimer::new()).header_read_timeout(idle).max_buf_size(LARGEST_HEAD);
         let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
         tokio::select! {
@@ -81,17 +81,17 @@ impl Conversation {
         connection.await.map_err(io::Error::other)
     }
 
-    async fn answer(self, request: Request<Incoming>) -> Result<axum::http::Response<Answer>, Infallible> {
-        let Self { app, peer, place, stage, patience } = self;
+    async fn respond(self, request: Request<Incoming>) -> Result<axum::http::Response<ResponseBody>, Infallible> {
+        let Self { app, peer, slot, stage, timeouts } = self;
         let exchange = stage.begin();
-        let mut request = request.map(|body| Body::new(body::Timed::new(body, patience.progress)));
+        let mut request = request.map(|body| Body::new(body::Timed::new(body, timeouts.progress)));
         request.extensions_mut().insert(ConnectInfo(Peer(peer)));
-        request.extensions_mut().insert(place);
+        request.extensions_mut().insert(slot);
         let response = app.oneshot(request).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             stage.upgrade();
         }
-        Ok(response.map(|body| Answer::new(body, exchange)))
+        Ok(response.map(|body| ResponseBody::new(body, exchange)))
     }
 }
 
@@ -114,11 +114,11 @@ mod tests {
 
     use super::*;
     use crate::app::{
-        listener::{Caps, caps::Most, is_stalled},
+        listener::{Caps, caps::ConnectionLimits, is_stalled},
         networks::Networks,
     };
 
-    const ASKED: &[u8] = b"GET /hello HTTP/1.1\r\nhost: x\r\n\r\n";
+    const REQUEST: &[u8] = b"GET /hello HTTP/1.1\r\nhost: x\r\n\r\n";
 
     async fn length(body: Result<Bytes, BytesRejection>) -> String {
         match body {
@@ -157,7 +157,7 @@ mod tests {
             .route("/upgraded", get(upgraded))
     }
 
-    /// The other side of a connection, at virtual time.
+    /// The client side of a connection, in virtual time.
     struct Client {
         io: DuplexStream,
         caps: Caps,
@@ -168,11 +168,11 @@ mod tests {
     impl Client {
         fn new() -> Self {
             let (io, socket) = duplex(4 * 1024);
-            let caps = Caps::new(Most::of(64), Networks::default());
+            let caps = Caps::new(ConnectionLimits::from_total(64), Networks::default());
             let peer = SocketAddr::from(([192, 0, 2, 1], 9));
-            let place = caps.admit(peer.ip()).expect("a place");
-            let door = Door { app: app(), caps: caps.clone(), patience: Patience::default(), tls: None };
-            let served = tokio::spawn(serve(socket, peer, place, door, CancellationToken::new()));
+            let slot = caps.admit(peer.ip()).expect("a slot");
+            let listener = Listener { app: app(), caps: caps.clone(), timeouts: Timeouts::default(), tls: None };
+            let served = tokio::spawn(serve(socket, peer, slot, listener, CancellationToken::new()));
             Self { io, caps, begun: Instant::now(), served }
         }
 
@@ -180,21 +180,21 @@ mod tests {
             self.io.write_all(bytes).await.expect("an open connection");
         }
 
-        /// What is sent within so many seconds.
+        /// Returns what the server sends within this many seconds.
         async fn read_for(&mut self, seconds: u64) -> String {
             let mut read = Vec::new();
             let _ = timeout(Duration::from_secs(seconds), self.io.read_to_end(&mut read)).await;
             String::from_utf8_lossy(&read).into_owned()
         }
 
-        /// Sends these bytes again and again until nobody takes them any more.
+        /// Sends these bytes repeatedly until the connection is closed.
         async fn drip(&mut self, bytes: &[u8], every: Duration) {
             while self.io.write_all(bytes).await.is_ok() {
                 sleep(every).await;
             }
         }
 
-        /// After how many seconds it was closed, and its place given back.
+        /// Waits until the connection is closed and its slot released; returns the seconds since its start.
         async fn closed_after(self) -> u64 {
             let _ = self.served.await.expect("no panic");
             assert_eq!(self.caps.count(), 0);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_says_nothing_or_says_it_byte_by_byte_is_gone_after_ten_seconds() {
+    async fn incomplete_heads_close_the_connection_after_ten_seconds() {
         let silent = Client::new();
         assert_eq!(silent.closed_after().await, 10);
         let mut slow = Client::new();
@@ -213,24 +213,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn between_requests_there_is_more_time_until_the_next_begins() {
+    async fn idle_connections_have_more_time_until_the_next_request_begins() {
         let mut idle = Client::new();
-        idle.send(ASKED).await;
+        idle.send(REQUEST).await;
         assert!(idle.read_for(70).await.ends_with("hello"));
         assert!(!idle.served.is_finished());
-        idle.send(ASKED).await;
-        assert!(idle.read_for(1).await.ends_with("hello"), "it was still there");
+        idle.send(REQUEST).await;
+        assert!(idle.read_for(1).await.ends_with("hello"), "the connection was still open");
         assert_eq!(idle.closed_after().await, 70 + 75);
 
         let mut slow = Client::new();
-        slow.send(ASKED).await;
+        slow.send(REQUEST).await;
         slow.read_for(30).await;
         slow.drip(b"G", Duration::from_millis(300)).await;
         assert_eq!(slow.closed_after().await, 30 + 10);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_makes_no_progress_ends() {
+    async fn stalled_bodies_close_the_connection() {
         let mut stalled = Client::new();
         stalled.send(b"POST /length HTTP/1.1\r\ncontent-length: 99\r\n\r\nx").await;
         assert!(stalled.read_for(99).await.ends_with("stalled"));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_large_body_over_a_slow_line_comes_whole() {
+    async fn a_large_body_over_a_slow_line_arrives_completely() {
         let mut slow = Client::new();
         slow.send(b"POST /length HTTP/1.1\r\ncontent-length: 81920\r\n\r\n").await;
         for _ in 0..20 {
@@ -254,21 +254,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_does_not_take_an_answer_does_not_keep_its_place() {
-        let mut deaf = Client::new();
-        deaf.send(b"GET /large HTTP/1.1\r\n\r\n").await;
-        assert_eq!(deaf.closed_after().await, 30);
+    async fn clients_that_do_not_read_responses_are_disconnected() {
+        let mut stuck = Client::new();
+        stuck.send(b"GET /large HTTP/1.1\r\n\r\n").await;
+        assert_eq!(stuck.closed_after().await, 30);
         let mut slow = Client::new();
         slow.send(b"GET /large HTTP/1.1\r\n\r\n").await;
         let mut some = [0; 1024];
         for _ in 0..100 {
             sleep(Duration::from_secs(2)).await;
-            slow.io.read_exact(&mut some).await.expect("it goes on");
+            slow.io.read_exact(&mut some).await.expect("the response continues");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_for_an_answer_may_be_silent() {
+    async fn clients_may_be_silent_while_they_wait_for_a_response() {
         let mut waiting = Client::new();
         waiting.send(b"GET /slow HTTP/1.1\r\n\r\n").await;
         assert!(waiting.read_for(301).await.ends_with("at last"));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_comes_after_an_upgrade_keeps_its_place_and_its_own_time() {
+    async fn upgraded_connections_keep_their_slot_and_have_no_timeouts() {
         let mut upgraded = Client::new();
         upgraded.send(b"GET /upgraded HTTP/1.1\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n").await;
         assert!(upgraded.read_for(600).await.starts_with("HTTP/1.1 101"));
@@ -289,19 +289,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_end_is_waited_for_where_something_is_asked_and_not_where_nothing_is() {
-        for (asked, ends_after) in [(&b"GET /slow HTTP/1.1\r\n\r\n"[..], 300), (ASKED, 1)] {
+    async fn shutdown_waits_for_open_requests_only() {
+        for (request, ends_after) in [(&b"GET /slow HTTP/1.1\r\n\r\n"[..], 300), (REQUEST, 1)] {
             let (mut io, socket) = duplex(4 * 1024);
-            let caps = Caps::new(Most::of(64), Networks::default());
+            let caps = Caps::new(ConnectionLimits::from_total(64), Networks::default());
             let peer = SocketAddr::from(([192, 0, 2, 1], 9));
-            let place = caps.admit(peer.ip()).expect("a place");
-            let door = Door { app: app(), caps, patience: Patience::default(), tls: None };
+            let slot = caps.admit(peer.ip()).expect("a slot");
+            let listener = Listener { app: app(), caps, timeouts: Timeouts::default(), tls: None };
             let (end, begun) = (CancellationToken::new(), Instant::now());
-            let served = tokio::spawn(serve(socket, peer, place, door, end.clone()));
-            io.write_all(asked).await.expect("an open connection");
+            let served = tokio::spawn(serve(socket, peer, slot, listener, end.clone()));
+            io.write_all(request).await.expect("an open connection");
             sleep(Duration::from_secs(1)).await;
             end.cancel();
-            served.await.expect("no panic").expect("a good end");
+            served.await.expect("no panic").expect("a clean shutdown");
             assert_eq!(begun.elapsed().as_secs(), ends_after);
         }
     }

@@ -1,9 +1,8 @@
-//! The server's door: accepts connections and serves HTTP/1.1 on them, within limits of number and of time.
+//! Accepts connections and serves HTTP/1.1 on them, with limits and timeouts.
 //!
-//! A connection has a [`Place`] from its first byte until its socket is closed; [`caps`] says how many there are for whom,
-//! [`descriptors`] how many in all. Nobody keeps a place for nothing: TLS handshakes, heads, bodies and answers that make no
-//! progress end their connection, and so does one on which nothing is asked any more ([`Patience`]). What comes after an
-//! upgrade has heartbeats of its own.
+//! A connection has a [`Slot`] until its socket is closed; [`caps`] limits the slots per group, [`descriptors`] the
+//! total. Connections whose TLS handshake, head, body or response makes no progress are closed, as are idle ones
+//! ([`Timeouts`]). Upgraded connections have their own heartbeats.
 
 mod accept;
 mod body;
@@ -17,61 +16,61 @@ use std::time::Duration;
 
 use axum::Router;
 pub use body::is_stalled;
-pub use caps::{Caps, Place};
+pub use caps::{Caps, Slot};
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::app::tls::InUse;
+use crate::app::tls::CurrentCertificate;
 
-/// How long requests may take to end once the server is told to.
+/// How long open requests may take after the server starts to shut down.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long a connection may keep its place without getting on.
+/// Timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// For a TLS handshake.
+pub struct Timeouts {
+    /// TLS handshake.
     pub handshake: Duration,
-    /// For the head of a request, from its first byte; of the first one from the start of the connection.
+    /// Head of a request, from its first byte; for the first request from the start of the connection.
     pub head: Duration,
-    /// For some progress of a body or of an answer.
+    /// Progress of a request body or a response.
     pub progress: Duration,
-    /// For the next request.
+    /// Wait for the next request.
     pub idle: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             handshake: Duration::from_secs(10),
             head: Duration::from_secs(10),
             progress: Duration::from_secs(30),
-            // Longer than proxies keep theirs for (60 s as a rule): it is they who should close.
+            // Longer than the usual 60 s of proxies, so that the proxy closes the connection.
             idle: Duration::from_secs(75),
         }
     }
 }
 
-/// What every connection needs.
+/// Serves the application on accepted connections.
 #[derive(Clone, Debug)]
-pub struct Door {
-    /// What answers.
+pub struct Listener {
+    /// The application.
     pub app: Router,
-    /// How many connections there may be.
+    /// Connection limits.
     pub caps: Caps,
-    /// How long each may take.
-    pub patience: Patience,
-    /// The certificate of a server that speaks TLS itself.
-    pub tls: Option<InUse>,
+    /// Timeouts of each connection.
+    pub timeouts: Timeouts,
+    /// The certificate, if the server terminates TLS itself.
+    pub tls: Option<CurrentCertificate>,
 }
 
-impl Door {
-    /// Serves until told to end, and a little longer those who are being served then.
-    pub async fn serve(self, listener: TcpListener, end: &CancellationToken) {
+impl Listener {
+    /// Serves until `end` is cancelled, then waits briefly for open requests.
+    pub async fn serve(self, socket: TcpListener, end: &CancellationToken) {
         let connections = TaskTracker::new();
-        accept::accept_all(listener, &self, end, &connections).await;
+        accept::accept_all(socket, &self, end, &connections).await;
         connections.close();
         if tokio::time::timeout(GRACE, connections.wait()).await.is_err() {
-            tracing::warn!("some connections did not end in time");
+            tracing::warn!("some connections did not finish before the shutdown");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where a connection is in its conversation, and until when the head of its next request must be there.
+//! Tracks the state of a connection and the deadline of the head of its next request.
 
 use std::{
     pin::Pin,
@@ -9,41 +9,41 @@ use std::{
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// What the socket and what answers know of one connection together; cheap to clone.
+/// State of one connection, shared by its socket and its handlers; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Stage(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
     head: Duration,
-    /// While a head is awaited of which something is there, or which is the first.
+    /// Deadline of the current head: set for the first head and once a later head has begun.
     head_by: Option<Instant>,
     exchanges: usize,
     upgraded: bool,
 }
 
 impl Stage {
-    /// The first head must be there within this time.
+    /// Starts with the timeout of the first head.
     pub fn new(head: Duration) -> Self {
         let head_by = Some(Instant::now() + head);
         Self(Arc::new(Mutex::new(State { head, head_by, exchanges: 0, upgraded: false })))
     }
 
-    /// From now on a head has this time, the first one as well: TLS, if any, is there.
+    /// Sets the timeout of heads and restarts that of the first one, after the TLS handshake.
     pub fn restart(&self, head: Duration) {
         let mut state = self.state();
         (state.head, state.head_by) = (head, Some(Instant::now() + head));
     }
 
-    /// Bytes have come. Between two requests they are the start of a head.
-    pub fn heard(&self) {
+    /// Records received bytes. Between two requests they start a head.
+    pub fn received(&self) {
         let mut state = self.state();
         if state.exchanges == 0 && !state.upgraded && state.head_by.is_none() {
             state.head_by = Some(Instant::now() + state.head);
         }
     }
 
-    /// A head is whole; until the answer is, the other side need not say anything.
+    /// Records a complete head. The client may be silent until its response is sent.
     pub fn begin(&self) -> Exchange {
         let mut state = self.state();
         state.head_by = None;
@@ -51,12 +51,12 @@ impl Stage {
         Exchange(self.clone())
     }
 
-    /// There will be no more heads.
+    /// Records an upgrade: no more heads follow.
     pub fn upgrade(&self) {
         self.state().upgraded = true;
     }
 
-    /// When the other side has taken too long over a head.
+    /// Returns the deadline of the current head.
     pub fn head_by(&self) -> Option<Instant> {
         self.state().head_by
     }
@@ -66,7 +66,7 @@ impl Stage {
     }
 }
 
-/// One request and its answer; over when this is dropped.
+/// A request and its response; it ends on drop.
 #[derive(Debug)]
 pub struct Exchange(Stage);
 
@@ -76,12 +76,12 @@ impl Drop for Exchange {
     }
 }
 
-/// A timer that is asked whenever something else is waited for.
+/// A timer that is polled together with another operation.
 #[derive(Debug, Default)]
 pub struct Alarm(Option<Pin<Box<Sleep>>>);
 
 impl Alarm {
-    /// Whether it is this late; if not, wakes when it is.
+    /// Ready at this time; otherwise wakes the task then.
     pub fn poll(&mut self, when: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(when)));
         if sleep.deadline() != when {
@@ -91,40 +91,40 @@ impl Alarm {
     }
 }
 
-/// So much has to move within the time that is given for some progress: byte by byte is none.
-const SOME: usize = 4 * 1024;
+/// Bytes that count as progress, so that a trickle of single bytes does not.
+const MIN_PROGRESS: usize = 4 * 1024;
 
-/// Whether something that is waited for gets on.
+/// Detects a transfer without progress.
 #[derive(Debug)]
 pub struct Progress {
     within: Duration,
     moved: usize,
-    /// From the first time that it had to be waited for.
+    /// Deadline, set when the transfer first blocks.
     by: Option<Instant>,
     alarm: Alarm,
 }
 
 impl Progress {
-    /// Some progress is expected within each such time.
+    /// Expects progress within each such period.
     pub fn new(within: Duration) -> Self {
         Self { within, moved: 0, by: None, alarm: Alarm::default() }
     }
 
-    /// So many bytes have moved.
+    /// Records transferred bytes.
     pub fn moved(&mut self, bytes: usize) {
         self.moved += bytes;
-        if self.moved >= SOME {
-            self.done();
+        if self.moved >= MIN_PROGRESS {
+            self.reset();
         }
     }
 
-    /// Nothing is waited for any more.
-    pub fn done(&mut self) {
+    /// Clears the deadline.
+    pub fn reset(&mut self) {
         (self.moved, self.by) = (0, None);
     }
 
-    /// It has to be waited for: ready once that has taken too long.
-    pub fn waiting(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Records that the transfer blocks; ready once the deadline has passed.
+    pub fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let by = *self.by.get_or_insert_with(|| Instant::now() + self.within);
         self.alarm.poll(by, cx)
     }

@@ -1,4 +1,4 @@
-//! A socket that fails when its other side takes too long over a head, or does not take what it is sent.
+//! A socket that fails if the client sends a head too slowly or does not read its response.
 
 use std::{
     io,
@@ -10,24 +10,24 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{
-    Patience, Place,
+    Slot, Timeouts,
     pace::{Alarm, Progress, Stage},
 };
 
-/// With the place that ends with it, also where it has become something else than HTTP.
+/// The socket with its slot, which it keeps after an upgrade.
 #[derive(Debug)]
 pub struct Timed<T> {
     io: T,
     stage: Stage,
     head: Alarm,
     sent: Progress,
-    _place: Arc<Place>,
+    _slot: Arc<Slot>,
 }
 
 impl<T> Timed<T> {
-    /// Of a connection that has just begun.
-    pub fn new(io: T, stage: Stage, patience: Patience, place: Arc<Place>) -> Self {
-        Self { io, stage, head: Alarm::default(), sent: Progress::new(patience.progress), _place: place }
+    /// Wraps the socket of a new connection.
+    pub fn new(io: T, stage: Stage, timeouts: Timeouts, slot: Arc<Slot>) -> Self {
+        Self { io, stage, head: Alarm::default(), sent: Progress::new(timeouts.progress), _slot: slot }
     }
 
     fn sent(&mut self, cx: &mut Context<'_>, sent: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -38,7 +38,7 @@ impl<T> Timed<T> {
             }
             Poll::Ready(Err(_)) => sent,
             Poll::Pending => {
-                ready!(self.sent.waiting(cx));
+                ready!(self.sent.poll_stalled(cx));
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
         }
@@ -51,7 +51,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Timed<T> {
         let before = buf.filled().len();
         if let Poll::Ready(read) = Pin::new(&mut this.io).poll_read(cx, buf) {
             if buf.filled().len() > before {
-                this.stage.heard();
+                this.stage.received();
             }
             return Poll::Ready(read);
         }
@@ -82,10 +82,10 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Timed<T> {
         self.io.is_write_vectored()
     }
 
-    /// Asked for once all is sent.
+    /// hyper flushes after everything is sent, so the progress timeout ends here.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        this.sent.done();
+        this.sent.reset();
         Pin::new(&mut this.io).poll_flush(cx)
     }
 

@@ -1,4 +1,4 @@
-//! Where people log in from: strangers who try often elsewhere are no reason to slow them down.
+//! Addresses that users log in from. Attempts from unknown addresses do not slow them down.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -8,41 +8,41 @@ use std::{
 
 use ipnet::IpNet;
 
-use crate::app::networks::around;
+use crate::app::networks::network_of;
 
-/// Of more places the oldest are forgotten; each is a few bytes.
-pub const MOST: usize = 10_000;
+/// The maximum number of known networks; the oldest are dropped.
+pub const MAX_KNOWN: usize = 10_000;
 
-/// IPv4 addresses and IPv6 networks (/64).
+/// Known IPv4 addresses and IPv6 networks (/64).
 #[derive(Debug, Default)]
-pub struct Known(Mutex<Places>);
+pub struct Known(Mutex<Networks>);
 
 #[derive(Debug, Default)]
-struct Places {
+struct Networks {
     all: HashSet<IpNet>,
-    /// The one that was added first comes first.
+    /// In the order they were added.
     order: VecDeque<IpNet>,
 }
 
 impl Known {
-    /// Somebody has logged in from here.
+    /// Records a login from an address.
     pub fn add(&self, address: IpAddr) {
-        let place = around(address, 64);
+        let place = network_of(address, 64);
         let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !places.all.insert(place) {
             return;
         }
         places.order.push_back(place);
-        if places.order.len() > MOST
+        if places.order.len() > MAX_KNOWN
             && let Some(oldest) = places.order.pop_front()
         {
             places.all.remove(&oldest);
         }
     }
 
-    /// Whether somebody has.
+    /// Returns whether a user has logged in from this address or its network.
     pub fn has(&self, address: IpAddr) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).all.contains(&around(address, 64))
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).all.contains(&network_of(address, 64))
     }
 }
 
@@ -51,13 +51,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_too_many_places_the_oldest_are_forgotten() {
+    fn the_oldest_addresses_are_dropped() {
         let known = Known::default();
         let place = |n: usize| IpAddr::from(u32::try_from(n).expect("small").to_be_bytes());
-        for n in 0..=MOST {
+        for n in 0..=MAX_KNOWN {
             known.add(place(n));
             known.add(place(n));
         }
-        assert!(!known.has(place(0)) && known.has(place(1)) && known.has(place(MOST)));
+        assert!(!known.has(place(0)) && known.has(place(1)) && known.has(place(MAX_KNOWN)));
     }
 }

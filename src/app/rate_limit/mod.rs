@@ -1,5 +1,5 @@
-//! What one caller may take so that something is left for the others: [`tries`] to get in, [`streams`] of what happens,
-//! [`uploads`] in memory. All of it is kept in memory: a restart forgives.
+//! Rate limits: authentication attempts ([`tries`]), open event [`streams`] and memory of [`uploads`]. A restart resets
+//! them, because their state is in memory.
 
 pub mod known;
 pub mod streams;
@@ -12,16 +12,16 @@ use crate::app::config::Config;
 /// The limits of one server.
 #[derive(Debug)]
 pub struct Limits {
-    /// How often somebody may try to get in.
+    /// Authentication attempts.
     pub tries: Tries,
-    /// How many pages and commands may follow what happens.
+    /// Open event streams per caller.
     pub streams: Streams,
-    /// How much of what is being uploaded may be in memory.
+    /// Uploads in memory.
     pub uploads: Uploads,
 }
 
 impl Limits {
-    /// As a server was told.
+    /// Creates the limits from the configuration.
     pub fn new(config: &Config) -> Self {
         Self {
             tries: Tries::new(&config.rates),

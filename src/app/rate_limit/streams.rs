@@ -1,4 +1,4 @@
-//! How many streams of events one caller may have open: each keeps a connection and is worked for as long as it lasts.
+//! Limits the open event streams per caller: each occupies a connection and takes CPU time while it is open.
 
 use std::{
     collections::HashMap,
@@ -7,23 +7,25 @@ use std::{
 
 use crate::app::error::{Error, Result};
 
-/// A browser opens six connections to a site at most; the rest is for many browsers, or for a program's.
-pub const MOST_OF_ONE: usize = 250;
+/// The maximum per caller. A browser opens at most six connections to a site.
+pub const MAX_PER_CALLER: usize = 250;
 
-/// When to try again, seconds.
+/// Seconds after which to retry.
 const WAIT_S: u64 = 5;
 
-/// The open streams by their callers; cheap to clone.
+/// Open streams per caller; cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Streams(Arc<Mutex<HashMap<String, usize>>>);
 
 impl Streams {
-    /// A caller opens one more.
+    /// Opens a stream for a caller.
     pub fn open(&self, caller: &str) -> Result<Stream> {
         let mut open = self.all();
         let count = open.entry(caller.to_owned()).or_default();
-        if *count >= MOST_OF_ONE {
-            let why = format!("{MOST_OF_ONE} pages and commands follow for you already; close some and try again");
+        if *count >= MAX_PER_CALLER {
+            let why = format!(
+                "you have {MAX_PER_CALLER} pages and commands with live updates open, which is the limit; close some and try again"
+            );
             return Err(Error::Busy { why, wait_s: WAIT_S });
         }
         *count += 1;
@@ -35,7 +37,7 @@ impl Streams {
     }
 }
 
-/// One open stream; closed when this is dropped.
+/// An open stream; it closes on drop.
 #[derive(Debug)]
 pub struct Stream {
     streams: Streams,
@@ -59,14 +61,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_caller_has_so_many_streams_and_no_more() {
+    fn the_number_of_streams_per_caller_is_limited() {
         let streams = Streams::default();
-        let open: Vec<_> = (0..MOST_OF_ONE).map(|_| streams.open("ada").expect("a stream")).collect();
-        let told = streams.open("ada").expect_err("too many");
-        assert!(matches!(&told, Error::Busy { why, .. } if why.contains("250 pages and commands")), "{told}");
-        streams.open("grace").expect("somebody else's");
+        let open: Vec<_> = (0..MAX_PER_CALLER).map(|_| streams.open("ada").expect("a stream")).collect();
+        let error = streams.open("ada").expect_err("too many");
+        assert!(matches!(&error, Error::Busy { why, .. } if why.contains("250 pages and commands")), "{error}");
+        streams.open("grace").expect("another caller's");
         drop(open);
-        assert!(streams.all().is_empty(), "nothing is kept of who is gone");
+        assert!(streams.all().is_empty(), "callers without streams are removed");
         streams.open("ada").expect("a stream again");
     }
 }

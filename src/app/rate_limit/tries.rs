@@ -1,8 +1,7 @@
-//! How often somebody may try to get in: per address and network, and all addresses together that nobody is known to log
-//! in from.
+//! Limits authentication attempts per address, per network, and for all unknown addresses together.
 //!
-//! Who is known to come from somewhere is not kept out by what strangers do elsewhere, and a login or registration that has
-//! begun can be ended: it was counted when it began.
+//! Attempts from unknown addresses do not lock out addresses that users are known to log in from. A login or
+//! registration counts when it starts, so a started one can always be finished.
 
 use std::{
     fmt,
@@ -23,15 +22,15 @@ use super::known::Known;
 use crate::app::{
     config::{Rate, Rates},
     error::{Error, Result},
-    networks::around,
+    networks::network_of,
 };
 
-/// So many more tries all unknown addresses together have.
-const TOGETHER: NonZeroU32 = NonZeroU32::new(10).expect("ten is not zero");
-/// Addresses that have not tried for a while are forgotten every so many tries.
-const FORGET_EVERY: u32 = 1_000;
+/// The limit of all unknown addresses together, as a multiple of the limit per address.
+const UNKNOWN_FACTOR: NonZeroU32 = NonZeroU32::new(10).expect("ten is not zero");
+/// Number of attempts between two removals of inactive addresses.
+const PRUNE_EVERY: u32 = 1_000;
 
-/// Those at one server, by one clock.
+/// The attempts at one server.
 #[derive(Debug)]
 pub struct Tries<C: Clock = DefaultClock> {
     sign_in: Gate<C>,
@@ -40,34 +39,34 @@ pub struct Tries<C: Clock = DefaultClock> {
 }
 
 impl Tries {
-    /// By the clock of the machine.
+    /// Creates the limits with the system clock.
     pub fn new(rates: &Rates) -> Self {
-        Self::by(rates, &DefaultClock::default())
+        Self::with_clock(rates, &DefaultClock::default())
     }
 }
 
 impl<C: Clock + Clone> Tries<C> {
-    /// By some clock.
-    pub fn by(rates: &Rates, clock: &C) -> Self {
+    /// Creates the limits with another clock.
+    pub fn with_clock(rates: &Rates, clock: &C) -> Self {
         let Rates { sign_in, wrong_secrets } = rates;
         let (sign_in, wrong_secrets) = (Gate::new(*sign_in, clock), Gate::new(*wrong_secrets, clock));
         Self { sign_in, wrong_secrets, known: Known::default() }
     }
 
-    /// Somebody begins a login or a registration, or would end one that is not under way.
+    /// Counts the start of a login or registration, or the finish of one that was not started.
     pub fn sign_in(&self, address: Option<IpAddr>) -> Result<()> {
         self.sign_in.pass(address, self.is_known(address))
     }
 
-    /// A person has logged in from here.
+    /// Marks an address as known after a login.
     pub fn signed_in(&self, address: Option<IpAddr>) {
         if let Some(address) = address {
             self.known.add(address);
         }
     }
 
-    /// Somebody came with a token or a key that opens nothing. Good ones are not counted: who holds one is not locked
-    /// out by a neighbour who guesses, and guessing 256 bits is hopeless at any rate.
+    /// Counts an invalid token or key. Valid ones are not counted, so that a neighbour who guesses does not lock out
+    /// their holders; guessing 256 bits is hopeless at any rate.
     pub fn wrong_secret(&self, address: Option<IpAddr>) -> Result<()> {
         self.wrong_secrets.pass(address, self.is_known(address))
     }
@@ -77,8 +76,8 @@ impl<C: Clock + Clone> Tries<C> {
     }
 }
 
-/// One IPv6 network holds others: whoever has a /48 has 65 536 networks of 64 bits. So each size has so many times the tries
-/// of an address; an IPv4 address has its own alone.
+/// Prefix lengths of IPv6 networks and their limits as multiples of the limit per address: a site with a /48 has 65 536
+/// networks. Only the first applies to IPv4 addresses.
 const SIZES: [(u8, NonZeroU32); 3] = [(64, times(1)), (56, times(2)), (48, times(4))];
 
 const fn times(n: u32) -> NonZeroU32 {
@@ -109,22 +108,22 @@ impl<C: Clock + Clone> Gate<C> {
         Self {
             clock: clock.clone(),
             each: SIZES.map(|(bits, times)| (bits, RateLimiter::hashmap_with_clock(quota(times), clock.clone()))),
-            unknown: RateLimiter::direct_with_clock(quota(TOGETHER), clock.clone()),
+            unknown: RateLimiter::direct_with_clock(quota(UNKNOWN_FACTOR), clock.clone()),
             tries: AtomicU32::new(0),
         }
     }
 
-    /// The smallest network comes first: one that is refused takes nothing away from its neighbours, and those nothing
-    /// from everybody else.
+    /// Counts an attempt. The smallest network is checked first, so that refused attempts do not use up the limits of
+    /// larger networks.
     fn pass(&self, address: Option<IpAddr>, is_known: bool) -> Result<()> {
-        if self.tries.fetch_add(1, Ordering::Relaxed) % FORGET_EVERY == FORGET_EVERY - 1 {
+        if self.tries.fetch_add(1, Ordering::Relaxed) % PRUNE_EVERY == PRUNE_EVERY - 1 {
             self.each.iter().for_each(|(_, each)| each.retain_recent());
         }
-        // Those of whom it is not known where they are share what one address has.
+        // Callers without an address share the limit of one address.
         let address = address.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)).to_canonical();
         let sizes = if address.is_ipv4() { 1 } else { SIZES.len() };
         for (bits, each) in &self.each[..sizes] {
-            each.check_key(&around(address, *bits)).map_err(|until| self.refused(&until))?;
+            each.check_key(&network_of(address, *bits)).map_err(|until| self.refused(&until))?;
         }
         if is_known { Ok(()) } else { self.unknown.check().map_err(|until| self.refused(&until)) }
     }
@@ -144,7 +143,7 @@ mod tests {
 
     fn tries() -> (Tries<FakeRelativeClock>, FakeRelativeClock) {
         let (clock, rate) = (FakeRelativeClock::default(), Rate::new(3, 6));
-        (Tries::by(&Rates { sign_in: rate, wrong_secrets: rate }, &clock), clock)
+        (Tries::with_clock(&Rates { sign_in: rate, wrong_secrets: rate }, &clock), clock)
     }
 
     fn from(text: &str) -> Option<IpAddr> {
@@ -160,22 +159,22 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_tries_too_often_waits_and_others_do_not() {
+    fn an_address_with_too_many_attempts_waits_and_others_do_not() {
         let (tries, clock) = tries();
         for _ in 0..3 {
             assert_eq!(wait(tries.sign_in(from("192.0.2.1"))), None);
         }
-        let told = wait(tries.sign_in(from("192.0.2.1"))).expect("refused");
-        assert!((10..=11).contains(&told), "{told}");
+        let seconds = wait(tries.sign_in(from("192.0.2.1"))).expect("refused");
+        assert!((10..=11).contains(&seconds), "{seconds}");
         assert_eq!(wait(tries.sign_in(from("192.0.2.2"))), None);
-        assert_eq!(wait(tries.wrong_secret(from("192.0.2.1"))), None, "what is counted apart");
-        clock.advance(Duration::from_secs(told));
-        assert_eq!(wait(tries.sign_in(from("192.0.2.1"))), None, "it was told the truth");
+        assert_eq!(wait(tries.wrong_secret(from("192.0.2.1"))), None, "counted separately");
+        clock.advance(Duration::from_secs(seconds));
+        assert_eq!(wait(tries.sign_in(from("192.0.2.1"))), None, "the reported wait suffices");
         assert!(wait(tries.sign_in(from("192.0.2.1"))).is_some());
     }
 
     #[test]
-    fn all_unknown_addresses_together_have_ten_times_as_many_tries() {
+    fn all_unknown_addresses_together_have_ten_times_the_limit() {
         let (tries, clock) = tries();
         let outcome =
             |n: u32| wait(tries.wrong_secret(Some(IpAddr::from([10, 0, 0, u8::try_from(n).expect("small")]))));
@@ -186,21 +185,21 @@ mod tests {
     }
 
     #[test]
-    fn where_somebody_has_logged_in_what_strangers_do_does_not_matter() {
+    fn known_addresses_are_not_affected_by_unknown_ones() {
         let (tries, _clock) = tries();
         tries.signed_in(from("192.0.2.1"));
         tries.signed_in(from("2001:db8:7::1"));
         for n in 0..30_u8 {
             assert_eq!(wait(tries.sign_in(Some(IpAddr::from([10, 0, 0, n])))), None);
         }
-        assert!(wait(tries.sign_in(from("192.0.2.2"))).is_some(), "strangers wait");
+        assert!(wait(tries.sign_in(from("192.0.2.2"))).is_some(), "unknown addresses wait");
         assert_eq!(wait(tries.sign_in(from("192.0.2.1"))), None);
         assert_eq!(wait(tries.sign_in(from("2001:db8:7::ffff"))), None, "the same network");
-        assert!((0..3).any(|_| wait(tries.sign_in(from("192.0.2.1"))).is_some()), "an address has its own limit still");
+        assert!((0..3).any(|_| wait(tries.sign_in(from("192.0.2.1"))).is_some()), "its own limit still applies");
     }
 
     #[test]
-    fn a_site_with_many_networks_does_not_keep_everybody_out() {
+    fn a_site_with_many_networks_does_not_lock_out_others() {
         let (tries, _clock) = tries();
         let passed = (0..1000).filter(|n| wait(tries.sign_in(from(&format!("2001:db8:0:{n:x}::1")))).is_none()).count();
         assert_eq!(passed, 12, "four times what one network has");
@@ -210,13 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn those_of_whom_nobody_knows_where_they_are_share_what_one_has() {
+    fn callers_without_an_address_share_one_limit() {
         let (tries, _clock) = tries();
         assert_eq!((0..9).filter(|_| wait(tries.sign_in(None)).is_none()).count(), 3);
     }
 
     #[test]
-    fn the_addresses_of_one_network_count_as_one() {
+    fn addresses_of_one_network_share_a_limit() {
         let (tries, _clock) = tries();
         for end in 1..=3 {
             assert_eq!(wait(tries.sign_in(from(&format!("2001:db8::{end}")))), None);

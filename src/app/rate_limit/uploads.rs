@@ -1,7 +1,7 @@
-//! How much of what is being uploaded may be in memory at once, of all callers together.
+//! Limits the memory of uploads of all callers together.
 //!
-//! A handler of large bodies takes [`Room`] after it knows who calls and before it reads: who may not call, or is slow at a
-//! door that is open to anybody, takes nothing. What is small always gets in.
+//! A handler of large bodies takes [`Room`] after it has authenticated the caller and before it reads the body, so that
+//! unauthenticated callers take none. Small bodies need no room.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,22 +19,22 @@ use crate::app::{
     state::AppState,
 };
 
-/// Bodies up to this need no room.
+/// Bodies up to this size need no room.
 pub const SMALL: usize = 64 * 1024;
 
-/// So many of the largest bodies at once; some take more while they are read, by a factor that does not matter here.
+/// How many bodies of the maximum size fit at once.
 const AT_ONCE: usize = 2;
 
-/// How long to wait for room before the caller is asked to come again.
+/// How long a request waits for room before it is refused.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// When that is, seconds.
+/// Seconds after which to retry.
 const WAIT_S: u64 = 2;
 
-/// A permit is for so many bytes: they are taken by a `u32` of them.
+/// Bytes per permit: a semaphore counts permits as `u32`.
 const UNIT: usize = 1024;
 
-/// The room of one server.
+/// The upload memory of one server.
 #[derive(Debug)]
 pub struct Uploads {
     largest: usize,
@@ -42,14 +42,14 @@ pub struct Uploads {
 }
 
 impl Uploads {
-    /// For some bodies of at most so many bytes.
+    /// Creates room for several bodies of at most this many bytes.
     pub fn for_bodies_up_to(largest: usize) -> Self {
         Self { largest, free: Arc::new(Semaphore::new(units(largest) as usize * AT_ONCE)) }
     }
 
     async fn room(&self, headers: &HeaderMap) -> Result<Room> {
         let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        // What does not say how long it is may be as long as any. What is too long is refused as such, and not read.
+        // A body of unknown length may have the maximum size. A larger one is refused elsewhere and not read.
         let length: usize = length.unwrap_or(self.largest).min(self.largest);
         if length <= SMALL {
             return Ok(Room(None));
@@ -58,7 +58,7 @@ impl Uploads {
         match timeout(PATIENCE, free.acquire_many_owned(units(length))).await {
             Ok(Ok(permit)) => Ok(Room(Some(permit))),
             _ => Err(Error::Busy {
-                why: "the server has its hands full with other uploads; try again in a few seconds".to_owned(),
+                why: "the server is busy with other uploads; try again in a few seconds".to_owned(),
                 wait_s: WAIT_S,
             }),
         }
@@ -69,17 +69,16 @@ fn units(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
 
-/// Room for the body of a request; to stand in a handler's signature behind who calls and before what is read. Given back
-/// when the handler is done.
+/// Room for the body of a request, as an extractor after the caller and before the body. Dropping it releases the room.
 #[derive(Debug)]
 pub struct Room(#[expect(dead_code, reason = "held, never read")] Option<OwnedSemaphorePermit>);
 
-/// There is room already, and what reads the body need not ask for it.
+/// Request extension: the handler has room already, so the extractor of the body takes none.
 #[derive(Clone, Copy, Debug)]
 struct Taken;
 
 impl Room {
-    /// For what reads a body: none where the handler has it.
+    /// Takes room unless the handler already has it.
     pub async fn unless_taken(parts: &Parts, state: &AppState) -> Result<Option<Self>> {
         match parts.extensions.get::<Taken>() {
             Some(Taken) => Ok(None),
@@ -109,21 +108,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn two_of_the_largest_are_read_at_once_and_others_are_asked_to_come_again() {
+    async fn two_of_the_largest_bodies_fit_and_others_are_refused() {
         const MIB: usize = 1024 * 1024;
         let uploads = Uploads::for_bodies_up_to(16 * MIB);
         let first = uploads.room(&headers(16 * MIB)).await.expect("room");
         let unknown = uploads.room(&HeaderMap::new()).await.expect("room");
-        let told = uploads.room(&headers(MIB)).await.expect_err("no room");
-        assert!(matches!(&told, Error::Busy { wait_s: 2, .. }), "{told}");
-        uploads.room(&headers(SMALL)).await.expect("small ones always get in");
+        let error = uploads.room(&headers(MIB)).await.expect_err("no room");
+        assert!(matches!(&error, Error::Busy { wait_s: 2, .. }), "{error}");
+        uploads.room(&headers(SMALL)).await.expect("small bodies need no room");
         drop(first);
-        let next = uploads.room(&headers(usize::MAX)).await.expect("room, for what will be refused as too large");
+        let next = uploads.room(&headers(usize::MAX)).await.expect("room for a body that is refused later");
         drop((unknown, next));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_a_little_gets_in() {
+    async fn a_request_gets_room_after_a_short_wait() {
         let uploads = Arc::new(Uploads::for_bodies_up_to(1024 * 1024));
         let first = uploads.room(&headers(1024 * 1024)).await.expect("room");
         let second = uploads.room(&headers(1024 * 1024)).await.expect("room");

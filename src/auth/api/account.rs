@@ -1,4 +1,4 @@
-//! JSON of one's own account: passkeys and sessions. All of it needs a person who is logged in; tokens are refused.
+//! JSON API of the caller's own account: passkeys and sessions. Needs a logged-in user; tokens are refused.
 
 use axum::{
     Extension, Json,
@@ -20,14 +20,14 @@ use crate::{
         caller::SignedIn,
         checks::checked_line,
         passkeys::{By, Passkeys, gone},
-        people::{Account, Renamed},
         store::sessions,
+        users::{Account, Renamed},
     },
 };
 
-/// The person who asks, with passkeys and sessions.
+/// Show your account with its passkeys and sessions.
 #[utoipa::path(get, path = "/api/v1/account", tag = "account",
-    responses((status = 200, body = Account), (status = 403, body = ErrorBody, description = "a token asks")))]
+    responses((status = 200, body = Account), (status = 403, body = ErrorBody, description = "the caller is a token")))]
 pub async fn account(person: SignedIn, State(state): State<AppState>) -> Result<Json<Account>> {
     let user = crate::auth::store::user(&state.db.read, &person.caller.name).await?;
     let passkeys = sessions::passkeys(&state.db.read, &person.user_id).await?;
@@ -35,22 +35,22 @@ pub async fn account(person: SignedIn, State(state): State<AppState>) -> Result<
     Ok(Json(Account { name: user.name, role: user.role, passkeys, sessions }))
 }
 
-/// Start to add a passkey. The options exclude devices that hold one of this person already.
+/// Start adding a passkey. The options exclude authenticators that already hold one of the user's passkeys.
 #[utoipa::path(post, path = "/api/v1/account/passkeys/start", tag = "account",
-    responses((status = 200, body = Started), (status = 403, body = ErrorBody, description = "a token asks")))]
+    responses((status = 200, body = Started), (status = 403, body = ErrorBody, description = "the caller is a token")))]
 pub async fn passkey_start(
     person: SignedIn,
     State(state): State<AppState>,
     Extension(passkeys): Extension<Passkeys>,
 ) -> Result<Json<Started>> {
     person.caller.proven()?;
-    let there = sessions::credential_ids(&state.db.read, &person.user_id).await?;
+    let existing = sessions::credential_ids(&state.db.read, &person.user_id).await?;
     let id = Uuid::parse_str(&person.user_id).map_err(Error::internal)?;
-    let (ceremony, options) = passkeys.start_registration(By::Session, id, &person.caller.name, there)?;
+    let (ceremony, options) = passkeys.start_registration(By::Session, id, &person.caller.name, existing)?;
     Ok(Json(Started { ceremony, options: serde_json::to_value(options).map_err(Error::internal)? }))
 }
 
-/// End the ceremony: the person has another passkey.
+/// Finish the ceremony and store the new passkey.
 #[utoipa::path(post, path = "/api/v1/account/passkeys/finish", tag = "account", request_body = RegisterFinish,
     responses((status = 204),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
@@ -58,15 +58,15 @@ pub async fn passkey_finish(
     person: SignedIn,
     State(state): State<AppState>,
     Extension(passkeys): Extension<Passkeys>,
-    Input(asked): Input<RegisterFinish>,
+    Input(request): Input<RegisterFinish>,
 ) -> Result<StatusCode> {
     person.caller.proven()?;
-    let (registration, passkey) = passkeys.finish_registration(asked.ceremony, &asked.credential)?;
+    let (registration, passkey) = passkeys.finish_registration(request.ceremony, &request.credential)?;
     if registration.by != By::Session || registration.user_id.to_string() != person.user_id {
         return Err(gone());
     }
     let credential = serde_json::to_string(&passkey).map_err(Error::internal)?;
-    let name = passkey_name(asked.passkey_name.as_deref())?;
+    let name = passkey_name(request.passkey_name.as_deref())?;
     let stored = sessions::NewPasskey { credential_id: passkey.cred_id(), name, credential: &credential };
     let mut transaction = state.db.write.begin().await?;
     sessions::insert_passkey(&mut transaction, &person.user_id, &stored, now_ms()).await?;
@@ -75,7 +75,7 @@ pub async fn passkey_finish(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Give one's passkey another name.
+/// Rename one of your passkeys.
 #[utoipa::path(put, path = "/api/v1/account/passkeys/{id}", tag = "account", params(("id" = i64, Path)),
     request_body = Renamed,
     responses((status = 204), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
@@ -83,9 +83,9 @@ pub async fn rename_passkey(
     person: SignedIn,
     State(state): State<AppState>,
     Path(id): Path<i64>,
-    Input(asked): Input<Renamed>,
+    Input(request): Input<Renamed>,
 ) -> Result<StatusCode> {
-    let name = checked_line(&asked.name)?;
+    let name = checked_line(&request.name)?;
     let mut transaction = state.db.write.begin().await?;
     let before = sessions::rename_passkey(&mut transaction, &person.user_id, id, name).await?;
     note(&mut transaction, &person.caller.does(Deed::PasskeyRenamed, name).with(json!({"before": before}))).await?;
@@ -93,10 +93,10 @@ pub async fn rename_passkey(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Remove one's passkey, but never the last one.
+/// Remove one of your passkeys. The last one cannot be removed.
 #[utoipa::path(delete, path = "/api/v1/account/passkeys/{id}", tag = "account", params(("id" = i64, Path)),
     responses((status = 204), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
-    (status = 409, body = ErrorBody, description = "it is the last one")))]
+    (status = 409, body = ErrorBody, description = "it is the last passkey")))]
 pub async fn remove_passkey(
     person: SignedIn,
     State(state): State<AppState>,
@@ -109,7 +109,7 @@ pub async fn remove_passkey(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// End one of one's sessions.
+/// End one of your sessions.
 #[utoipa::path(delete, path = "/api/v1/account/sessions/{id}", tag = "account", params(("id" = i64, Path)),
     responses((status = 204), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody)))]
 pub async fn end_session(person: SignedIn, State(state): State<AppState>, Path(id): Path<i64>) -> Result<StatusCode> {
@@ -117,11 +117,11 @@ pub async fn end_session(person: SignedIn, State(state): State<AppState>, Path(i
     let device = sessions::end_session(&mut transaction, &person.user_id, id).await?;
     note(&mut transaction, &person.caller.does(Deed::SessionEnded, &device)).await?;
     transaction.commit().await?;
-    state.events.people_changed();
+    state.events.rights_changed();
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// End all of one's sessions but the one that asks.
+/// End all your sessions except the current one.
 #[utoipa::path(delete, path = "/api/v1/account/sessions", tag = "account",
     responses((status = 204), (status = 403, body = ErrorBody)))]
 pub async fn end_other_sessions(person: SignedIn, State(state): State<AppState>) -> Result<StatusCode> {
@@ -129,6 +129,6 @@ pub async fn end_other_sessions(person: SignedIn, State(state): State<AppState>)
     let count = sessions::end_other_sessions(&mut transaction, &person.user_id, &person.session).await?;
     note(&mut transaction, &person.caller.does(Deed::SessionsEnded, "").with(json!({"sessions": count}))).await?;
     transaction.commit().await?;
-    state.events.people_changed();
+    state.events.rights_changed();
     Ok(StatusCode::NO_CONTENT)
 }

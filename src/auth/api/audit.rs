@@ -1,4 +1,4 @@
-//! JSON of the audit log, and its export whole.
+//! JSON API of the audit log, and its export as a file.
 
 use axum::{
     Json,
@@ -24,19 +24,19 @@ use crate::{
     },
 };
 
-/// How much of an export is read at once.
+/// Entries that an export reads at a time.
 const CHUNK: i64 = 1_000;
 
-/// A page of the audit log, the newest entries first.
+/// List a page of the audit log, newest entries first.
 #[utoipa::path(get, path = "/api/v1/audit", tag = "audit", params(Wanted),
     responses((status = 200, body = EntryList), (status = 422, body = ErrorBody)))]
 pub async fn list(_: Admin, State(state): State<AppState>, Asked(wanted): Asked<Wanted>) -> Result<Json<EntryList>> {
     Ok(Json(page(&state.db, &wanted.range()?).await?))
 }
 
-/// A page of the log.
+/// Returns a page of the log.
 pub async fn page(db: &Db, range: &Range) -> Result<EntryList> {
-    // One more than is shown: whether there are more is seen without counting.
+    // Reads one entry more than is returned, to detect a further page without counting.
     let mut entries = entries(&db.read, &Range { limit: range.limit + 1, ..range.clone() }).await?;
     let shown = usize::try_from(range.limit).unwrap_or(usize::MAX);
     let more = entries.len() > shown;
@@ -45,17 +45,17 @@ pub async fn page(db: &Db, range: &Range) -> Result<EntryList> {
     Ok(EntryList { entries, next })
 }
 
-/// How an export is written.
+/// The file format of an export.
 #[derive(Clone, Copy, Debug, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// For spreadsheets; what begins like a formula is marked as text by an apostrophe.
+    /// For spreadsheets. Cells that look like formulas get a leading apostrophe.
     Csv,
     /// An array of entries.
     Json,
 }
 
-/// How an export is written.
+/// The file format of an export.
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct As {
@@ -63,7 +63,7 @@ pub struct As {
     format: Format,
 }
 
-/// The whole audit log, or what of it is wanted, as a file.
+/// Export the audit log, or the entries that match the filters, as a file.
 #[utoipa::path(get, path = "/api/v1/audit/export", tag = "audit", params(As, Wanted),
     responses((status = 200, body = String, content_type = "text/csv"), (status = 422, body = ErrorBody)))]
 pub async fn export(
@@ -83,15 +83,15 @@ pub async fn export(
     Ok(([(header::CONTENT_TYPE, kind), (header::CONTENT_DISPOSITION, name)], body).into_response())
 }
 
-/// All that is wanted, bit by bit, each with whether it is the first.
+/// Streams the matching entries in chunks; the flag marks the first chunk.
 fn chunks(db: Db, range: Range) -> impl Stream<Item = Result<(bool, Vec<Entry>)>> {
     stream::try_unfold((true, Some(range)), move |(first, range)| {
         let db = db.clone();
         async move {
             let Some(range) = range else { return Ok::<_, Error>(None) };
             let entries = entries(&db.read, &range).await?;
-            let whole = i64::try_from(entries.len()).is_ok_and(|count| count == range.limit);
-            let before = entries.last().map(|entry| entry.id).filter(|_| whole);
+            let is_full = i64::try_from(entries.len()).is_ok_and(|count| count == range.limit);
+            let before = entries.last().map(|entry| entry.id).filter(|_| is_full);
             let rest = before.map(|before| Range { before, ..range });
             Ok(Some(((first, entries), (false, rest))))
         }

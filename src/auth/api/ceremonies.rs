@@ -1,4 +1,4 @@
-//! Login and registration with a passkey: each starts with options for the browser and ends with what it answers.
+//! Login and registration with a passkey. Each starts with options for the browser and ends with its response.
 
 use axum::{
     Extension, Json,
@@ -26,7 +26,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::{Act, deed::Deed, is_name_of_a_person, note},
+        audit::{Act, deed::Deed, is_valid_user_name, note},
         caller::{Finish, SignIn, SignedIn, session_cookie},
         checks::{checked_line, checked_name},
         passkeys::{By, Passkeys, gone},
@@ -36,57 +36,57 @@ use crate::{
             User, insert_user,
             invites::{spend_invite, usable_invite},
             sessions::{
-                NewPasskey, NewSession, credential_ids, end_everything, end_session_by_hash, insert_passkey,
-                insert_session, passkey, passkey_used, prove,
+                NewPasskey, NewSession, credential_ids, end_session_by_hash, insert_passkey, insert_session, passkey,
+                passkey_used, record_confirmation, remove_passkeys_and_sessions,
             },
         },
     },
 };
 
-/// How long a session goes on.
+/// Lifetime of a session, days.
 const SESSION_DAYS: i64 = 30;
 
-/// The start of a ceremony.
+/// A started ceremony.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Started {
-    /// To be sent back at its end.
+    /// Send it back to finish the ceremony.
     pub ceremony: Uuid,
-    /// For `navigator.credentials`, as the WebAuthn standard has it.
+    /// Options for `navigator.credentials`, as defined by WebAuthn.
     pub options: serde_json::Value,
 }
 
-/// Who wants to register.
+/// Starts a registration.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct RegisterStart {
     /// The secret of the registration link.
     token: String,
-    /// The person's name; not asked for where the link is for somebody who is there already.
+    /// Name of the new user. Ignored if the link is for an existing user.
     name: Option<String>,
 }
 
-/// The end of a registration.
+/// Finishes a registration.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct RegisterFinish {
-    /// From the start.
+    /// The `ceremony` that the start returned.
     pub ceremony: Uuid,
-    /// What `navigator.credentials.create` gave.
+    /// Result of `navigator.credentials.create`.
     #[schema(value_type = Object)]
     pub credential: RegisterPublicKeyCredential,
-    /// What to call the passkey.
+    /// Name for the passkey.
     pub passkey_name: Option<String>,
 }
 
-/// The end of a login.
+/// Finishes a login.
 #[derive(Debug, Deserialize, ToSchema)]
 pub struct LoginFinish {
-    /// From the start.
+    /// The `ceremony` that the start returned.
     ceremony: Uuid,
-    /// What `navigator.credentials.get` gave.
+    /// Result of `navigator.credentials.get`.
     #[schema(value_type = Object)]
     credential: PublicKeyCredential,
 }
 
-/// Start to register a passkey by a one-time link: of somebody new, or of the person whom the link is for.
+/// Start registering a passkey with a one-time link, for a new user or for the existing user of the link.
 #[utoipa::path(post, path = "/api/v1/auth/register/start", tag = "auth", request_body = RegisterStart,
     responses((status = 200, body = Started),
     (status = 403, body = ErrorBody), (status = 429, body = ErrorBody)))]
@@ -94,33 +94,32 @@ pub async fn register_start(
     _: SignIn,
     State(state): State<AppState>,
     Extension(passkeys): Extension<Passkeys>,
-    SmallInput(asked): SmallInput<RegisterStart>,
+    SmallInput(request): SmallInput<RegisterStart>,
 ) -> Result<Json<Started>> {
-    let hash = secret::hash(&asked.token);
+    let hash = secret::hash(&request.token);
     let invite = usable_invite(&state.db.read, &hash, now_ms()).await?;
-    let (id, name, there) = match invite.person {
+    let (id, name, existing) = match invite.person {
         Some((id, name)) => {
-            // A device that is lost can't be asked; one that is there may take another.
-            let there = if invite.ends_passkeys { Vec::new() } else { credential_ids(&state.db.read, &id).await? };
-            (Uuid::parse_str(&id).map_err(Error::internal)?, name, there)
+            // After a loss, the same authenticator may register again.
+            let existing =
+                if invite.resets_passkeys { Vec::new() } else { credential_ids(&state.db.read, &id).await? };
+            (Uuid::parse_str(&id).map_err(Error::internal)?, name, existing)
         }
-        None => (Uuid::new_v4(), person_name(asked.name.as_deref().unwrap_or_default())?, Vec::new()),
+        None => (Uuid::new_v4(), user_name(request.name.as_deref().unwrap_or_default())?, Vec::new()),
     };
-    let (ceremony, options) = passkeys.start_registration(By::Invite(hash), id, &name, there)?;
+    let (ceremony, options) = passkeys.start_registration(By::Invite(hash), id, &name, existing)?;
     Ok(Json(Started { ceremony, options: serde_json::to_value(options).map_err(Error::internal)? }))
 }
 
-fn person_name(text: &str) -> Result<String> {
+fn user_name(text: &str) -> Result<String> {
     let name = checked_name(text)?.into_string();
-    if !is_name_of_a_person(&name) {
-        return Err(Error::Invalid(format!(
-            "name: {name:?} is what the audit log calls somebody else; choose another"
-        )));
+    if !is_valid_user_name(&name) {
+        return Err(Error::Invalid(format!("name: {name:?} is reserved by the audit log; choose another")));
     }
     Ok(name)
 }
 
-/// End the registration: the person is there, has the passkey and is logged in.
+/// Finish the registration: stores the user and the passkey and logs the user in.
 #[utoipa::path(post, path = "/api/v1/auth/register/finish", tag = "auth", request_body = RegisterFinish,
     responses((status = 204),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody)))]
@@ -130,23 +129,23 @@ pub async fn register_finish(
     Extension(passkeys): Extension<Passkeys>,
     headers: HeaderMap,
     jar: CookieJar,
-    SmallInput(asked): SmallInput<RegisterFinish>,
+    SmallInput(request): SmallInput<RegisterFinish>,
 ) -> Result<(StatusCode, CookieJar)> {
-    let Finish { address } = finish.checked(passkeys.is_open(asked.ceremony), &state)?;
-    let (registration, passkey) = passkeys.finish_registration(asked.ceremony, &asked.credential)?;
+    let Finish { address } = finish.checked(passkeys.is_open(request.ceremony), &state)?;
+    let (registration, passkey) = passkeys.finish_registration(request.ceremony, &request.credential)?;
     let By::Invite(hash) = &registration.by else { return Err(gone()) };
     let invite = usable_invite(&state.db.read, hash, now_ms()).await?;
     let credential = serde_json::to_string(&passkey).map_err(Error::internal)?;
-    let passkey_name = passkey_name(asked.passkey_name.as_deref())?;
+    let passkey_name = passkey_name(request.passkey_name.as_deref())?;
     let stored = NewPasskey { credential_id: passkey.cred_id(), name: passkey_name, credential: &credential };
     let user = User { id: registration.user_id.to_string(), name: registration.name, role: invite.role };
     let (now, mut transaction) = (now_ms(), state.db.write.begin().await?);
     spend_invite(&mut transaction, hash, now).await?;
     let mut act = Act::new(&user.name, address, Deed::Registered, passkey_name);
     if invite.person.is_some() {
-        act = Act { what: Deed::Recovered, ..act }.with(json!({"earlier_passkeys_ended": invite.ends_passkeys}));
-        if invite.ends_passkeys {
-            end_everything(&mut transaction, &user.id).await?;
+        act = Act { what: Deed::Recovered, ..act }.with(json!({"earlier_passkeys_ended": invite.resets_passkeys}));
+        if invite.resets_passkeys {
+            remove_passkeys_and_sessions(&mut transaction, &user.id).await?;
         }
     } else {
         act = act.with(json!({"role": user.role}));
@@ -154,23 +153,23 @@ pub async fn register_finish(
     }
     insert_passkey(&mut transaction, &user.id, &stored, now).await?;
     note(&mut transaction, &act).await?;
-    end_session_before(&mut transaction, &state.public_url, &jar).await?;
+    end_previous_session(&mut transaction, &state.public_url, &jar).await?;
     let session = begin_session(&mut transaction, &user.id, &headers, now).await?;
     transaction.commit().await?;
     state.limits.tries.signed_in(address);
-    if invite.ends_passkeys {
-        state.events.people_changed();
+    if invite.resets_passkeys {
+        state.events.rights_changed();
     }
     tracing::info!(user = user.name, role = user.role.as_str(), "{}", act.what.as_str());
     Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session))))
 }
 
-/// What to call a passkey, if its owner does not say.
-pub fn passkey_name(asked: Option<&str>) -> Result<&str> {
-    checked_line(asked.map(str::trim).filter(|name| !name.is_empty()).unwrap_or("Passkey"))
+/// Checks the requested name of a passkey; the default is `Passkey`.
+pub fn passkey_name(requested: Option<&str>) -> Result<&str> {
+    checked_line(requested.map(str::trim).filter(|name| !name.is_empty()).unwrap_or("Passkey"))
 }
 
-/// Start to log in with a passkey.
+/// Start a login with a passkey.
 #[utoipa::path(post, path = "/api/v1/auth/login/start", tag = "auth",
     responses((status = 200, body = Started), (status = 429, body = ErrorBody)))]
 pub async fn login_start(_: SignIn, Extension(passkeys): Extension<Passkeys>) -> Result<Json<Started>> {
@@ -178,7 +177,7 @@ pub async fn login_start(_: SignIn, Extension(passkeys): Extension<Passkeys>) ->
     Ok(Json(Started { ceremony, options: serde_json::to_value(options).map_err(Error::internal)? }))
 }
 
-/// End the login.
+/// Finish the login.
 #[utoipa::path(post, path = "/api/v1/auth/login/finish", tag = "auth", request_body = LoginFinish,
     responses((status = 204),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody), (status = 429, body = ErrorBody)))]
@@ -189,13 +188,13 @@ pub async fn login_finish(
     Extension(refusals): Extension<Refusals>,
     headers: HeaderMap,
     jar: CookieJar,
-    SmallInput(asked): SmallInput<LoginFinish>,
+    SmallInput(request): SmallInput<LoginFinish>,
 ) -> Result<(StatusCode, CookieJar)> {
-    let Finish { address } = finish.checked(passkeys.is_open(asked.ceremony), &state)?;
-    let (user, id, credential) = match proven(&state, &passkeys, &asked).await {
-        Ok(proven) => proven,
+    let Finish { address } = finish.checked(passkeys.is_open(request.ceremony), &state)?;
+    let (user, id, credential) = match verify_login(&state, &passkeys, &request).await {
+        Ok(verified) => verified,
         Err(fault) => {
-            passkeys.end(asked.ceremony);
+            passkeys.end(request.ceremony);
             refusals.add(address, &fault.to_string());
             return Err(fault);
         }
@@ -203,16 +202,16 @@ pub async fn login_finish(
     let (now, mut transaction) = (now_ms(), state.db.write.begin().await?);
     passkey_used(&mut transaction, &id, &credential, now).await?;
     note(&mut transaction, &Act::new(&user.name, address, Deed::LoggedIn, "")).await?;
-    end_session_before(&mut transaction, &state.public_url, &jar).await?;
+    end_previous_session(&mut transaction, &state.public_url, &jar).await?;
     let session = begin_session(&mut transaction, &user.id, &headers, now).await?;
     transaction.commit().await?;
     state.limits.tries.signed_in(address);
     Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session))))
 }
 
-/// Start to confirm with a passkey who it is, for what takes a recent proof; 204 where there is one.
+/// Start confirming your identity with a passkey, as sensitive actions require. Returns 204 if confirmed recently.
 #[utoipa::path(post, path = "/api/v1/auth/confirm/start", tag = "auth", responses((status = 200, body = Started),
-    (status = 204, description = "it is confirmed already"), (status = 429, body = ErrorBody)))]
+    (status = 204, description = "the identity was confirmed recently"), (status = 429, body = ErrorBody)))]
 pub async fn confirm_start(_: SignIn, person: SignedIn, Extension(passkeys): Extension<Passkeys>) -> Result<Response> {
     if person.caller.proven().is_ok() {
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -222,7 +221,7 @@ pub async fn confirm_start(_: SignIn, person: SignedIn, Extension(passkeys): Ext
     Ok(Json(Started { ceremony, options }).into_response())
 }
 
-/// End the confirmation: for a quarter of an hour this session may do what takes a recent proof.
+/// Finish the confirmation: this session may perform sensitive actions for 15 minutes.
 #[utoipa::path(post, path = "/api/v1/auth/confirm/finish", tag = "auth", request_body = LoginFinish,
     responses((status = 204), (status = 403, body = ErrorBody), (status = 409, body = ErrorBody),
     (status = 429, body = ErrorBody)))]
@@ -231,38 +230,39 @@ pub async fn confirm_finish(
     person: SignedIn,
     State(state): State<AppState>,
     Extension(passkeys): Extension<Passkeys>,
-    SmallInput(asked): SmallInput<LoginFinish>,
+    SmallInput(request): SmallInput<LoginFinish>,
 ) -> Result<StatusCode> {
-    finish.checked(passkeys.is_open(asked.ceremony), &state)?;
-    // A ceremony is for one try.
-    let proven = proven(&state, &passkeys, &asked).await.inspect_err(|_| passkeys.end(asked.ceremony));
-    let (user, id, credential) = proven?;
+    finish.checked(passkeys.is_open(request.ceremony), &state)?;
+    // A ceremony allows one attempt.
+    let verified = verify_login(&state, &passkeys, &request).await.inspect_err(|_| passkeys.end(request.ceremony));
+    let (user, id, credential) = verified?;
     if user.id != person.user_id {
-        return Err(Error::Forbidden(format!("this passkey is {}'s; use one of yours", user.name)));
+        return Err(Error::Forbidden(format!("this passkey belongs to {}; use one of yours", user.name)));
     }
     let (now, mut transaction) = (now_ms(), state.db.write.begin().await?);
     passkey_used(&mut transaction, &id, &credential, now).await?;
-    prove(&mut transaction, &person.session, now).await?;
+    record_confirmation(&mut transaction, &person.session, now).await?;
     note(&mut transaction, &person.caller.does(Deed::Confirmed, "")).await?;
     transaction.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Whoever logs in has another session from then on: one that somebody else may know of ends.
-async fn end_session_before(connection: &mut SqliteConnection, site: &Url, jar: &CookieJar) -> sqlx::Result<()> {
+/// Ends the session of the browser before it logs in again: its secret may have leaked.
+async fn end_previous_session(connection: &mut SqliteConnection, site: &Url, jar: &CookieJar) -> sqlx::Result<()> {
     match jar.get(session_cookie(site)) {
-        Some(before) => end_session_by_hash(connection, &secret::hash(before.value())).await,
+        Some(previous) => end_session_by_hash(connection, &secret::hash(previous.value())).await,
         None => Ok(()),
     }
 }
 
-/// Whose passkey it is, its id and how it is to be stored from now on.
-async fn proven(state: &AppState, passkeys: &Passkeys, asked: &LoginFinish) -> Result<(User, Vec<u8>, String)> {
-    let id = passkeys.claimed(&asked.credential)?;
-    let unknown = || Error::Forbidden("this passkey is not known here; ask for a registration link".to_owned());
+/// Verifies a login; returns the user, the credential id and the updated credential to store.
+async fn verify_login(state: &AppState, passkeys: &Passkeys, request: &LoginFinish) -> Result<(User, Vec<u8>, String)> {
+    let id = passkeys.claimed(&request.credential)?;
+    let unknown =
+        || Error::Forbidden("this passkey is unknown; ask an administrator for a registration link".to_owned());
     let (stored, user) = passkey(&state.db.read, &id).await?.ok_or_else(unknown)?;
     let mut passkey: Passkey = serde_json::from_str(&stored).map_err(Error::internal)?;
-    let proof = passkeys.finish_login(asked.ceremony, &asked.credential, &passkey)?;
+    let proof = passkeys.finish_login(request.ceremony, &request.credential, &passkey)?;
     passkey.update_credential(&proof);
     Ok((user, id, serde_json::to_string(&passkey).map_err(Error::internal)?))
 }
@@ -273,13 +273,13 @@ async fn begin_session(
     headers: &HeaderMap,
     now: i64,
 ) -> Result<String> {
-    let made = secret::make(secret::Kind::Session);
+    let session_secret = secret::generate(secret::Kind::Session);
     let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("unknown device");
     let device: String = agent.chars().take(200).collect();
-    let hash = secret::hash(&made);
+    let hash = secret::hash(&session_secret);
     let session = NewSession { hash: &hash, user_id, device: &device, expires_at_ms: now + SESSION_DAYS * DAY_MS };
     insert_session(connection, &session, now).await?;
-    Ok(made)
+    Ok(session_secret)
 }
 
 fn cookie(public_url: &Url, session: String) -> Cookie<'static> {
@@ -292,10 +292,10 @@ fn cookie(public_url: &Url, session: String) -> Cookie<'static> {
         .build()
 }
 
-/// Takes the session's cookie out of a browser. One over TLS is only taken out by one that could have set it.
+/// Removes the session cookie. A browser accepts this only with the attributes that the cookie was set with.
 pub fn without_cookie(public_url: &Url, jar: CookieJar) -> CookieJar {
-    let gone = Cookie::build(session_cookie(public_url)).path("/").secure(public_url.scheme() == "https");
-    jar.remove(gone)
+    let removed = Cookie::build(session_cookie(public_url)).path("/").secure(public_url.scheme() == "https");
+    jar.remove(removed)
 }
 
 #[cfg(test)]
@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cookie_over_tls_is_bound_to_the_very_host() {
+    fn a_cookie_over_tls_is_bound_to_its_host() {
         let url = |text: &str| text.parse::<Url>().expect("an address");
         let plain = cookie(&url("http://localhost:8377/"), "bbs_x".to_owned()).to_string();
         assert_eq!(plain, "brewbench_session=bbs_x; HttpOnly; SameSite=Lax; Path=/; Max-Age=2592000");

@@ -1,116 +1,116 @@
-//! Every act that the audit log records. Pure.
+//! The actions that the audit log records. Pure.
 
-/// What can be done.
+/// An action in the audit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
-    /// With a passkey.
+    /// Logged in with a passkey.
     LoggedIn,
-    /// A passkey that was not accepted. Nobody is named: nothing was proven.
+    /// A passkey was not accepted. The entry names no user, because nothing was proven.
     LoginRefused,
-    /// With a passkey, by somebody who was logged in.
+    /// A logged-in user confirmed their identity with a passkey.
     Confirmed,
-    /// A person ended her own session.
+    /// A user ended their own session.
     LoggedOut,
-    /// A new person, by invitation.
+    /// A new user registered with an invitation.
     Registered,
-    /// A person got another passkey by an invitation that an administrator made for her.
+    /// A user registered another passkey with a recovery link.
     Recovered,
-    /// A further passkey of somebody who is logged in.
+    /// A logged-in user added a passkey.
     PasskeyAdded,
-    /// Another name for it.
+    /// A user renamed a passkey.
     PasskeyRenamed,
-    /// One of several.
+    /// A user removed one of several passkeys.
     PasskeyRemoved,
-    /// On another device.
+    /// A user ended a session on another device.
     SessionEnded,
-    /// All but the one that said so.
+    /// A user ended all sessions except the current one.
     SessionsEnded,
-    /// A registration link.
+    /// A registration link was created.
     InvitationMade,
-    /// Before it was used.
+    /// An unused invitation was withdrawn.
     InvitationWithdrawn,
-    /// Of a person.
+    /// A user's role changed.
     RoleChanged,
-    /// With passkeys, sessions and tokens.
+    /// A user was removed with all passkeys, sessions and tokens.
     PersonRemoved,
-    /// For programs.
+    /// An API token was created.
     TokenMade,
-    /// For good.
+    /// An API token was revoked.
     TokenRevoked,
-    /// A new agent.
+    /// A one-time key for a new agent was created.
     AgentKeyMade,
-    /// For good.
+    /// An agent's key was revoked.
     AgentKeyRevoked,
-    /// It exchanged its one-time key for a key of its own.
+    /// An agent exchanged its one-time key for its own key.
     AgentEnrolled,
-    /// An agent is to make itself another key.
+    /// An agent was asked to rotate its key.
     AgentKeyChangeAsked,
-    /// It uses it; the one before opens nothing any more.
+    /// An agent rotated its key; the old one no longer works.
     AgentKeyChanged,
-    /// It finishes what it does and gets nothing more.
+    /// An agent finishes its runs and gets no more.
     AgentDrained,
-    /// It is not let in.
+    /// An agent may no longer connect.
     AgentDisabled,
-    /// It gets runs again.
+    /// An agent gets runs again.
     AgentEnabled,
-    /// Its runs as well.
+    /// An agent was renamed, also in its runs.
     AgentRenamed,
-    /// The runs stay.
+    /// An agent was removed; its runs stay.
     AgentForgotten,
-    /// What people call it.
+    /// An agent's labels changed.
     AgentLabelsChanged,
-    /// Before all others that wait.
+    /// A run was moved to the front of the queue.
     RunPutFirst,
-    /// With its figures.
+    /// A run was deleted with its results.
     RunDeleted,
-    /// Within the time in which that goes.
+    /// A deleted run was restored in time.
     RunRestored,
-    /// A saved view of the history.
+    /// A saved view of the history was removed.
     ViewRemoved,
-    /// A machine size.
+    /// A machine size was added.
     SizeAdded,
-    /// One that no run has had.
+    /// An unused machine size was removed.
     SizeRemoved,
-    /// One that nobody offers and no run uses.
+    /// A target that no agent offers and no run uses was removed.
     TargetRemoved,
-    /// A scenario or another revision of one.
+    /// A scenario or a revision of one was added.
     ScenarioAdded,
-    /// From where on figures speak against runs of a scenario.
+    /// The limits for runs of a scenario changed.
     LimitsChanged,
-    /// From what is stored.
+    /// Stored runs were judged again.
     RunsRejudged,
-    /// Runs under a name, in place of those that it had.
+    /// The runs of a baseline were set.
     BaselineSet,
-    /// The runs stay.
+    /// A baseline was removed; its runs stay.
     BaselineRemoved,
-    /// A link to a comparison that needs no login.
+    /// A share link to a comparison was created.
     ShareMade,
-    /// For good.
+    /// A share link was revoked.
     ShareRevoked,
-    /// None of its runs is begun.
+    /// An experiment starts no more runs for now.
     ExperimentPaused,
-    /// They are begun again.
+    /// An experiment starts runs again.
     ExperimentResumed,
-    /// What was left of it.
+    /// The remaining runs of an experiment were cancelled.
     ExperimentCancelled,
-    /// Of an experiment.
+    /// Repetitions were added to an experiment.
     RepetitionsAdded,
-    /// A copy of the database.
+    /// A copy of the database was written.
     BackupMade,
-    /// A backup took the place of the database.
+    /// A backup replaced the database.
     Restored,
-    /// How long series are kept.
+    /// The retention of series changed.
     SeriesRuleSet,
-    /// Series were thinned or deleted by that rule.
+    /// Retention downsampled or deleted series.
     SeriesReduced,
-    /// From when on something is an alert.
+    /// The thresholds of an alert changed.
     AlertRuleSet,
-    /// Where events are sent.
+    /// A webhook was added.
     WebhookAdded,
-    /// With what was to be sent to it.
+    /// A webhook was removed with its pending deliveries.
     WebhookRemoved,
-    /// In the work of two targets, so that their speed is compared anyway.
+    /// A difference in the work of two targets was accepted, so that their speed is compared anyway.
     DifferenceAccepted,
-    /// Their speed is not compared any more.
+    /// An accepted difference was revoked, so that their speed is no longer compared.
     DifferenceRevoked,
 }

@@ -1,4 +1,4 @@
-//! The account: one's own passkeys and sessions.
+//! The account page: the user's own passkeys and sessions.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -17,15 +17,15 @@ use crate::{
         api::account as api,
         caller::SignedIn,
         pages::parts::{Places, shell},
-        people::{Account, OwnPasskey, Renamed},
         store::sessions::last_passkey,
+        users::{Account, OwnPasskey, Renamed},
     },
     web::{confirm::Confirm, format::plural, shell::Shell},
 };
 
 const HERE: &str = "/account";
 
-/// The account.
+/// The account page.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "auth/account.html")]
 pub struct Page {
@@ -45,9 +45,9 @@ pub async fn rename(
     person: SignedIn,
     state: State<AppState>,
     id: Path<i64>,
-    Form(asked): Form<Renamed>,
+    Form(request): Form<Renamed>,
 ) -> Result<Redirect> {
-    api::rename_passkey(person, state, id, Input(asked)).await?;
+    api::rename_passkey(person, state, id, Input(request)).await?;
     Ok(Redirect::to(HERE))
 }
 
@@ -55,19 +55,19 @@ pub async fn rename(
 pub async fn ask_remove(person: SignedIn, state: State<AppState>, Path(id): Path<i64>) -> Result<Confirm> {
     let account = api::account(person.clone(), state).await?.0;
     let found = account.passkeys.iter().find(|passkey| passkey.id == id);
-    let OwnPasskey { name, .. } = found.ok_or_else(|| Error::NotFound("such passkey of yours".to_owned()))?;
+    let OwnPasskey { name, .. } = found.ok_or_else(|| Error::NotFound("this passkey in your account".to_owned()))?;
     if account.passkeys.len() < 2 {
         return Err(last_passkey());
     }
-    let left = plural(account.passkeys.len() - 1, "other passkey");
+    let others = plural(account.passkeys.len() - 1, "other passkey");
     Ok(Confirm {
         shell: shell("Remove this passkey", &person.caller),
         deed: "Remove this passkey",
         what: name.clone(),
         consequences: vec![
-            format!("It no longer opens this site; your {left} still will."),
-            "The device keeps its half: remove it there as well, so that it is not offered at the login.".to_owned(),
-            "Sessions go on. End those that are not yours.".to_owned(),
+            format!("You can no longer log in with it. You keep {others}."),
+            "Remove it on the device as well, so that the browser does not offer it at the login.".to_owned(),
+            "Sessions stay open. End those that are not yours.".to_owned(),
         ],
         back: HERE.to_owned(),
     })
@@ -96,8 +96,8 @@ pub async fn ask_end_others(person: SignedIn, state: State<AppState>) -> Result<
         deed: "End all other sessions",
         what: plural(others, "session"),
         consequences: vec![
-            "Whoever is there has to log in again with a passkey of yours.".to_owned(),
-            "This session and your tokens go on.".to_owned(),
+            "These devices have to log in again with one of your passkeys.".to_owned(),
+            "This session and your tokens stay valid.".to_owned(),
         ],
         back: HERE.to_owned(),
     })

@@ -1,4 +1,4 @@
-//! The audit log, for administrators.
+//! The audit log page, for administrators.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -21,7 +21,7 @@ use crate::{
 
 const HERE: &str = "/audit";
 
-/// The log.
+/// The audit log page.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "auth/audit.html")]
 pub struct Page {
@@ -45,7 +45,7 @@ impl Page {
         format!("/api/v1/audit/export?{}", self.query(&[("format", format)]))
     }
 
-    /// The filters, and what else an address says.
+    /// Returns the query string of the filters and further parameters.
     fn query(&self, more: &[(&str, &str)]) -> String {
         let Wanted { who, what, from, to, .. } = &self.wanted;
         let mut query = Serializer::new(String::new());

@@ -1,4 +1,4 @@
-//! `/login`, `/confirm`, `/register` and logging out.
+//! The pages `/login`, `/confirm`, `/register` and `/logout`.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -23,7 +23,7 @@ use crate::{
     web::{address::own_path, shell::Shell},
 };
 
-/// The login.
+/// The login page.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "auth/login.html")]
 pub(crate) struct Login {
@@ -41,7 +41,7 @@ pub(crate) async fn login(_: Public, State(state): State<AppState>, Asked(query)
     Login { shell: Shell::anonymous("Log in"), next }
 }
 
-/// The question who it is, before what takes a recent proof.
+/// The page that asks for a passkey before a sensitive action.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "auth/confirm.html")]
 pub(crate) struct ConfirmPage {
@@ -55,10 +55,10 @@ pub(crate) async fn confirm(
     Asked(query): Asked<LoginQuery>,
 ) -> ConfirmPage {
     let next = query.next.map_or_else(|| "/".to_owned(), |next| own_path(&state.public_url, &next));
-    ConfirmPage { shell: shell("Confirm that it is you", &person.caller), next }
+    ConfirmPage { shell: shell("Confirm your identity", &person.caller), next }
 }
 
-/// The registration by a one-time link: of somebody new, or of another passkey for a person.
+/// The registration page of a one-time link, for a new user or for another passkey of an existing user.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "auth/register.html")]
 pub(crate) struct Register {
@@ -66,7 +66,7 @@ pub(crate) struct Register {
     token: String,
     role: String,
     person: Option<String>,
-    ends_passkeys: bool,
+    resets_passkeys: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -85,11 +85,11 @@ pub(crate) async fn register(
         token: query.token,
         role: invite.role.as_str().to_owned(),
         person: invite.person.map(|(_, name)| name),
-        ends_passkeys: invite.ends_passkeys,
+        resets_passkeys: invite.resets_passkeys,
     })
 }
 
-/// Ends the session. It takes somebody who is logged in, so that another site can't log people out.
+/// Ends the session. Needs a logged-in user, so that another site cannot log users out.
 pub(crate) async fn logout(
     person: SignedIn,
     State(state): State<AppState>,
@@ -99,6 +99,6 @@ pub(crate) async fn logout(
     end_session_by_hash(&mut transaction, &person.session).await?;
     note(&mut transaction, &person.caller.does(Deed::LoggedOut, "")).await?;
     transaction.commit().await?;
-    state.events.people_changed();
+    state.events.rights_changed();
     Ok((without_cookie(&state.public_url, jar), Redirect::to("/login")))
 }

@@ -1,11 +1,11 @@
-//! Login, registration and logout as pages; the account, people, tokens and the audit log in the files beside this one.
+//! Pages for login and registration, the account, users, tokens and the audit log.
 
 mod account;
 mod audit;
 pub mod login;
 pub mod parts;
-mod people;
 mod tokens;
+mod users;
 
 use axum::{
     Router,
@@ -17,7 +17,7 @@ use crate::{
     auth::pages::login::{confirm, login, logout, register},
 };
 
-/// The pages of this module.
+/// Routes of the pages.
 pub fn router() -> Router<AppState> {
     Router::new()
         .route("/login", get(login))
@@ -29,13 +29,13 @@ pub fn router() -> Router<AppState> {
         .route("/account/passkeys/{id}/remove", get(account::ask_remove).post(account::remove))
         .route("/account/sessions/{id}/end", post(account::end))
         .route("/account/sessions/end-others", get(account::ask_end_others).post(account::end_others))
-        .route("/tokens", get(tokens::show).post(tokens::make))
+        .route("/tokens", get(tokens::show).post(tokens::create))
         .route("/tokens/{name}/revoke", get(tokens::ask_revoke).post(tokens::revoke))
-        .route("/people", get(people::show))
-        .route("/people/invites", post(people::invite))
-        .route("/people/invites/{id}/withdraw", get(people::ask_withdraw).post(people::withdraw))
-        .route("/people/{name}/role", post(people::role))
-        .route("/people/{name}/remove", get(people::ask_remove).post(people::remove))
-        .route("/people/{name}/mend", get(people::ask_mend).post(people::mend))
+        .route("/users", get(users::show))
+        .route("/users/invites", post(users::invite))
+        .route("/users/invites/{id}/withdraw", get(users::ask_withdraw).post(users::withdraw))
+        .route("/users/{name}/role", post(users::role))
+        .route("/users/{name}/remove", get(users::ask_remove).post(users::remove))
+        .route("/users/{name}/reset-passkeys", get(users::confirm_recovery).post(users::recover))
         .route("/audit", get(audit::show))
 }

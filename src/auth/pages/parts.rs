@@ -1,4 +1,4 @@
-//! What the pages of this module share.
+//! Parts that the pages of this module share.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -8,7 +8,7 @@ use crate::{
     web::shell::{Section, Shell},
 };
 
-/// The pages of this module beside the one that is shown. Template: `auth/_places.html`, variable `places`.
+/// Navigation between the pages of this module. Template: `auth/_places.html`, variable `places`.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     here: &'static str,
@@ -21,7 +21,7 @@ impl Places {
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let all = [("/account", "Account"), ("/tokens", "Tokens"), ("/people", "People"), ("/audit", "Audit log")];
+        let all = [("/account", "Account"), ("/tokens", "Tokens"), ("/users", "Users"), ("/audit", "Audit log")];
         all.into_iter().take(if self.manages { 4 } else { 2 })
     }
 
@@ -31,20 +31,20 @@ impl Places {
 }
 
 pub(crate) fn shell(title: &str, caller: &Caller) -> Shell {
-    Shell::signed_in(title, Section::Other, &caller.name)
+    Shell::signed_in(title, Section::Other, &caller.name).explained_in("guide/operations#users")
 }
 
-/// A secret that can be seen once. Template: `auth/once.html`.
+/// A page that shows a secret once. Template: `auth/once.html`.
 #[derive(Debug, Template, WebTemplate)]
-#[template(path = "auth/once.html")]
+#[template(path = "auth/secret.html")]
 pub(crate) struct Once {
     pub(crate) shell: Shell,
     pub(crate) places: Places,
-    /// What was made.
+    /// What was created.
     pub(crate) title: String,
-    /// What to do with it, a sentence each.
-    pub(crate) told: Vec<String>,
-    /// What the secret is, for who can't see it.
+    /// Instructions, one sentence each.
+    pub(crate) instructions: Vec<String>,
+    /// Accessible label of the secret.
     pub(crate) label: &'static str,
     pub(crate) secret: String,
     pub(crate) back: &'static str,

@@ -1,4 +1,4 @@
-//! Tokens: made, seen once, listed, revoked.
+//! The tokens page: create, list and revoke tokens.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -18,20 +18,20 @@ use crate::{
     },
     auth::{
         api::tokens as api,
-        caller::{Caller, Keeper},
+        caller::{Caller, TokenManager},
         model::Scope,
         pages::parts::{Once, Places, shell},
-        people::{NewToken, Token, TokenList},
+        users::{NewToken, Token, TokenList},
     },
     web::{confirm::Confirm, shell::Shell},
 };
 
 const HERE: &str = "/tokens";
 
-/// What a form may choose as the life of a token, days; 0 for one without an end.
-pub const LIVES: [(u32, &str); 5] = [(7, "7 days"), (30, "30 days"), (90, "90 days"), (365, "a year"), (0, "no end")];
+/// Lifetimes of a token that the form offers, days; 0 for a token that does not expire.
+pub const LIVES: [(u32, &str); 5] = [(7, "7 days"), (30, "30 days"), (90, "90 days"), (365, "1 year"), (0, "never")];
 
-/// The tokens.
+/// The tokens page.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "auth/tokens.html")]
 pub struct Page {
@@ -51,7 +51,7 @@ impl Page {
     }
 }
 
-/// What was typed into the form.
+/// The form as submitted.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Typed {
     name: String,
@@ -60,32 +60,41 @@ pub struct Typed {
 }
 
 /// `GET /tokens`
-pub async fn show(keeper: Keeper, state: State<AppState>) -> Result<Page> {
-    page(keeper, state, Typed { name: String::new(), scope: Scope::Read, days: 90 }, None).await
+pub async fn show(manager: TokenManager, state: State<AppState>) -> Result<Page> {
+    page(manager, state, Typed { name: String::new(), scope: Scope::Read, days: 90 }, None).await
 }
 
-async fn page(Keeper(caller): Keeper, state: State<AppState>, typed: Typed, fault: Option<String>) -> Result<Page> {
-    let TokenList { mut tokens } = api::list(Keeper(caller.clone()), state).await?.0;
+async fn page(
+    TokenManager(caller): TokenManager,
+    state: State<AppState>,
+    typed: Typed,
+    fault: Option<String>,
+) -> Result<Page> {
+    let TokenList { mut tokens } = api::list(TokenManager(caller.clone()), state).await?.0;
     let now = now_ms();
-    // Those that open something come first.
+    // Valid tokens come first.
     tokens.sort_by_key(|token| token.state(now) != "good");
     let (shell, places) = (shell("Tokens", &caller), Places::new(HERE, &caller));
     Ok(Page { shell, places, tokens, typed, fault, most: caller.scope, now })
 }
 
 /// `POST /tokens`
-pub async fn make(Keeper(caller): Keeper, state: State<AppState>, Form(typed): Form<Typed>) -> Result<Response> {
-    let asked = NewToken {
+pub async fn create(
+    TokenManager(caller): TokenManager,
+    state: State<AppState>,
+    Form(typed): Form<Typed>,
+) -> Result<Response> {
+    let request = NewToken {
         name: typed.name.clone(),
         scope: typed.scope,
         expires_in_days: Some(typed.days).filter(|days| *days > 0),
     };
-    match api::make_token(&state.db, &asked, &caller).await {
-        Ok(made) => Ok((StatusCode::CREATED, once(&caller, &state, &made.name, made.secret)).into_response()),
+    match api::create_token(&state.db, &request, &caller).await {
+        Ok(token) => Ok((StatusCode::CREATED, once(&caller, &state, &token.name, token.secret)).into_response()),
         Err(fault @ (Error::Invalid(_) | Error::Conflict(_))) => {
             let status = fault.status();
-            let told = fault.to_string();
-            Ok((status, page(Keeper(caller), state, typed, Some(told)).await?).into_response())
+            let message = fault.to_string();
+            Ok((status, page(TokenManager(caller), state, typed, Some(message)).await?).into_response())
         }
         Err(fault) => Err(fault),
     }
@@ -93,12 +102,12 @@ pub async fn make(Keeper(caller): Keeper, state: State<AppState>, Form(typed): F
 
 fn once(caller: &Caller, state: &AppState, name: &str, secret: String) -> Once {
     Once {
-        shell: shell("A new token", caller),
+        shell: shell("New token", caller),
         places: Places::new(HERE, caller),
-        title: format!("The token {name}"),
-        told: vec![
-            "It is shown this once: keep it where your programs find their secrets.".to_owned(),
-            format!("brewbench login {} asks for it; programs take it from BREWBENCH_TOKEN.", state.public_url),
+        title: format!("Token {name}"),
+        instructions: vec![
+            "It is shown only once. Store it where your programs find their secrets.".to_owned(),
+            format!("brewbench login {} asks for it; programs read it from BREWBENCH_TOKEN.", state.public_url),
         ],
         label: "Token",
         secret,
@@ -107,24 +116,28 @@ fn once(caller: &Caller, state: &AppState, name: &str, secret: String) -> Once {
 }
 
 /// `GET /tokens/{name}/revoke`
-pub async fn ask_revoke(Keeper(caller): Keeper, state: State<AppState>, Path(name): Path<String>) -> Result<Confirm> {
-    let list = api::list(Keeper(caller.clone()), state).await?.0;
+pub async fn ask_revoke(
+    TokenManager(caller): TokenManager,
+    state: State<AppState>,
+    Path(name): Path<String>,
+) -> Result<Confirm> {
+    let list = api::list(TokenManager(caller.clone()), state).await?.0;
     let found = list.tokens.into_iter().find(|token| token.name == name && token.revoked_at_ms.is_none());
-    let token = found.ok_or_else(|| Error::NotFound(format!("token {name:?} that could be revoked")))?;
+    let token = found.ok_or_else(|| Error::NotFound(format!("unrevoked token {name:?}")))?;
     Ok(Confirm {
         shell: shell("Revoke this token", &caller),
         deed: "Revoke this token",
-        what: format!("{}, which reaches as far as {}", token.name, token.scope),
+        what: format!("{}, scope {}", token.name, token.scope),
         consequences: vec![
-            "Programs that come with it are refused from now on.".to_owned(),
-            "It can't be brought back, and its name stays taken.".to_owned(),
+            "Programs that use it are refused from now on.".to_owned(),
+            "It cannot be restored, and its name stays taken.".to_owned(),
         ],
         back: HERE.to_owned(),
     })
 }
 
 /// `POST /tokens/{name}/revoke`
-pub async fn revoke(keeper: Keeper, state: State<AppState>, name: Path<String>) -> Result<Redirect> {
-    api::revoke(keeper, state, name).await?;
+pub async fn revoke(manager: TokenManager, state: State<AppState>, name: Path<String>) -> Result<Redirect> {
+    api::revoke(manager, state, name).await?;
     Ok(Redirect::to(HERE))
 }

@@ -5,7 +5,7 @@ use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection, SqlitePool, Transaction,
 
 use crate::auth::audit::{Act, Entry, Range};
 
-/// Writes an act down; to be called in the transaction that does it.
+/// Writes an entry. Must be called in the transaction of the action.
 pub async fn note(connection: &mut SqliteConnection, act: &Act) -> sqlx::Result<()> {
     let Act { who, address, what, object, detail } = act;
     let (now, what, detail) = (now_ms(), what.as_str(), detail.to_string());
@@ -24,7 +24,7 @@ pub async fn note(connection: &mut SqliteConnection, act: &Act) -> sqlx::Result<
     Ok(())
 }
 
-/// Writes several acts down that change nothing else, at once.
+/// Writes several entries in a transaction of their own.
 pub async fn note_all(pool: &SqlitePool, acts: &[Act]) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     for act in acts {
@@ -33,28 +33,27 @@ pub async fn note_all(pool: &SqlitePool, acts: &[Act]) -> sqlx::Result<()> {
     transaction.commit().await
 }
 
-/// From where people got in since a time, unix ms; so many places, those of the latest last.
-pub async fn places(pool: &SqlitePool, since_ms: i64, most: usize) -> sqlx::Result<Vec<String>> {
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
+/// Returns the addresses of logins since a time, unix ms, latest last.
+pub async fn login_addresses(pool: &SqlitePool, since_ms: i64, limit: usize) -> sqlx::Result<Vec<String>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = sqlx::query!(
         r#"select address as "address!" from audit
            where what in ('logged in', 'registered', 'access recovered') and at >= ? and address is not null
            group by address order by max(at) desc limit ?"#,
         since_ms,
-        most
+        limit
     );
     let rows = rows.fetch_all(pool).await?;
     Ok(rows.into_iter().rev().map(|row| row.address).collect())
 }
 
-/// Commits a change that was guarded by what it changes, with its act; false, and nothing is written, if it found nothing
-/// to change.
+/// Commits a change with its entry; false, and nothing is written, if the change affected no rows.
 pub async fn commit(
     mut transaction: Transaction<'_, Sqlite>,
-    done: &SqliteQueryResult,
+    result: &SqliteQueryResult,
     act: &Act,
 ) -> sqlx::Result<bool> {
-    if done.rows_affected() == 0 {
+    if result.rows_affected() == 0 {
         return Ok(false);
     }
     note(&mut transaction, act).await?;
@@ -62,24 +61,24 @@ pub async fn commit(
     Ok(true)
 }
 
-/// Removes what is older than a time, unix ms, bit by bit: others want to write meanwhile. Gives how many there were.
+/// Removes entries older than a time, unix ms, in batches, so that other writers can interleave. Returns their number.
 pub async fn prune(pool: &SqlitePool, before_ms: i64) -> sqlx::Result<u64> {
-    const BIT: u64 = 5_000;
+    const BATCH: u64 = 5_000;
     let mut pruned = 0;
     loop {
-        let bit = sqlx::query!(
+        let batch = sqlx::query!(
             "delete from audit where id in (select id from audit where at < ? order by at limit 5000)",
             before_ms
         );
-        let gone = bit.execute(pool).await?.rows_affected();
-        pruned += gone;
-        if gone < BIT {
+        let removed = batch.execute(pool).await?.rows_affected();
+        pruned += removed;
+        if removed < BATCH {
             return Ok(pruned);
         }
     }
 }
 
-/// Where a page begins: before this time and id. One that is gone was older than all that are there.
+/// Returns the time and id before which a page begins. A pruned entry was older than all others.
 async fn cursor(pool: &SqlitePool, before: i64) -> sqlx::Result<(i64, i64)> {
     if before == i64::MAX {
         return Ok((i64::MAX, i64::MAX));
@@ -88,7 +87,7 @@ async fn cursor(pool: &SqlitePool, before: i64) -> sqlx::Result<(i64, i64)> {
     Ok(row.map_or((i64::MIN, i64::MIN), |row| (row.at, before)))
 }
 
-/// Only what is asked for is in the text: then each filter has an index that also has the order.
+/// Builds the query with only the filters in use, so that each has an index that also provides the order.
 fn select(verb: &str, range: &Range, (at, id): (i64, i64)) -> QueryBuilder<Sqlite> {
     let Range { who, what, from_ms, until_ms, before: _, limit } = range;
     let mut sql = QueryBuilder::new(verb);
@@ -105,7 +104,7 @@ fn select(verb: &str, range: &Range, (at, id): (i64, i64)) -> QueryBuilder<Sqlit
     sql
 }
 
-/// Entries, the newest first.
+/// Returns entries, newest first.
 pub async fn entries(pool: &SqlitePool, range: &Range) -> sqlx::Result<Vec<Entry>> {
     let cursor = cursor(pool, range.before).await?;
     let rows = select("select", range, cursor).build().fetch_all(pool).await?;
@@ -153,13 +152,13 @@ mod tests {
             let mut sql = select("explain query plan select", &range, (9, 9));
             let rows = sql.build().fetch_all(&db.read).await.expect("a plan");
             let plan: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
-            let [search] = plan.as_slice() else { panic!("it sorts as well: {plan:?}") };
+            let [search] = plan.as_slice() else { panic!("the plan sorts: {plan:?}") };
             assert!(search.starts_with(&format!("SEARCH audit USING INDEX {index}")), "{search}");
         }
     }
 
     #[tokio::test]
-    async fn what_is_old_goes_and_paging_goes_on_behind_what_is_left() {
+    async fn pruning_removes_old_entries_and_paging_continues() {
         let folder = tempfile::tempdir().expect("a folder");
         let db = db::open(folder.path()).await.expect("a database");
         let mut connection = db.write.acquire().await.expect("a connection");

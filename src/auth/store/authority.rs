@@ -1,4 +1,4 @@
-//! SQL of what ends with a user, or with a role. The view and the triggers are in `migrations/0026_authority.sql`.
+//! SQL of what ends with a user or a role. The view and the triggers are in `migrations/0026_authority.sql`.
 
 use sqlx::SqliteConnection;
 
@@ -8,14 +8,14 @@ use crate::auth::{
     model::Role,
 };
 
-/// What ends if a user gets a role, or is removed where there is none. What has expired is not named.
+/// Returns what ends if a user gets a role, or is removed if `role` is `None`. Expired items are omitted.
 pub async fn endings(
     connection: &mut SqliteConnection,
     user_id: &str,
     role: Option<Role>,
     now: i64,
 ) -> sqlx::Result<EndingList> {
-    let held = sqlx::query!(
+    let granted = sqlx::query!(
         r#"select kind as "kind!: String", name as "name!: String", role as "role!: String" from authority
            where user_id = ?1 and (ends_at is null or ends_at > ?2)"#,
         user_id,
@@ -24,7 +24,7 @@ pub async fn endings(
     .fetch_all(&mut *connection)
     .await?;
     let mut ends = Vec::new();
-    for row in held {
+    for row in granted {
         let needed: Role = parsed(&row.role)?;
         if role.is_none_or(|role| !suffices(role, needed)) {
             ends.push(Ending::new(parsed(&row.kind)?, row.name));
@@ -37,7 +37,7 @@ pub async fn endings(
     Ok(EndingList { ends })
 }
 
-/// The user's own ways in.
+/// Returns the user's own passkeys, sessions and tokens.
 async fn own(connection: &mut SqliteConnection, user_id: &str, now: i64) -> sqlx::Result<Vec<Ending>> {
     let idle = now - IDLE_MS;
     let rows = sqlx::query!(

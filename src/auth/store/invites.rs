@@ -5,42 +5,42 @@ use sqlx::{SqliteConnection, SqlitePool};
 use super::parsed;
 use crate::{
     app::error::{Error, Result},
-    auth::{model::Role, people::OpenInvite},
+    auth::{model::Role, users::OpenInvite},
 };
 
-/// An invitation to be stored.
+/// An invitation to store.
 #[derive(Clone, Debug)]
 pub struct InviteRow<'a> {
-    /// Of its secret.
+    /// Hash of its secret.
     pub hash: &'a [u8],
-    /// What the invited person becomes, or is.
+    /// Role of the invited user.
     pub role: Role,
-    /// The id of the person who gets another passkey by it; none for somebody new.
+    /// Id of the existing user it is for; none for a new user.
     pub user_id: Option<&'a str>,
-    /// Whether that person's passkeys and sessions of before end with its use.
-    pub ends_passkeys: bool,
-    /// Who made it.
+    /// Whether using it removes that user's earlier passkeys and sessions.
+    pub resets_passkeys: bool,
+    /// Name of its creator.
     pub created_by: Option<&'a str>,
-    /// The id of the user whose authority it is; none for the owner of the data folder.
+    /// Id of the user whose role it depends on; none for commands on the data folder.
     pub made_by: Option<&'a str>,
     /// Unix ms.
     pub expires_at_ms: i64,
 }
 
-/// What an invitation that can still be used is for.
+/// An open invitation.
 #[derive(Clone, Debug)]
-pub struct Usable {
-    /// What the invited person becomes.
+pub struct UsableInvite {
+    /// Role of the invited user.
     pub role: Role,
-    /// Who gets another passkey by it: id and name.
+    /// Id and name of the existing user it is for.
     pub person: Option<(String, String)>,
-    /// Whether that person's passkeys and sessions of before end.
-    pub ends_passkeys: bool,
+    /// Whether using it removes that user's earlier passkeys and sessions.
+    pub resets_passkeys: bool,
 }
 
 /// Stores an invitation.
 pub async fn insert_invite(connection: &mut SqliteConnection, invite: &InviteRow<'_>, now: i64) -> sqlx::Result<()> {
-    let InviteRow { hash, role, user_id, ends_passkeys, created_by, made_by, expires_at_ms } = invite;
+    let InviteRow { hash, role, user_id, resets_passkeys, created_by, made_by, expires_at_ms } = invite;
     let role = role.as_str();
     sqlx::query!(
         "insert into invite (hash, role, user_id, ends_passkeys, created_by, made_by, created_at, expires_at)
@@ -48,7 +48,7 @@ pub async fn insert_invite(connection: &mut SqliteConnection, invite: &InviteRow
         hash,
         role,
         user_id,
-        ends_passkeys,
+        resets_passkeys,
         created_by,
         made_by,
         now,
@@ -59,10 +59,10 @@ pub async fn insert_invite(connection: &mut SqliteConnection, invite: &InviteRow
     Ok(())
 }
 
-/// An invitation that can still be used, and whose maker may still invite.
-pub async fn usable_invite(pool: &SqlitePool, hash: &[u8], now: i64) -> Result<Usable> {
+/// Returns an open invitation whose creator may still invite.
+pub async fn usable_invite(pool: &SqlitePool, hash: &[u8], now: i64) -> Result<UsableInvite> {
     let row = sqlx::query!(
-        r#"select coalesce(user.role, invite.role) as "role!", ends_passkeys as "ends_passkeys: bool", user.id as "id?", user.name as "name?"
+        r#"select coalesce(user.role, invite.role) as "role!", ends_passkeys as "resets_passkeys: bool", user.id as "id?", user.name as "name?"
            from invite left join user on user.id = invite.user_id
            where hash = ? and used_at is null and withdrawn_at is null and expires_at > ?
                and (made_by is null or exists (select 1 from user where id = made_by and role = 'admin'))"#,
@@ -72,10 +72,10 @@ pub async fn usable_invite(pool: &SqlitePool, hash: &[u8], now: i64) -> Result<U
     .fetch_optional(pool)
     .await?
     .ok_or_else(link_spent)?;
-    Ok(Usable { role: parsed(&row.role)?, person: row.id.zip(row.name), ends_passkeys: row.ends_passkeys })
+    Ok(UsableInvite { role: parsed(&row.role)?, person: row.id.zip(row.name), resets_passkeys: row.resets_passkeys })
 }
 
-/// Uses an invitation up, if its maker may still invite.
+/// Marks an invitation as used, if its creator may still invite.
 pub async fn spend_invite(connection: &mut SqliteConnection, hash: &[u8], now: i64) -> Result<()> {
     let spent = sqlx::query!(
         "update invite set used_at = ?1
@@ -90,14 +90,14 @@ pub async fn spend_invite(connection: &mut SqliteConnection, hash: &[u8], now: i
 }
 
 fn link_spent() -> Error {
-    Error::Forbidden("this registration link was used or has expired; ask for another".to_owned())
+    Error::Forbidden("this registration link was already used or has expired; ask for a new one".to_owned())
 }
 
-/// Invitations that can still be used, the one that ends first first.
+/// Returns open invitations by expiry, earliest first.
 pub async fn open_invites(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<OpenInvite>> {
     sqlx::query_as!(
         OpenInvite,
-        r#"select invite.id, coalesce(user.role, invite.role) as "role!", user.name as "person?", ends_passkeys as "ends_passkeys: bool", created_by,
+        r#"select invite.id, coalesce(user.role, invite.role) as "role!", user.name as "person?", ends_passkeys as "resets_passkeys: bool", created_by,
                   invite.created_at as created_at_ms, expires_at as expires_at_ms
            from invite left join user on user.id = invite.user_id
            where used_at is null and withdrawn_at is null and expires_at > ?
@@ -109,7 +109,7 @@ pub async fn open_invites(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<OpenI
     .await
 }
 
-/// Withdraws an invitation that can still be used; false if there is none with this id.
+/// Withdraws an open invitation; false if there is none with this id.
 pub async fn withdraw_invite(connection: &mut SqliteConnection, id: i64, now: i64) -> sqlx::Result<bool> {
     let done = sqlx::query!(
         "update invite set withdrawn_at = ?1

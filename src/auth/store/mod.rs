@@ -1,4 +1,4 @@
-//! SQL of people; of their passkeys and sessions, invitations, tokens and of the audit log in the files beside this one.
+//! SQL of users. Files in this folder have passkeys and sessions, invitations, tokens and the audit log.
 
 pub mod audit;
 pub mod authority;
@@ -11,20 +11,20 @@ use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{
     app::error::{Error, Result},
-    auth::{authority::EndingList, model::Role, people::Person},
+    auth::{authority::EndingList, model::Role, users::Person},
 };
 
-/// Last uses are kept to the minute: not every request needs to write.
+/// Resolution of last-use times: not every request needs to write.
 const MINUTE_MS: i64 = 60_000;
 
-/// A person as stored.
+/// A stored user.
 #[derive(Clone, Debug)]
 pub struct User {
-    /// UUID; also the user handle of its passkeys.
+    /// UUID; also the user handle of the passkeys.
     pub id: String,
     /// Unique.
     pub name: String,
-    /// What the person is.
+    /// The user's role.
     pub role: Role,
 }
 
@@ -32,7 +32,7 @@ fn parsed<T: std::str::FromStr<Err = String>>(text: &str) -> sqlx::Result<T> {
     text.parse().map_err(|fault: String| sqlx::Error::Decode(fault.into()))
 }
 
-/// A unique violation becomes a sentence for the user.
+/// Converts a unique violation into a conflict with a message for the user.
 pub fn taken(fault: sqlx::Error, sentence: impl FnOnce() -> String) -> Error {
     match &fault {
         sqlx::Error::Database(database) if database.kind() == sqlx::error::ErrorKind::UniqueViolation => {
@@ -42,26 +42,28 @@ pub fn taken(fault: sqlx::Error, sentence: impl FnOnce() -> String) -> Error {
     }
 }
 
-/// Whether anybody has registered yet.
+/// Returns whether a user has registered yet.
 pub async fn any_user(pool: &SqlitePool) -> sqlx::Result<bool> {
     Ok(sqlx::query!("select id from user limit 1").fetch_optional(pool).await?.is_some())
 }
 
-/// The person of this name.
+/// Returns the user with this name.
 pub async fn user(pool: &SqlitePool, name: &str) -> Result<User> {
     found(&mut *pool.acquire().await?, name).await
 }
 
-fn nobody(name: &str) -> Error {
-    Error::NotFound(format!("person {name:?}"))
+fn unknown(name: &str) -> Error {
+    Error::NotFound(format!("user {name:?}"))
 }
 
-/// Stores a person. A name that could be taken for somebody else's is refused.
+/// Stores a user. A name that looks like another user's is refused.
 pub async fn insert_user(connection: &mut SqliteConnection, user: &User, now: i64) -> Result<()> {
     let User { id, name, role } = user;
     let names = sqlx::query_scalar!("select name from user").fetch_all(&mut *connection).await?;
     if let Some(other) = lookalike(name, names.iter().map(String::as_str)) {
-        return Err(Error::Conflict(format!("the name {name:?} looks like {other:?}, who is here; choose another")));
+        return Err(Error::Conflict(format!(
+            "the name {name:?} looks like the existing user {other:?}; choose another"
+        )));
     }
     let role = role.as_str();
     sqlx::query!("insert into user (id, name, role, created_at) values (?, ?, ?, ?)", id, name, role, now)
@@ -71,8 +73,8 @@ pub async fn insert_user(connection: &mut SqliteConnection, user: &User, now: i6
     Ok(())
 }
 
-/// Everybody, by name.
-pub async fn people(pool: &SqlitePool) -> Result<Vec<Person>> {
+/// Returns all users by name.
+pub async fn users(pool: &SqlitePool) -> Result<Vec<Person>> {
     let rows = sqlx::query!(
         r#"select name, role, created_at,
                   (select count(*) from passkey where user_id = user.id) as "passkeys!: i64",
@@ -95,7 +97,7 @@ pub async fn people(pool: &SqlitePool) -> Result<Vec<Person>> {
         .collect()
 }
 
-/// Makes somebody something else; gives what she was and what ended with that. The last administrator stays one.
+/// Changes a user's role; returns the previous role and what ended with it. Refuses to demote the last administrator.
 pub async fn change_role(
     connection: &mut SqliteConnection,
     name: &str,
@@ -112,7 +114,7 @@ pub async fn change_role(
     Ok((user.role, ended))
 }
 
-/// Removes a person with all that hangs on her; gives what she was and what ended with her. The last administrator stays.
+/// Removes a user with all dependent items; returns the role and what ended. Refuses to remove the last administrator.
 pub async fn remove_user(connection: &mut SqliteConnection, name: &str, now: i64) -> Result<(Role, EndingList)> {
     let user = found(connection, name).await?;
     keep_an_admin(connection, name, user.role).await?;
@@ -123,7 +125,7 @@ pub async fn remove_user(connection: &mut SqliteConnection, name: &str, now: i64
 
 async fn found(connection: &mut SqliteConnection, name: &str) -> Result<User> {
     let row = sqlx::query!("select id, name, role from user where name = ?", name).fetch_optional(connection).await?;
-    let row = row.ok_or_else(|| nobody(name))?;
+    let row = row.ok_or_else(|| unknown(name))?;
     Ok(User { role: parsed(&row.role)?, id: row.id, name: row.name })
 }
 
@@ -134,7 +136,7 @@ async fn keep_an_admin(connection: &mut SqliteConnection, name: &str, role: Role
     let others = sqlx::query!("select id from user where role = 'admin' and name <> ? limit 1", name);
     if others.fetch_optional(connection).await?.is_none() {
         return Err(Error::Conflict(format!(
-            "{name} is the last administrator: nobody could manage this server; make somebody else one first"
+            "{name} is the last administrator; make another user an administrator first"
         )));
     }
     Ok(())

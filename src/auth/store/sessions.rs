@@ -1,4 +1,4 @@
-//! SQL of passkeys and sessions: how a person gets in and stays in.
+//! SQL of passkeys and sessions.
 
 use sqlx::{SqliteConnection, SqlitePool};
 
@@ -10,22 +10,22 @@ use crate::{
     },
     auth::{
         device::device,
-        people::{OwnPasskey, OwnSession},
+        users::{OwnPasskey, OwnSession},
     },
 };
 
-/// A passkey to be stored.
+/// A passkey to store.
 #[derive(Clone, Debug)]
 pub struct NewPasskey<'a> {
-    /// The authenticator's id for it.
+    /// Id assigned by the authenticator.
     pub credential_id: &'a [u8],
-    /// As its owner calls it.
+    /// Name chosen by its owner.
     pub name: &'a str,
     /// The credential as JSON.
     pub credential: &'a str,
 }
 
-/// Stores a person's passkey.
+/// Stores a user's passkey.
 pub async fn insert_passkey(
     connection: &mut SqliteConnection,
     user_id: &str,
@@ -43,11 +43,11 @@ pub async fn insert_passkey(
     )
     .execute(connection)
     .await
-    .map_err(|fault| taken(fault, || "this passkey is registered already; log in with it".to_owned()))?;
+    .map_err(|fault| taken(fault, || "this passkey is already registered; log in with it".to_owned()))?;
     Ok(())
 }
 
-/// The credential with this id, as JSON, and whose it is.
+/// Returns the credential with this id, as JSON, and its user.
 pub async fn passkey(pool: &SqlitePool, credential_id: &[u8]) -> sqlx::Result<Option<(String, User)>> {
     let row = sqlx::query!(
         "select credential, user.id, user.name, user.role from passkey join user on user.id = passkey.user_id
@@ -59,7 +59,7 @@ pub async fn passkey(pool: &SqlitePool, credential_id: &[u8]) -> sqlx::Result<Op
     row.map(|row| Ok((row.credential, User { id: row.id, name: row.name, role: parsed(&row.role)? }))).transpose()
 }
 
-/// Keeps a passkey's counter and the time of its use; refused if it has been removed since.
+/// Stores a passkey's counter and time of use; fails if it was removed in the meantime.
 pub async fn passkey_used(connection: &mut SqliteConnection, id: &[u8], credential: &str, now: i64) -> Result<()> {
     let done = sqlx::query!(
         "update passkey set credential = ?, last_used_at = ? where credential_id = ?",
@@ -70,18 +70,18 @@ pub async fn passkey_used(connection: &mut SqliteConnection, id: &[u8], credenti
     .execute(connection)
     .await?;
     if done.rows_affected() == 0 {
-        return Err(Error::Forbidden("this passkey was removed just now".to_owned()));
+        return Err(Error::Forbidden("this passkey has just been removed; log in with another one".to_owned()));
     }
     Ok(())
 }
 
-/// The ids by which authenticators know a person's passkeys.
+/// Returns the credential ids of a user's passkeys.
 pub async fn credential_ids(pool: &SqlitePool, user_id: &str) -> sqlx::Result<Vec<Vec<u8>>> {
     let rows = sqlx::query!("select credential_id from passkey where user_id = ?", user_id).fetch_all(pool).await?;
     Ok(rows.into_iter().map(|row| row.credential_id).collect())
 }
 
-/// A person's passkeys, the oldest first.
+/// Returns a user's passkeys, oldest first.
 pub async fn passkeys(pool: &SqlitePool, user_id: &str) -> sqlx::Result<Vec<OwnPasskey>> {
     sqlx::query_as!(
         OwnPasskey,
@@ -93,14 +93,14 @@ pub async fn passkeys(pool: &SqlitePool, user_id: &str) -> sqlx::Result<Vec<OwnP
     .await
 }
 
-/// Gives a person's passkey another name; gives the name of before.
+/// Renames a user's passkey and returns the previous name.
 pub async fn rename_passkey(connection: &mut SqliteConnection, user_id: &str, id: i64, name: &str) -> Result<String> {
     let before = own_passkey(connection, user_id, id).await?;
     sqlx::query!("update passkey set name = ? where id = ?", name, id).execute(connection).await?;
     Ok(before)
 }
 
-/// Removes a person's passkey, but never the last one; gives its name.
+/// Removes a user's passkey and returns its name. Refuses to remove the last one.
 pub async fn remove_passkey(connection: &mut SqliteConnection, user_id: &str, id: i64) -> Result<String> {
     let name = own_passkey(connection, user_id, id).await?;
     let count = sqlx::query!("select count(*) as n from passkey where user_id = ?", user_id)
@@ -114,42 +114,42 @@ pub async fn remove_passkey(connection: &mut SqliteConnection, user_id: &str, id
     Ok(name)
 }
 
-/// Why the last passkey stays.
+/// The error for removing the last passkey.
 pub fn last_passkey() -> Error {
-    Error::Conflict("this is your last passkey: without it you could not log in; add another one first".to_owned())
+    Error::Conflict("this is your last passkey, without which you cannot log in; add another one first".to_owned())
 }
 
 async fn own_passkey(connection: &mut SqliteConnection, user_id: &str, id: i64) -> Result<String> {
     let row = sqlx::query!("select name from passkey where id = ? and user_id = ?", id, user_id)
         .fetch_optional(connection)
         .await?;
-    row.map(|row| row.name).ok_or_else(|| Error::NotFound("such passkey of yours".to_owned()))
+    row.map(|row| row.name).ok_or_else(|| Error::NotFound("this passkey in your account".to_owned()))
 }
 
-/// Ends all ways in that a person has: passkeys and sessions.
-pub async fn end_everything(connection: &mut SqliteConnection, user_id: &str) -> sqlx::Result<()> {
+/// Removes all passkeys and sessions of a user.
+pub async fn remove_passkeys_and_sessions(connection: &mut SqliteConnection, user_id: &str) -> sqlx::Result<()> {
     sqlx::query!("delete from passkey where user_id = ?", user_id).execute(&mut *connection).await?;
     sqlx::query!("delete from session where user_id = ?", user_id).execute(connection).await?;
     Ok(())
 }
 
-/// A session to be stored.
+/// A session to store.
 #[derive(Clone, Debug)]
 pub struct NewSession<'a> {
-    /// Of its secret.
+    /// Hash of its secret.
     pub hash: &'a [u8],
-    /// Whose it is.
+    /// Id of its user.
     pub user_id: &'a str,
-    /// What the browser says of itself.
+    /// The browser's user agent.
     pub device: &'a str,
     /// Unix ms.
     pub expires_at_ms: i64,
 }
 
-/// A session that was not used for so long has ended, ms.
+/// A session ends after this time without use, ms.
 pub const IDLE_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 
-/// Stores a session of somebody who has just proven by a passkey who it is.
+/// Stores the session of a user who has just confirmed their identity with a passkey.
 pub async fn insert_session(connection: &mut SqliteConnection, session: &NewSession<'_>, now: i64) -> sqlx::Result<()> {
     let NewSession { hash, user_id, device, expires_at_ms } = session;
     sqlx::query!(
@@ -166,20 +166,20 @@ pub async fn insert_session(connection: &mut SqliteConnection, session: &NewSess
     Ok(())
 }
 
-/// Removes sessions that have ended; gives how many.
+/// Removes ended sessions and returns their number.
 pub async fn remove_ended(pool: &SqlitePool, now: i64) -> sqlx::Result<u64> {
     let idle = now - IDLE_MS;
     let done = sqlx::query!("delete from session where expires_at <= ? or last_used_at <= ?", now, idle);
     Ok(done.execute(pool).await?.rows_affected())
 }
 
-/// The user of a session has just proven by a passkey who it is.
-pub async fn prove(connection: &mut SqliteConnection, hash: &[u8], now: i64) -> sqlx::Result<()> {
+/// Records that a session's user has just confirmed their identity with a passkey.
+pub async fn record_confirmation(connection: &mut SqliteConnection, hash: &[u8], now: i64) -> sqlx::Result<()> {
     sqlx::query!("update session set proved_at = ? where hash = ?", now, hash).execute(connection).await?;
     Ok(())
 }
 
-/// Whose session it is, if it goes on, and when that was proven last, unix ms; keeps its last use to the minute.
+/// Returns the user of a valid session and when they last confirmed their identity, unix ms; updates the last use.
 pub async fn session_user(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option<(User, i64)>> {
     let idle = now - IDLE_MS;
     let row = sqlx::query!(
@@ -199,7 +199,7 @@ pub async fn session_user(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option
     Ok(Some((User { id: row.id, name: row.name, role: parsed(&row.role)? }, row.proved_at)))
 }
 
-/// A person's sessions that go on, the one that was used last first. `own` is the hash of the one that asks.
+/// Returns a user's valid sessions by last use. `own` is the hash of the current session, which comes first.
 pub async fn sessions(pool: &SqlitePool, user_id: &str, own: &[u8], now: i64) -> sqlx::Result<Vec<OwnSession>> {
     let idle = now - IDLE_MS;
     let rows = sqlx::query!(
@@ -231,15 +231,15 @@ pub async fn end_session_by_hash(connection: &mut SqliteConnection, hash: &[u8])
     Ok(())
 }
 
-/// Ends one of a person's sessions; gives its device in words.
+/// Ends one of a user's sessions and returns its device.
 pub async fn end_session(connection: &mut SqliteConnection, user_id: &str, id: i64) -> Result<String> {
     let row = sqlx::query!("delete from session where id = ? and user_id = ? returning device", id, user_id)
         .fetch_optional(connection)
         .await?;
-    row.map(|row| device(&row.device)).ok_or_else(|| Error::NotFound("such session of yours".to_owned()))
+    row.map(|row| device(&row.device)).ok_or_else(|| Error::NotFound("this session in your account".to_owned()))
 }
 
-/// Ends all of a person's sessions but one; gives how many.
+/// Ends all but one of a user's sessions and returns their number.
 pub async fn end_other_sessions(connection: &mut SqliteConnection, user_id: &str, own: &[u8]) -> sqlx::Result<u64> {
     let done =
         sqlx::query!("delete from session where user_id = ? and hash <> ?", user_id, own).execute(connection).await?;

@@ -7,38 +7,38 @@ use crate::{
     app::{db::Db, error::Result},
     auth::{
         model::{Role, Scope},
-        people::Token,
+        users::Token,
     },
 };
 
-/// A token to be stored.
+/// A token to store.
 #[derive(Clone, Debug)]
 pub struct TokenRow<'a> {
     /// Unique.
     pub name: &'a str,
-    /// Of its secret.
+    /// Hash of its secret.
     pub hash: &'a [u8],
-    /// How far it reaches.
+    /// Its scope.
     pub scope: Scope,
-    /// Whose it is; none where the owner of the data folder made it.
+    /// Id of its owner; none for commands on the data folder.
     pub user_id: Option<&'a str>,
-    /// Unix ms; none for no end.
+    /// Unix ms; none if it does not expire.
     pub expires_at_ms: Option<i64>,
 }
 
-/// A token that is good.
+/// A valid token.
 #[derive(Clone, Debug)]
-pub struct GoodToken {
+pub struct ValidToken {
     /// Unique.
     pub name: String,
-    /// How far it reaches: never farther than the person whose it is.
+    /// Its scope, limited by the owner's role.
     pub scope: Scope,
-    /// Whose it is.
+    /// Id of its owner.
     pub user_id: Option<String>,
 }
 
-/// The token with this secret, if it is good; keeps its last use to the minute.
-pub async fn good_token(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option<GoodToken>> {
+/// Returns the token with this secret, if it is valid; updates the last use.
+pub async fn valid_token(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option<ValidToken>> {
     let row = sqlx::query!(
         r#"select token.id, token.name, token.scope, token.user_id, token.last_used_at, user.role as "role?"
            from token left join user on user.id = token.user_id
@@ -53,8 +53,8 @@ pub async fn good_token(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option<G
         sqlx::query!("update token set last_used_at = ? where id = ?", now, row.id).execute(&db.write).await?;
     }
     let scope: Scope = parsed(&row.scope)?;
-    let most = row.role.as_deref().map(parsed::<Role>).transpose()?.map_or(Scope::Admin, Role::scope);
-    Ok(Some(GoodToken { name: row.name, scope: scope.min(most), user_id: row.user_id }))
+    let max = row.role.as_deref().map(parsed::<Role>).transpose()?.map_or(Scope::Admin, Role::scope);
+    Ok(Some(ValidToken { name: row.name, scope: scope.min(max), user_id: row.user_id }))
 }
 
 /// Stores a token.
@@ -72,29 +72,29 @@ pub async fn insert_token(connection: &mut SqliteConnection, token: &TokenRow<'_
     )
     .execute(connection)
     .await
-    .map_err(|fault| taken(fault, || format!("there is a token {name:?} already; choose another name")))?;
+    .map_err(|fault| taken(fault, || format!("a token {name:?} already exists; choose another name")))?;
     Ok(())
 }
 
-/// Tokens by name: a person's, or all.
-pub async fn tokens(pool: &SqlitePool, of: Option<&str>) -> sqlx::Result<Vec<Token>> {
+/// Returns tokens by name: a user's, or all if `owner` is `None`.
+pub async fn tokens(pool: &SqlitePool, owner: Option<&str>) -> sqlx::Result<Vec<Token>> {
     sqlx::query_as!(
         Token,
         r#"select token.name, scope, user.name as "owner?", token.created_at as created_at_ms,
                   expires_at as expires_at_ms, last_used_at as last_used_at_ms, revoked_at as revoked_at_ms
            from token left join user on user.id = token.user_id
            where ?1 is null or token.user_id = ?1 order by token.name"#,
-        of
+        owner
     )
     .fetch_all(pool)
     .await
 }
 
-/// Ends a token for good; false if there is none with this name, of this person, that goes on.
+/// Revokes a token for good; false if there is no unrevoked one with this name and owner.
 pub async fn revoke_token(
     connection: &mut SqliteConnection,
     name: &str,
-    of: Option<&str>,
+    owner: Option<&str>,
     now: i64,
 ) -> sqlx::Result<bool> {
     let done = sqlx::query!(
@@ -102,7 +102,7 @@ pub async fn revoke_token(
          where name = ?2 and revoked_at is null and (?3 is null or user_id = ?3)",
         now,
         name,
-        of
+        owner
     )
     .execute(connection)
     .await?;

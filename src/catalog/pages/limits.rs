@@ -1,4 +1,4 @@
-//! The limits of a scenario on its page: each with its default and its reason, and a form to change them.
+//! The verdict limits of a scenario: each with its default and its reason, and a form to change them.
 
 use std::collections::BTreeMap;
 
@@ -26,39 +26,39 @@ use crate::{
     },
 };
 
-/// What the page shows of them.
+/// The section of the page with the limits.
 #[derive(Debug)]
 pub struct LimitsPart {
-    /// In the order in which people see them.
+    /// In display order.
     pub rows: Vec<Row>,
-    /// When they were changed last, and by whom.
+    /// When the limits were last changed, and by whom.
     changed: Option<(i64, String)>,
-    /// What is wrong with what was typed.
+    /// What is wrong with the input.
     pub fault: Option<String>,
 }
 
 /// One limit.
 #[derive(Debug)]
 pub struct Row {
-    /// Names it.
+    /// Key of the limit.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Short description.
     pub what: &'static str,
-    /// Why the default is what it is.
+    /// Reason for the default.
     pub why: &'static str,
-    /// As it is or was typed.
+    /// Current value or rejected input.
     pub value: String,
-    /// As it usually is.
+    /// Default value.
     pub default: String,
-    /// Whether it is not as usual.
+    /// Whether the value differs from the default.
     pub is_set: bool,
 }
 
 impl LimitsPart {
-    /// As they are stored.
+    /// Shows the stored limits.
     pub fn new(stored: ScenarioLimits) -> Self {
         let row = |limit: Limit| {
-            let (about, value) = (limit.about(), stored.limits.of(limit));
+            let (about, value) = (limit.about(), stored.limits.get(limit));
             let text = |value| about.unit.text(value);
             let is_set = value.total_cmp(&about.default).is_ne();
             let (value, default) = (text(value), text(about.default));
@@ -67,53 +67,53 @@ impl LimitsPart {
         Self { rows: Limit::ALL.into_iter().map(row).collect(), changed: stored.changed, fault: None }
     }
 
-    /// As they were typed, with what is wrong.
+    /// Shows rejected input and what is wrong with it.
     #[must_use]
-    pub fn typed(self, typed: &BTreeMap<String, String>, fault: String) -> Self {
-        let again = |row: Row| Row { value: typed.get(row.name).cloned().unwrap_or(row.value), ..row };
-        Self { rows: self.rows.into_iter().map(again).collect(), fault: Some(fault), ..self }
+    pub fn with_input(self, input: &BTreeMap<String, String>, fault: String) -> Self {
+        let filled = |row: Row| Row { value: input.get(row.name).cloned().unwrap_or(row.value), ..row };
+        Self { rows: self.rows.into_iter().map(filled).collect(), fault: Some(fault), ..self }
     }
 
-    /// Whether any is not as usual.
+    /// Whether any limit differs from its default.
     pub fn any_set(&self) -> bool {
         self.rows.iter().any(|row| row.is_set)
     }
 
-    /// Who changed them last.
+    /// Who last changed the limits, and when.
     pub fn changed_by(&self) -> Option<(&str, Moment)> {
         self.changed.as_ref().map(|(at_ms, who)| (who.as_str(), time_ago::ago(Some(*at_ms))))
     }
 }
 
-/// What was typed; a field that is left empty is as usual.
-fn read(typed: &BTreeMap<String, String>) -> std::result::Result<Limits, String> {
+/// Parses the form; an empty field means the default.
+fn parse(form: &BTreeMap<String, String>) -> std::result::Result<Limits, String> {
     let mut limits = Limits::default();
-    if typed.contains_key("reset") {
+    if form.contains_key("reset") {
         return Ok(limits);
     }
     for limit in Limit::ALL {
-        if let Some(text) = typed.get(limit.about().name).filter(|text| !text.trim().is_empty()) {
+        if let Some(text) = form.get(limit.about().name).filter(|text| !text.trim().is_empty()) {
             limits.set(limit, limit.parse(text)?);
         }
     }
     Ok(limits)
 }
 
-/// `POST /scenarios/{name}/limits`: sets them, or shows the page again with what is wrong.
+/// `POST /scenarios/{name}/limits`: stores the limits, or shows the page again with the error.
 pub async fn set(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Path(name): Path<String>,
-    Form(typed): Form<BTreeMap<String, String>>,
+    Form(form): Form<BTreeMap<String, String>>,
 ) -> Result<Response> {
-    match read(&typed) {
+    match parse(&form) {
         Ok(limits) => {
             crate::results::api::limits::change(&state, &caller, &name, &limits).await?;
             Ok(Redirect::to(&format!("/scenarios/{}#limits", address::segment(&name))).into_response())
         }
         Err(fault) => match scenarios::page_of(&state, &caller, &name, None).await {
             Ok(mut page) => {
-                page.limits = page.limits.typed(&typed, fault);
+                page.limits = page.limits.with_input(&form, fault);
                 Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
             }
             Err(Error::NotFound(_)) => Err(Error::Invalid(fault)),
@@ -126,25 +126,25 @@ pub async fn set(
 mod tests {
     use super::*;
 
-    fn typed(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    fn form(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
     }
 
     #[test]
-    fn what_the_form_shows_is_what_it_takes() {
+    fn the_form_accepts_the_values_that_it_shows() {
         let mut limits = Limits::default();
         limits.set(Limit::GeneratorBusy, 0.95);
         let part = LimitsPart::new(ScenarioLimits { limits: limits.clone(), revision: 1, changed: None });
-        let again: BTreeMap<String, String> =
+        let shown: BTreeMap<String, String> =
             part.rows.iter().map(|row| (row.name.to_owned(), row.value.clone())).collect();
-        assert_eq!(read(&again), Ok(limits));
+        assert_eq!(parse(&shown), Ok(limits));
         assert!(part.any_set() && part.rows.iter().filter(|row| row.is_set).count() == 1);
     }
 
     #[test]
-    fn empty_fields_and_the_way_back_are_the_usual_limits() {
-        assert_eq!(read(&typed(&[("too_short", " ")])), Ok(Limits::default()));
-        assert_eq!(read(&typed(&[("too_short", "7 s"), ("reset", "1")])), Ok(Limits::default()));
-        assert!(read(&typed(&[("too_short", "soon")])).expect_err("nonsense").starts_with("too_short: "));
+    fn empty_fields_and_a_reset_mean_the_defaults() {
+        assert_eq!(parse(&form(&[("too_short", " ")])), Ok(Limits::default()));
+        assert_eq!(parse(&form(&[("too_short", "7 s"), ("reset", "1")])), Ok(Limits::default()));
+        assert!(parse(&form(&[("too_short", "soon")])).expect_err("an invalid duration").starts_with("too_short: "));
     }
 }

@@ -1,4 +1,4 @@
-//! What differs between two revisions of a scenario, line by line. Pure.
+//! Line-by-line differences between two revisions of a scenario. Pure.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -7,21 +7,21 @@ use similar::{ChangeTag, TextDiff};
 
 use super::upload::lines;
 
-/// Lines around a difference that are shown with it.
-const AROUND: usize = 3;
-/// After so long the difference need not be the smallest any more.
-const PATIENCE: Duration = Duration::from_millis(200);
-/// More lines of one part than this are not read by anybody.
-const MOST_LINES: usize = 2_000;
+/// Unchanged lines shown around a difference.
+const CONTEXT: usize = 3;
+/// After this time the shown difference need not be the smallest one.
+const TIMEOUT: Duration = Duration::from_millis(200);
+/// Maximum number of lines shown of one part.
+const MAX_LINES: usize = 2_000;
 
 /// One part that differs: the script, a file, or the parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What it is.
+    /// Script, parameters or the name of the file.
     pub title: String,
-    /// Stretches that differ, each with the lines around.
-    pub stretches: Vec<Vec<Line>>,
-    /// Lines beyond those that are shown.
+    /// Changed lines with the lines around them.
+    pub hunks: Vec<Vec<Line>>,
+    /// Number of lines that are not shown.
     pub more: usize,
 }
 
@@ -30,7 +30,7 @@ pub struct Part {
 pub struct Line {
     /// `+`, `-` or a space.
     pub sign: char,
-    /// Without its end.
+    /// Without the line ending.
     pub text: String,
 }
 
@@ -44,17 +44,17 @@ impl Line {
         }
     }
 
-    /// For who does not see the colour.
+    /// Prefix for screen readers.
     pub fn word(&self) -> &'static str {
         match self.sign {
-            '+' => "came: ",
-            '-' => "went: ",
+            '+' => "added: ",
+            '-' => "removed: ",
             _ => "",
         }
     }
 }
 
-/// Everything that differs, the script first.
+/// Returns all parts that differ, the script first.
 pub fn differences(from: &Scenario, to: &Scenario) -> Vec<Part> {
     let mut parts = vec![part("Script".to_owned(), &from.script, &to.script)];
     parts.push(part("Parameters".to_owned(), &lines(&from.defaults), &lines(&to.defaults)));
@@ -63,24 +63,24 @@ pub fn differences(from: &Scenario, to: &Scenario) -> Vec<Part> {
         let text = |scenario: &Scenario| scenario.files.get(name).cloned().unwrap_or_default();
         parts.push(part(name.clone(), &text(from), &text(to)));
     }
-    parts.retain(|part| !part.stretches.is_empty());
+    parts.retain(|part| !part.hunks.is_empty());
     parts
 }
 
 fn part(title: String, from: &str, to: &str) -> Part {
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(from, to);
-    let mut room = MOST_LINES;
+    let diff = TextDiff::configure().timeout(TIMEOUT).diff_lines(from, to);
+    let mut room = MAX_LINES;
     let mut more = 0;
-    let mut stretches = Vec::new();
-    for group in diff.grouped_ops(AROUND) {
+    let mut hunks = Vec::new();
+    for group in diff.grouped_ops(CONTEXT) {
         let changes = group.iter().flat_map(|op| diff.iter_changes(op));
         let lines: Vec<Line> = changes.map(|change| line(change.tag(), change.value())).collect();
         let shown = lines.len().min(room);
         more += lines.len() - shown;
         room -= shown;
-        stretches.push(lines.into_iter().take(shown).collect());
+        hunks.push(lines.into_iter().take(shown).collect());
     }
-    Part { title, stretches, more }
+    Part { title, hunks, more }
 }
 
 fn line(tag: ChangeTag, text: &str) -> Line {
@@ -111,11 +111,11 @@ mod tests {
     }
 
     fn signs(part: &Part) -> String {
-        part.stretches.iter().flatten().map(|line| line.sign).collect()
+        part.hunks.iter().flatten().map(|line| line.sign).collect()
     }
 
     #[test]
-    fn only_what_differs_is_shown_with_the_lines_around() {
+    fn changed_lines_are_shown_with_context() {
         let old: String = (0..20).map(|n| format!("line {n}\n")).collect::<Vec<_>>().concat();
         let parts = differences(&scenario(&old, None), &scenario(&old.replace("line 10\n", "line ten\n"), None));
         assert_eq!(parts.len(), 1);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_came_and_one_that_went_are_differences() {
+    fn added_and_removed_files_are_differences() {
         let parts = differences(&scenario("x", None), &scenario("x", Some("[]")));
         assert_eq!((parts[0].title.as_str(), signs(&parts[0]).as_str()), ("a.json", "+"));
         let parts = differences(&scenario("x", Some("[]")), &scenario("x", None));
@@ -132,9 +132,9 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_is_all_different_is_cut() {
+    fn long_differences_are_truncated() {
         let old: String = (0..3_000).map(|n| format!("old {n}\n")).collect::<Vec<_>>().concat();
         let parts = differences(&scenario(&old, None), &scenario("", None));
-        assert_eq!((signs(&parts[0]).len(), parts[0].more), (MOST_LINES, 1_000));
+        assert_eq!((signs(&parts[0]).len(), parts[0].more), (MAX_LINES, 1_000));
     }
 }

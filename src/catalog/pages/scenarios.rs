@@ -1,4 +1,4 @@
-//! `/scenarios`: k6 scripts and how to add one; `/scenarios/{name}`: one of them, its revisions and their differences.
+//! `/scenarios`: the list and the form to add one; `/scenarios/{name}`: one scenario, its revisions and differences.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -37,10 +37,10 @@ use crate::{
     },
 };
 
-/// So many of a scenario's runs are listed.
+/// Number of recent runs listed for a scenario.
 const LAST_RUNS: i64 = 10;
 
-/// All scenarios.
+/// The list of scenarios.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "catalog/scenarios.html")]
 struct ScenariosPage {
@@ -78,20 +78,20 @@ impl Summary {
     }
 }
 
-/// The beginning of a hash, for people.
+/// Shortens a hash for display.
 fn short(sha256: &str) -> String {
     sha256.chars().take(12).collect()
 }
 
-/// A revision as a list shows it.
+/// A revision in the list of revisions.
 #[derive(Debug)]
-struct Kept {
+struct RevisionRow {
     revision: Revision,
-    /// The one before it, to be told the difference.
+    /// Hash of the previous revision, for the link to the differences.
     before: Option<String>,
 }
 
-impl Kept {
+impl RevisionRow {
     fn all(revisions: Vec<Revision>) -> Vec<Self> {
         let mut before: Vec<Option<String>> =
             revisions.iter().skip(1).map(|revision| Some(revision.sha256.clone())).collect();
@@ -108,10 +108,10 @@ impl Kept {
     }
 }
 
-/// What k6 said, for a page.
-struct Looked(Check);
+/// Result of k6's check, for the page.
+struct ShownCheck(Check);
 
-impl Looked {
+impl ShownCheck {
     fn when(&self) -> Moment {
         time_ago::ago(Some(self.0.at_ms))
     }
@@ -126,12 +126,12 @@ pub struct ScenarioPage {
     script: String,
     sha256: String,
     is_bundled: bool,
-    revisions: Vec<Kept>,
+    revisions: Vec<RevisionRow>,
     lines: Vec<Line>,
-    people: Vec<String>,
+    users: Vec<String>,
     scope: Scope,
     upload: Upload,
-    /// From where on figures speak against its runs.
+    /// Limits of the verdict on its runs.
     pub limits: LimitsPart,
 }
 
@@ -144,22 +144,22 @@ impl ScenarioPage {
         address::segment(&self.scenario.name)
     }
 
-    /// What k6 says to the revision that is shown.
-    fn check(&self) -> Option<Looked> {
-        let shown = self.revisions.iter().find(|kept| self.is_shown(kept))?;
-        shown.revision.check.clone().map(Looked)
+    /// Result of checking the shown revision.
+    fn check(&self) -> Option<ShownCheck> {
+        let shown = self.revisions.iter().find(|row| self.is_shown(row))?;
+        shown.revision.check.clone().map(ShownCheck)
     }
 
     fn is_newest(&self) -> bool {
         self.revisions.first().is_some_and(|newest| self.is_shown(newest))
     }
 
-    fn is_shown(&self, kept: &Kept) -> bool {
-        kept.revision.sha256 == self.sha256
+    fn is_shown(&self, row: &RevisionRow) -> bool {
+        row.revision.sha256 == self.sha256
     }
 }
 
-/// What two revisions differ in.
+/// The differences between two revisions.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "catalog/differences.html")]
 struct DifferencesPage {
@@ -198,7 +198,7 @@ pub async fn index(Read(caller): Read, State(state): State<AppState>) -> Result<
     Ok(page(&state, &caller, Upload::default(), None).await?.into_response())
 }
 
-/// `POST /scenarios`: adds one, or another revision of one; or shows the form again with what is wrong.
+/// `POST /scenarios`: adds a scenario or a revision, or shows the form again with the error.
 pub async fn add(
     Submit(caller): Submit,
     State(state): State<AppState>,
@@ -222,23 +222,23 @@ pub async fn add(
     }
 }
 
-/// `POST /scenarios/{name}/check`: lets an agent's k6 look at a revision.
+/// `POST /scenarios/{name}/check`: has an agent's k6 check a revision.
 pub async fn check(
     _: Submit,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
-    Form(which): Form<Which>,
+    Form(query): Form<RevisionQuery>,
 ) -> Result<Redirect> {
-    let looked = inspection::check(&state, &presence, &name, which.revision.as_deref()).await?;
-    let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("revision", &looked.sha256).finish();
+    let checked = inspection::check(&state, &presence, &name, query.revision.as_deref()).await?;
+    let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("revision", &checked.sha256).finish();
     Ok(Redirect::to(&format!("/scenarios/{}?{query}", address::segment(&name))))
 }
 
-/// Which revision.
+/// A revision of a scenario.
 #[derive(Debug, Deserialize)]
-pub struct Which {
-    /// Its hash; the newest if absent.
+pub struct RevisionQuery {
+    /// Hash of the revision; the newest by default.
     revision: Option<String>,
 }
 
@@ -247,12 +247,12 @@ pub async fn show(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(name): Path<String>,
-    Asked(which): Asked<Which>,
+    Asked(query): Asked<RevisionQuery>,
 ) -> Result<Response> {
-    Ok(page_of(&state, &caller, &name, which.revision.as_deref()).await?.into_response())
+    Ok(page_of(&state, &caller, &name, query.revision.as_deref()).await?.into_response())
 }
 
-/// The page of a scenario in a revision; in its newest if none is said.
+/// Builds the page of a scenario in a revision, by default the newest.
 pub async fn page_of(state: &AppState, caller: &Caller, name: &str, revision: Option<&str>) -> Result<ScenarioPage> {
     let pool = &state.db.read;
     let revisions = crate::catalog::store::revisions(pool, name).await?;
@@ -266,9 +266,9 @@ pub async fn page_of(state: &AppState, caller: &Caller, name: &str, revision: Op
         is_bundled: scenarios::is_bundled(&scenario),
         upload: Upload::of(&scenario),
         lines: crate::fleet::pages::lines(state, &ids).await?,
-        people: dashboard::store::users_of_scenario(pool, name).await?,
+        users: dashboard::store::users_of_scenario(pool, name).await?,
         limits: LimitsPart::new(verdicts::limits(pool, Some(name)).await?),
-        revisions: Kept::all(revisions),
+        revisions: RevisionRow::all(revisions),
         sha256,
         scenario,
         scope: caller.scope,
@@ -280,9 +280,9 @@ async fn one(state: &AppState, name: &str, sha256: &str) -> Result<Scenario> {
     found.ok_or_else(|| Error::NotFound(format!("revision {sha256:?} of scenario {name:?}")))
 }
 
-/// Which two.
+/// The revisions to compare, by hash.
 #[derive(Debug, Deserialize)]
-pub struct Two {
+pub struct DifferencesQuery {
     #[serde(default)]
     from: String,
     #[serde(default)]
@@ -294,9 +294,9 @@ pub async fn compare(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(name): Path<String>,
-    Asked(Two { from, to }): Asked<Two>,
+    Asked(DifferencesQuery { from, to }): Asked<DifferencesQuery>,
 ) -> Result<Response> {
     let parts = differences(&one(&state, &name, &from).await?, &one(&state, &name, &to).await?);
-    let shell = Shell::signed_in(format!("Differences of {name}"), Section::Scenarios, &caller.name);
+    let shell = Shell::signed_in(format!("Differences between revisions of {name}"), Section::Scenarios, &caller.name);
     Ok(DifferencesPage { shell, name, from, to, parts }.into_response())
 }

@@ -1,4 +1,4 @@
-//! `/sizes`: machine sizes, who can give them, and how to add one.
+//! `/sizes`: machine sizes, the agents that can provide them, and the form to add one.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -20,7 +20,7 @@ use crate::{
         model::Scope,
     },
     catalog::{
-        api::{remove_size, store_size},
+        api::{in_use, remove_size, store_size},
         model::{MachineSize, parse_memory, size_name},
     },
     dashboard,
@@ -54,9 +54,9 @@ impl SizesPage {
 #[derive(Debug)]
 struct Line {
     size: MachineSize,
-    /// Connected agents that can give it.
+    /// Connected agents that can provide it.
     givers: Vec<String>,
-    /// Why the others can't.
+    /// Why the other connected agents can't.
     lacking: Vec<String>,
     is_used: bool,
 }
@@ -75,7 +75,7 @@ impl Line {
     }
 }
 
-/// What somebody typed to add one.
+/// Input of the form that adds a size.
 #[derive(Debug, Default)]
 struct Typed {
     vcpus: String,
@@ -99,7 +99,7 @@ impl Typed {
     }
 
     fn size(&self) -> Result<MachineSize> {
-        let bad = || Error::Invalid(format!("vCPUs: {:?} is no number of cores, such as 2 or 0.5", self.vcpus));
+        let bad = || Error::Invalid(format!("vCPUs: {:?} is not a number of cores; write 2 or 0.5", self.vcpus));
         let vcpus = self.vcpus.parse::<f64>().ok().filter(|vcpus| vcpus.is_finite()).ok_or_else(bad)?;
         let memory_bytes = parse_memory(&self.memory).map_err(Error::Invalid)?;
         let name = if self.name.is_empty() { size_name(vcpus, memory_bytes) } else { self.name.clone() };
@@ -146,7 +146,7 @@ pub async fn index(
     Ok(page(&state, &presence, &caller, Typed::default(), None).await?.into_response())
 }
 
-/// `POST /sizes`: adds one, or shows the form again with what is wrong.
+/// `POST /sizes`: adds a size, or shows the form again with the error.
 pub async fn add(
     Admin(caller): Admin,
     State(state): State<AppState>,
@@ -177,7 +177,7 @@ pub async fn ask_remove(
     let size = crate::catalog::store::sizes(&state.db.read).await?.into_iter().find(|size| size.name == name);
     let size = size.ok_or_else(|| Error::NotFound(format!("size {name:?}")))?;
     if dashboard::store::used_sizes(&state.db.read).await?.contains(&size.name) {
-        return Err(Error::Conflict(format!("runs have had the size {name:?}: it stays as long as they are kept")));
+        return Err(in_use(&name));
     }
     let deed = "Remove this size";
     Ok(Confirm {
@@ -185,8 +185,8 @@ pub async fn ask_remove(
         deed,
         what: size.name,
         consequences: vec![
-            "Nobody can choose it any more.".to_owned(),
-            "No run has had it, so nothing else changes.".to_owned(),
+            "It can no longer be selected.".to_owned(),
+            "No run has used it, so nothing else changes.".to_owned(),
         ],
         back: "/sizes".to_owned(),
     })

@@ -1,4 +1,4 @@
-//! `/targets`: server implementations, who offers them, how they did; `/targets/{name}`: one of them.
+//! `/targets`: targets, the agents that offer them and their latest results; `/targets/{name}`: one target.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -36,28 +36,28 @@ use crate::{
     },
 };
 
-/// So many results of each target go into its line of the list.
+/// Number of results per target in the list.
 const LATEST: i64 = 60;
-/// So many go into the lines of a target's own page.
+/// Number of results on the page of one target.
 const LONGEST: i64 = 600;
-/// So many runs of a target are listed.
+/// Number of recent runs listed for a target.
 const LAST_RUNS: usize = 10;
-/// So many stand on one page of the list.
+/// Targets per page of the list.
 const PAGE: i64 = 100;
-/// More lines than this are no overview.
-const MOST_TRENDS: usize = 24;
+/// Maximum number of trends on the page of one target.
+const MAX_TRENDS: usize = 24;
 
-/// All targets.
+/// The list of targets.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "catalog/targets.html")]
 struct TargetsPage {
     shell: Shell,
     lines: Vec<Summary>,
-    /// Whether it is the first page of them.
+    /// Whether this is the first page.
     is_first: bool,
-    /// Where the next page begins.
+    /// Value of `after` for the next page.
     next: Option<String>,
-    /// How many nobody needs, for those who may remove them.
+    /// Number of unneeded targets; 0 for users who may not remove them.
     unneeded: usize,
 }
 
@@ -66,12 +66,12 @@ struct TargetsPage {
 struct Summary {
     name: String,
     mark: Mark,
-    /// The version that was seen last; none for a target that came by an import alone.
+    /// The version seen last; none if the target is only known from imports.
     newest: Option<Target>,
     versions: usize,
     /// Connected agents that offer it.
     offered_by: Vec<String>,
-    /// How it did in the setting of its last result.
+    /// Results in the setting of the last result.
     trend: Option<Trend>,
 }
 
@@ -81,14 +81,14 @@ impl Summary {
     }
 }
 
-/// One setting, over time.
+/// Results in one setting over time.
 #[derive(Debug)]
 struct Trend {
     setting: String,
     spark: Spark,
     /// The newest result.
     last: Measured,
-    /// How many of them are suspect.
+    /// Number of suspect results.
     suspect: usize,
 }
 
@@ -105,12 +105,12 @@ impl Trend {
         time_ago::ago(self.last.finished_at_ms)
     }
 
-    /// Whether the newest result is marked.
+    /// Whether the newest result is suspect.
     fn is_doubted(&self) -> bool {
         self.last.is_suspect()
     }
 
-    /// That figures of the line are suspect, if some are.
+    /// Note on suspect results; empty if there are none.
     fn doubt(&self) -> String {
         if self.suspect > 0 { format!(", {} of them suspect", self.suspect) } else { String::new() }
     }
@@ -125,10 +125,10 @@ struct TargetPage {
     mark: Mark,
     versions: Vec<Version>,
     trends: Vec<Trend>,
-    /// Settings without a line of their own.
+    /// Number of settings that are not shown.
     more: usize,
     lines: Vec<Line>,
-    /// Whether nobody needs it and the reader may remove it.
+    /// Whether it is unneeded and the user may remove it.
     may_remove: bool,
 }
 
@@ -142,7 +142,7 @@ impl TargetPage {
 #[derive(Debug)]
 struct Version {
     target: Target,
-    /// Connected agents that offer just this one.
+    /// Connected agents that offer this version.
     offered_by: Vec<String>,
 }
 
@@ -166,7 +166,7 @@ fn offered_by(connected: &[(String, Connected)], name: &str, sha256: Option<&str
     connected.iter().filter(|(_, agent)| offers(agent)).map(|(name, _)| name.clone()).collect()
 }
 
-/// Results by setting, what was measured last first. A line never mixes settings: neither size nor load nor machine.
+/// Groups results by setting, newest first. Sizes, loads and agents are never mixed.
 fn trends(results: Vec<Measured>) -> Vec<Trend> {
     let mut groups: Vec<Vec<Measured>> = Vec::new();
     for result in results {
@@ -178,7 +178,7 @@ fn trends(results: Vec<Measured>) -> Vec<Trend> {
     groups.into_iter().filter_map(trend).collect()
 }
 
-/// Of results of one setting, newest first.
+/// Builds the trend of one setting; `group` starts with the newest result.
 fn trend(group: Vec<Measured>) -> Option<Trend> {
     let values = group.iter().rev().filter_map(|result| result.rps).collect();
     let suspect = group.iter().filter(|result| result.is_suspect()).count();
@@ -186,7 +186,7 @@ fn trend(group: Vec<Measured>) -> Option<Trend> {
     Some(Trend { setting: last.words(), spark: Spark::new(values, "requests/s"), last, suspect })
 }
 
-/// Where a page of the list begins.
+/// Page of the list of targets.
 #[derive(Debug, Deserialize)]
 pub struct Paging {
     #[serde(default)]
@@ -205,19 +205,19 @@ pub async fn index(
     let is_last = i64::try_from(names.len()).is_ok_and(|count| count <= PAGE);
     names.truncate(usize::try_from(PAGE).unwrap_or(usize::MAX));
     let next = names.last().filter(|_| !is_last).map(|name| address::segment(name));
-    let every: Vec<&str> = names.iter().map(String::as_str).collect();
-    let marks = crate::catalog::store::marks(pool, &every).await?;
-    let (known, connected) = (crate::catalog::store::of_names(pool, &every).await?, presence.list());
+    let page: Vec<&str> = names.iter().map(String::as_str).collect();
+    let marks = crate::catalog::store::marks(pool, &page).await?;
+    let (known, connected) = (crate::catalog::store::of_names(pool, &page).await?, presence.list());
     let unneeded =
         if caller.scope == Scope::Admin { fleet::targets::unneeded(&state, &presence).await?.len() } else { 0 };
     let mut lines = Vec::new();
     for name in names {
-        let of_it: Vec<&Target> = known.iter().filter(|target| target.name == name).collect();
+        let versions: Vec<&Target> = known.iter().filter(|target| target.name == name).collect();
         let results = dashboard::store::results(pool, &name, LATEST).await?;
         lines.push(Summary {
             mark: marks.of(&name),
-            newest: of_it.first().copied().cloned(),
-            versions: of_it.len(),
+            newest: versions.first().copied().cloned(),
+            versions: versions.len(),
             offered_by: offered_by(&connected, &name, None),
             trend: trends(results).into_iter().next(),
             name,
@@ -242,8 +242,8 @@ pub async fn show(
     let version =
         |target: Target| Version { offered_by: offered_by(&connected, &target.name, Some(&target.sha256)), target };
     let mut trends = trends(dashboard::store::results(pool, &name, LONGEST).await?);
-    let more = trends.len().saturating_sub(MOST_TRENDS);
-    trends.truncate(MOST_TRENDS);
+    let more = trends.len().saturating_sub(MAX_TRENDS);
+    trends.truncate(MAX_TRENDS);
     let ids = dashboard::store::runs_of_target(pool, &name, i64::try_from(LAST_RUNS).unwrap_or(i64::MAX)).await?;
     let page = TargetPage {
         shell: Shell::signed_in(name.clone(), Section::Targets, &caller.name),
@@ -273,7 +273,7 @@ pub async fn ask_remove(
         back: format!("/targets/{}", address::segment(&name)),
         what: name,
         consequences: vec![
-            "All its versions go; no run has used one, so nothing else changes.".to_owned(),
+            "All its versions are removed. No run has used them, so nothing else changes.".to_owned(),
             "It comes back as soon as an agent offers it again.".to_owned(),
         ],
     })
@@ -290,7 +290,7 @@ pub async fn remove(
     Ok(Redirect::to("/targets"))
 }
 
-/// `GET /unneeded-targets/remove`: all that nobody needs
+/// `GET /unneeded-targets/remove`: confirms removing all unneeded targets.
 pub async fn ask_remove_unneeded(
     Admin(caller): Admin,
     State(state): State<AppState>,
@@ -349,12 +349,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_never_mixes_settings_and_ends_with_what_came_last() {
+    fn a_trend_has_one_setting_and_ends_with_the_newest_result() {
         let small = |rps| result("small", rps);
         let other_machine = Measured { agent: Some("attic".to_owned()), ..small(1.0) };
         let all = trends(vec![small(300.0), result("big", 900.0), small(200.0), other_machine, small(100.0)]);
         let words: Vec<String> = all.iter().map(|trend| trend.spark.words()).collect();
-        assert_eq!(words[0], "3 results, from 100.0 to 300.0 requests/s, the last 300.0");
+        assert_eq!(words[0], "3 results, from 100.0 to 300.0 requests/s, last 300.0");
         assert_eq!((all.len(), words[1].as_str()), (3, "1 result, 900.0 requests/s"));
         assert_eq!(all[0].doubt(), "");
         let odd = Measured { verdict: Some("suspect".to_owned()), ..small(400.0) };

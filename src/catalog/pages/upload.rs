@@ -1,4 +1,4 @@
-//! A scenario as a form brings it: typed or as files.
+//! A scenario submitted with a form, as text or as files.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use crate::{
     catalog::model::ScenarioText,
 };
 
-/// What a form said.
+/// Contents of the form.
 #[derive(Debug, Default)]
 pub struct Upload {
-    /// What to call it.
+    /// Name of the scenario.
     pub name: String,
-    /// The script as it was typed.
+    /// The script from the text field.
     pub script: String,
-    /// Parameters, one `NAME=VALUE` a line.
+    /// Parameters, one `NAME=VALUE` per line.
     pub defaults: String,
-    /// Names of files of the newest revision that stay.
+    /// Data files of the newest revision to keep.
     pub keep: Vec<String>,
     script_file: Option<String>,
     files: BTreeMap<String, String>,
 }
 
 impl Upload {
-    /// The form that would store this scenario again.
+    /// Fills the form with a scenario.
     pub fn of(scenario: &Scenario) -> Self {
         let Scenario { name, kind: _, script, files, defaults } = scenario;
         Self {
@@ -38,14 +38,14 @@ impl Upload {
         }
     }
 
-    /// Reads a form. One that is larger than the server takes is refused whole.
+    /// Reads the form. A form above the size limit is rejected as a whole.
     pub async fn read(mut form: Multipart) -> Result<Self> {
         let mut upload = Self::default();
         while let Some(part) = form.next_field().await? {
             let field = part.name().unwrap_or_default().to_owned();
             let file = part.file_name().map(str::to_owned).filter(|name| !name.is_empty());
             let bytes = part.bytes().await?;
-            // A field of files that nobody filled in comes along empty and without a name.
+            // Browsers send an empty file field without a file name.
             if matches!(field.as_str(), "script_file" | "files") && file.is_none() {
                 continue;
             }
@@ -53,7 +53,7 @@ impl Upload {
             let text = encoding::text(bytes.into()).map_err(|fault| Error::Invalid(format!("{what:?} {fault}")))?;
             match field.as_str() {
                 "name" => text.trim().clone_into(&mut upload.name),
-                // Browsers send the ends of lines as the standard of forms has them.
+                // Browsers send CRLF line endings.
                 "script" => upload.script = text.replace("\r\n", "\n"),
                 "defaults" => upload.defaults = text.replace("\r\n", "\n"),
                 "keep" => upload.keep.push(text),
@@ -67,7 +67,7 @@ impl Upload {
         Ok(upload)
     }
 
-    /// What is to be stored; files that stay come from what is stored under the name now.
+    /// Returns the scenario to store; files to keep come from its newest revision.
     pub fn text(&self, old: Option<Scenario>) -> Result<ScenarioText> {
         let kept = old.map(|old| old.files).unwrap_or_default();
         let mut files: BTreeMap<String, String> =
@@ -87,7 +87,7 @@ impl Upload {
     }
 }
 
-/// Parameters, one `NAME=VALUE` a line.
+/// Formats parameters, one `NAME=VALUE` per line.
 pub fn lines(parameters: &BTreeMap<String, String>) -> String {
     parameters.iter().fold(String::new(), |text, (name, value)| text + name + "=" + value + "\n")
 }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn files_stay_go_and_come_as_the_form_says() {
+    fn files_are_kept_dropped_and_added_as_submitted() {
         let files = BTreeMap::from([("c.json".to_owned(), "3".to_owned())]);
         let upload = Upload { keep: vec!["a.json".to_owned(), "gone".to_owned()], files, ..Upload::of(&old()) };
         let text = upload.text(Some(old())).expect("a scenario");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_lines_and_a_file_goes_before_what_was_typed() {
+    fn parameters_are_lines_and_a_script_file_overrides_the_text_field() {
         let upload = Upload {
             defaults: "A=1\n\n B = 2 \nC=x=y".to_owned(),
             script_file: Some("file".to_owned()),

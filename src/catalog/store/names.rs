@@ -1,57 +1,57 @@
-//! SQL of the names of targets: which there are, which look alike, which nobody needs any more.
+//! SQL of target names: known, look-alike and unused names.
 
 use std::collections::{BTreeSet, HashMap};
 
-use brewbench_agent::wire::name::looks;
+use brewbench_agent::wire::name::appearance;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::auth::audit::{self, Act};
 
-/// Why new targets can't have these names: one looks like another. Names that are known already are fine.
+/// Returns why new targets can't have these names: one looks like another. Known names are accepted.
 pub async fn target_fault(
     connection: &mut SqliteConnection,
     names: impl Iterator<Item = &str>,
 ) -> sqlx::Result<Option<String>> {
-    let asked: BTreeSet<&str> = names.collect();
-    let list = serde_json::to_string(&asked).map_err(|fault| sqlx::Error::Encode(fault.into()))?;
-    let there =
+    let requested: BTreeSet<&str> = names.collect();
+    let list = serde_json::to_string(&requested).map_err(|fault| sqlx::Error::Encode(fault.into()))?;
+    let existing =
         sqlx::query_scalar!("select name from target_colour where name in (select value from json_each(?))", list)
             .fetch_all(&mut *connection)
             .await?;
-    let new: Vec<&str> = asked.into_iter().filter(|name| !there.iter().any(|known| known == name)).collect();
+    let new: Vec<&str> = requested.into_iter().filter(|name| !existing.iter().any(|known| known == name)).collect();
     if new.is_empty() {
         return Ok(None);
     }
     let known = sqlx::query_scalar!("select name from target_colour").fetch_all(connection).await?;
-    let mut shapes: HashMap<String, &str> = known.iter().map(|name| (looks(name), name.as_str())).collect();
+    let mut shapes: HashMap<String, &str> = known.iter().map(|name| (appearance(name), name.as_str())).collect();
     for name in new {
-        if let Some(other) = shapes.insert(looks(name), name) {
+        if let Some(other) = shapes.insert(appearance(name), name) {
             return Ok(Some(format!("{name:?} looks like {other:?}; choose another name")));
         }
     }
     Ok(None)
 }
 
-/// Names of targets that were offered or run, after a name; at most `limit`.
+/// Returns at most `limit` names of targets that were offered or run, after a name.
 pub async fn after(pool: &SqlitePool, after: &str, limit: i64) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!("select name from target_colour where name > ? order by name limit ?", after, limit)
         .fetch_all(pool)
         .await
 }
 
-/// Whether a target was offered or run.
+/// Whether a target was ever offered or run.
 pub async fn is_known(pool: &SqlitePool, name: &str) -> sqlx::Result<bool> {
     let row = sqlx::query!("select name from target_colour where name = ?", name).fetch_optional(pool).await?;
     Ok(row.is_some())
 }
 
-/// Whether a run uses a target, whatever became of the run.
+/// Whether any run uses a target, whatever its phase.
 pub async fn has_runs(pool: &SqlitePool, name: &str) -> sqlx::Result<bool> {
     let row = sqlx::query!("select id from run where target = ? limit 1", name).fetch_optional(pool).await?;
     Ok(row.is_some())
 }
 
-/// Names of targets that no run uses, in order.
+/// Returns the names of targets that no run uses, in order.
 pub async fn unused(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!(
         "select name from target_colour where not exists (select 1 from run where run.target = target_colour.name)
@@ -61,18 +61,18 @@ pub async fn unused(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
     .await
 }
 
-/// Removes targets that no run uses, each with an act; gives which.
+/// Removes targets that no run uses, each with an audit entry. Returns the removed names.
 pub async fn remove(pool: &SqlitePool, names: &[String], act: impl Fn(&str) -> Act) -> sqlx::Result<Vec<String>> {
     let mut transaction = pool.begin().await?;
     let mut removed = Vec::new();
     for name in names {
-        let done = sqlx::query!(
+        let deleted = sqlx::query!(
             "delete from target_colour where name = ?1 and not exists (select 1 from run where run.target = ?1)",
             name
         )
         .execute(&mut *transaction)
         .await?;
-        if done.rows_affected() > 0 {
+        if deleted.rows_affected() > 0 {
             sqlx::query!("delete from target where name = ?", name).execute(&mut *transaction).await?;
             audit::note(&mut transaction, &act(name)).await?;
             removed.push(name.clone());
@@ -82,7 +82,7 @@ pub async fn remove(pool: &SqlitePool, names: &[String], act: impl Fn(&str) -> A
     Ok(removed)
 }
 
-/// Forgets the names of targets that are neither offered nor run any more.
+/// Removes the names of targets that are neither offered nor used by a run.
 pub async fn forget_colours(connection: &mut SqliteConnection) -> sqlx::Result<()> {
     sqlx::query!(
         "delete from target_colour

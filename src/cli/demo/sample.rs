@@ -1,25 +1,24 @@
-//! The sample that comes along: results that others published, for a first look before anything was measured here.
+//! The bundled sample: published results, to explore before the demo has measured anything.
 
 use std::collections::BTreeMap;
 
 use anyhow::Context;
 use brewbench_agent::connection::client::Client;
 use reqwest::Method;
-use url::Url;
 
 use crate::{
     experiments::{from_imports::Gathering, model::ExperimentWithRuns},
     results::{api::import::FolderBody, import::Imported},
-    runs::model::{Run, RunList},
+    runs::model::RunList,
 };
 
-/// What the runs are called that make an experiment each.
+/// Labels of the runs; each label becomes an experiment.
 const FINAL: &str = "server-bench post, final results";
 const WRK: &str = "kcup post";
 
 const INDEX: &str = include_str!("../../../samples/published/index.json");
 
-/// The files that the index names.
+/// The files listed in the index.
 const FILES: [(&str, &str); 22] = [
     ("k6-gosherve-16vcpu-16gb.txt", include_str!("../../../samples/published/k6-gosherve-16vcpu-16gb.txt")),
     ("k6-gosherve-1vcpu-256mb.txt", include_str!("../../../samples/published/k6-gosherve-1vcpu-256mb.txt")),
@@ -54,31 +53,27 @@ const FILES: [(&str, &str); 22] = [
     ),
 ];
 
-/// Imports the sample as experiments unless it is there, and gives the address of the first; none where its runs were
-/// deleted but for a part.
-pub async fn offer(client: &Client, site: &Url) -> anyhow::Result<Option<Url>> {
-    let mut runs = labelled(client, FINAL).await?;
-    if runs.is_empty() {
-        let files: BTreeMap<String, String> =
-            FILES.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
-        let body = FolderBody { index: INDEX.to_owned(), files };
-        let Imported { runs: imported, .. } =
-            client.post("api/v1/runs/import/folder", &body).await.context("the sample")?;
-        for (label, name) in [(WRK, "sample: three servers under wrk"), (FINAL, "sample: gosherve and servy under k6")]
-        {
-            let own = imported.iter().filter(|run| run.labels.iter().any(|other| other == label));
-            let gathering = Gathering { name: name.to_owned(), runs: own.map(|run| run.id.clone()).collect() };
-            let made: ExperimentWithRuns = client.post("api/v1/experiments/gathered", &gathering).await?;
-            runs = made.runs;
-        }
+/// Imports the sample as experiments unless it exists.
+pub async fn import(client: &Client) -> anyhow::Result<()> {
+    if is_imported(client).await? {
+        return Ok(());
     }
-    let experiment = runs.iter().find_map(|run| run.experiment.as_ref());
-    Ok(experiment.map(|id| site.join(&format!("experiments/{id}"))).transpose()?)
+    let files: BTreeMap<String, String> =
+        FILES.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+    let body = FolderBody { index: INDEX.to_owned(), files };
+    let Imported { runs, .. } =
+        client.post("api/v1/runs/import/folder", &body).await.context("cannot import the sample")?;
+    for (label, name) in [(WRK, "sample: three servers under wrk"), (FINAL, "sample: gosherve and servy under k6")] {
+        let own = runs.iter().filter(|run| run.labels.iter().any(|other| other == label));
+        let gathering = Gathering { name: name.to_owned(), runs: own.map(|run| run.id.clone()).collect() };
+        let _: ExperimentWithRuns = client.post("api/v1/experiments/gathered", &gathering).await?;
+    }
+    Ok(())
 }
 
-async fn labelled(client: &Client, label: &str) -> anyhow::Result<Vec<Run>> {
-    let request = client.request(Method::GET, "api/v1/runs").query(&[("label", label), ("limit", "20")]);
-    Ok(client.json::<RunList>(request).await?.runs)
+async fn is_imported(client: &Client) -> anyhow::Result<bool> {
+    let request = client.request(Method::GET, "api/v1/runs").query(&[("label", FINAL), ("limit", "1")]);
+    Ok(!client.json::<RunList>(request).await?.runs.is_empty())
 }
 
 #[cfg(test)]
@@ -87,10 +82,10 @@ mod tests {
     use crate::results::import::folder;
 
     #[test]
-    fn the_sample_that_comes_along_is_that_of_the_folder() {
+    fn embedded_sample_matches_the_folder() {
         let files: BTreeMap<String, String> =
             FILES.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
-        let found = folder::read(INDEX, &files).expect("a whole folder");
+        let found = folder::read(INDEX, &files).expect("a valid folder");
         assert_eq!(found.len(), FILES.len(), "each file is in the index");
         assert!(found.iter().filter(|file| file.about.labels == [FINAL]).count() == 9);
         assert!(found.iter().all(|file| file.about.repetition == 1), "each cell is one repetition");

@@ -7,36 +7,36 @@ use reqwest::Method;
 use crate::{
     cli::{
         connection::encoded,
-        run::which::{Many, full_id},
+        run::which::{ManyRuns, full_id},
         table,
     },
     runs::model::RunList,
 };
 
-/// `run delete`
+/// Delete runs.
 #[derive(Debug, Args)]
 pub struct Delete {
     #[command(flatten)]
-    many: Many,
-    /// Do not ask
+    many: ManyRuns,
+    /// Skip the confirmation
     #[arg(long)]
     yes: bool,
 }
 
 impl Delete {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
-        let Self { many: Many { common, ids }, yes } = self;
+        let Self { many: ManyRuns { common, ids }, yes } = self;
         let connection = common.connect()?;
         if !yes {
             eprint!(
-                "Delete {} runs with all their figures? `run undelete` brings them back for 10 minutes. [y/N] ",
+                "Delete {} runs and their results? `run undelete` restores them within 10 minutes. [y/N] ",
                 ids.len()
             );
             let mut answer = String::new();
             std::io::stdin().read_line(&mut answer)?;
             if !matches!(answer.trim(), "y" | "Y" | "yes") {
-                bail!("nothing was deleted");
+                bail!("not confirmed; nothing was deleted");
             }
         }
         for id in &ids {
@@ -48,8 +48,8 @@ impl Delete {
     }
 }
 
-impl Many {
-    /// Cancels them.
+impl ManyRuns {
+    /// Cancels the runs.
     pub async fn cancel(self) -> anyhow::Result<()> {
         let connection = self.common.connect()?;
         let mut runs = Vec::new();
@@ -62,7 +62,7 @@ impl Many {
         self.common.print(&RunList { runs }, |list| table::runs(&list.runs))
     }
 
-    /// Brings them back.
+    /// Restores the deleted runs.
     pub async fn undelete(self) -> anyhow::Result<()> {
         let connection = self.common.connect()?;
         let mut runs = Vec::new();

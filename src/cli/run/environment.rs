@@ -9,30 +9,30 @@ use crate::{
     cli::{common::Common, run::which::full_id, table::plain},
     results::environment::{
         difference::{EnvironmentDifference, FactDifference, Weight},
-        facts::{Group, RunEnvironment, of_generator, whole as groups},
+        facts::{Group, RunEnvironment, all_groups, generator_groups},
     },
 };
 
-/// Shows under what a run was measured, or in what that differs from another run's.
+/// Show the environment of a run, or how it differs from that of another run.
 #[derive(Debug, Args)]
 pub struct Environment {
     #[command(flatten)]
     common: Common,
-    /// The run's id, or the end of it
+    /// The run's id, or its last characters
     id: String,
-    /// Another run's, to be told the differences
+    /// Another run, to show the differences only
     other: Option<String>,
 }
 
 impl Environment {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { common, id, other } = self;
         let connection = common.connect()?;
         let id = full_id(&connection, &id).await?;
         let Some(other) = other else {
             let environment: RunEnvironment = connection.client.get(&format!("api/v1/runs/{id}/environment")).await?;
-            return common.print(&environment, whole);
+            return common.print(&environment, text);
         };
         let other = full_id(&connection, &other).await?;
         let path = format!("api/v1/runs/{id}/environment/difference");
@@ -42,20 +42,20 @@ impl Environment {
     }
 }
 
-fn whole(environment: &RunEnvironment) -> String {
+fn text(environment: &RunEnvironment) -> String {
     let mut text = format!("{}\n", plain(&environment.name()));
     if environment.facts.is_empty() {
-        text.push_str("nothing is known of its environment: it was imported, or has not ended\n");
+        text.push_str("no environment: the run was imported, or has not ended\n");
     }
-    text.push_str(&told(groups(environment)));
+    text.push_str(&group_text(all_groups(environment)));
     for generator in &environment.generators {
-        let _ = writeln!(text, "\nLOAD FROM {}", plain(&generator.agent));
-        text.push_str(&told(of_generator(generator)));
+        let _ = writeln!(text, "\nLOAD GENERATOR {}", plain(&generator.agent));
+        text.push_str(&group_text(generator_groups(generator)));
     }
     text
 }
 
-fn told(groups: Vec<Group>) -> String {
+fn group_text(groups: Vec<Group>) -> String {
     let mut text = String::new();
     for group in groups {
         let _ = writeln!(text, "\n{}", group.title);
@@ -72,18 +72,18 @@ fn differences(difference: &EnvironmentDifference) -> String {
     if !difference.differences.is_empty() {
         let _ = write!(text, "here:  {}\nthere: {}\n", plain(&run.name()), plain(&with.name()));
     }
-    text.push_str(&weighed(|weight| difference.of(weight)));
+    text.push_str(&by_weight(|weight| difference.with_weight(weight)));
     for one in &difference.generators {
         let _ = writeln!(text, "\n{}: {}", plain(&one.name()), plain(&one.sentence()));
-        text.push_str(&weighed(|weight| one.of(weight)));
+        text.push_str(&by_weight(|weight| one.with_weight(weight)));
     }
     text
 }
 
-fn weighed<'a>(of: impl Fn(Weight) -> Vec<&'a FactDifference>) -> String {
+fn by_weight<'a>(facts_of: impl Fn(Weight) -> Vec<&'a FactDifference>) -> String {
     let mut text = String::new();
     for weight in Weight::ALL {
-        let facts = of(weight);
+        let facts = facts_of(weight);
         if !facts.is_empty() {
             let _ = writeln!(text, "\n{}", weight.title());
         }
@@ -97,7 +97,7 @@ fn weighed<'a>(of: impl Fn(Weight) -> Vec<&'a FactDifference>) -> String {
     text
 }
 
-/// A name and its value, which goes on below itself where the line ends.
+/// Formats a name and its value, wrapped at 80 columns.
 fn entry(name: &str, value: &str) -> String {
     const NAME: usize = 32;
     let name = format!("  {:<width$} ", plain(name), width = if name.starts_with("  ") { 7 } else { NAME });
@@ -130,42 +130,42 @@ mod tests {
     fn an_environment_fits_eighty_columns() {
         let long = "a-part-of-a-path:".repeat(12);
         let facts = [("cpu.model", "Z80"), ("target.env.PATH", long.as_str()), ("net.core.somaxconn", "\u{1b}[2J")];
-        let text = whole(&environment(1, &facts));
+        let text = text(&environment(1, &facts));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains(&format!("\nProcessor\n  {:<32} Z80\n", "model")), "{text}");
         assert!(!text.contains('\u{1b}'));
-        assert!(whole(&environment(1, &[])).contains("nothing is known"));
+        assert!(super::text(&environment(1, &[])).contains("no environment"));
     }
 
     #[test]
-    fn those_who_made_the_load_have_environments_of_their_own() {
+    fn each_load_generator_has_its_own_environment() {
         let with = |model: &str| {
             let facts = [("cpu.model".to_owned(), model.to_owned())].into();
             let generator =
                 GeneratorEnvironment { agent: "gen-1".to_owned(), facts, conditions: Conditions::default() };
             RunEnvironment { generators: vec![generator], ..environment(1, &[("cpu.model", "Z80")]) }
         };
-        let text = whole(&with("8080"));
-        assert!(text.contains(&format!("\nLOAD FROM gen-1\n\nProcessor\n  {:<32} 8080\n", "model")), "{text}");
+        let text = text(&with("8080"));
+        assert!(text.contains(&format!("\nLOAD GENERATOR gen-1\n\nProcessor\n  {:<32} 8080\n", "model")), "{text}");
         let other = RunEnvironment { run: "other".to_owned().into(), ..with("6502") };
-        let expected = "The environments are the same in all 1 facts.\n\n\
-            load from gen-1: 1 fact that matters differs; 0 are the same.\n\n\
-            What matters\n  model (Processor)\n    here  8080\n    there 6502\n";
+        let expected = "No differences; equal facts: 1.\n\n\
+            load generator gen-1: 1 relevant difference; equal facts: 0.\n\n\
+            Relevant differences\n  model (Processor)\n    here  8080\n    there 6502\n";
         assert_eq!(differences(&EnvironmentDifference::new(with("8080"), other)), expected);
     }
 
     #[test]
-    fn differences_are_told_side_by_side() {
+    fn differences_are_shown_side_by_side() {
         let one = environment(1, &[("cpu.model", "Z80"), ("load.before", "0 0 0")]);
         let other = environment(2, &[("cpu.model", "6502"), ("load.before", "1 1 1")]);
         let text = differences(&EnvironmentDifference::new(one.clone(), other));
-        let expected = "1 fact that matters differs; 0 are the same.\n\
+        let expected = "1 relevant difference; equal facts: 0.\n\
             here:  servy 1.0, 2 vCPU / 4 GiB, repetition 1 on rack\nthere: servy 1.0, 2 vCPU / 4 GiB, repetition 2 on rack\n\n\
-            What matters\n  model (Processor)\n    here  Z80\n    there 6502\n\n\
-            What differs by nature\n  load average (Before the start)\n    here  0 0 0\n    there 1 1 1\n";
+            Relevant differences\n  model (Processor)\n    here  Z80\n    there 6502\n\n\
+            Expected differences\n  load average (Before the run)\n    here  0 0 0\n    there 1 1 1\n";
         assert_eq!(text, expected);
         let same =
             differences(&EnvironmentDifference::new(one.clone(), RunEnvironment { run: "b".to_owned().into(), ..one }));
-        assert_eq!(same, "The environments are the same in all 2 facts.\n");
+        assert_eq!(same, "No differences; equal facts: 2.\n");
     }
 }

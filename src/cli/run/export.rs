@@ -6,38 +6,38 @@ use reqwest::Method;
 
 use crate::{
     app::ids::joined,
-    cli::run::which::{Many, full_id},
+    cli::run::which::{ManyRuns, full_id},
 };
 
-/// `run export`
+/// Export runs.
 #[derive(Debug, Args)]
 pub struct Export {
     #[command(flatten)]
-    many: Many,
-    /// What to print
+    many: ManyRuns,
+    /// Data and format to print
     #[arg(long, value_enum, default_value_t = ExportAs::Summary)]
     format: ExportAs,
 }
 
-/// What `run export` prints.
+/// The output of `run export`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ExportAs {
-    /// k6's summary of one run, as it was
+    /// The unmodified k6 summary of one run
     Summary,
-    /// Figures, labels and notes
+    /// Metrics, labels and notes as JSON
     Json,
-    /// The same, a line a run
+    /// Metrics, labels and notes as CSV, one line per run
     Csv,
-    /// What happened during one run, second by second, as JSON
+    /// Time series of one run as JSON
     Series,
-    /// The same, a line a second
+    /// Time series of one run as CSV, one line per second
     SeriesCsv,
 }
 
 impl Export {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
-        let Self { many: Many { common, ids }, format } = self;
+        let Self { many: ManyRuns { common, ids }, format } = self;
         let connection = common.connect()?;
         let mut full = Vec::new();
         for id in &ids {
@@ -51,7 +51,7 @@ impl Export {
                 request.query(&[("format", format)])
             }
             (ExportAs::Summary | ExportAs::Series | ExportAs::SeriesCsv, _) => {
-                bail!("summary and series are one run's; name one, or give --format csv or json")
+                bail!("summaries and series are exported one run at a time; give one run, or --format csv or json")
             }
             (ExportAs::Json | ExportAs::Csv, ids) => {
                 let format = if format == ExportAs::Csv { "csv" } else { "json" };

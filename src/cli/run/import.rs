@@ -25,78 +25,78 @@ use crate::{
     },
 };
 
-/// Files that are sent at a time: the server stores what arrives together in one transaction.
+/// Concurrent uploads. The server stores files that arrive together in one transaction.
 const AT_ONCE: usize = 16;
 
-/// `run import`
+/// Import runs.
 #[derive(Debug, Args)]
 #[command(after_long_help = FORMAT)]
 pub struct Import {
     #[command(flatten)]
     common: Common,
-    /// Files with k6's end-of-test JSON or text report or wrk's output, or one folder with an index.json
+    /// Files with a k6 end-of-test summary (JSON or text) or wrk output, or one folder with an index.json
     #[arg(required = true, value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
-    /// Name of the target [default: the file's name without its ending]
+    /// Name of the target [default: file name without extension]
     #[arg(long)]
     target: Option<String>,
-    /// The target's version
+    /// Version of the target
     #[arg(long)]
     target_version: Option<String>,
-    /// The machine size that it had
+    /// Machine size of the target
     #[arg(long)]
     size: Option<String>,
-    /// What was run
+    /// Name of the scenario
     #[arg(long)]
     scenario: Option<String>,
-    /// What else tells its load from another, as NAME=VALUE such as payload=10K; repeat for several
+    /// A parameter that distinguishes the load, e.g. payload=10K; repeatable
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     parameters: Vec<(String, String)>,
-    /// Make an experiment of this name of what is imported
+    /// Create an experiment with this name from the imported runs
     #[arg(long, value_name = "NAME")]
     experiment: Option<String>,
 }
 
 const FORMAT: &str = "\
-What a file is, is told from what is in it, and said. What a text does not have stays empty.
+The format of each file is detected from its content and printed. Missing figures stay empty.
 
-A folder is imported whole or not at all. Its index.json is a list with one object a file:
+A folder is imported completely or not at all. Its index.json is a list with one object per file:
 
-  file                 name of a file beside the index; needed
-  target               name of the target; needed
-  version              its version
-  tool                 k6 or wrk; refused if the file is something else
-  vcpus, memory_mib    the machine size that the target had: both or neither
-  machine              what it ran on, where that was not held to a size
-  scenario             what was run
-  payload              what was asked for, where that makes a load another one, e.g. 10K
-  vus                  virtual users, constant
-  connections, threads wrk's
-  duration_s           how long the load was to last
+  file                 name of a file in the folder; required
+  target               name of the target; required
+  version              version of the target
+  tool                 k6 or wrk; an error if the file has another format
+  vcpus, memory_mib    machine size of the target: both or neither
+  machine              the machine it ran on, if it was not limited to a size
+  scenario             name of the scenario
+  payload              payload, if it distinguishes the load, e.g. 10K
+  vus                  constant virtual users
+  connections, threads connections and threads of wrk
+  duration_s           planned duration of the load
   repetition           from 1; counted in the order of the index if absent
-  source               where the file is from; becomes a label
-  note                 what there is to say of it, as Markdown
+  source               origin of the file; becomes a label
+  note                 note, as Markdown
 
-Other fields are refused. What file and index both say must agree.";
+Other fields are errors. Values in both the file and the index must agree.";
 
 impl Import {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         let connection = self.common.connect()?;
         let imported = match self.files.as_slice() {
             [folder] if folder.is_dir() => self.folder(&connection, folder).await?,
             files => match files.iter().find(|file| file.is_dir()) {
-                Some(folder) => bail!("{} is a folder: import it by itself", folder.display()),
+                Some(folder) => bail!("{} is a folder; import it in a separate command", folder.display()),
                 None => self.each(&connection, files).await?,
             },
         };
-        say(&imported);
+        report(&imported);
         if let Some(name) = &self.experiment {
             let runs = imported.runs.iter().map(|run| run.id.clone()).collect();
             let gathering = Gathering { name: name.clone(), runs };
-            let made: ExperimentWithRuns = connection.client.post("api/v1/experiments/gathered", &gathering).await?;
-            eprintln!("the experiment: {}", made.url);
-            return self.common.print(&Imported { runs: made.runs, ..imported }, |made| table::runs(&made.runs));
+            let created: ExperimentWithRuns = connection.client.post("api/v1/experiments/gathered", &gathering).await?;
+            eprintln!("experiment: {}", created.url);
+            return self.common.print(&Imported { runs: created.runs, ..imported }, |shown| table::runs(&shown.runs));
         }
         self.common.print(&imported, |imported| table::runs(&imported.runs))
     }
@@ -124,16 +124,16 @@ impl Import {
         if all.runs.is_empty() {
             return Err(fault);
         }
-        // To import the rest, one needs to know which files are left.
-        say(&all);
-        Err(fault.context(format!("{} of {} files were imported, those listed above", all.runs.len(), files.len())))
+        // Lists the imported files, so that the user can import the rest.
+        report(&all);
+        Err(fault.context(format!("{} of {} files were imported, listed above", all.runs.len(), files.len())))
     }
 
     async fn one(&self, connection: &Connection, index: usize, file: &Path) -> anyhow::Result<Imported> {
         let Self { target, target_version, size, scenario, parameters, .. } = self;
         let bytes = files::bytes(file)?;
         let stem = || file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        // Several files for one named target are its repetitions.
+        // Several files of one target are its repetitions.
         let repetition = if target.is_some() { index + 1 } else { 1 };
         let mut query = vec![("target", target.clone().unwrap_or_else(stem)), ("repetition", repetition.to_string())];
         for (name, value) in [("version", target_version), ("size", size), ("scenario", scenario)] {
@@ -149,46 +149,43 @@ impl Import {
     async fn folder(&self, connection: &Connection, folder: &Path) -> anyhow::Result<Imported> {
         let given = [&self.target, &self.target_version, &self.size, &self.scenario];
         if given.iter().any(|flag| flag.is_some()) || !self.parameters.is_empty() {
-            bail!("of a folder, {INDEX} says what each file is: leave the flags out, or name the files");
+            bail!("{INDEX} describes each file of a folder; omit the flags, or import single files");
         }
         let index = folder.join(INDEX);
         if !index.is_file() {
-            bail!(
-                "{} has no {INDEX} that says what its files are; `run import --help` tells its fields",
-                folder.display()
-            );
+            bail!("{} has no {INDEX} to describe its files; `run import --help` lists its fields", folder.display());
         }
         let index = files::text(&index)?;
         let mut files = BTreeMap::new();
         for name in named_files(&index) {
             let path = folder.join(&name);
-            // What is not there is told by the server, with the place in the index.
+            // The server reports missing files with their position in the index.
             if is_plain(&name) && path.is_file() {
                 files.insert(name, files::text(&path)?);
             }
         }
         let body = FolderBody { index, files };
         let sent = connection.client.post("api/v1/runs/import/folder", &body).await;
-        sent.with_context(|| format!("nothing of {} was imported", folder.display()))
+        sent.with_context(|| format!("nothing was imported from {}", folder.display()))
     }
 }
 
-/// Prints what each file was taken for.
-fn say(imported: &Imported) {
+/// Prints the detected format of each file.
+fn report(imported: &Imported) {
     for (file, run) in imported.files.iter().zip(&imported.runs) {
         let name = file.file.as_deref().unwrap_or(&run.target);
         eprintln!("{}: {}", table::plain(name), table::plain(&file.sentence()));
     }
 }
 
-/// The files that an index names; none of one that can't be read, of which the server says what is wrong.
+/// Returns the files listed in an index. Returns none if it is invalid: the server then reports why.
 fn named_files(index: &str) -> Vec<String> {
     let entries: Vec<serde_json::Value> =
         serde_json::from_str(index.trim_start_matches('\u{feff}')).unwrap_or_default();
     entries.iter().filter_map(|entry| entry["file"].as_str().map(str::to_owned)).collect()
 }
 
-/// Whether a name stays within its folder.
+/// Whether a name has no path components.
 fn is_plain(name: &str) -> bool {
     Path::new(name).file_name().is_some_and(|plain| plain == name)
 }

@@ -7,12 +7,12 @@ use crate::{
     results::logs::RunLogs,
 };
 
-/// Prints the last output of a run's target and load generators.
+/// Print the last output of a run's target and load generators.
 #[derive(Debug, Args)]
 pub struct Logs {
     #[command(flatten)]
     common: Common,
-    /// The run's id, or the end of it
+    /// The run's id, or its last characters
     id: String,
 }
 
@@ -42,7 +42,7 @@ fn text(logs: &RunLogs) -> String {
 
 fn section(title: &str, log: Option<&str>) -> String {
     let body = match log {
-        None => "(not known)\n".to_owned(),
+        None => "(unknown)\n".to_owned(),
         Some("") => "(empty)\n".to_owned(),
         Some(log) => log.lines().flat_map(|line| [plain(line), "\n".to_owned()]).collect(),
     };
@@ -55,7 +55,7 @@ mod tests {
     use crate::results::logs::GeneratorLog;
 
     #[test]
-    fn each_program_has_a_section_and_nothing_reaches_the_terminal_raw() {
+    fn each_program_has_a_section_without_control_characters() {
         let log =
             |agent: Option<&str>, log: &str| GeneratorLog { agent: agent.map(str::to_owned), log: log.to_owned() };
         let generators = vec![log(Some("rack"), ""), log(None, "a\u{1b}[2J\nb")];

@@ -1,4 +1,4 @@
-//! `brewbench run …`: one file a command.
+//! `brewbench run …`: one file per command.
 
 pub mod delete;
 pub mod environment;
@@ -27,11 +27,11 @@ use self::{
     logs::Logs,
     new::New,
     rejudge::Rejudge,
-    remarks::{Label, NoteOf},
+    remarks::{Label, NoteCommand},
 };
-use crate::cli::run::which::{Many, One};
+use crate::cli::run::which::{ManyRuns, OneRun};
 
-/// Commands about runs.
+/// Manage runs.
 #[derive(Debug, Subcommand)]
 pub enum Run {
     /// Submit runs: targets × sizes × loads × repetitions of a scenario
@@ -39,37 +39,37 @@ pub enum Run {
     /// List runs, newest first unless sorted otherwise
     List(Box<List>),
     /// Show a run
-    Show(One),
-    /// Show under what a run was measured, or in what that differs from another run's
+    Show(OneRun),
+    /// Show the environment of a run, or how it differs from that of another run
     Environment(Environment),
     /// Print the last output of a run's target and load generators
     Logs(Logs),
-    /// Show a run second by second until its end; `experiment watch` shows a whole experiment
+    /// Follow a run second by second until it ends; `experiment watch` follows an experiment
     ///
-    /// With --json each point is a line as soon as it is known (kind `second` or `usage`), and the run the last one. A
-    /// second whose beginning (`at_s` - `length_s`) is that of the one before takes its place.
-    Watch(One),
-    /// Cancel runs that wait or run
-    Cancel(Many),
-    /// Delete runs that have ended, with all their figures; for 10 minutes `undelete` brings them back
+    /// With --json, prints each sample as a line (kind `second` or `usage`), then the run. A second with the same start
+    /// (`at_s` - `length_s`) as the previous one replaces it.
+    Watch(OneRun),
+    /// Cancel queued or active runs
+    Cancel(ManyRuns),
+    /// Delete finished runs and their results; `undelete` restores them within 10 minutes
     Delete(Delete),
-    /// Bring back runs that were deleted within the last 10 minutes
-    Undelete(Many),
-    /// Labels of runs
+    /// Restore runs deleted in the last 10 minutes
+    Undelete(ManyRuns),
+    /// Add or remove a label of runs
     #[command(subcommand)]
     Label(Label),
-    /// Write, print or remove the note of a run
-    Note(NoteOf),
-    /// Import what k6 or wrk wrote elsewhere: JSON, text reports, or a folder with an index
+    /// Print, write or remove the note of a run
+    Note(NoteCommand),
+    /// Import k6 or wrk results measured elsewhere: JSON, text reports, or a folder with an index
     Import(Import),
-    /// Judge runs anew by today's rules and limits, from what is stored of them
+    /// Re-judge stored runs with the current rules and limits
     Rejudge(Rejudge),
-    /// Print the k6 summary or the series of a run, or the figures of several as CSV or JSON
+    /// Print the k6 summary or time series of a run, or the metrics of several runs as CSV or JSON
     Export(Export),
 }
 
 impl Run {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::New(new) => return new.run().await,

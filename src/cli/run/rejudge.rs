@@ -9,27 +9,27 @@ use crate::{
     results::{api::rejudge::RejudgeBody, rejudge::Rejudged},
 };
 
-/// `run rejudge`
+/// Re-judge runs.
 #[derive(Debug, Args)]
 pub struct Rejudge {
     #[command(flatten)]
     common: Common,
-    /// Ids of runs, or the ends of them
+    /// Run ids, or their last characters
     #[arg(required_unless_present_any = ["scenario", "all"])]
     ids: Vec<String>,
-    /// All runs of this scenario
+    /// Re-judge all runs of this scenario
     #[arg(long, conflicts_with = "ids")]
     scenario: Option<String>,
-    /// All runs that have figures
+    /// Re-judge all runs with results
     #[arg(long, conflicts_with_all = ["ids", "scenario"])]
     all: bool,
-    /// Keep nothing; only tell what would change
+    /// Show what would change, without storing it
     #[arg(long)]
     dry_run: bool,
 }
 
 impl Rejudge {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { common, ids, scenario, all, dry_run } = self;
         let connection = common.connect()?;
@@ -39,31 +39,36 @@ impl Rejudge {
         }
         let ids = (!all && scenario.is_none()).then_some(full);
         let mut body = RejudgeBody { ids, scenario, dry_run, after: 0 };
-        let mut whole = Rejudged::default();
+        let mut total = Rejudged::default();
         loop {
             let Rejudged { judged, changed, damaged, next } =
                 connection.client.post("api/v1/runs/rejudge", &body).await?;
-            whole.judged += judged;
-            whole.changed.extend(changed);
-            whole.damaged.extend(damaged);
+            total.judged += judged;
+            total.changed.extend(changed);
+            total.damaged.extend(damaged);
             let Some(next) = next else { break };
-            eprintln!("{} judged so far, {} verdicts changed", whole.judged, whole.changed.len());
+            eprintln!("{} judged so far, {} verdicts changed", total.judged, total.changed.len());
             body.after = next;
         }
-        common.print(&whole, |whole| text(whole, dry_run))
+        common.print(&total, |total| text(total, dry_run))
     }
 }
 
-fn text(whole: &Rejudged, dry_run: bool) -> String {
+fn text(total: &Rejudged, dry_run: bool) -> String {
     let mut text = String::new();
-    for change in &whole.changed {
+    for change in &total.changed {
         let _ = writeln!(text, "{}  {} → {}", plain(change.run.as_str()), change.from.as_str(), change.to.as_str());
     }
-    for run in &whole.damaged {
-        let _ = writeln!(text, "{}  keeps its verdict: {}", plain(run.run.as_str()), plain(&run.why));
+    for run in &total.damaged {
+        let _ = writeln!(text, "{}  not re-judged: {}", plain(run.run.as_str()), plain(&run.why));
     }
     let would = if dry_run { "would change" } else { "changed" };
-    let _ =
-        writeln!(text, "{} judged, {} {would}, {} can't be", whole.judged, whole.changed.len(), whole.damaged.len());
+    let _ = writeln!(
+        text,
+        "{} judged, {} {would}, {} not re-judged",
+        total.judged,
+        total.changed.len(),
+        total.damaged.len()
+    );
     text
 }

@@ -7,43 +7,43 @@ use crate::{
     cli::{
         connection::encoded,
         files,
-        run::which::{Many, One, full_id},
+        run::which::{ManyRuns, OneRun, full_id},
         table,
     },
     runs::model::{Note, RunList},
 };
 
-/// `run label …`
+/// Subcommands of `run label`.
 #[derive(Debug, Subcommand)]
 pub enum Label {
-    /// Give runs a label
+    /// Add a label to runs
     Add(Labelled),
-    /// Take a label from runs
+    /// Remove a label from runs
     Remove(Labelled),
 }
 
-/// A label and runs.
+/// Arguments of `run label`.
 #[derive(Debug, Args)]
 pub struct Labelled {
     /// The label
     label: String,
     #[command(flatten)]
-    many: Many,
+    many: ManyRuns,
 }
 
-/// `run note`
+/// Print, write or remove the note of a run.
 #[derive(Debug, Args)]
-pub struct NoteOf {
+pub struct NoteCommand {
     #[command(flatten)]
-    one: One,
-    /// The note, as Markdown; `-` reads it from standard files, an empty one removes it [default: print the note]
+    one: OneRun,
+    /// The note as Markdown; `-` reads standard input, "" removes the note [default: print the note]
     text: Option<String>,
 }
 
 impl Labelled {
-    /// Does what was asked for.
+    /// Runs the command.
     pub async fn run(self, method: &Method) -> anyhow::Result<()> {
-        let Self { label, many: Many { common, ids } } = self;
+        let Self { label, many: ManyRuns { common, ids } } = self;
         let connection = common.connect()?;
         let mut runs = Vec::new();
         for id in &ids {
@@ -56,10 +56,10 @@ impl Labelled {
     }
 }
 
-impl NoteOf {
-    /// Does what was asked for.
+impl NoteCommand {
+    /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
-        let Self { one: One { common, id }, text } = self;
+        let Self { one: OneRun { common, id }, text } = self;
         let connection = common.connect()?;
         let path = format!("api/v1/runs/{}", full_id(&connection, &id).await?);
         let list: RunList = match text {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     cli::{
-        run::which::{One, full_id},
+        run::which::{OneRun, full_id},
         table,
     },
     distributed::shares::{GeneratorList, GeneratorShare},
@@ -19,20 +19,20 @@ use crate::{
     },
 };
 
-/// A run, and what each of its generators has done where others than its agent make the load.
+/// A run and, for a distributed run, the share of each generator.
 #[derive(Serialize)]
 struct Shown {
     #[serde(flatten)]
     runs: RunList,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     generators: Vec<GeneratorShare>,
-    /// The script's thresholds for the load of all of these.
+    /// The script's thresholds, merged over all generators.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     thresholds: Vec<WholeThreshold>,
 }
 
-impl One {
-    /// Shows it.
+impl OneRun {
+    /// Shows the run.
     pub async fn show(self) -> anyhow::Result<()> {
         let connection = self.common.connect()?;
         let id = full_id(&connection, &self.id).await?;
@@ -46,7 +46,7 @@ impl One {
     }
 }
 
-/// Of the names at the left.
+/// Width of the names on the left.
 const WIDTH: usize = 16;
 
 fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> String {
@@ -57,16 +57,16 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
         ("target", format!("{} {}", run.target, run.version.as_deref().unwrap_or(""))),
         ("size", run.size.as_ref().map_or("–".to_owned(), |size| size.name.clone())),
         ("scenario", run.scenario.clone().unwrap_or_else(|| "–".to_owned())),
-        ("load", run.load.as_ref().map_or("–".to_owned(), load::whole).replace('\u{a0}', " ")),
+        ("load", run.load.as_ref().map_or("–".to_owned(), load::with_max_vus).replace('\u{a0}', " ")),
         ("repetition", run.repetition.to_string()),
         ("phase", run.phase.words()),
         ("verdict", run.verdict.map_or("–", Verdict::as_str).to_owned()),
     ];
-    // What a target failed at is a reason and the error.
+    // A failure of the target is both a reason and the error: show it once.
     let reasons = run.reasons.iter().filter(|reason| run.error.as_deref() != Some(&reason.text));
     lines.extend(reasons.map(|reason| {
         let figures = reason.figures().map_or_else(String::new, |figures| format!(" ({figures})"));
-        (if reason.is_note() { "remark" } else { "because" }, format!("{}{figures}", reason.text))
+        (if reason.is_note() { "remark" } else { "reason" }, format!("{}{figures}", reason.text))
     }));
     lines.extend(run.error.iter().map(|error| ("error", error.clone())));
     lines.extend([
@@ -92,7 +92,7 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
         ("protocols", counts(run.work.protocols.as_ref())),
         ("agent", run.agent.clone().unwrap_or_else(|| "–".to_owned())),
     ]);
-    lines.extend(generators.iter().map(|one| ("load from", share(one))));
+    lines.extend(generators.iter().map(|one| ("generator", share(one))));
     lines.extend(thresholds.iter().map(|one| ("threshold", threshold(one, &run.generators))));
     lines.extend([("engine", run.engine.as_ref().map_or_else(|| "–".to_owned(), ToString::to_string))]);
     lines.extend(run.labels.iter().map(|label| ("label", label.clone())));
@@ -103,7 +103,7 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
     })
 }
 
-/// How many there were, or within which bounds.
+/// Formats the number of new connections, or its bounds.
 fn connections(run: &RunData) -> String {
     use table::thousands;
     match (run.work.least_new_connections, run.work.most_new_connections) {
@@ -113,42 +113,43 @@ fn connections(run: &RunData) -> String {
     }
 }
 
-/// Requests by what they were.
+/// Formats counts by kind.
 fn counts(counts: Option<&BTreeMap<String, u64>>) -> String {
     counts.map_or_else(|| "–".to_owned(), mix).replace('\u{a0}', " ")
 }
 
-/// What a generator has done, in a line.
+/// Summarizes a generator's share in a line.
 fn share(one: &GeneratorShare) -> String {
     use table::{figure, thousands};
-    let mut told = vec![format!("{}, segment {}", one.agent, one.segment)];
+    let mut parts = vec![format!("{}, segment {}", one.agent, one.segment)];
     if let Some(requests) = one.requests {
-        told.push(format!("{} requests, {}/s", thousands(requests as f64), figure(one.rps)));
-        told.push(format!("{} failed", one.failed.map_or("–".to_owned(), |failed| thousands(failed as f64))));
-        told.push(format!("p99 {} ms of its own", figure(one.p99_ms)));
+        parts.push(format!("{} requests, {}/s", thousands(requests as f64), figure(one.rps)));
+        parts.push(format!("{} failed", one.failed.map_or("–".to_owned(), |failed| thousands(failed as f64))));
+        parts.push(format!("own p99 {} ms", figure(one.p99_ms)));
     } else if one.delivered {
-        told.push("is done".to_owned());
+        parts.push("delivered".to_owned());
     }
     if let Some(used) = one.used_cores {
         let of = one.cores.map_or_else(String::new, |cores| format!(" of {cores}"));
-        told.push(format!("k6 used {used:.2}{of} cores"));
+        parts.push(format!("k6 used {used:.2}{of} cores"));
     }
-    told.extend(one.after_first_ms.map(|ms| format!("began +{ms} ms")));
+    parts.extend(one.after_first_ms.map(|ms| format!("started +{ms} ms")));
     if let Some((offset, error)) = one.clock_offset_ms.zip(one.clock_error_ms) {
-        told.push(format!("clock {offset:+.1} ± {error:.1} ms"));
+        parts.push(format!("clock {offset:+.1} ± {error:.1} ms"));
     }
-    told.extend(
+    parts.extend(
         one.thresholds_failed
             .filter(|crossed| *crossed > 0)
             .map(|crossed| format!("crossed {crossed} of {} thresholds", one.thresholds.unwrap_or(crossed))),
     );
-    told.join(", ")
+    parts.join(", ")
 }
 
-/// A threshold of the script for all generators together, and what each one's k6 says of its part.
+/// Formats a merged threshold with the result of each generator.
 fn threshold(one: &WholeThreshold, generators: &[String]) -> String {
-    let word = |passed: Option<bool>, unknown| passed.map_or(unknown, |passed| if passed { "held" } else { "crossed" });
+    let word =
+        |passed: Option<bool>, unknown| passed.map_or(unknown, |passed| if passed { "passed" } else { "crossed" });
     let WholeThreshold { metric, expression, passed, basis, own } = one;
-    let own = generators.iter().zip(own).map(|(agent, said)| format!(", {agent} {}", word(*said, "–")));
-    format!("{metric} {expression}: {} ({}){}", word(*passed, "not known"), basis.words(), own.collect::<String>())
+    let own = generators.iter().zip(own).map(|(agent, passed)| format!(", {agent} {}", word(*passed, "–")));
+    format!("{metric} {expression}: {} ({}){}", word(*passed, "unknown"), basis.words(), own.collect::<String>())
 }

@@ -1,4 +1,4 @@
-//! `brewbench run watch`: a run as it goes on, and what came of it.
+//! `brewbench run watch`: follows a run and shows its result.
 
 mod screen;
 
@@ -15,7 +15,7 @@ use crate::{
     cli::{
         events::{Event, Events},
         exit_code::judge_runs,
-        run::which::{One, full_id},
+        run::which::{OneRun, full_id},
         table,
     },
     live::status::{PointsBody, RunNow},
@@ -23,13 +23,13 @@ use crate::{
     runs::model::{Run, RunList},
 };
 
-/// A server that starts anew takes this many seconds at most before it is asked again.
-const PATIENCE: u32 = 60;
+/// Consecutive failed attempts, one a second, before giving up: enough for a server to restart.
+const MAX_FAILURES: u32 = 60;
 
-/// A line of JSON: one point, or the run at its end.
+/// A line of `--json`: one sample, or finally the run.
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum Told<'a> {
+enum Line<'a> {
     Second {
         phase: &'a str,
         #[serde(flatten)]
@@ -43,17 +43,17 @@ enum Told<'a> {
     Run(&'a Run),
 }
 
-impl One {
-    /// Shows how it goes until its end.
+impl OneRun {
+    /// Follows the run until it ends.
     pub async fn watch(self) -> anyhow::Result<ExitCode> {
         let connection = self.common.connect()?;
         let id = full_id(&connection, &self.id).await?;
         let screen = (!self.common.json).then(Screen::new).transpose()?;
         let run =
-            Watcher { screen, heard: None, second_s: f64::MIN, sample_s: f64::MIN }.watch(&connection.client, &id);
+            Watcher { screen, last_event: None, second_s: f64::MIN, sample_s: f64::MIN }.watch(&connection.client, &id);
         let run = run.await?;
         if self.common.json {
-            print(&Told::Run(&run))?;
+            print(&Line::Run(&run))?;
         } else {
             print!("{}", table::runs(std::slice::from_ref(&run)));
         }
@@ -61,13 +61,13 @@ impl One {
     }
 }
 
-/// Somebody who watches a run, over as many connections as it takes.
+/// Follows a run over several connections.
 struct Watcher {
-    /// For people; without one there are lines of JSON.
+    /// The terminal; `None` prints JSON lines.
     screen: Option<Screen>,
-    /// The id of the last event.
-    heard: Option<String>,
-    /// Up to here seconds were shown: a server that was started anew tells them again.
+    /// Id of the last event.
+    last_event: Option<String>,
+    /// End of the last second shown: a restarted server sends earlier ones again.
     second_s: f64,
     sample_s: f64,
 }
@@ -83,11 +83,11 @@ impl Watcher {
                     failures += 1;
                     let refused =
                         matches!(fault.downcast_ref(), Some(Fault::Refused { status, .. }) if status.is_client_error());
-                    if refused || failures > PATIENCE {
+                    if refused || failures > MAX_FAILURES {
                         bail!(fault);
                     }
                     if let Some(screen) = &mut self.screen {
-                        screen.trouble(&format!("{fault}; trying again"));
+                        screen.error(&format!("{fault}; retrying"));
                     }
                 }
             }
@@ -95,13 +95,13 @@ impl Watcher {
         }
     }
 
-    /// Follows one connection; gives the run if it has ended.
+    /// Follows one connection. Returns the run if it has ended.
     async fn follow(&mut self, client: &Client, id: &RunId) -> anyhow::Result<Option<Run>> {
         let mut request = client.request(Method::GET, &format!("api/v1/runs/{id}/series/live"));
-        if let Some(heard) = &self.heard {
-            request = request.header(HeaderName::from_static("last-event-id"), heard);
+        if let Some(last_event) = &self.last_event {
+            request = request.header(HeaderName::from_static("last-event-id"), last_event);
         }
-        let mut events = Events::of(client.send(request).await?);
+        let mut events = Events::from_response(client.send(request).await?);
         let mut clock = tokio::time::interval(Duration::from_secs(1));
         loop {
             let event = tokio::select! {
@@ -112,14 +112,14 @@ impl Watcher {
                 }
             };
             let Some(event) = event else { return Ok(None) };
-            if let Some(run) = self.take(&event)? {
+            if let Some(run) = self.handle(&event)? {
                 return Ok(Some(run));
             }
-            self.heard = event.id.or(self.heard.take());
+            self.last_event = event.id.or(self.last_event.take());
         }
     }
 
-    fn take(&mut self, event: &Event) -> anyhow::Result<Option<Run>> {
+    fn handle(&mut self, event: &Event) -> anyhow::Result<Option<Run>> {
         match event.name.as_str() {
             "phase" => {
                 let now: RunNow = serde_json::from_str(&event.data)?;
@@ -130,9 +130,9 @@ impl Watcher {
             "points" => self.points(&serde_json::from_str(&event.data)?)?,
             "end" => {
                 let list: RunList = serde_json::from_str(&event.data)?;
-                return Ok(Some(list.runs.into_iter().next().context("the server does not say what came of it")?));
+                return Ok(Some(list.runs.into_iter().next().context("the server sent no result of the run")?));
             }
-            // Of a newer server.
+            // Sent by a newer server.
             _ => {}
         }
         Ok(None)
@@ -140,17 +140,17 @@ impl Watcher {
 
     fn points(&mut self, points: &PointsBody) -> anyhow::Result<()> {
         let phase = points.phase.as_str();
-        // What was used first: a line on the screen has both.
+        // Usage first: the line of a second shows both.
         for usage in points.usage.iter().filter(|usage| usage.at_s > self.sample_s) {
             match &mut self.screen {
                 Some(screen) => screen.usage(usage),
-                None => print(&Told::Usage { phase, usage })?,
+                None => print(&Line::Usage { phase, usage })?,
             }
         }
         for second in points.seconds.iter().filter(|second| second.at_s > self.second_s) {
             match &mut self.screen {
                 Some(screen) => screen.second(second),
-                None => print(&Told::Second { phase, second })?,
+                None => print(&Line::Second { phase, second })?,
             }
         }
         self.sample_s = points.usage.last().map_or(self.sample_s, |usage| usage.at_s.max(self.sample_s));
@@ -159,7 +159,7 @@ impl Watcher {
     }
 }
 
-fn print(told: &Told) -> anyhow::Result<()> {
-    println!("{}", serde_json::to_string(told)?);
+fn print(line: &Line) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string(line)?);
     Ok(())
 }

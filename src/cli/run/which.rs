@@ -1,4 +1,4 @@
-//! Flags that name runs.
+//! Arguments that select runs.
 
 use anyhow::bail;
 use clap::Args;
@@ -10,26 +10,26 @@ use crate::{
     runs::model::RunList,
 };
 
-/// A command about one run.
+/// Arguments of commands on one run.
 #[derive(Debug, Args)]
-pub struct One {
+pub struct OneRun {
     #[command(flatten)]
     pub(crate) common: Common,
-    /// The run's id, or the end of it
+    /// The run's id, or its last characters
     pub(crate) id: String,
 }
 
-/// A command about several runs.
+/// Arguments of commands on several runs.
 #[derive(Debug, Args)]
-pub struct Many {
+pub struct ManyRuns {
     #[command(flatten)]
     pub(crate) common: Common,
-    /// Ids of runs, or the ends of them
+    /// Run ids, or their last characters
     #[arg(required = true)]
     pub(crate) ids: Vec<String>,
 }
 
-/// The full id of a run from its end, as lists show it.
+/// Finds the full id of a run from its last characters, as lists show it.
 pub async fn full_id(connection: &Connection, id: &str) -> anyhow::Result<RunId> {
     if id.len() == 36 {
         return Ok(id.to_owned().into());
@@ -39,7 +39,7 @@ pub async fn full_id(connection: &Connection, id: &str) -> anyhow::Result<RunId>
     let mut found = list.runs.into_iter().filter(|run| run.id.as_str().ends_with(id)).map(|run| run.id);
     match (found.next(), found.next()) {
         (Some(id), None) => Ok(id),
-        (None, _) => bail!("no run of the last 1000 has an id that ends with {id:?}"),
-        (Some(_), Some(_)) => bail!("several runs have ids that end with {id:?}; give more of it"),
+        (None, _) => bail!("none of the last 1000 runs has an id that ends with {id:?}; give the full id"),
+        (Some(_), Some(_)) => bail!("several runs have ids that end with {id:?}; give more characters"),
     }
 }

@@ -1,4 +1,4 @@
-//! What is equal work, and what a comparison makes of other work.
+//! Tests of equal work and of comparisons with different work.
 
 use super::*;
 use crate::{
@@ -19,8 +19,8 @@ fn counts(all: &[(&str, u64)]) -> Option<BTreeMap<String, u64>> {
     Some(all.iter().map(|(value, count)| ((*value).to_owned(), *count)).collect())
 }
 
-/// 10,000 requests of 10 virtual users, each of 1,200 bytes.
-fn worked(run: Run) -> Run {
+/// 10,000 requests of 1,200 bytes each from 10 virtual users.
+fn with_work(run: Run) -> Run {
     let work = RunWork {
         requests_per_iteration: Some(1.0),
         bytes_per_request: Some(1_200.0),
@@ -35,7 +35,7 @@ fn worked(run: Run) -> Run {
 
 fn side(change: impl Fn(&mut Run)) -> Vec<Run> {
     (1..=5)
-        .map(|n| worked(run("servy", n)))
+        .map(|n| with_work(run("servy", n)))
         .map(|mut run| {
             change(&mut run);
             run
@@ -47,7 +47,7 @@ fn connected(run: &mut Run, least: u64, most: u64) {
     run.work = run.work.clone().with_connections(Some(least), Some(most), run.figures.requests);
 }
 
-fn told(one: &[Run], other: &[Run]) -> Vec<String> {
+fn differences(one: &[Run], other: &[Run]) -> Vec<String> {
     let (one, other): (Vec<&Run>, Vec<&Run>) = (one.iter().collect(), other.iter().collect());
     let all = between([Side { name: "servy", runs: &one }, Side { name: "gosherve", runs: &other }], &[]);
     all.into_iter().map(|difference| difference.text.replace('\u{a0}', " ")).collect()
@@ -55,7 +55,7 @@ fn told(one: &[Run], other: &[Run]) -> Vec<String> {
 
 #[test]
 fn equal_work_is_equal() {
-    assert_eq!(told(&side(|_| {}), &side(|_| {})), Vec::<String>::new());
+    assert_eq!(differences(&side(|_| {}), &side(|_| {})), Vec::<String>::new());
 }
 
 #[test]
@@ -81,44 +81,44 @@ fn every_difference_is_named_with_both_values() {
             "Protocols differ: servy HTTP/1.1, gosherve HTTP/2.0",
         ),
     ] {
-        assert_eq!(told(&plain, &other), [expected]);
+        assert_eq!(differences(&plain, &other), [expected]);
     }
 }
 
 #[test]
-fn what_is_tolerated_is_at_the_limit() {
+fn differences_up_to_the_tolerance_are_equal() {
     let plain = side(|_| {});
     let requests = |value| side(move |run| run.work.requests_per_iteration = Some(value));
-    assert_eq!((told(&plain, &requests(1.0099)).len(), told(&plain, &requests(1.0102)).len()), (0, 1));
+    assert_eq!((differences(&plain, &requests(1.0099)).len(), differences(&plain, &requests(1.0102)).len()), (0, 1));
     let bytes = |value| side(move |run| run.work.bytes_per_request = Some(value));
-    assert_eq!((told(&plain, &bytes(1_177.0)).len(), told(&plain, &bytes(1_175.0)).len()), (0, 1));
+    assert_eq!((differences(&plain, &bytes(1_177.0)).len(), differences(&plain, &bytes(1_175.0)).len()), (0, 1));
     let moved = |count| side(move |run| run.work.statuses = counts(&[("200", 10_000 - count), ("302", count)]));
-    assert_eq!((told(&plain, &moved(99)).len(), told(&plain, &moved(101)).len()), (0, 1));
+    assert_eq!((differences(&plain, &moved(99)).len(), differences(&plain, &moved(101)).len()), (0, 1));
 }
 
 #[test]
-fn the_scatter_of_the_repetitions_is_tolerated_and_one_that_went_wrong_is_not() {
+fn the_scatter_of_the_repetitions_is_tolerated_and_an_outlier_is_not() {
     let bytes = |run: &mut Run, factors: [f64; 5]| {
         run.work.bytes_per_request = Some(1_200.0 * factors[run.repetition as usize - 1]);
     };
     let scattered = side(|run| bytes(run, [0.9, 0.95, 1.0, 1.05, 1.1]));
     let near = side(|run| run.work.bytes_per_request = Some(1_300.0));
-    assert_eq!(told(&scattered, &near), Vec::<String>::new());
+    assert_eq!(differences(&scattered, &near), Vec::<String>::new());
     let one_wrong = side(|run| bytes(run, [1.0, 1.0, 1.0, 1.0, 0.1]));
-    assert_eq!(told(&one_wrong, &near).len(), 1);
+    assert_eq!(differences(&one_wrong, &near).len(), 1);
 }
 
 #[test]
 fn the_first_connection_of_each_user_is_no_difference() {
     let short = side(|run| run.figures.requests = Some(40));
-    assert_eq!(told(&side(|_| {}), &short), Vec::<String>::new());
+    assert_eq!(differences(&side(|_| {}), &short), Vec::<String>::new());
 }
 
 #[test]
-fn bounds_of_a_summary_are_different_only_where_they_are_apart() {
+fn bounds_of_a_summary_differ_only_if_they_do_not_overlap() {
     let few = side(|run| connected(run, 1, 500));
-    assert_eq!(told(&side(|_| {}), &few), Vec::<String>::new());
-    let all = told(&few, &side(|run| connected(run, 10_000, 10_000)));
+    assert_eq!(differences(&side(|_| {}), &few), Vec::<String>::new());
+    let all = differences(&few, &side(|run| connected(run, 10_000, 10_000)));
     assert_eq!(
         all,
         ["New connections differ: servy for 0 % to 4.90 % of the requests, gosherve for 99.9 % of the requests"]
@@ -126,15 +126,15 @@ fn bounds_of_a_summary_are_different_only_where_they_are_apart() {
 }
 
 #[test]
-fn what_is_not_known_of_one_side_is_not_compared() {
+fn facts_unknown_on_one_side_are_not_compared() {
     let unknown = side(|run| run.work = RunWork::default());
-    assert_eq!(told(&side(|run| run.work.requests_per_iteration = Some(7.0)), &unknown), Vec::<String>::new());
+    assert_eq!(differences(&side(|run| run.work.requests_per_iteration = Some(7.0)), &unknown), Vec::<String>::new());
 }
 
 fn compared(accepted: Vec<AcceptedDifference>, allow_confounders: bool) -> Comparison {
-    let mut runs: Vec<Run> = repeated(|n| worked(run("gosherve", n)));
+    let mut runs: Vec<Run> = repeated(|n| with_work(run("gosherve", n)));
     runs.extend(repeated(|n| {
-        let mut run = worked(faster(run("servy", n), 1.25));
+        let mut run = with_work(faster(run("servy", n), 1.25));
         run.work.bytes_per_request = Some(12.0);
         run
     }));
@@ -156,7 +156,7 @@ fn accepted(fact: WorkFact) -> AcceptedDifference {
 }
 
 #[test]
-fn other_work_has_no_winner_until_that_very_difference_is_accepted() {
+fn different_work_has_no_winner_until_that_difference_is_accepted() {
     for allow_confounders in [false, true] {
         let comparison = compared(Vec::new(), allow_confounders);
         let row = &comparison.rows[0];

@@ -1,4 +1,4 @@
-//! Each note, and when there is none.
+//! Tests of each note, and of comparisons without notes.
 
 use crate::{
     app::ids::RunId,
@@ -28,7 +28,7 @@ fn both() -> Vec<Run> {
 }
 
 #[test]
-fn clean_runs_of_one_setting_raise_no_doubt() {
+fn clean_runs_of_one_setting_have_no_notes() {
     assert_eq!(titles(both()), Vec::<String>::new());
 }
 
@@ -40,59 +40,60 @@ fn suspect_runs_are_used_and_named() {
 }
 
 #[test]
-fn what_is_left_out_is_counted() {
+fn excluded_runs_are_counted() {
     let mut runs = both();
     runs.push(judged(run("servy", 4), Verdict::Invalid, "all failed"));
     runs.push(failed(run("servy", 5), "did not start"));
-    assert_eq!(titles(runs)[0], "2 runs left out. 1 failed, 1 invalid; the reasons stand below the figures.");
+    assert_eq!(titles(runs)[0], "2 runs excluded. 1 failed, 1 invalid; see the reasons below the figures.");
 }
 
 #[test]
-fn unlike_surroundings_are_told() {
+fn confounders_are_listed() {
     let mut runs = both();
     runs[11].agent = Some("laptop".to_owned());
     runs[11].engine = Some(Engine { name: "k6".to_owned(), version: Some("1.0.0".to_owned()) });
     runs[10].target_sha256 = Some("other".to_owned());
-    let told = titles(runs.clone());
-    assert_eq!(told[0], "Executables differ. The program differs between runs of servy (2 files): not one version.");
-    assert_eq!(told[1..], ["Agents differ. bench-01 and laptop.", "Load generators differ. k6 1.0.0 and k6 1.8.1."]);
+    let notes = titles(runs.clone());
+    assert_eq!(notes[0], "Executables differ. Runs of one version used different executables: servy (2 files).");
+    assert_eq!(notes[1..], ["Agents differ. bench-01 and laptop.", "Load generators differ. k6 1.0.0 and k6 1.8.1."]);
     let notes = Comparison::new(runs, &Marks::default(), None).notes;
     let pair = notes.iter().find_map(|note| note.environments.clone()).expect("two machines");
-    assert_eq!(pair.each_ref().map(RunId::as_str), ["gosherve-1", "servy-6"], "one of each");
+    assert_eq!(pair.each_ref().map(RunId::as_str), ["gosherve-1", "servy-6"], "one run of each");
 }
 
 #[test]
-fn runs_from_several_machines_are_told_where_each_has_as_many() {
-    let of = |run: Run| {
+fn balanced_runs_from_several_machines_have_a_note() {
+    let place = |run: Run| {
         let agent = if run.repetition > 3 { "laptop" } else { "bench-01" };
         Run { agent: Some(agent.to_owned()), experiment: Some("night".to_owned().into()), ..run }
     };
-    let mut runs: Vec<Run> = both().into_iter().map(of).collect();
-    let told = titles(runs.clone());
-    assert!(told[0].starts_with("Measured on several machines. All that are compared have as many"), "{told:?}");
-    assert!(told[0].contains("bench-01 and laptop"), "{told:?}");
+    let mut runs: Vec<Run> = both().into_iter().map(place).collect();
+    let notes = titles(runs.clone());
+    assert!(notes[0].starts_with("Measured on several machines. All cells have the same number of runs"), "{notes:?}");
+    assert!(notes[0].contains("bench-01 and laptop"), "{notes:?}");
     runs[0].agent = Some("laptop".to_owned());
     assert_eq!(titles(runs)[0], "Agents differ. bench-01 and laptop.");
 }
 
 #[test]
-fn sizes_that_only_one_target_ran_on_are_a_doubt() {
+fn a_size_without_runs_of_one_target_has_a_note() {
     let mut runs = repeated(|n| sized("gosherve", n, 1.0));
     runs.extend(repeated(|n| sized("gosherve", n, 4.0)));
     runs.extend(repeated(|n| sized("servy", n, 4.0)));
-    let told = titles(runs);
-    assert_eq!(told[0], "Nothing that counts from servy at 1 vCPU / 2 GiB.");
-    assert!(told[1].starts_with("Machine sizes differ."), "{told:?}");
+    let notes = titles(runs);
+    assert_eq!(notes[0], "No runs that count from servy at 1 vCPU / 2 GiB.");
+    assert!(notes[1].starts_with("Machine sizes differ."), "{notes:?}");
 }
 
 #[test]
-fn percentiles_that_come_from_added_histograms_are_marked() {
+fn percentiles_from_merged_histograms_have_a_note() {
     let mut runs = both();
     for run in &mut runs {
         run.generators = vec!["gen-1".to_owned(), "gen-2".to_owned()];
     }
-    let told = titles(runs);
-    assert!(told.len() == 1 && told[0].starts_with("Percentiles of added histograms. The load of 12 runs"), "{told:?}");
+    let notes = titles(runs);
+    let expected = "Percentiles from merged histograms. The load of 12 runs";
+    assert!(notes.len() == 1 && notes[0].starts_with(expected), "{notes:?}");
 }
 
 #[test]
@@ -105,13 +106,13 @@ fn a_percentile_of_too_few_requests_is_shown_and_not_judged() {
     let comparison = Comparison::new(runs, &Marks::default(), None);
     let row = &comparison.rows[0];
     assert_eq!((row.lead(Metric::P99Ms), row.lead(Metric::P50Ms)), (Lead::Missing, Lead::Of(1)));
-    assert!(row.cells[1].stat(Metric::P99Ms).spread.is_some(), "it is still shown");
+    assert!(row.cells[1].stat(Metric::P99Ms).spread.is_some(), "the percentile is still shown");
     let note = comparison.notes.iter().find(|note| note.title == "Too few requests.").expect("a note");
-    assert!(note.text.starts_with("p99 is judged from 1,000 requests a run on; 12 runs have fewer"), "{}", note.text);
+    assert!(note.text.starts_with("p99 needs at least 1,000 requests per run; 12 runs have fewer"), "{}", note.text);
 }
 
 #[test]
-fn a_figure_that_summaries_lack_is_told() {
+fn a_metric_missing_from_summaries_has_a_note() {
     let mut runs = both();
     for run in &mut runs {
         run.figures.p99_ms = None;

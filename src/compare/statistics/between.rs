@@ -1,14 +1,14 @@
-//! Whether two cells differ that were measured in different experiments.
+//! Compares two cells that were measured in different experiments.
 //!
-//! Runs of one experiment share whatever its day was like, so they are not independent: the unit is the experiment's median.
-//! How far medians of the same cell scatter is estimated from past experiments, and a difference counts only outside of the
-//! prediction interval that follows (Student's t; e.g. Hahn & Meeker 1991, "Statistical Intervals", section 4.7): for two
-//! single experiments `t(ν, 1 − α/2) · s · √2`. True changes of the past are taken out by estimating within the stretches
-//! between change points.
+//! Runs of one experiment share the conditions of its day, so they are not independent: the unit is the median of the
+//! experiment. The scatter of such medians is estimated from past experiments, and a difference counts only outside the
+//! resulting prediction interval (Student's t; e.g. Hahn & Meeker 1991, "Statistical Intervals", section 4.7): for two
+//! single experiments `t(ν, 1 − α/2) · s · √2`. True changes in the past are removed by estimating within the
+//! segments between change points.
 //!
-//! Machines drift, so the time between the two counts: only a past that shows how far the cell moves over at least such a
-//! time says anything. `s` is at least that of differences over such a time (a variogram; Cressie 1993, "Statistics for
-//! Spatial Data", section 2.4), and degrees of freedom are counted among experiments that lie that far apart.
+//! Machines drift, so the time between the two experiments matters: the past must span at least that time. `s` is at
+//! least the deviation of differences over that time (a variogram; Cressie 1993, "Statistics for
+//! Spatial Data", section 2.4), and degrees of freedom count only experiments that are that far apart.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -16,41 +16,41 @@ use utoipa::ToSchema;
 
 use super::{change_points, describe::median, power::POWER};
 
-/// With fewer degrees of freedom nothing is said.
-const FEWEST_DEGREES: usize = 2;
+/// Minimum degrees of freedom of an estimate.
+const MIN_DEGREES: usize = 2;
 
-/// Experiments that lie this part of the asked time apart count as that far apart: nightly ones never start to the second.
-const ABOUT: f64 = 0.75;
+/// Share of the time gap from which past experiments count as that far apart; nightly starts vary.
+const TIME_TOLERANCE: f64 = 0.75;
 
 /// One experiment's median of a metric in a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExperimentMedian {
-    /// When it was measured, unix ms; none where nobody recorded that.
+    /// When it was measured, unix ms; none if unknown.
     pub at_ms: Option<i64>,
-    /// Logarithm of the median; of a share the mean.
+    /// Logarithm of the median; for a share the mean.
     pub value: f64,
 }
 
-/// How far experiments of a cell usually lie apart.
+/// Variation between the experiments of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Between {
-    /// Experiments that this was estimated from.
+    /// Number of experiments in the estimate.
     pub experiments: usize,
-    /// Standard deviation of an experiment's median, as a share: 0.03 is 3 %; of a share in points.
+    /// Standard deviation of the medians of experiments, as a share: 0.03 is 3 %; for shares in points.
     pub deviation: f64,
-    /// Degrees of freedom of that estimate.
+    /// Degrees of freedom of the estimate.
     pub degrees: usize,
 }
 
-/// Why nothing can be said about a difference between experiments.
+/// Why the past does not suffice to judge a difference between experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TooLittlePast {
     /// Too few past experiments of the cell.
     FewExperiments,
-    /// The past experiments span less time than lies between the two.
+    /// The past experiments span less time than lies between the two compared ones.
     ShortSpan,
-    /// When one of them was measured is unknown.
+    /// It is unknown when one of them was measured.
     UnknownTime,
 }
 
@@ -58,47 +58,51 @@ impl TooLittlePast {
     /// The reason, as the end of a sentence.
     pub fn because(self) -> &'static str {
         match self {
-            Self::FewExperiments => "fewer than two past experiments show how much this cell moves between experiments",
+            Self::FewExperiments => {
+                "fewer than two past experiments show how much this cell varies between experiments"
+            }
             Self::ShortSpan => "past experiments of this cell span less time than lies between these two",
             Self::UnknownTime => "it is unknown when and in what order they were measured",
         }
     }
 }
 
-/// How far experiments lie apart that are `gap_ms` apart in time. `past` is the past of the cell and the baseline's own
-/// experiments, never the candidate's: a true difference must not hide itself.
+/// Estimates the variation between experiments that are `gap_ms` apart.
+///
+/// `past` is the past of the cell and the baseline's own experiments, without the candidate's: a true difference must
+/// not hide itself.
 pub fn between(past: &[ExperimentMedian], gap_ms: Option<i64>) -> Result<Between, TooLittlePast> {
     let gap = gap_ms.ok_or(TooLittlePast::UnknownTime)?;
     let mut timed: Vec<(i64, f64)> = past.iter().filter_map(|one| Some((one.at_ms?, one.value))).collect();
     timed.retain(|(_, value)| value.is_finite());
     timed.sort_by_key(|(at, _)| *at);
-    if timed.len() <= FEWEST_DEGREES {
+    if timed.len() <= MIN_DEGREES {
         return Err(if past.len() > timed.len() { TooLittlePast::UnknownTime } else { TooLittlePast::FewExperiments });
     }
     let values: Vec<f64> = timed.iter().map(|(_, value)| *value).collect();
     let mut bounds = change_points(&values);
     bounds.insert(0, 0);
     bounds.push(values.len());
-    let stretches: Vec<&[(i64, f64)]> = bounds.windows(2).map(|pair| &timed[pair[0]..pair[1]]).collect();
+    let segments: Vec<&[(i64, f64)]> = bounds.windows(2).map(|pair| &timed[pair[0]..pair[1]]).collect();
     let far = far_apart(gap);
-    let degrees: usize = stretches.iter().map(|stretch| spaced(stretch, far).saturating_sub(1)).sum();
-    if degrees < FEWEST_DEGREES {
+    let degrees: usize = segments.iter().map(|segment| spaced(segment, far).saturating_sub(1)).sum();
+    if degrees < MIN_DEGREES {
         return Err(TooLittlePast::ShortSpan);
     }
-    let variance = pooled_variance(&stretches).max(variance_over(&stretches, far));
+    let variance = pooled_variance(&segments).max(variance_over(&segments, far));
     Ok(Between { experiments: timed.len(), deviation: variance.sqrt(), degrees })
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "milliseconds of a time that is far below 2^52")]
 fn far_apart(gap_ms: i64) -> i64 {
-    (gap_ms.abs() as f64 * ABOUT).floor() as i64
+    (gap_ms.abs() as f64 * TIME_TOLERANCE).floor() as i64
 }
 
-/// How many experiments can be picked that lie at least `far` apart.
-fn spaced(stretch: &[(i64, f64)], far: i64) -> usize {
+/// Returns how many experiments can be picked that are at least `far` apart.
+fn spaced(segment: &[(i64, f64)], far: i64) -> usize {
     let mut picked = 0;
     let mut last: Option<i64> = None;
-    for (at, _) in stretch {
+    for (at, _) in segment {
         if last.is_none_or(|last| at - last >= far) {
             (picked, last) = (picked + 1, Some(*at));
         }
@@ -106,19 +110,19 @@ fn spaced(stretch: &[(i64, f64)], far: i64) -> usize {
     picked
 }
 
-/// Variance about the mean of each stretch, pooled.
-fn pooled_variance(stretches: &[&[(i64, f64)]]) -> f64 {
-    let degrees: usize = stretches.iter().map(|stretch| stretch.len() - 1).sum();
-    let squares: f64 = stretches.iter().map(|stretch| squares(stretch.iter().map(|(_, value)| *value))).sum();
+/// Pooled variance about the mean of each segment.
+fn pooled_variance(segments: &[&[(i64, f64)]]) -> f64 {
+    let degrees: usize = segments.iter().map(|segment| segment.len() - 1).sum();
+    let squares: f64 = segments.iter().map(|segment| squares(segment.iter().map(|(_, value)| *value))).sum();
     squares / degrees.max(1) as f64
 }
 
-/// Half the mean squared difference of experiments at least `far` apart: the same as the variance where nothing drifts.
-fn variance_over(stretches: &[&[(i64, f64)]], far: i64) -> f64 {
+/// Half the mean squared difference of experiments `far` apart; without drift the variance.
+fn variance_over(segments: &[&[(i64, f64)]], far: i64) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
-    for stretch in stretches {
-        for (place, (at, value)) in stretch.iter().enumerate() {
-            for (_, other) in stretch[place + 1..].iter().filter(|(later, _)| later - at >= far) {
+    for segment in segments {
+        for (place, (at, value)) in segment.iter().enumerate() {
+            for (_, other) in segment[place + 1..].iter().filter(|(later, _)| later - at >= far) {
                 sum += (value - other).powi(2);
                 count += 1.0;
             }
@@ -127,7 +131,7 @@ fn variance_over(stretches: &[&[(i64, f64)]], far: i64) -> f64 {
     if count > 0.0 { sum / count / 2.0 } else { 0.0 }
 }
 
-/// Squares of the distances from the mean, added.
+/// Sum of the squared deviations from the mean.
 pub(super) fn squares(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let count = values.clone().count().max(1) as f64;
     let mean = values.clone().sum::<f64>() / count;
@@ -135,31 +139,31 @@ pub(super) fn squares(values: impl Iterator<Item = f64> + Clone) -> f64 {
 }
 
 impl Between {
-    /// The deviation of a difference between the levels of two sides with so many experiments.
-    fn of_difference(&self, experiments: [usize; 2]) -> f64 {
+    /// Deviation of the difference between two sides with these numbers of experiments.
+    fn difference_deviation(&self, experiments: [usize; 2]) -> f64 {
         let [one, other] = experiments.map(|count| 1.0 / count.max(1) as f64);
         self.deviation * (one + other).sqrt()
     }
 
     /// The two-sided p-value of a difference of logarithms.
     pub fn p(&self, difference: f64, experiments: [usize; 2]) -> f64 {
-        let deviation = self.of_difference(experiments);
+        let deviation = self.difference_deviation(experiments);
         if deviation <= 0.0 {
             return if difference.abs() > 0.0 { 0.0 } else { 1.0 };
         }
         self.student().map_or(1.0, |t| 2.0 * t.sf(difference.abs() / deviation))
     }
 
-    /// Differences up to this many logarithms are not told from moves between experiments at `level`.
+    /// Largest difference of logarithms that variation between experiments explains at `level`.
     pub fn margin(&self, level: f64, experiments: [usize; 2]) -> f64 {
         let quantile = self.student().map_or(f64::INFINITY, |t| t.inverse_cdf(1.0 - level / 2.0));
-        quantile * self.of_difference(experiments)
+        quantile * self.difference_deviation(experiments)
     }
 
-    /// The difference of logarithms that would be found in 80 % of cases at `level`.
+    /// Difference of logarithms that is found in 80 % of cases at `level`.
     pub fn detectable(&self, level: f64, experiments: [usize; 2]) -> f64 {
         let more = self.student().map_or(f64::INFINITY, |t| t.inverse_cdf(POWER));
-        self.margin(level, experiments) + more * self.of_difference(experiments)
+        self.margin(level, experiments) + more * self.difference_deviation(experiments)
     }
 
     fn student(&self) -> Option<StudentsT> {
@@ -167,13 +171,13 @@ impl Between {
     }
 }
 
-/// The level of a side: the mean of its experiments' medians, and how many there are.
+/// Returns the level of a side, which is the mean of the medians of its experiments, and their number.
 pub fn level(side: &[ExperimentMedian]) -> Option<(f64, usize)> {
     let count = side.len();
     (count > 0).then(|| (side.iter().map(|one| one.value).sum::<f64>() / count as f64, count))
 }
 
-/// The time between two sides: between the middle of the experiments of each.
+/// Returns the time between two sides: between the median times of their experiments.
 pub fn gap_ms(one: &[ExperimentMedian], other: &[ExperimentMedian]) -> Option<i64> {
     let middle = |side: &[ExperimentMedian]| -> Option<f64> {
         let times: Vec<f64> = side.iter().map(|one| one.at_ms.map(|at| at as f64)).collect::<Option<_>>()?;
@@ -202,12 +206,12 @@ mod tests {
         // t(0.975; 2) = 4.303; two single experiments.
         assert!((found.margin(0.05, [1, 1]) - 4.3027 * 0.03 * 2.0_f64.sqrt()).abs() < 1e-4);
         assert!((found.p(found.margin(0.05, [1, 1]), [1, 1]) - 0.05).abs() < 1e-6);
-        assert!(found.margin(0.05, [4, 1]) < found.margin(0.05, [1, 1]), "a level of several experiments is surer");
+        assert!(found.margin(0.05, [4, 1]) < found.margin(0.05, [1, 1]), "several experiments are more precise");
         assert_eq!(between(&nightly(&[0.0, 0.03]), Some(DAY)), Err(TooLittlePast::FewExperiments));
     }
 
     #[test]
-    fn an_afternoon_says_nothing_about_days() {
+    fn an_afternoon_does_not_show_the_variation_between_days() {
         let afternoon: Vec<ExperimentMedian> = (0..12)
             .map(|n| ExperimentMedian {
                 at_ms: Some(n * 1_800_000),
@@ -215,7 +219,7 @@ mod tests {
             })
             .collect();
         assert_eq!(between(&afternoon, Some(DAY)), Err(TooLittlePast::ShortSpan));
-        assert!(between(&afternoon, Some(3_600_000)).is_ok(), "but about hours");
+        assert!(between(&afternoon, Some(3_600_000)).is_ok(), "but shows that between hours");
         let mut two_days = afternoon;
         two_days.push(ExperimentMedian { at_ms: Some(-DAY), value: 0.1 });
         assert_eq!(
@@ -235,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_drift_counts_with_the_time_between() {
+    fn slow_drift_widens_the_margin_with_time() {
         let drifting: Vec<f64> = (0..20).map(|n| 0.001 * f64::from(n)).collect();
         let of = |days: i64| between(&nightly(&drifting), Some(days * DAY)).map(|found| found.margin(0.05, [1, 1]));
         assert!(of(6).expect("enough") > of(1).expect("enough"));
@@ -243,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_times_say_nothing() {
+    fn unknown_times_are_inconclusive() {
         let mut past = nightly(&[0.0, 0.01, 0.02]);
         assert_eq!(between(&past, None), Err(TooLittlePast::UnknownTime));
         past[0].at_ms = None;

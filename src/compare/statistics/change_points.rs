@@ -3,68 +3,67 @@
 //! Source: Matteson and James, "A nonparametric approach for multiple change point analysis of multivariate data",
 //! Journal of the American Statistical Association 109 (2014), sections 2 and 3. Daly et al., "The use of change point
 //! detection to identify software performance regressions in a continuous integration system", ICPE 2020, show that it
-//! suits the histories of benchmarks. For every split of a stretch into `X`, its first `m` points, and `Y`, the `n` points
-//! that follow (all the rest or fewer, so that a change that is undone later does not hide)
+//! suits the histories of benchmarks. For every split of a segment into `X`, its first `m` points, and `Y`, the `n`
+//! points that follow (all the rest or fewer, so that a change that is reverted later is found)
 //!
 //! ```text
 //! Q = mn / (m + n) · ( 2 / mn · Σ|x − y|  −  1 / (m choose 2) · Σ|x − x′|  −  1 / (n choose 2) · Σ|y − y′| )
 //! ```
 //!
 //! measures the distance between the two. The split with the greatest `Q` is a change point if at most `ALPHA` of all
-//! orders of the same points have one as great, estimated from random orders; then both sides are searched in turn.
+//! permutations have a `Q` as great, estimated from random permutations. Then both sides are searched recursively.
 //!
-//! A permutation test assumes that the order of the points means nothing. Benchmarks drift: neighbours resemble each other,
-//! and with an autocorrelation of 0.3 one flat series of 200 points in five would show a change. So each change point
-//! has to pass a second test, on the residuals within the stretches found. Their autocorrelation ρ is estimated; where it
-//! is positive, the standard error of the difference of two neighbouring means grows by √((1 + ρ) / (1 − ρ)), and by
+//! A permutation test assumes that the points are exchangeable. Benchmarks drift: neighbours resemble each other, and
+//! with an autocorrelation of 0.3 one flat series of 200 points in five would show a change. So each change point has
+//! to pass a second test on the residuals within the segments. Their autocorrelation ρ is estimated; where it is
+//! positive, the standard error of the difference of two neighbouring means grows by √((1 + ρ) / (1 − ρ)), and by
 //! Student's t that difference must be significant at `ALPHA_CORRELATED`, corrected for all places where the change
-//! could have been (Bonferroni). The weakest change point that fails is removed, until all pass.
+//! could be (Bonferroni). The weakest change point that fails is removed until all pass.
 //!
-//! Of flat series of 6 to 200 points at most 2 % show a change with normal or t₃ noise, and at most 5 % with an
+//! At most 2 % of flat series of 6 to 200 points show a change with normal or t₃ noise, and at most 5 % with an
 //! autocorrelation of 0.3.
 //!
-//! Points far from the median of their stretch are drawn in to five deviations, so that one outlier weighs no more than
-//! others.
+//! Points far from the median of their segment are clamped to five deviations, which limits the weight of an outlier.
 
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::spread;
 
-/// The least number of points on each side of a change point.
+/// Minimum number of points on each side of a change point.
 pub const LEAST_SIDE: usize = 3;
 
 /// A series with fewer points has no change points.
 pub const LEAST_POINTS: usize = 2 * LEAST_SIDE;
 
-/// Significance level of the search: of flat series with independent points this share shows a change.
+/// Significance level of the search: the share of flat, independent series that show a change.
 const ALPHA: f64 = 0.01;
 
-/// Points farther from the median of their stretch than this many deviations are drawn in.
+/// Points farther than this many deviations from the median of their segment are clamped.
 const OUTLIER: f64 = 5.0;
 
-/// A change point moves at most this far when it settles between its neighbours.
+/// Maximum distance that a change point moves when its position is refined.
 const REACH: usize = 5;
 
-/// Up to this length a series has so few distinguishable orders that the p-value needs many draws.
+/// Up to this length a series has so few distinct permutations that the p-value needs many draws.
 const SHORT: usize = 32;
 
-/// Random orders drawn for a short series.
+/// Random permutations drawn for a short series.
 const SHUFFLES_SHORT: u32 = 3_999;
 
-/// Random orders drawn for a longer series; also enough for a short one if none of them has as great a `Q`.
+/// Random permutations for a longer series; enough for a short one if none has as great a `Q`.
 const SHUFFLES: u32 = 299;
 
-/// Significance level of the second test, by which of flat series with an autocorrelation of 0.3 at most 5 % show a change.
+/// Significance level of the second test, calibrated to an autocorrelation of 0.3.
 const ALPHA_CORRELATED: f64 = 0.02;
 
-/// Beyond this autocorrelation the correction stops.
-const MOST_AUTOCORRELATION: f64 = 0.9;
+/// Maximum autocorrelation that is corrected for.
+const MAX_AUTOCORRELATION: f64 = 0.9;
 
-/// The change points of a series in order: for each new stretch the index of its first point.
+/// Returns the change points of a series in order: the index of the first point of each new segment.
 ///
-/// No stretch has fewer than [`LEAST_SIDE`] points. A series with fewer than [`LEAST_POINTS`] points or with a value that
-/// is not finite has none. The result does not depend on the unit of the values.
+/// No segment has fewer than [`LEAST_SIDE`] points. A series with fewer than [`LEAST_POINTS`] points or with a value
+/// that is not finite has none. The result does not depend on the unit of the values.
 #[must_use]
 pub fn change_points(values: &[f64]) -> Vec<usize> {
     if values.iter().any(|value| !value.is_finite()) {
@@ -73,17 +72,17 @@ pub fn change_points(values: &[f64]) -> Vec<usize> {
     let mut points = Vec::new();
     search(values, 0, &mut points);
     points.sort_unstable();
-    settle(values, &mut points);
+    refine(values, &mut points);
     confirm(values, &mut points);
     points
 }
 
-/// Splits a stretch as long as there is a significant split.
+/// Splits a segment as long as there is a significant split.
 fn search(values: &[f64], start: usize, points: &mut Vec<usize>) {
-    let values_drawn_in = draw_in(values);
+    let clamped = clamp_outliers(values);
     let mut scan = Scan::new(values.len());
-    let Some((at, strength)) = scan.best_split(&values_drawn_in) else { return };
-    if scan.is_significant(&values_drawn_in, strength) {
+    let Some((at, strength)) = scan.best_split(&clamped) else { return };
+    if scan.is_significant(&clamped, strength) {
         points.push(start + at);
         search(&values[..at], start, points);
         search(&values[at..], start + at, points);
@@ -99,14 +98,14 @@ fn confirm(values: &[f64], points: &mut Vec<usize>) {
     }
 }
 
-/// The weakest change point, if it fails the test corrected for autocorrelation.
+/// Returns the weakest change point if it fails the test corrected for autocorrelation.
 fn first_unconfirmed(values: &[f64], points: &[usize]) -> Option<usize> {
     let residuals = Residuals::new(values, points);
     let autocorrelation = residuals.autocorrelation().filter(|autocorrelation| *autocorrelation > 0.0)?;
     let inflation = (1.0 + autocorrelation) / (1.0 - autocorrelation);
     let variance = residuals.squares / residuals.freedom() * inflation;
     let (place, strength, count) = residuals
-        .stretches
+        .segments
         .windows(2)
         .enumerate()
         .map(|(place, pair)| {
@@ -118,52 +117,52 @@ fn first_unconfirmed(values: &[f64], points: &[usize]) -> Option<usize> {
     (strength < t.inverse_cdf(1.0 - ALPHA_CORRELATED / (2.0 * count))).then_some(place)
 }
 
-/// The level of a stretch.
+/// Level of a segment.
 struct Level {
     count: f64,
     mean: f64,
 }
 
-/// What is left of a series without the levels of its stretches.
+/// Residuals of a series without the levels of its segments.
 struct Residuals {
-    stretches: Vec<Level>,
-    /// Points of the series.
+    segments: Vec<Level>,
+    /// Number of points in the series.
     count: f64,
     /// Sum of the squares of the residuals.
     squares: f64,
-    /// Sum of the products of neighbours.
+    /// Sum of the products of neighbouring residuals.
     products: f64,
 }
 
 impl Residuals {
     fn new(values: &[f64], points: &[usize]) -> Self {
-        let mut all = Self { stretches: Vec::new(), count: values.len() as f64, squares: 0.0, products: 0.0 };
+        let mut all = Self { segments: Vec::new(), count: values.len() as f64, squares: 0.0, products: 0.0 };
         let bounds: Vec<usize> = [0].into_iter().chain(points.iter().copied()).chain([values.len()]).collect();
         for pair in bounds.windows(2) {
-            let stretch = draw_in(&values[pair[0]..pair[1]]);
-            let count = stretch.len() as f64;
-            let mean = stretch.iter().sum::<f64>() / count;
-            all.squares += stretch.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-            all.products += stretch.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>();
-            all.stretches.push(Level { count, mean });
+            let segment = clamp_outliers(&values[pair[0]..pair[1]]);
+            let count = segment.len() as f64;
+            let mean = segment.iter().sum::<f64>() / count;
+            all.squares += segment.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+            all.products += segment.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>();
+            all.segments.push(Level { count, mean });
         }
         all
     }
 
     fn freedom(&self) -> f64 {
-        self.count - self.stretches.len() as f64
+        self.count - self.segments.len() as f64
     }
 
-    /// At lag 1; none where nothing scatters.
+    /// Autocorrelation at lag 1; none without scatter.
     fn autocorrelation(&self) -> Option<f64> {
         let raw = (self.squares > 0.0).then(|| self.products / self.squares)?;
         // Each estimated mean biases it by about −(1 + 3ρ) / n (Marriott and Pope, Biometrika 41, 1954).
-        let bias = self.stretches.len() as f64 / self.count * (1.0 + 3.0 * raw.max(0.0));
-        Some((raw + bias).min(MOST_AUTOCORRELATION))
+        let bias = self.segments.len() as f64 / self.count * (1.0 + 3.0 * raw.max(0.0));
+        Some((raw + bias).min(MAX_AUTOCORRELATION))
     }
 }
 
-/// Finds the best split of series of one length, reusing its memory.
+/// Finds the best split of series of one length, reusing memory.
 struct Scan {
     /// Row `i`, column `j`: the sum of the distances of point `j` to the first `i` points.
     sums: Vec<f64>,
@@ -177,13 +176,13 @@ impl Scan {
         Self { sums: vec![0.0; (length + 1) * length], inverse }
     }
 
-    /// The index with the greatest `Q`, and that `Q`; none if there are too few points.
+    /// Returns the index with the greatest `Q`, and that `Q`; none with too few points.
     fn best_split(&mut self, values: &[f64]) -> Option<(usize, f64)> {
         let length = values.len();
         if length < LEAST_POINTS {
             return None;
         }
-        self.add_up(values);
+        self.fill(values);
         let Self { sums, inverse } = self;
         let row = |index: usize| &sums[index * length..(index + 1) * length];
         let own: Vec<f64> = (0..length).map(|index| row(index)[index]).collect();
@@ -207,19 +206,19 @@ impl Scan {
         best
     }
 
-    fn add_up(&mut self, values: &[f64]) {
+    fn fill(&mut self, values: &[f64]) {
         let length = values.len();
         self.sums[..length].fill(0.0);
         for (index, value) in values.iter().enumerate() {
-            let (done, rest) = self.sums.split_at_mut((index + 1) * length);
-            let before = &done[index * length..];
+            let (filled, rest) = self.sums.split_at_mut((index + 1) * length);
+            let before = &filled[index * length..];
             for ((sum, before), other) in rest[..length].iter_mut().zip(before).zip(values) {
                 *sum = before + (other - value).abs();
             }
         }
     }
 
-    /// Whether few enough orders of the same points have a split as strong.
+    /// Whether few enough permutations of the points have a split as strong.
     fn is_significant(&mut self, values: &[f64], strength: f64) -> bool {
         let shuffles = if values.len() <= SHORT { SHUFFLES_SHORT } else { SHUFFLES };
         let mut random = StdRng::seed_from_u64(values.len() as u64);
@@ -241,19 +240,20 @@ impl Scan {
     }
 }
 
-/// The same with outliers drawn in. If more than half of the values are equal, none is an outlier.
-fn draw_in(values: &[f64]) -> Vec<f64> {
+/// Clamps outliers. If more than half of the values are equal, none is an outlier.
+fn clamp_outliers(values: &[f64]) -> Vec<f64> {
     let Some(median) = median(values) else { return Vec::new() };
-    // The factor makes it a standard deviation if the noise is normal.
+    // The factor makes it the standard deviation of normal noise.
     let deviation =
         1.4826 * self::median(&values.iter().map(|value| (value - median).abs()).collect::<Vec<_>>()).unwrap_or(0.0);
     let (low, high) = (median - OUTLIER * deviation, median + OUTLIER * deviation);
     values.iter().map(|value| if deviation > 0.0 { value.clamp(low, high) } else { *value }).collect()
 }
 
-/// Moves each change point between its neighbours to where the points are nearest to the medians of their sides: as long
-/// as others were not found yet, a stretch may have had three levels.
-fn settle(values: &[f64], points: &mut [usize]) {
+/// Moves each change point to where the points are nearest to the medians of both sides.
+///
+/// A segment may have had several levels when it was split.
+fn refine(values: &[f64], points: &mut [usize]) {
     for place in 0..points.len() {
         let from = if place == 0 { 0 } else { points[place - 1] };
         let to = points.get(place + 1).copied().unwrap_or(values.len());
@@ -310,22 +310,22 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_found_where_they_are_in_whatever_unit() {
+    fn changes_are_found_in_any_unit() {
         let mut random = StdRng::seed_from_u64(7);
         let values = noisy(&mut random, &[(20, 10_000.0), (12, 9_300.0), (25, 9_900.0)], 0.01);
         assert_eq!(change_points(&values), [20, 32]);
         assert_eq!(change_points(&values.iter().map(|value| value * 1e-6).collect::<Vec<_>>()), [20, 32]);
         assert_eq!(change_points(&values.iter().map(|value| value.ln()).collect::<Vec<_>>()), [20, 32]);
-        let undone = noisy(&mut random, &[(12, 100.0), (20, 90.0), (12, 100.0)], 0.005);
-        assert_eq!(change_points(&undone), [12, 32]);
-        // Whatever resembles its neighbours: a saw of ±0.4 %.
+        let reverted = noisy(&mut random, &[(12, 100.0), (20, 90.0), (12, 100.0)], 0.005);
+        assert_eq!(change_points(&reverted), [12, 32]);
+        // Neighbours that resemble each other: a sawtooth of ±0.4 %.
         let saw = |(place, level): (usize, f64)| level * (1.0 + 0.004 * ((place * 7919 % 13) as f64 - 6.0) / 6.0);
         let levels = [vec![100.0; 15], vec![90.0; 5], vec![100.0; 15]].concat();
         assert_eq!(change_points(&levels.into_iter().enumerate().map(saw).collect::<Vec<_>>()), [15, 20]);
     }
 
     #[test]
-    fn few_points_one_outlier_or_no_noise_at_all_are_no_change() {
+    fn few_points_an_outlier_or_no_noise_are_no_change() {
         let step = vec![1.0, 1.0, 1.0, 9.0, 9.0];
         for values in [vec![], vec![1.0], step, vec![5.0; 40], vec![0.0; 40], vec![f64::NAN; 40]] {
             assert_eq!(change_points(&values), Vec::<usize>::new(), "{values:?}");
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn flat_series_seldom_have_a_change_even_with_autocorrelation_and_steps_are_found() {
+    fn flat_series_rarely_have_a_change_and_steps_are_found() {
         const ROUNDS: usize = 100;
         let mut random = StdRng::seed_from_u64(1);
         let mut autocorrelated = |rho: f64, length: usize| {
@@ -359,7 +359,7 @@ mod tests {
         };
         let mut alarms =
             |rho, length| (0..ROUNDS).filter(|_| !change_points(&autocorrelated(rho, length)).is_empty()).count();
-        // 5 % and two standard errors of that many rounds.
+        // 5 % plus two standard errors.
         let most = 0.05 * ROUNDS as f64 + 2.0 * (0.05 * 0.95 * ROUNDS as f64).sqrt();
         for (rho, length) in [(0.0, 12), (0.0, 40), (0.3, 12), (0.3, 40)] {
             let alarms = alarms(rho, length);

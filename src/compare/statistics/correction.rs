@@ -1,39 +1,39 @@
-//! All questions of one page or gate, corrected together: whoever asks often enough finds a difference somewhere.
+//! Corrects all questions of one page or gate together, as many tests find false differences.
 //!
-//! Each pair of cells gets an equal share of [`ALPHA`] (Bonferroni). Within a pair the primary metric is tested first, with
-//! most of that share ([`PRIMARY`]); the other metrics follow by Holm (1979, "A simple sequentially rejective multiple test
-//! procedure") with the rest, and with the whole share once the primary metric differs (Wiens 2003, "A fixed sequence
-//! Bonferroni procedure for testing multiple endpoints", with both directions as in Bretz et al. 2009). So adding metrics
-//! costs the primary one next to nothing, and a difference in memory alone can still be found. Questions that could not
-//! be answered even alone don't count (Tarone 1990, "A modified Bonferroni method for discrete data"): the answer that they
-//! cannot give cannot be wrong.
+//! Each pair of cells gets an equal share of [`ALPHA`] (Bonferroni). Within a pair the primary metric is tested first,
+//! with most of that share ([`PRIMARY`]); the other metrics follow by Holm (1979, "A simple sequentially rejective
+//! multiple test procedure") with the rest, and with the whole share once the primary metric differs (Wiens 2003, "A
+//! fixed sequence Bonferroni procedure for testing multiple endpoints", with both directions as in Bretz et al. 2009).
+//! So adding metrics costs the primary one next to nothing, and a difference in memory alone can still be found.
+//! Questions that could not be answered even alone don't count (Tarone 1990, "A modified Bonferroni method for discrete
+//! data"): they cannot yield a false difference.
 
 use super::{ALPHA, RankTest};
 
-/// Share of a pair's error rate that the primary metric is tested with, where there are other metrics.
+/// Share of a pair's error rate for the primary metric if there are other metrics.
 pub const PRIMARY: f64 = 0.8;
 
-/// A test and what it is about.
+/// A test with its pair of cells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Test {
-    /// Which pair of cells, by any number.
+    /// Number that identifies the pair of cells.
     pub pair: usize,
-    /// Whether it is about the primary metric.
+    /// Whether it tests the primary metric.
     pub is_primary: bool,
-    /// Its result.
+    /// Result of the test.
     pub result: RankTest,
 }
 
 /// One question of a page: do these two cells differ in this metric?
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Question {
-    /// The p-value of the test alone.
+    /// The uncorrected p-value.
     pub p: f64,
-    /// The same, corrected for all other questions: a difference is shown where this is at most [`ALPHA`].
+    /// The p-value corrected for all other questions; significant if at most [`ALPHA`].
     pub corrected: f64,
     /// The level that `p` was compared with.
     pub level: f64,
-    /// Whether this many repetitions could show anything at that level.
+    /// Whether this many repetitions could show a difference at that level.
     pub can_be_answered: bool,
 }
 
@@ -44,18 +44,18 @@ impl Question {
     }
 }
 
-/// What a page asks.
+/// Number of questions on a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Pairs of cells that share the error rate.
+    /// Number of pairs of cells, which share the error rate.
     pub pairs: usize,
-    /// Questions in all.
+    /// Total number of questions.
     pub questions: usize,
-    /// The most metrics that one pair asks about.
+    /// Maximum number of metrics per pair.
     pub metrics: usize,
 }
 
-/// How many of these tests count as questions.
+/// Counts the tests that are questions.
 pub fn count(tests: &[Test]) -> Count {
     let counted: Vec<&Test> = tests.iter().filter(|test| counts(test)).collect();
     let mut pairs: Vec<usize> = counted.iter().map(|test| test.pair).collect();
@@ -69,13 +69,14 @@ fn counts(test: &Test) -> bool {
     !test.result.is_flat && test.result.can_reject()
 }
 
-/// The level at which the primary metric of one of `pairs` pairs is tested.
+/// Returns the level at which the primary metric of a pair is tested.
 pub fn primary_level(count: Count) -> f64 {
     ALPHA / count.pairs.max(1) as f64 * if count.metrics > 1 { PRIMARY } else { 1.0 }
 }
 
-/// Corrects all tests of a page, which together may be wrong with a probability of `alpha`: [`ALPHA`], or less where this is
-/// one of several looks at growing data. The results are in the order of the tests.
+/// Corrects all tests of a page for a family-wise error rate of `alpha`.
+///
+/// `alpha` is [`ALPHA`], or less for one of several looks at growing data. The results are in the order of the tests.
 pub fn correct(tests: &[Test], alpha: f64) -> Vec<Question> {
     let share = alpha / ALPHA / count(tests).pairs.max(1) as f64;
     let mut questions: Vec<Question> = tests.iter().map(|test| uncounted(test, share)).collect();
@@ -83,15 +84,16 @@ pub fn correct(tests: &[Test], alpha: f64) -> Vec<Question> {
     pairs.sort_unstable();
     pairs.dedup();
     for pair in pairs {
-        let of: Vec<usize> =
+        let places: Vec<usize> =
             (0..tests.len()).filter(|place| tests[*place].pair == pair && counts(&tests[*place])).collect();
-        let (primary, others): (Vec<usize>, Vec<usize>) = of.into_iter().partition(|place| tests[*place].is_primary);
+        let (primary, others): (Vec<usize>, Vec<usize>) =
+            places.into_iter().partition(|place| tests[*place].is_primary);
         correct_pair(tests, primary.first().copied(), &others, share, &mut questions);
     }
     questions
 }
 
-/// A question that takes nothing from the others.
+/// Returns a question that does not share the error rate.
 fn uncounted(test: &Test, share: f64) -> Question {
     let RankTest { p, untied_p, .. } = test.result;
     let level = ALPHA * share;
@@ -122,7 +124,7 @@ fn correct_pair(tests: &[Test], primary: Option<usize>, others: &[usize], share:
     set_others(tests, &order, open, corrected, questions);
 }
 
-/// Holm's corrected p-values of sorted ones: the smallest times their number, the next times one less, never falling.
+/// Corrects sorted p-values by Holm: the smallest times their number, the next times one less.
 fn holm(sorted: impl ExactSizeIterator<Item = f64>) -> Vec<f64> {
     let all = sorted.len();
     let mut greatest: f64 = 0.0;
@@ -133,8 +135,9 @@ fn holm(sorted: impl ExactSizeIterator<Item = f64>) -> Vec<f64> {
     sorted.enumerate().map(step).collect()
 }
 
-/// Writes the questions that Holm's procedure decides with `share` of [`ALPHA`], in the order of their p-values. All from
-/// the first on that is not rejected were compared with the same level.
+/// Writes the questions decided by Holm's procedure with `share` of [`ALPHA`], ordered by p-value.
+///
+/// The first that is not rejected and all after it have the same level.
 fn set_others(
     tests: &[Test],
     order: &[usize],
@@ -172,8 +175,8 @@ mod tests {
         correct(tests, ALPHA).iter().map(|question| question.corrected).collect()
     }
 
-    fn near(ours: &[f64], theirs: &[f64]) -> bool {
-        ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(one, other)| (one - other).abs() < 1e-12)
+    fn near(found: &[f64], expected: &[f64]) -> bool {
+        found.len() == expected.len() && found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-12)
     }
 
     /// R: `p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")`.
@@ -184,13 +187,13 @@ mod tests {
     }
 
     #[test]
-    fn a_single_question_is_not_corrected_and_pairs_share() {
+    fn a_single_question_is_not_corrected_and_pairs_share_the_error_rate() {
         assert!(near(&corrected(&[test(0, true, 0.02)]), &[0.02]));
         assert!(near(&corrected(&[test(0, true, 0.02), test(1, true, 0.03)]), &[0.04, 0.06]));
     }
 
     #[test]
-    fn the_primary_metric_comes_first_and_opens_the_others() {
+    fn the_primary_metric_is_tested_first_and_unlocks_the_others() {
         let open = corrected(&[test(0, true, 0.03), test(0, false, 0.02), test(0, false, 0.04)]);
         assert!(near(&open, &[0.0375, 0.04, 0.04]), "{open:?}");
         let closed = corrected(&[test(0, true, 0.3), test(0, false, 0.02), test(0, false, 0.004)]);
@@ -198,12 +201,12 @@ mod tests {
         let back = corrected(&[test(0, true, 0.045), test(0, false, 0.002), test(0, false, 0.003)]);
         assert!(
             back.iter().all(|p| *p <= ALPHA),
-            "all others differ, so their part goes to the primary metric: {back:?}"
+            "all others differ, so their share goes to the primary metric: {back:?}"
         );
     }
 
     #[test]
-    fn a_question_is_rejected_exactly_if_its_p_value_is_at_most_its_level() {
+    fn a_question_is_rejected_if_and_only_if_its_p_value_is_at_most_its_level() {
         let mut p = 0.0;
         let mut next = || {
             p = (p + 0.618_033_988_75) % 1.0;
@@ -218,18 +221,18 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_answered_takes_nothing_from_the_others() {
+    fn unanswerable_questions_do_not_share_the_error_rate() {
         let flat = RankTest { p: 1.0, least_p: 1.0, untied_p: 1e-6, is_flat: true };
         let flat = |pair| Test { pair, is_primary: true, result: flat };
         let questions = correct(&[flat(0), test(1, true, 0.02), flat(2)], ALPHA);
         assert!((questions[1].corrected - 0.02).abs() < 1e-12);
-        assert!(questions.iter().all(|question| question.can_be_answered), "that all are alike is an answer");
+        assert!(questions.iter().all(|question| question.can_be_answered), "equal values are an answer");
         assert_eq!(correct(&[], ALPHA), []);
         assert_eq!(count(&[flat(0), test(1, true, 0.02)]), Count { pairs: 1, questions: 1, metrics: 1 });
     }
 
     #[test]
-    fn five_repetitions_answer_the_primary_metric_of_five_pairs_and_not_of_six() {
+    fn five_repetitions_answer_the_primary_metric_of_five_pairs_but_not_of_six() {
         let five = RankTest { p: 2.0 / 252.0, least_p: 2.0 / 252.0, untied_p: 2.0 / 252.0, is_flat: false };
         let pairs = |all: usize| -> Vec<Test> {
             (0..2 * all).map(|n| Test { pair: n / 2, is_primary: n % 2 == 0, result: five }).collect()
@@ -239,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_again_costs() {
+    fn repeated_looks_raise_the_corrected_p_value() {
         assert!(near(&[correct(&[test(0, true, 0.02)], ALPHA / 3.0)[0].corrected], &[0.06]));
     }
 }

@@ -1,41 +1,43 @@
-//! The words that follow from the figures, by fixed rules.
+//! Decisions from tests and effects, by fixed rules.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::{Better, Decision, Effect, Lead, Question, between::squares, spread};
 
-/// By how much a challenger differs from its baseline: as a share, or in points of a share.
+/// Difference between a challenger and its baseline, as a share or in points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// Positive if the challenger's value is greater.
+    /// The difference; positive if the challenger's value is greater.
     pub by: f64,
     /// Whether its interval excludes "no difference".
     pub is_clear: bool,
-    /// A smaller difference matters to nobody.
+    /// Smallest difference that matters.
     pub min_effect: f64,
 }
 
 impl Change {
-    /// Of a ratio.
+    /// Returns the change of a ratio.
     pub fn of(effect: &Effect, min_effect: f64) -> Self {
         Self { by: effect.change(), is_clear: effect.is_clear(), min_effect }
     }
 
-    /// Of two shares, in points. Whether that is clear is left to the test. None where a side has no values.
+    /// Returns the change between two shares in points. None if a side has no values.
     pub fn of_shares(base: &[f64], challenger: &[f64], min_effect: f64) -> Option<Self> {
         Some(Self { by: points(base, challenger)?, is_clear: true, min_effect })
     }
 }
 
-/// By how much two shares differ: there is no ratio to a share of zero. Their means are compared, for a median would not
-/// show what happens in less than half of the runs.
+/// Returns the difference between the means of two shares.
+///
+/// There is no ratio to a share of zero, and a median hides what happens in less than half of the runs.
 pub fn points(base: &[f64], challenger: &[f64]) -> Option<f64> {
     let mean = |values: &[f64]| spread(values.iter().copied()).map(|spread| spread.mean);
     Some(mean(challenger)? - mean(base)?)
 }
 
-/// Half the width of Welch's interval of the difference of two means at `level` (Welch 1947, "The generalization of
-/// 'Student's' problem"). None with fewer than two values on a side.
+/// Returns half the width of Welch's interval of the difference of two means at `level`.
+///
+/// Source: Welch 1947, "The generalization of 'Student's' problem". None with fewer than two values on a side.
 pub fn welch_margin(base: &[f64], challenger: &[f64], level: f64) -> Option<f64> {
     let part = |values: &[f64]| {
         let n = values.len() as f64;
@@ -50,7 +52,7 @@ pub fn welch_margin(base: &[f64], challenger: &[f64], level: f64) -> Option<f64>
     Some(StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(1.0 - level / 2.0) * error)
 }
 
-/// What a test and an effect mean for a challenger against its baseline.
+/// Decides whether a challenger differs from its baseline.
 pub fn decide(question: &Question, change: Option<Change>, better: Better) -> Decision {
     match change {
         Some(change) if question.is_rejected() && change.is_clear && change.by.abs() >= change.min_effect => {
@@ -61,9 +63,10 @@ pub fn decide(question: &Question, change: Option<Change>, better: Better) -> De
     }
 }
 
-/// Who leads among `sides`: `decision(one, other)` says how one compares with another. Only who is better than each of the
-/// others leads; that takes no correction beyond that of the single questions (Berger 1982, "Multiparameter hypothesis
-/// testing and acceptance sampling": a union of hypotheses is rejected only with all of them).
+/// Finds the leader among `sides`, where `decision(one, other)` compares two of them.
+///
+/// The leader is better than each of the others. That needs no further correction (Berger 1982, "Multiparameter
+/// hypothesis testing and acceptance sampling": a union of hypotheses is rejected only if all of them are).
 pub fn lead(sides: usize, decision: impl Fn(usize, usize) -> Decision, fewest: usize) -> Lead {
     if sides < 2 {
         return Lead::Alone;
@@ -91,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_winner_takes_test_interval_and_a_difference_that_matters() {
+    fn a_winner_needs_test_interval_and_minimum_effect() {
         assert_eq!(decide(&SURE, Some(change(0.2, true)), Better::Higher), Decision::Better);
         assert_eq!(decide(&SURE, Some(change(0.2, true)), Better::Lower), Decision::Worse);
         assert_eq!(decide(&SURE, Some(change(-0.2, true)), Better::Lower), Decision::Better);
@@ -106,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_in_less_than_half_of_the_runs_are_seen() {
+    fn failures_in_less_than_half_of_the_runs_are_found() {
         let base = [0.0; 15];
         let failing = [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.005, 0.005, 0.005, 0.005, 0.005, 0.005, 0.005];
         let change = Change::of_shares(&base, &failing, 0.001).expect("a change");
@@ -117,7 +120,7 @@ mod tests {
 
     /// R: `t.test(c(1, 2, 3, 4), c(2, 4, 6, 8))`: −6.45 to 1.45, 4.41 degrees of freedom.
     #[test]
-    fn the_interval_of_means_is_that_of_the_table() {
+    fn the_interval_of_means_matches_the_table() {
         let margin = welch_margin(&[1.0, 2.0, 3.0, 4.0], &[2.0, 4.0, 6.0, 8.0], 0.05).expect("a margin");
         assert!((margin - 3.866).abs() < 0.02, "{margin}");
         assert_eq!(welch_margin(&[0.0; 4], &[0.0; 4], 0.05), Some(0.0));
@@ -125,13 +128,13 @@ mod tests {
     }
 
     #[test]
-    fn where_no_answer_is_possible_too_few_is_the_answer() {
+    fn unanswerable_questions_have_too_few_repetitions() {
         let question = Question { p: 0.1, corrected: 1.0, level: 0.05, can_be_answered: false };
         assert_eq!(decide(&question, Some(change(5.0, true)), Better::Higher), Decision::TooFew);
     }
 
     #[test]
-    fn a_leader_is_better_than_every_other_one() {
+    fn a_leader_is_better_than_all_others() {
         use Decision::{Better, NoDifference as None, NotInTurn, TooFew, Worse};
         let of = |table: [[Decision; 3]; 3]| lead(3, move |one, other| table[one][other], 4);
         assert_eq!(of([[None, Worse, None], [Better, None, Better], [None, Worse, None]]), Lead::Of(1));

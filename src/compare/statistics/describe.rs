@@ -1,4 +1,4 @@
-//! One metric over the repetitions of a cell.
+//! Descriptive statistics of a metric over the repetitions of a cell.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{Binomial, DiscreteCDF};
@@ -6,28 +6,28 @@ use utoipa::ToSchema;
 
 use super::CONFIDENCE;
 
-/// One figure over the repetitions of a cell, in the figure's own unit.
+/// A metric over the repetitions of a cell, in the unit of the metric.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Spread {
-    /// The middle one; between the middle two of an even number.
+    /// The median; the mean of the middle two for an even number.
     pub median: f64,
-    /// The arithmetic mean of the repetitions; of a percentile it means nothing, and pages show it of none.
+    /// The arithmetic mean; meaningless for percentiles, so pages do not show it for these.
     pub mean: f64,
-    /// The least.
+    /// The minimum.
     pub min: f64,
-    /// The greatest.
+    /// The maximum.
     pub max: f64,
-    /// Standard deviation of the repetitions as a share of their mean; null with one repetition or a mean of zero.
+    /// Standard deviation as a share of the mean; null with one repetition or a mean of zero.
     pub deviation: Option<f64>,
-    /// Where the 95 % interval of the median begins; null with fewer than six repetitions, which can't give one.
+    /// Lower end of the 95 % interval of the median; null with fewer than six repetitions.
     pub low: Option<f64>,
-    /// Where it ends.
+    /// Upper end of the interval.
     pub high: Option<f64>,
-    /// How many repetitions have it.
+    /// Number of repetitions with the metric.
     pub count: usize,
 }
 
-/// The spread of what is known; nothing when nothing is.
+/// Returns the spread of the finite values; none if there are none.
 pub fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
     let values = sorted(values);
     let (min, max, count) = (*values.first()?, *values.last()?, values.len());
@@ -37,31 +37,32 @@ pub fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
     Some(Spread { median, mean, min, max, deviation: deviation(&values, mean), low, high, count })
 }
 
-/// The median; none of nothing.
+/// Returns the median; none without values.
 pub(super) fn median(values: &[f64]) -> Option<f64> {
     median_of_sorted(&sorted(values.iter().copied()))
 }
 
-/// The median of values from the least; none of nothing.
+/// Returns the median of sorted values; none without values.
 pub(super) fn median_of_sorted(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| middle(values))
 }
 
-/// The middle value, or the mean of the middle two. `values` must be sorted and not empty.
+/// Returns the middle value, or the mean of the middle two. `values` must be sorted and not empty.
 fn middle(values: &[f64]) -> f64 {
     f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2])
 }
 
-/// Those that are numbers, from the least.
+/// Returns the finite values in ascending order.
 pub(super) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
     values.sort_by(f64::total_cmp);
     values
 }
 
-/// The interval of the median between two repetitions, whatever the shape of the noise: the true median lies below the
-/// k-th of n as often as fewer than k of n coins show heads (Conover 1999, "Practical Nonparametric Statistics", section
-/// 3.2). `values` must be sorted.
+/// Returns the interval of the median, for any distribution. `values` must be sorted.
+///
+/// The true median lies below the k-th of n values as often as fewer than k of n coins show heads (Conover 1999,
+/// "Practical Nonparametric Statistics", section 3.2).
 fn interval(values: &[f64]) -> Option<(f64, f64)> {
     let coins = Binomial::new(0.5, values.len() as u64).ok()?;
     let outside = |k: usize| coins.cdf(k as u64) <= (1.0 - CONFIDENCE) / 2.0;
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle_and_what_is_no_number_is_left_out() {
+    fn the_median_ignores_values_that_are_not_finite() {
         let three = spread([3.0, 1.0, 2.0]).expect("values");
         assert_eq!((three.median, three.mean, three.min, three.max, three.count), (2.0, 2.0, 1.0, 3.0, 3));
         let four = spread([4.0, 1.0, f64::NAN, 2.0, 3.0]).expect("values");
@@ -100,7 +101,7 @@ mod tests {
 
     /// Conover's table A3: n = 5 has none, n = 6 the first and the last, n = 10 the second and the ninth.
     #[test]
-    fn an_interval_lies_between_the_repetitions_of_the_table() {
+    fn the_interval_matches_the_table() {
         let upto = |n: u32| spread((1..=n).map(f64::from)).expect("values");
         assert_eq!(upto(5).low.zip(upto(5).high), None);
         assert_eq!(upto(6).low.zip(upto(6).high), Some((1.0, 6.0)));

@@ -1,14 +1,13 @@
-//! Which runs of two cells may be compared, and how. Decided by where and in what order they were measured, never by
-//! their values. Pure.
+//! Decides which runs of two cells are compared and how, by where and in what order they were measured. Pure.
 //!
-//! Runs of one experiment are measured in turn, block by block; each block holds one run of every cell. A comparison uses
-//! the blocks that both sides completed. Two consecutive blocks of one machine make a stratum: their runs are in random
-//! order (see `experiments::order`), so every assignment of the two sides to them was equally likely. From
-//! [`FEWEST_FOR_STRATA`] blocks on the test compares within these strata; with fewer, that could not reach any small
+//! Runs of one experiment are measured in turn, block by block; each block holds one run of every cell. A comparison
+//! uses the blocks that both sides completed. Two consecutive blocks of one machine make a stratum: their runs are in
+//! random order (see `experiments::order`), so every assignment of the two sides to them was equally likely. From
+//! [`FEWEST_FOR_STRATA`] blocks on the test compares within these strata. With fewer it could not reach a small
 //! p-value, so all runs make one stratum.
 //!
-//! Cells that no experiment measured together are [`Design::Apart`]: their difference contains whatever moved between the
-//! experiments.
+//! Cells that no experiment measured together are [`Design::Apart`]: their difference includes the variation between
+//! the experiments.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,16 +16,16 @@ use super::{Stratum, describe::median};
 /// From this many blocks on runs are compared within pairs of blocks.
 pub const FEWEST_FOR_STRATA: usize = 6;
 
-/// A metric of one run, and where it was measured.
+/// A value of a metric in one run, and where it was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation<'a> {
-    /// The experiment; none for a run outside of all experiments.
+    /// The experiment, if any.
     pub experiment: Option<&'a str>,
     /// The block, which is the repetition.
     pub block: u32,
     /// The machine.
     pub agent: Option<&'a str>,
-    /// Whether the order in which its experiment was measured is known to alternate between the cells.
+    /// Whether the experiment is known to alternate between the cells.
     pub in_turn: bool,
     /// The value.
     pub value: f64,
@@ -37,19 +36,19 @@ pub struct Observation<'a> {
 pub enum Design {
     /// Measured in turn.
     InTurn {
-        /// Runs of both sides, by what was exchangeable.
+        /// Runs of both sides, grouped by exchangeability.
         strata: Vec<Stratum>,
-        /// Runs that belong to no block that both sides completed.
+        /// Number of runs outside blocks that both sides completed.
         unused: usize,
     },
     /// Measured in different experiments.
     Apart,
 }
 
-/// The place of a block.
+/// Experiment and block.
 type Place<'a> = (&'a str, u32);
 
-/// How two cells were measured.
+/// Determines how two cells were measured.
 pub fn design(base: &[Observation], other: &[Observation]) -> Design {
     let (bases, others) = (by_block(base), by_block(other));
     let complete: Vec<Place> = bases.keys().filter(|place| others.contains_key(*place)).copied().collect();
@@ -57,7 +56,7 @@ pub fn design(base: &[Observation], other: &[Observation]) -> Design {
         let unused = base.len() + other.len() - 2 * complete.len();
         return Design::InTurn { strata: strata(&complete, &bases, &others), unused };
     }
-    // One machine measures the odd blocks and another the even ones: together, though never in one block.
+    // One machine measures the odd blocks and another the even ones: in turn, but never in one block.
     if is_balanced(base, other) {
         let values = |side: &[Observation]| side.iter().map(|one| one.value).collect();
         return Design::InTurn { strata: vec![Stratum { base: values(base), other: values(other) }], unused: 0 };
@@ -65,7 +64,7 @@ pub fn design(base: &[Observation], other: &[Observation]) -> Design {
     Design::Apart
 }
 
-/// What one side measured in a block.
+/// Measurement of one side in a block.
 struct Measured<'a> {
     value: f64,
     agent: Option<&'a str>,
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incomplete_block_is_not_used_and_its_neighbour_stands_alone() {
+    fn an_incomplete_block_is_not_used_and_its_neighbour_is_a_stratum() {
         let mut base = side("e", 1..=8, 0.0);
         base.remove(2);
         let found = design(&base, &side("e", 1..=8, 9.0));
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_that_share_an_experiment_block_by_block_are_compared_only_in_equal_shares() {
+    fn machines_that_alternate_by_block_are_compared_only_in_equal_shares() {
         let odd = |experiment: &'static str| vec![at(experiment, 1, 1.0), at(experiment, 3, 2.0)];
         let even = |experiment: &'static str| vec![at(experiment, 2, 1.0), at(experiment, 4, 2.0)];
         assert_eq!(sizes(&design(&[odd("e"), odd("f")].concat(), &[even("e"), even("f")].concat())), [(4, 4)]);

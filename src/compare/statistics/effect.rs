@@ -1,11 +1,11 @@
-//! By how much two cells differ, and how sure that is.
+//! Estimates by which ratio two cells differ, with a confidence interval.
 //!
-//! The effect is the shift of the logarithms at which the deciding test is balanced (Hodges & Lehmann 1963): with one
-//! stratum the median of the ratios of each run of the one side to each of the other, the middle two averaged as
-//! logarithms. Its interval holds all ratios that the test does not reject (Moses; Hollander & Wolfe 1999, "Nonparametric
-//! Statistical Methods", section 4.3). So effect, interval and test never contradict each other, exchanging the sides
-//! inverts the ratio exactly, one disturbed run moves none of them far, and the same runs give the same interval on every
-//! page. A bootstrap of the ratio of two medians covers the truth as often, but is wider, as the simulation shows.
+//! The effect is the shift of the logarithms at which the deciding test is balanced (Hodges & Lehmann 1963). With one
+//! stratum it is the median of the ratios between all runs of both sides, the middle two averaged as logarithms. Its
+//! interval contains all ratios that the test does not reject (Moses; Hollander & Wolfe 1999, "Nonparametric
+//! Statistical Methods", section 4.3). So effect, interval and test never contradict each other. Exchanging the sides
+//! inverts the ratio exactly, one disturbed run has little influence, and the result is deterministic. A bootstrap of
+//! the ratio of two medians has the same coverage but is wider, as the simulation shows.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -13,17 +13,17 @@ use utoipa::ToSchema;
 use super::{
     Stratum,
     describe::sorted,
-    rank_test::{Shifts, refused, untied},
+    rank_test::{Shifts, rejected, untied},
 };
 
-/// By what factor two cells differ: 1.28 is 28 % more than the baseline.
+/// Ratio between two cells: 1.28 is 28 % more than the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Effect {
     /// Challenger ÷ baseline.
     pub ratio: f64,
-    /// Where the interval begins; null where there are too few repetitions for one.
+    /// Lower end of the interval; null with too few repetitions.
     pub low: Option<f64>,
-    /// Where it ends.
+    /// Upper end of the interval.
     pub high: Option<f64>,
 }
 
@@ -33,27 +33,28 @@ impl Effect {
         self.ratio - 1.0
     }
 
-    /// Its interval, relative to the baseline.
+    /// The interval relative to the baseline.
     pub fn interval(&self) -> Option<(f64, f64)> {
         Some((self.low? - 1.0, self.high? - 1.0))
     }
 
-    /// How wide the interval is, as a share of the baseline.
+    /// The width of the interval, as a share of the baseline.
     pub fn width(&self) -> Option<f64> {
         Some(self.high? - self.low?)
     }
 
-    /// Whether "no difference" lies outside of the interval.
+    /// Whether the interval excludes "no difference".
     pub fn is_clear(&self) -> bool {
         self.interval().is_some_and(|(low, high)| low > 0.0 || high < 0.0)
     }
 }
 
-/// Steps of a bisection: each halves the range, which begins as wide as the values are apart.
+/// Steps of a bisection, which starts with the range of the values.
 const STEPS: usize = 22;
 
-/// The effect of one side over the other, with the interval of the test at `level`. None where a side has no values, or
-/// one that is not greater than zero: it has no logarithm.
+/// Returns the ratio of the other side to the baseline, with the interval of the test at `level`.
+///
+/// None if a side has no values, or if a value is not greater than zero, as it has no logarithm.
 pub fn effect(strata: &[Stratum], level: f64) -> Option<Effect> {
     let logs = logarithms(strata)?;
     let shift = shift(&logs);
@@ -65,13 +66,13 @@ pub fn effect(strata: &[Stratum], level: f64) -> Option<Effect> {
     Some(Effect { ratio: ratio(shift), low, high })
 }
 
-/// A ratio without what rounding of its logarithm leaves behind.
+/// Converts a logarithm to a ratio without its rounding error.
 fn ratio(log: f64) -> f64 {
     const DIGITS: f64 = 1e12;
     (log.exp() * DIGITS).round() / DIGITS
 }
 
-/// The shift at which the test is balanced. Needs a value on both sides.
+/// Returns the shift at which the test is balanced. Both sides need a value.
 pub(super) fn shift(strata: &[Stratum]) -> f64 {
     if let [one] = strata {
         let (base, other) = sides(one);
@@ -86,7 +87,7 @@ pub(super) fn shift(strata: &[Stratum]) -> f64 {
     f64::midpoint(from, to)
 }
 
-/// Where the interval of these logarithms begins.
+/// Returns the lower end of the interval of logarithms.
 pub(super) fn lower_end(strata: &[Stratum], level: f64) -> Option<f64> {
     match strata {
         [one] => ends_of_one(one, level).map(|(low, _)| low),
@@ -99,7 +100,7 @@ pub(super) fn lower_end(strata: &[Stratum], level: f64) -> Option<f64> {
     }
 }
 
-/// The strata on the scale on which differences are factors.
+/// Returns the strata as logarithms; none if a value has none or a side has no values.
 pub(super) fn logarithms(strata: &[Stratum]) -> Option<Vec<Stratum>> {
     let log = |values: &[f64]| -> Option<Vec<f64>> {
         values.iter().map(|value| (value.is_finite() && *value > 0.0).then(|| value.ln())).collect()
@@ -111,22 +112,21 @@ pub(super) fn logarithms(strata: &[Stratum]) -> Option<Vec<Stratum>> {
     is_measured.then_some(logs)
 }
 
-/// Both sides, from the least.
+/// Returns both sides in ascending order.
 fn sides(stratum: &Stratum) -> (Vec<f64>, Vec<f64>) {
     (sorted(stratum.base.iter().copied()), sorted(stratum.other.iter().copied()))
 }
 
 fn ends_of_one(stratum: &Stratum, level: f64) -> Option<(f64, f64)> {
     let (base, other) = sides(stratum);
-    let place = refused(base.len(), other.len(), level)?;
+    let place = rejected(base.len(), other.len(), level)?;
     let at = |place: usize| difference_at(&base, &other, place);
     Some((at(place), at(base.len() * other.len() - 1 - place)))
 }
 
-/// The difference at a place among all of them, from the least, without writing millions of them down: the range is
-/// halved, and counted is how many differences lie below. Both sides must be sorted.
+/// Returns the n-th smallest of all pairwise differences by bisection. Both sides must be sorted.
 fn difference_at(base: &[f64], other: &[f64], place: usize) -> f64 {
-    // The nearest difference at or above a bound, once the bound has been narrowed down.
+    // Narrows the bounds down to the nearest difference.
     let (mut low, mut high) = (other[0] - base[base.len() - 1], other[other.len() - 1] - base[0]);
     for _ in 0..64 {
         let middle = f64::midpoint(low, high);
@@ -138,18 +138,18 @@ fn difference_at(base: &[f64], other: &[f64], place: usize) -> f64 {
     if count_upto(base, other, low) > place { low } else { high }
 }
 
-/// How many differences are at most this great: the greater the other side's value, the fewer of the base are too small.
-fn count_upto(base: &[f64], other: &[f64], most: f64) -> usize {
+/// Counts the pairwise differences that are at most `max`. Both sides must be sorted.
+fn count_upto(base: &[f64], other: &[f64], max: f64) -> usize {
     let mut too_small = 0;
     let mut count = 0;
     for value in other {
-        too_small += base[too_small..].iter().take_while(|below| value - *below > most).count();
+        too_small += base[too_small..].iter().take_while(|below| value - *below > max).count();
         count += base.len() - too_small;
     }
     count
 }
 
-/// The range of shifts around the balanced one that the test of several strata accepts.
+/// Returns the range of shifts that the test of several strata accepts.
 fn ends_of_many(strata: &[Stratum], shift: f64, level: f64) -> Option<(f64, f64)> {
     let (least, most) = range(strata);
     (untied(strata) <= level).then(|| {
@@ -160,8 +160,7 @@ fn ends_of_many(strata: &[Stratum], shift: f64, level: f64) -> Option<(f64, f64)
     })
 }
 
-/// A little more than from the least to the greatest difference within a stratum: at both ends the sides are separated
-/// completely.
+/// Returns the range of differences within strata, widened to separate the sides completely.
 fn range(strata: &[Stratum]) -> (f64, f64) {
     let mut range = (f64::INFINITY, f64::NEG_INFINITY);
     for Stratum { base, other } in strata {
@@ -172,7 +171,7 @@ fn range(strata: &[Stratum]) -> (f64, f64) {
     (range.0 - 1e-6, range.1 + 1e-6)
 }
 
-/// Where a condition begins to hold between two places, at the second of which it does.
+/// Finds by bisection where a condition starts to hold; it holds at `after`.
 fn boundary(mut before: f64, mut after: f64, holds: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..STEPS {
         let middle = f64::midpoint(before, after);
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_effect_is_relative_to_the_baseline_and_within_its_interval() {
+    fn effects_are_relative_to_the_baseline_and_within_the_interval() {
         let base = [100.0, 101.0, 99.0, 100.5, 99.5];
         let effect = of(&base, &base.map(|value| value * 1.28)).expect("one");
         assert!((effect.change() - 0.28).abs() < 1e-9, "{effect:?}");
@@ -202,7 +201,7 @@ mod tests {
 
     /// The table of Hollander & Wolfe for 5 and 5 at 95 %: the third and the twenty-third of 25.
     #[test]
-    fn the_ends_are_those_of_the_table() {
+    fn the_interval_matches_the_table() {
         let base = [1.0, 10.0, 100.0, 1_000.0, 10_000.0];
         let other = [2.0, 21.0, 230.0, 2_500.0, 27_000.0];
         let ratios = sorted(other.iter().flat_map(|c| base.iter().map(move |b| c / b)));
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_found_where_it_stands_among_all() {
+    fn the_nth_difference_matches_a_sorted_list() {
         let base = sorted((1..40).map(|n| f64::from(n * 7919 % 101) + 1.0));
         let other = sorted((1..30).map(|n| f64::from(n * 104_729 % 97) + 0.5));
         let all = sorted(other.iter().flat_map(|value| base.iter().map(move |below| value - below)));
@@ -235,7 +234,7 @@ mod tests {
         assert!((there.ratio * back.ratio - 1.0).abs() < 1e-6, "{there:?} {back:?}");
     }
 
-    /// Levels that move by far more than the effect: only the strata show it.
+    /// Levels vary by far more than the effect: only the strata show it.
     #[test]
     fn the_interval_of_strata_agrees_with_their_test() {
         let stratum = |(place, level): (usize, f64)| {
@@ -257,11 +256,11 @@ mod tests {
             }
             assert_eq!(found.is_clear(), rank_test(&logs).expect("a test").p <= level);
         }
-        assert_eq!(effect(&strata, 1e-6).expect("one").low, None, "four strata can't be that sure");
+        assert_eq!(effect(&strata, 1e-6).expect("one").low, None, "four strata can't reach this level");
     }
 
     #[test]
-    fn equal_sides_are_not_clear_even_without_any_noise() {
+    fn equal_sides_without_noise_are_not_clear() {
         let same = of(&[5.0; 5], &[5.0; 5]).expect("one");
         assert!((same.ratio - 1.0).abs() < 1e-12 && !same.is_clear(), "{same:?}");
         let strata = vec![Stratum { base: vec![5.0; 2], other: vec![5.0; 2] }; 3];
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn without_enough_there_is_a_ratio_but_no_interval_and_to_zero_there_is_none() {
+    fn few_values_have_no_interval_and_zero_has_no_ratio() {
         let one = of(&[100.0], &[200.0]).expect("one");
         assert!((one.ratio - 2.0).abs() < 1e-12 && one.low.is_none() && !one.is_clear());
         assert_eq!(of(&[1.0; 3], &[2.0; 3]).expect("one").low, None);

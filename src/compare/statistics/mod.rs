@@ -1,20 +1,20 @@
-//! What repetitions say about each other. Pure: no clock, no I/O, and every random number seeded.
+//! Statistics of repetitions. Pure: no clock, no I/O, and all random numbers are seeded.
 //!
-//! The unit is the run: each repetition gives one value, and percentiles are never averaged. [`fn@spread`] describes one
-//! cell. Of two cells [`fn@design`] says how they were measured, which decides how they are compared:
+//! The unit is the run: each repetition contributes one value, and percentiles are never averaged. [`fn@spread`]
+//! describes one cell. [`fn@design`] determines how two cells were measured, which decides how they are compared:
 //!
-//! - In turn, within one experiment: [`fn@rank_test`] says how often random order separates them as far, and
-//!   [`fn@effect`] by what factor they differ, with the interval of the same test.
-//! - In different experiments: [`fn@between`] gives the prediction interval that follows from past experiments, if there
-//!   are enough. The rank test has to reject as well.
+//! - In turn, within one experiment: [`fn@rank_test`] tests whether they differ, [`fn@effect`] estimates their ratio with
+//!   the interval of the same test.
+//! - In different experiments: [`fn@between`] estimates the prediction interval from past experiments, if there are
+//!   enough. The rank test has to reject as well.
 //!
-//! [`correct`] holds together all questions of one page, [`spending`] all looks at one experiment. One side is called
-//! better if the corrected p-value is at most [`ALPHA`], the interval excludes 1, and the difference is at least the
-//! minimum effect, one percent unless the reader says otherwise. [`power`] says what could have been found.
+//! [`correct`] corrects for all questions of one page, [`spending`] for all looks at one experiment. One side is better
+//! if the corrected p-value is at most [`ALPHA`], the interval excludes 1, and the difference is at least the minimum
+//! effect, by default one percent. [`power`] computes which difference could have been found.
 //!
-//! Why ranks and medians, which Go's benchstat has too: a run that a neighbour disturbed moves neither far, whatever the
-//! shape of the noise. Why exact: with five repetitions no formula for large numbers is true. What follows: three
-//! repetitions a side are separated by chance in 2 of 20 orders, so three can never say anything at 5 %.
+//! Ranks and medians, also used by Go's benchstat, are robust against disturbed runs for any distribution. The test is
+//! exact as asymptotic formulas do not hold for five repetitions. A consequence: 2 of 20 random orders separate three
+//! repetitions per side, so three can never show a difference at 5 %.
 
 pub mod between;
 pub mod change_points;
@@ -40,37 +40,37 @@ pub use rank_test::{RankTest, Stratum, rank_test};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Family-wise error rate of a page or gate: this share of those without any true difference show one.
+/// Family-wise error rate: the share of pages and gates that show a difference although there is none.
 pub const ALPHA: f64 = 0.05;
 
-/// Intervals are to hold the true value in this share of cases.
+/// Share of cases in which an interval contains the true value.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The minimum effect where nobody says otherwise, as a share of the baseline's value.
+/// Default minimum effect, as a share of the baseline's value.
 pub const MIN_EFFECT: f64 = 0.01;
 
 pub use crate::metrics::definition::Better;
 
-/// How one side compares with another.
+/// Result of comparing one side with another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// Better, and not by chance.
+    /// Significantly better.
     Better,
-    /// Worse, and not by chance.
+    /// Significantly worse.
     Worse,
     /// No difference found.
     NoDifference,
-    /// Too few repetitions to say anything.
+    /// Too few repetitions to decide.
     TooFew,
-    /// Cannot say: not measured in turn, and too little is known of how much the cell moves between experiments.
+    /// Cannot say: not measured in turn, and too few past experiments.
     NotInTurn,
     /// Not compared, because the runs differ in more than what is compared.
     NotComparable,
 }
 
 impl Decision {
-    /// How the other side compares with this one.
+    /// Returns the decision with the sides exchanged.
     #[must_use]
     pub fn reversed(self) -> Self {
         match self {
@@ -86,21 +86,21 @@ impl Decision {
     }
 }
 
-/// Who is better than everybody else.
+/// The side that is better than all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Lead {
-    /// This one, by its place among those compared, from 0.
+    /// The side with this index, from 0.
     Of(usize),
-    /// Nobody.
+    /// No side.
     Unclear,
-    /// Somebody has too few repetitions; this many has who has fewest.
+    /// A side has too few repetitions; the value is the fewest.
     TooFew(usize),
     /// Cannot say: not all were measured in turn.
     NotInTurn,
-    /// There are not two to compare.
+    /// There are fewer than two sides.
     Alone,
-    /// Somebody lacks the metric.
+    /// A side lacks the metric.
     Missing,
     /// Not compared, because the runs differ in more than what is compared.
     NotComparable,

@@ -1,23 +1,23 @@
-//! How a metric of a cell scattered in the past: within an experiment, and from one experiment to the next.
+//! Noise of a metric of a cell in the past: scatter within an experiment and variation between experiments.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::between::squares;
 
-/// With fewer runs beyond the first of each experiment nothing is said of how they scatter.
-const FEWEST_DEGREES: usize = 8;
+/// Minimum number of runs beyond the first of each experiment for an estimate of the scatter.
+const MIN_DEGREES: usize = 8;
 
-/// What the past of a cell shows of a metric.
+/// Noise of a metric of a cell in the past.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Noise {
-    /// Earlier experiments with the cell.
+    /// Number of earlier experiments with the cell.
     pub experiments: usize,
-    /// Their runs that count and have the metric.
+    /// Number of their runs that count and have the metric.
     pub runs: usize,
-    /// Standard deviation of the metric's logarithm within an experiment: 0.02 is 2 %; null with too few runs.
+    /// Standard deviation of the logarithm within an experiment: 0.02 is 2 %; null with few runs.
     pub scatter: Option<f64>,
-    /// Standard deviation of the experiments' medians about each other, as a share; null with fewer than three experiments.
+    /// Standard deviation of the medians, as a share; null with fewer than three experiments.
     pub between: Option<f64>,
 }
 
@@ -29,7 +29,7 @@ impl Noise {
     }
 }
 
-/// From the values of each experiment. None where there are none, or one is not greater than zero.
+/// Estimates the noise from the values of each experiment. None unless all are greater than zero.
 pub fn noise<'a>(experiments: impl IntoIterator<Item = &'a [f64]>) -> Option<Noise> {
     let experiments: Vec<&[f64]> = experiments.into_iter().filter(|values| !values.is_empty()).collect();
     if experiments.iter().copied().flatten().any(|value| !(value.is_finite() && *value > 0.0)) {
@@ -39,7 +39,7 @@ pub fn noise<'a>(experiments: impl IntoIterator<Item = &'a [f64]>) -> Option<Noi
         experiments.into_iter().map(|values| values.iter().map(|value| value.ln()).collect()).collect();
     let runs = logs.iter().map(Vec::len).sum::<usize>();
     let degrees = runs - logs.len();
-    let scatter = (degrees >= FEWEST_DEGREES).then(|| {
+    let scatter = (degrees >= MIN_DEGREES).then(|| {
         let all: f64 = logs.iter().map(|values| squares(values.iter().copied())).sum();
         (all / degrees as f64).sqrt()
     });
@@ -59,13 +59,13 @@ mod tests {
         noise(experiments.iter().map(Vec::as_slice))
     }
 
-    /// Three runs about each level, two percent apart.
+    /// Three runs around each level, two percent apart.
     fn about(levels: &[f64]) -> Vec<Vec<f64>> {
         levels.iter().map(|level| [0.98, 1.0, 1.02].map(|factor| factor * level).to_vec()).collect()
     }
 
     #[test]
-    fn scatter_is_that_within_experiments_wherever_they_lie() {
+    fn scatter_within_experiments_does_not_depend_on_their_levels() {
         let calm = of(&about(&[100.0; 4])).expect("noise");
         let moving = of(&about(&[100.0, 50.0, 300.0, 80.0])).expect("noise");
         let (one, other) = (calm.scatter.expect("scatter"), moving.scatter.expect("scatter"));
@@ -75,11 +75,11 @@ mod tests {
     }
 
     #[test]
-    fn a_past_of_little_says_little() {
+    fn a_short_past_has_no_estimate() {
         assert_eq!(of(&[]), None);
         let three = of(&about(&[100.0; 3])).expect("noise");
-        assert_eq!((three.scatter, three.between.is_some()), (None, true), "six values too many");
-        assert_eq!(of(&vec![vec![100.0]; 30]).expect("noise").scatter, None, "one run each says nothing of scatter");
+        assert_eq!((three.scatter, three.between.is_some()), (None, true), "too few degrees of freedom");
+        assert_eq!(of(&vec![vec![100.0]; 30]).expect("noise").scatter, None, "single runs do not show the scatter");
         assert_eq!(of(&vec![vec![0.0, 0.0, 0.0]; 9]), None, "there is no ratio to zero");
         assert_eq!(of(&about(&[100.0; 2])).expect("noise").between, None);
     }

@@ -1,9 +1,9 @@
-//! What could have been found: "no difference" is worth as much as the difference that would have shown.
+//! Minimum detectable effect: which difference a comparison could have found.
 //!
-//! The minimum detectable effect is that of the deciding test itself: its interval is computed for simulated runs without
-//! any difference, and a difference is found once it exceeds the interval's distance from zero. Four of five simulations
-//! give the figure for noise of one standard deviation; multiplied by the scatter of the cells it is the answer. The
-//! simulation is seeded, so that the same plan always gives the same figure.
+//! It is that of the deciding test itself. The interval is computed for simulated runs without any difference, and a
+//! difference is found if it exceeds the interval's distance from zero. The 80th percentile of the simulations, for
+//! noise of one standard deviation, is multiplied by the scatter of the cells. The simulation is seeded, so the same
+//! plan always has the same result.
 
 use std::{
     collections::HashMap,
@@ -22,45 +22,48 @@ use super::{
     rank_test::untied,
 };
 
-/// How often a difference of the size of the minimum detectable effect is found.
+/// Probability that a difference of the minimum detectable effect is found.
 pub const POWER: f64 = 0.8;
 
-/// More repetitions than this are of no use to anybody who waits for them.
+/// Maximum number of repetitions that is considered.
 pub const MOST_REPETITIONS: usize = 100;
 
-/// The rank test needs this many more repetitions than Student's on normal noise (Lehmann 1975, section 2.4): π/3.
+/// Efficiency of the rank test relative to Student's on normal noise (Lehmann 1975, section 2.4).
 const EFFICIENCY: f64 = 3.0 / std::f64::consts::PI;
 
-/// A scatter below this is rounding.
-const NOTHING: f64 = 1e-9;
+/// Scatter below this is rounding error.
+const MIN_SCATTER: f64 = 1e-9;
 
-/// Simulated comparisons.
+/// Number of simulated comparisons.
 const ROUNDS: usize = 120;
 
-/// From this many blocks on the normal distribution is close enough.
-const MOST_SIMULATED: usize = 24;
+/// Maximum number of blocks that is simulated; above, the normal distribution is close enough.
+const MAX_SIMULATED: usize = 24;
 
-/// The smallest difference that is found in 80 % of comparisons measured like this one, at `level`: 0.02 is 2 %. `past` is
-/// what is known of the scatter of both cells. None where this many repetitions can find nothing, a value has no
-/// logarithm, or no scatter is known: a scatter of zero is not known either, only not seen.
+/// Returns the smallest difference found in 80 % of comparisons like this one at `level`: 0.02 is 2 %.
+///
+/// `past` is the noise of both cells. None if this many repetitions can find nothing, a value has no logarithm, or the
+/// scatter is unknown; a scatter of zero counts as unknown.
 pub fn detectable(strata: &[Stratum], past: [Option<Noise>; 2], level: f64) -> Option<f64> {
-    let deviation = deviation(strata, past).filter(|deviation| *deviation > NOTHING)?;
+    let deviation = deviation(strata, past).filter(|deviation| *deviation > MIN_SCATTER)?;
     let shape: Vec<Shape> = strata.iter().map(|one| (one.base.len(), one.other.len())).collect();
     Some((factor(&shape, level)? * deviation).exp_m1())
 }
 
-/// The same for `blocks` repetitions that are yet to be measured.
+/// Returns the minimum detectable effect of a planned comparison with `blocks` repetitions.
 pub fn detectable_with(blocks: usize, deviation: f64, level: f64) -> Option<f64> {
-    (deviation > NOTHING).then_some(())?;
+    (deviation > MIN_SCATTER).then_some(())?;
     Some((factor(&shape_of(blocks), level)? * deviation).exp_m1())
 }
 
-/// The fewest repetitions that can reach `level` at all.
+/// Returns the fewest repetitions that can reach `level` at all.
 pub fn fewest(level: f64) -> Option<usize> {
     (2..=MOST_REPETITIONS).find(|blocks| least_p(*blocks) <= level)
 }
 
-/// The fewest repetitions that find `effect` (0.02 is 2 %) in 80 % of comparisons, if no more than [`MOST_REPETITIONS`].
+/// Returns the fewest repetitions that find `effect` (0.02 is 2 %) in 80 % of comparisons.
+///
+/// None if that takes more than [`MOST_REPETITIONS`].
 pub fn needed(effect: f64, deviation: f64, level: f64) -> Option<usize> {
     let (mut low, mut high) = (fewest(level)?, MOST_REPETITIONS);
     let is_enough = |blocks: usize| detectable_with(blocks, deviation, level).is_some_and(|found| found <= effect);
@@ -74,7 +77,7 @@ pub fn needed(effect: f64, deviation: f64, level: f64) -> Option<usize> {
     Some(high)
 }
 
-/// Pooled standard deviation of the logarithms within strata, the difference of the sides taken out.
+/// Returns the pooled deviation of the logarithms within strata, without the difference of sides.
 pub fn deviation(strata: &[Stratum], past: [Option<Noise>; 2]) -> Option<f64> {
     let logs = logarithms(strata)?;
     let shift = shift(&logs);
@@ -89,10 +92,10 @@ pub fn deviation(strata: &[Stratum], past: [Option<Noise>; 2]) -> Option<f64> {
     (degrees >= 2.0).then(|| (all / degrees).sqrt())
 }
 
-/// Runs of the baseline and of the other side in a stratum.
+/// Number of runs of the baseline and of the other side in a stratum.
 type Shape = (usize, usize);
 
-/// The least p-value of a comparison with so many blocks.
+/// Returns the smallest p-value of a comparison with `blocks` blocks.
 fn least_p(blocks: usize) -> f64 {
     let of = |(base, other): &Shape| Stratum { base: vec![0.0; *base], other: vec![0.0; *other] };
     untied(&shape_of(blocks).iter().map(of).collect::<Vec<_>>())
@@ -109,8 +112,7 @@ fn shape_of(blocks: usize) -> Vec<Shape> {
 
 type Known = Mutex<HashMap<(Vec<Shape>, u64), Option<f64>>>;
 
-/// The minimum detectable effect for noise of one standard deviation. Remembered: the same few plans are asked for again
-/// and again.
+/// Returns the minimum detectable effect for noise of one standard deviation, from a cache.
 fn factor(shape: &[Shape], level: f64) -> Option<f64> {
     static KNOWN: OnceLock<Known> = OnceLock::new();
     let known = KNOWN.get_or_init(Mutex::default);
@@ -126,7 +128,7 @@ fn factor(shape: &[Shape], level: f64) -> Option<f64> {
     found
 }
 
-/// Levels that differ by less make no visible difference. Rounded up, as a level may be exactly the least p-value.
+/// Rounds a level up to three digits for the cache. Up, as a level may be exactly the smallest p-value.
 fn three_digits(level: f64) -> f64 {
     let scale = 10.0_f64.powf(level.max(1e-12).log10().floor() - 2.0);
     (level / scale).ceil() * scale
@@ -138,7 +140,7 @@ fn simulated(shape: &[Shape], level: f64) -> Option<f64> {
     if blocks == 0 || untied(&shape.iter().map(of).collect::<Vec<_>>()) > level {
         return None;
     }
-    if blocks > MOST_SIMULATED {
+    if blocks > MAX_SIMULATED {
         let normal = Normal::new(0.0, 1.0).ok()?;
         let quantiles = normal.inverse_cdf(1.0 - level / 2.0) + normal.inverse_cdf(POWER);
         return Some(quantiles * (2.0 / blocks as f64 / EFFICIENCY).sqrt());
@@ -157,7 +159,7 @@ fn simulated(shape: &[Shape], level: f64) -> Option<f64> {
     found.get(place.min(ROUNDS - 1)).copied()
 }
 
-/// Box and Muller's transform of two uniform numbers.
+/// Draws a standard normal number by the Box–Muller transform.
 fn normal(random: &mut StdRng) -> f64 {
     let (radius, angle): (f64, f64) = (1.0 - random.random::<f64>(), random.random());
     (-2.0 * radius.ln()).sqrt() * (TAU * angle).cos()
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_past_helps_to_know_how_repetitions_scatter() {
+    fn the_past_improves_the_estimate_of_the_scatter() {
         let past = Noise { experiments: 4, runs: 44, scatter: Some(0.00791), between: None };
         let calm = [99.0, 100.0, 101.0, 99.5, 100.5];
         let wild = [90.0, 100.0, 111.0, 99.5, 100.5];
@@ -194,22 +196,22 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_found_or_is_not_known_is_none_and_never_zero() {
+    fn undetectable_and_unknown_effects_are_none() {
         let flat = [5.0; 5];
-        assert_eq!(detectable(&one(&flat, &flat), [None; 2], 0.05), None, "no scatter was seen");
+        assert_eq!(detectable(&one(&flat, &flat), [None; 2], 0.05), None, "zero scatter is unknown");
         assert_eq!(detectable(&one(&[1.0, 1.1, 1.2], &[1.0, 1.1, 1.2]), [None; 2], 0.05), None, "three find nothing");
         assert_eq!(detectable(&one(&[0.0, 1.0], &[1.0, 2.0]), [None; 2], 0.05), None);
         assert_eq!(detectable_with(10, 0.0, 0.05), None);
     }
 
     #[test]
-    fn more_questions_take_more_repetitions() {
+    fn more_questions_need_more_repetitions() {
         assert_eq!([0.05, 0.04, 0.05 / 6.0, 0.04 / 6.0, 0.001, 1e-6].map(fewest), [4, 4, 5, 7, 9, 17].map(Some));
         assert_eq!(fewest(0.0), None);
     }
 
     #[test]
-    fn the_repetitions_needed_find_what_was_asked_for() {
+    fn the_needed_repetitions_find_the_requested_effect() {
         let blocks = needed(0.02, 0.02, 0.05).expect("some");
         assert!(detectable_with(blocks, 0.02, 0.05).expect("a figure") <= 0.02);
         assert!((14..=20).contains(&blocks), "{blocks}");

@@ -1,13 +1,13 @@
-//! How often random order alone separates two cells as far as they are: an exact permutation test of aligned ranks.
+//! Exact permutation test of aligned ranks: how often random order separates two cells at least as far.
 //!
-//! Runs measured in turn come in strata: within one, every order of the two sides was as likely as every other. If both
-//! sides were the same program, exchanging runs within a stratum would change nothing. So each stratum's median is
-//! subtracted, the residuals of all strata are ranked together, and one side's ranks are added up (Hodges & Lehmann 1962,
-//! "Rank methods for combination of independent experiments in analysis of variance"). The p-value is the share of all
-//! assignments within the strata whose sum lies at least as far from its mean. With one stratum this is the Wilcoxon
-//! rank-sum test (Lehmann 1975, "Nonparametrics", sections 1.2 and 1.4; ties by midranks). Counting adds one rank after
-//! the other to the possible sums, so it is exact for any ties. Subtracting the median takes out whatever moves a whole
-//! stratum: drift, a step, a neighbour that stays a while.
+//! Runs measured in turn form strata: within a stratum every order of the two sides was equally likely. If both sides
+//! were the same program, exchanging runs within a stratum would change nothing. So each stratum's median is
+//! subtracted, the residuals of all strata are ranked together, and one side's ranks are added up (Hodges & Lehmann
+//! 1962, "Rank methods for combination of independent experiments in analysis of variance"). The p-value is the share
+//! of all assignments within the strata whose sum lies at least as far from its mean. With one stratum this is the
+//! Wilcoxon rank-sum test (Lehmann 1975, "Nonparametrics", sections 1.2 and 1.4; ties by midranks). The distribution of
+//! the sum is built one rank at a time, so it is exact for any ties. Subtracting the median removes what affects a
+//! whole stratum, such as drift, steps or a noisy neighbour.
 
 use std::{cell::RefCell, collections::HashMap};
 
@@ -15,10 +15,9 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::ALPHA;
 
-/// More runs than this are judged by the normal distribution: counting takes as long as the fourth power of their number
-/// in one stratum, and the third power in many.
-const MOST_COUNTED: usize = 40;
-const MOST_COUNTED_IN_STRATA: usize = 80;
+/// Maximum number of runs for exact counting, which takes O(n⁴) in one stratum and O(n³) in many.
+const MAX_COUNTED: usize = 40;
+const MAX_COUNTED_IN_STRATA: usize = 80;
 
 /// Residuals closer than this are ties: subtracting a median leaves rounding errors of this order.
 const TIE: f64 = 1e-11;
@@ -43,15 +42,15 @@ impl Stratum {
 pub struct RankTest {
     /// Share of the assignments that separate the sides at least as far.
     pub p: f64,
-    /// The least p-value these ties allow.
+    /// The smallest p-value that is possible with these ties.
     pub least_p: f64,
-    /// The least p-value without ties: what this many runs can show.
+    /// The smallest p-value that is possible without ties.
     pub untied_p: f64,
     /// Whether all values of both sides are equal.
     pub is_flat: bool,
 }
 
-/// Tests two sides. None where one has no values.
+/// Tests two sides. None if one has no values.
 pub fn rank_test(strata: &[Stratum]) -> Option<RankTest> {
     let ranked = Ranked::new(strata, 0.0)?;
     let untied_p = untied(strata);
@@ -64,8 +63,7 @@ pub fn rank_test(strata: &[Stratum]) -> Option<RankTest> {
     Some(RankTest { p: reference.p(&ranked), least_p: reference.least_p(&ranked), untied_p, is_flat: false })
 }
 
-/// The test at one shift after the other. Most shifts of a bisection leave the ranks as they were, so the distributions of
-/// their sums are kept.
+/// The test at different shifts. Caches distributions, as most shifts do not change the ranks.
 pub(super) struct Shifts<'a> {
     strata: &'a [Stratum],
     references: RefCell<HashMap<Ranks, Reference>>,
@@ -76,34 +74,34 @@ impl<'a> Shifts<'a> {
         Self { strata, references: RefCell::default() }
     }
 
-    /// The p-value if the other side were less by `shift`.
+    /// Returns the p-value if the other side were lower by `shift`.
     pub(super) fn p_at(&self, shift: f64) -> f64 {
         let Some(ranked) = Ranked::new(self.strata, shift) else { return 1.0 };
         let mut references = self.references.borrow_mut();
         references.entry(ranked.unordered()).or_insert_with(|| Reference::new(&ranked)).p(&ranked)
     }
 
-    /// How far the rank sum of the other side lies above its mean if that side were less by `shift`.
+    /// Returns the rank sum of the other side minus its mean if that side were lower by `shift`.
     pub(super) fn excess_at(&self, shift: f64) -> f64 {
         Ranked::new(self.strata, shift).map_or(0.0, |ranked| ranked.sum() - ranked.mean())
     }
 }
 
-/// The least p-value without ties: two of all assignments.
+/// Returns the smallest p-value without ties: two of all assignments.
 pub(super) fn untied(strata: &[Stratum]) -> f64 {
     let ways: f64 = strata.iter().map(|stratum| choose(stratum.len(), stratum.other.len())).product();
     (2.0 / ways).min(1.0)
 }
 
-/// In how many ways `k` of `n` can be chosen.
+/// Returns the binomial coefficient "`n` choose `k`".
 pub(super) fn choose(n: usize, k: usize) -> f64 {
     (1..=k).map(|i| (n - k + i) as f64 / i as f64).product()
 }
 
-/// Twice the midranks of the aligned values, by stratum, and how many runs the other side has in it.
+/// Doubled midranks of the aligned values by stratum, each with the number of runs of the other side.
 type Ranks = Vec<(Vec<usize>, usize)>;
 
-/// Ranks with those of the other side first.
+/// Ranks by stratum, those of the other side first.
 struct Ranked {
     strata: Ranks,
 }
@@ -129,7 +127,7 @@ impl Ranked {
         Some(Self { strata: strata.iter().map(of).collect() })
     }
 
-    /// What the distribution of the sum depends on: the ranks of each stratum, whichever side has them.
+    /// Returns the sorted ranks of each stratum, on which the distribution of the sum depends.
     fn unordered(&self) -> Ranks {
         let mut strata = self.strata.clone();
         for (ranks, _) in &mut strata {
@@ -165,11 +163,11 @@ impl Ranked {
 
     fn is_counted(&self) -> bool {
         let all: usize = self.strata.iter().map(|(ranks, _)| ranks.len()).sum();
-        all <= if self.strata.len() > 1 { MOST_COUNTED_IN_STRATA } else { MOST_COUNTED }
+        all <= if self.strata.len() > 1 { MAX_COUNTED_IN_STRATA } else { MAX_COUNTED }
     }
 }
 
-/// Twice the midranks, in the order of the places.
+/// Returns the doubled midranks in the original order.
 fn midranks(mut residuals: Vec<(f64, usize)>) -> Vec<usize> {
     residuals.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let mut doubled = vec![0; residuals.len()];
@@ -187,7 +185,7 @@ fn midranks(mut residuals: Vec<(f64, usize)>) -> Vec<usize> {
 enum Reference {
     /// Share of the assignments, by sum.
     Counted(Sums),
-    /// Too many to count.
+    /// Normal approximation for many runs.
     Normal,
 }
 
@@ -196,9 +194,9 @@ impl Reference {
         if !ranked.is_counted() {
             return Self::Normal;
         }
-        let mut all = Sums { least: 0, ways: vec![1.0] };
+        let mut all = Sums { min: 0, ways: vec![1.0] };
         for (ranks, count) in &ranked.strata {
-            all = all.plus(&Sums::of(ranks, *count));
+            all = all.plus(&Sums::choosing(ranks, *count));
         }
         let total: f64 = all.ways.iter().sum();
         Self::Counted(Sums { ways: all.ways.into_iter().map(|ways| ways / total).collect(), ..all })
@@ -233,35 +231,35 @@ impl Reference {
     }
 }
 
-/// By sum, in how many ways ranks add up to it; from the least sum on.
+/// Number of ways to reach each rank sum, from the smallest sum on.
 struct Sums {
-    least: usize,
+    min: usize,
     ways: Vec<f64>,
 }
 
 impl Sums {
-    /// Of `count` of the ranks.
-    fn of(ranks: &[usize], count: usize) -> Self {
+    /// Counts the sums of `count` of the ranks.
+    fn choosing(ranks: &[usize], count: usize) -> Self {
         let mut sorted = ranks.to_vec();
         sorted.sort_unstable();
-        let least: usize = sorted.iter().take(count).sum();
-        let most: usize = sorted.iter().rev().take(count).sum();
-        let mut by_count = vec![vec![0.0; most + 1]; count + 1];
+        let min: usize = sorted.iter().take(count).sum();
+        let max: usize = sorted.iter().rev().take(count).sum();
+        let mut by_count = vec![vec![0.0; max + 1]; count + 1];
         by_count[0][0] = 1.0;
-        for (seen, rank) in ranks.iter().enumerate().filter(|(_, rank)| **rank <= most) {
-            for taken in (0..count.min(seen + 1)).rev() {
+        for (index, rank) in ranks.iter().enumerate().filter(|(_, rank)| **rank <= max) {
+            for taken in (0..count.min(index + 1)).rev() {
                 let (fewer, more) = by_count.split_at_mut(taken + 1);
-                for (sum, ways) in fewer[taken][..=most - rank].iter().enumerate() {
+                for (sum, ways) in fewer[taken][..=max - rank].iter().enumerate() {
                     if *ways > 0.0 {
                         more[0][sum + rank] += ways;
                     }
                 }
             }
         }
-        Self { least, ways: by_count.swap_remove(count).split_off(least) }
+        Self { min, ways: by_count.swap_remove(count).split_off(min) }
     }
 
-    /// Of two independent sums.
+    /// Counts the sums of two independent sums.
     fn plus(&self, other: &Self) -> Self {
         let mut both = vec![0.0; self.ways.len() + other.ways.len() - 1];
         for (sum, ways) in other.ways.iter().enumerate().filter(|(_, ways)| **ways > 0.0) {
@@ -269,25 +267,26 @@ impl Sums {
                 *both += ways * known;
             }
         }
-        Self { least: self.least + other.least, ways: both }
+        Self { min: self.min + other.min, ways: both }
     }
 
     fn by_sum(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.ways.iter().enumerate().map(|(place, ways)| ((self.least + place) as f64, *ways))
+        self.ways.iter().enumerate().map(|(place, ways)| ((self.min + place) as f64, *ways))
     }
 }
 
-/// How many of the pairwise differences at either end the rank-sum test of one stratum refuses at `level`; none where it
-/// can refuse nothing. The k-th difference counts as k in the sum of the ranks, so the sum's distribution decides.
-pub(super) fn refused(one: usize, other: usize, level: f64) -> Option<usize> {
+/// Returns how many pairwise differences at either end the test of one stratum rejects at `level`.
+///
+/// None if it can reject none. The k-th difference counts as k in the sum of the ranks, so its distribution decides.
+pub(super) fn rejected(one: usize, other: usize, level: f64) -> Option<usize> {
     let (all, pairs) = (one + other, one * other);
-    if all > MOST_COUNTED {
+    if all > MAX_COUNTED {
         let deviation = (pairs as f64 * (all + 1) as f64 / 12.0).sqrt();
         let half = Normal::new(0.0, 1.0).ok()?.inverse_cdf(1.0 - level / 2.0) * deviation;
         return to_place(pairs as f64 / 2.0 - half);
     }
     let ranks: Vec<usize> = (1..=all).collect();
-    let ways = Sums::of(&ranks, one).ways;
+    let ways = Sums::choosing(&ranks, one).ways;
     let total: f64 = ways.iter().sum();
     let mut sum = 0.0;
     let inside = (0..=pairs).find(|place| {
@@ -302,7 +301,6 @@ fn to_place(place: f64) -> Option<usize> {
     (place >= 1.0).then(|| place.floor() as usize - 1)
 }
 
-/// Whether the result leaves at most [`ALPHA`] to chance even without a correction.
 impl RankTest {
     /// Whether the test could reject at [`ALPHA`] if it were the only one.
     pub fn can_reject(&self) -> bool {
@@ -333,7 +331,7 @@ mod tests {
         for (n, ways) in [(3, 20.0), (4, 70.0), (5, 252.0), (10, 184_756.0)] {
             assert!((apart(n) - 2.0 / ways).abs() < 1e-12, "{n}: {}", apart(n));
         }
-        // U = 4 of 25: 12 of 252 orders lie as far on either side.
+        // U = 4 of 25: 12 of 252 orders are as extreme on either side.
         let one = [1.0, 2.0, 3.0, 6.0, 7.0];
         let other = [4.0, 5.0, 8.0, 9.0, 10.0];
         assert!((p(&one, &other) - 24.0 / 252.0).abs() < 1e-12, "{}", p(&one, &other));
@@ -343,7 +341,7 @@ mod tests {
 
     /// Two strata of four with clearly different levels: by hand, 36 assignments, of which two separate completely.
     #[test]
-    fn what_moves_a_whole_stratum_does_not_hide_a_difference() {
+    fn levels_of_strata_do_not_hide_a_difference() {
         let strata = [
             Stratum { base: vec![100.0, 101.0], other: vec![110.0, 112.0] },
             Stratum { base: vec![200.0, 203.0], other: vec![213.0, 215.0] },
@@ -353,7 +351,7 @@ mod tests {
         assert!((test.p - 2.0 / 72.0).abs() < 1e-12, "{test:?}");
         assert!((test.untied_p - 2.0 / 72.0).abs() < 1e-12, "{test:?}");
         let merged = p(&[100.0, 101.0, 200.0, 203.0, 50.0], &[110.0, 112.0, 213.0, 215.0, 61.0]);
-        assert!(merged > 0.3, "the rank-sum test sees nothing: {merged}");
+        assert!(merged > 0.3, "the rank-sum test finds nothing: {merged}");
         let shifts = Shifts::new(&strata);
         assert!(shifts.p_at(11.0) > 0.3 && shifts.excess_at(11.0).abs() < shifts.excess_at(0.0).abs());
     }
@@ -367,11 +365,11 @@ mod tests {
         assert_eq!(rank_test(&one_stratum(&[], &[1.0])), None);
         assert_eq!(rank_test(&[]), None);
         let tied = rank_test(&one_stratum(&[0.0, 0.0, 0.0, 0.0, 1.0], &[0.0; 5])).expect("two sides");
-        assert!((tied.least_p - 1.0).abs() < 1e-12, "a single one can be on either side: {tied:?}");
+        assert!((tied.least_p - 1.0).abs() < 1e-12, "a single different value can be on either side: {tied:?}");
     }
 
     #[test]
-    fn many_runs_agree_with_counting() {
+    fn the_normal_approximation_agrees_with_counting() {
         let side = |n: u32, shift: f64| (0..n).map(|k| f64::from(k * 7 % 30) + shift).collect::<Vec<f64>>();
         let strata = one_stratum(&side(20, 0.0), &side(20, 4.5));
         let ranked = Ranked::new(&strata, 0.0).expect("ranks");
@@ -390,9 +388,9 @@ mod tests {
 
     /// The table of Hollander & Wolfe for 5 and 5 at 95 %: the third and the twenty-third of 25.
     #[test]
-    fn places_of_the_interval_are_those_of_the_table() {
-        assert_eq!(refused(5, 5, 0.05), Some(2));
-        assert_eq!(refused(3, 3, 0.05), None);
-        assert_eq!(refused(5, 5, 2.0 / 252.0), Some(0), "the least p-value is enough");
+    fn interval_ends_match_the_table() {
+        assert_eq!(rejected(5, 5, 0.05), Some(2));
+        assert_eq!(rejected(3, 3, 0.05), None);
+        assert_eq!(rejected(5, 5, 2.0 / 252.0), Some(0), "the smallest p-value is enough");
     }
 }

@@ -1,49 +1,50 @@
-//! How much of the error rate each look at growing data may spend.
+//! Alpha spending: how much of the error rate each look at growing data may use.
 //!
-//! Whoever looks at the figures, adds repetitions and looks again has more than one chance to be wrong. A plan with a
-//! fixed last look spends the error rate by the O'Brien–Fleming-type function of Lan & `DeMets` (1983, "Discrete sequential
-//! boundaries for clinical trials"): next to nothing early, almost all of it at the last look. The nominal level of each
-//! look follows by integrating the statistic's density over those paths that have not ended before (Armitage, `McPherson`
-//! & Rowe 1969).
+//! Looking at the figures, adding repetitions and looking again means several chances of a false result. A plan with a
+//! fixed last look spends the error rate by the O'Brien–Fleming-type function of Lan & `DeMets` (1983, "Discrete
+//! sequential boundaries for clinical trials"): next to nothing early, almost all of it at the last look. The nominal
+//! level of each look follows from integrating the density of the statistic over the paths that have not ended before
+//! (Armitage, `McPherson` & Rowe 1969).
 
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 
 use super::ALPHA;
 
-/// The first look of a plan has this many repetitions: with fewer nothing can be said.
+/// Repetitions at the first look; fewer cannot show a difference.
 pub const FIRST_LOOK: usize = 4;
 
 /// Repetitions between two looks: a pair of blocks.
 pub const STEP: usize = 2;
 
-/// Points of the density in the integration.
+/// Grid points of the integration.
 const GRID: usize = 400;
 
-/// The level of the look with `repetitions` in a plan that ends with `most`. A look between two planned ones is given the
-/// level of the one before it, which is smaller.
-pub fn level(repetitions: usize, most: usize) -> f64 {
-    let looks: Vec<usize> = (FIRST_LOOK..most).step_by(STEP).chain([most]).collect();
+/// Returns the level of the look with `repetitions` in a plan that ends with `max`.
+///
+/// A look between two planned ones has the smaller level of the previous one.
+pub fn level(repetitions: usize, max: usize) -> f64 {
+    let looks: Vec<usize> = (FIRST_LOOK..max).step_by(STEP).chain([max]).collect();
     let Some(place) = looks.iter().rposition(|look| *look <= repetitions) else { return 0.0 };
-    let shares: Vec<f64> = looks[..=place].iter().map(|look| *look as f64 / most.max(1) as f64).collect();
+    let shares: Vec<f64> = looks[..=place].iter().map(|look| *look as f64 / max.max(1) as f64).collect();
     nominal(&shares)
 }
 
-/// The error rate spent once a share of the information is there: on either side half of it.
+/// Returns the two-sided error rate spent at a share of the information.
 fn spent(share: f64, normal: &Normal) -> f64 {
     4.0 * normal.sf(normal.inverse_cdf(1.0 - ALPHA / 4.0) / share.min(1.0).sqrt())
 }
 
-/// The two-sided nominal level of the last of these looks.
+/// Returns the two-sided nominal level of the last of these looks.
 fn nominal(shares: &[f64]) -> f64 {
     let Ok(normal) = Normal::new(0.0, 1.0) else { return 0.0 };
-    let mut before = 0.0;
+    let mut used = 0.0;
     let mut paths: Option<Paths> = None;
     let mut level = 0.0;
     for share in shares {
-        let may = (spent(*share, &normal) - before).max(0.0);
-        before += may;
+        let available = (spent(*share, &normal) - used).max(0.0);
+        used += available;
         let now = paths.as_ref().map_or_else(|| Paths::first(*share, &normal), |paths| paths.next(*share, &normal));
-        let bound = now.bound(may);
+        let bound = now.bound(available);
         level = 2.0 * normal.sf(bound / share.sqrt());
         paths = Some(now.within(bound));
     }
@@ -86,7 +87,7 @@ impl Paths {
         Self { share, step, density: (0..GRID).map(density).collect() }
     }
 
-    /// Where the paths beyond, on both sides, have this probability.
+    /// Returns the bound beyond which, on both sides, the paths have this probability.
     fn bound(&self, probability: f64) -> f64 {
         let mut beyond = 0.0;
         for place in (0..GRID / 2).map(|place| GRID - 1 - place) {
@@ -114,10 +115,10 @@ impl Paths {
 mod tests {
     use super::*;
 
-    /// Jennison & Turnbull 2000, "Group Sequential Methods", table 7.3: five equal looks, two-sided 5 %, critical values
-    /// 4.877, 3.357, 2.680, 2.290, 2.031 (Lan & `DeMets`, O'Brien–Fleming type).
+    /// Jennison & Turnbull 2000, "Group Sequential Methods", table 7.3: five equal looks, two-sided 5 %, critical
+    /// values 4.877, 3.357, 2.680, 2.290, 2.031 (Lan & `DeMets`, O'Brien–Fleming type).
     #[test]
-    fn the_levels_are_those_of_the_table() {
+    fn the_levels_match_the_table() {
         let normal = Normal::new(0.0, 1.0).expect("one");
         let shares = [0.2, 0.4, 0.6, 0.8, 1.0];
         for (place, value) in [4.877, 3.357, 2.680, 2.290, 2.031].into_iter().enumerate().skip(1) {
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_look_spends_everything_and_early_looks_next_to_nothing() {
+    fn a_single_look_spends_everything_and_early_looks_almost_nothing() {
         assert!((level(4, 4) - ALPHA).abs() < 0.001, "{}", level(4, 4));
         assert!(level(4, 20) < 0.001 && level(3, 20) < f64::MIN_POSITIVE);
         let levels: Vec<f64> = (4..=20).map(|repetitions| level(repetitions, 20)).collect();

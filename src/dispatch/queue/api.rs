@@ -1,4 +1,4 @@
-//! JSON of the queue.
+//! JSON API of the queue.
 
 use axum::{
     Extension, Json,
@@ -15,23 +15,22 @@ use crate::{
         audit::deed::Deed,
         caller::{Caller, Read, Submit},
     },
-    dispatch::queue::{list::look, model::QueueList},
+    dispatch::queue::{list::load_queue, model::QueueList},
     fleet::presence::Presence,
     runs::lookup,
 };
 
-/// What waits, in the order in which it will be done: for whom, why, and in how many seconds it begins, where that can be
-/// told.
+/// Lists the waiting runs in queue order, with the agents and the reason that each waits for, and its estimated start.
 #[utoipa::path(get, path = "/api/v1/queue", tag = "queue", responses((status = 200, body = QueueList)))]
 pub async fn list(
     _: Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
 ) -> Result<Json<QueueList>> {
-    Ok(Json(look(&state, &presence).await?))
+    Ok(Json(load_queue(&state, &presence).await?))
 }
 
-/// Put a run before all others that wait.
+/// Moves a run to the front of the queue.
 #[utoipa::path(post, path = "/api/v1/runs/{id}/next", tag = "queue", params(("id" = String, Path)),
     responses((status = 200, body = QueueList), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn put_first(
@@ -41,21 +40,21 @@ pub async fn put_first(
     Path(id): Path<RunId>,
 ) -> Result<Json<QueueList>> {
     run_next(&state, &id, &caller).await?;
-    Ok(Json(look(&state, &presence).await?))
+    Ok(Json(load_queue(&state, &presence).await?))
 }
 
-/// Puts a run first.
+/// Moves a run to the front of the queue.
 pub async fn run_next(state: &AppState, id: &RunId, by: &Caller) -> Result<()> {
     let run = lookup::found(state, id).await?;
     if !crate::dispatch::store::queue::put_first(&state.db.write, id, &by.does(Deed::RunPutFirst, id.as_str())).await? {
-        return Err(Error::Conflict(format!("the run does not wait: it is {}", run.phase.words())));
+        return Err(Error::Conflict(format!("the run is not waiting: it is {}", run.phase.words())));
     }
-    lookup::tell(state, &run);
+    lookup::announce(state, &run);
     state.work.notify_one();
     Ok(())
 }
 
-/// Put all runs of an experiment that wait before all others, in their own order.
+/// Moves all waiting runs of an experiment to the front of the queue, in their own order.
 #[utoipa::path(post, path = "/api/v1/experiments/{id}/next", tag = "queue", params(("id" = String, Path)),
     responses((status = 200, body = QueueList), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn put_experiment_first(
@@ -65,20 +64,20 @@ pub async fn put_experiment_first(
     Path(id): Path<ExperimentId>,
 ) -> Result<Json<QueueList>> {
     experiment_next(&state, &id, &caller).await?;
-    Ok(Json(look(&state, &presence).await?))
+    Ok(Json(load_queue(&state, &presence).await?))
 }
 
-/// Puts all of an experiment first.
+/// Moves all waiting runs of an experiment to the front of the queue.
 pub async fn experiment_next(state: &AppState, id: &ExperimentId, by: &Caller) -> Result<()> {
-    crate::experiments::lookup::found(state, id).await?;
+    crate::experiments::lookup::find(state, id).await?;
     if !crate::dispatch::store::queue::put_all_first(&state.db.write, id, &by.does(Deed::RunPutFirst, id.as_str()))
         .await?
     {
-        return Err(Error::Conflict("no run of the experiment waits".to_owned()));
+        return Err(Error::Conflict("no run of the experiment is waiting".to_owned()));
     }
-    // One is enough for whoever watches: everything is read anew.
+    // One event is enough: listeners read everything again.
     if let Some(run) = crate::runs::store::of_experiment(&state.db.rows, id).await?.first() {
-        lookup::tell(state, run);
+        lookup::announce(state, run);
     }
     state.work.notify_one();
     Ok(())

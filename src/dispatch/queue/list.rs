@@ -1,4 +1,4 @@
-//! Lists what waits, for whom, why, and when it will start.
+//! Lists the waiting runs with their agents, wait reasons and estimated starts.
 
 use std::collections::BTreeMap;
 
@@ -19,38 +19,38 @@ use crate::{
         presence::{Connected, Presence},
     },
     placement::{
-        affinity::Homes,
+        affinity::Affinity,
         eta::{Wait, starts},
         feasibility::Source,
-        wait_reason::{Needs, Why, paused, why},
+        wait_reason::{Needs, WaitReason, paused, wait_reason},
     },
     runs::{
         model::Run,
-        progress::{left_s, whole_s},
+        progress::{left_s, total_s},
     },
 };
 
-/// More than these are counted and not listed.
-pub const MOST_LISTED: i64 = 500;
+/// The most runs that are listed; further ones are only counted.
+pub const MAX_LISTED: i64 = 500;
 
-/// Looks at the queue as it is now.
-pub async fn look(state: &AppState, presence: &Presence) -> Result<QueueList> {
+/// Loads the current queue.
+pub async fn load_queue(state: &AppState, presence: &Presence) -> Result<QueueList> {
     let pool = &state.db.read;
-    let rows = crate::dispatch::store::queue::waiting(pool, MOST_LISTED).await?;
+    let rows = crate::dispatch::store::queue::waiting(pool, MAX_LISTED).await?;
     let ids: Vec<_> = rows.iter().map(|row| row.id.clone()).collect();
     let mut by_id: BTreeMap<RunId, Run> =
         crate::runs::store::by_ids(&state.db.rows, &ids).await?.into_iter().map(|run| (run.id.clone(), run)).collect();
     let (running, total) = crate::runs::store::unfinished_count(pool).await?;
-    let working = crate::runs::store::unfinished(&state.db.rows, i64::try_from(running).unwrap_or(MOST_LISTED)).await?;
+    let working = crate::runs::store::unfinished(&state.db.rows, i64::try_from(running).unwrap_or(MAX_LISTED)).await?;
     let known = crate::fleet::store::agents(pool).await?;
-    // A run that was taken between the two looks is not among them.
+    // A run that was assigned between the two queries is left out.
     let pairs = rows.into_iter().filter_map(|row| by_id.remove(&row.id).map(|run| (row, run))).collect();
-    let waiting = told(pairs, &presence.list(), &known, &working, now_ms())?;
+    let waiting = describe(pairs, &presence.list(), &known, &working, now_ms())?;
     Ok(QueueList { total, waiting, working })
 }
 
-/// Says of each why it waits and when it begins. Pure.
-pub(crate) fn told(
+/// Adds wait reason and estimated start to each waiting run. Pure.
+pub(crate) fn describe(
     pairs: Vec<(WaitingRun, Run)>,
     connected: &[(String, Connected)],
     known: &[Agent],
@@ -58,33 +58,34 @@ pub(crate) fn told(
     now_ms: i64,
 ) -> Result<Vec<Waiting>> {
     let needs: Vec<Needs> = pairs.iter().map(|(row, run)| needs(row, run)).collect::<Result<_>>()?;
-    let all = pairs.iter().zip(&needs);
-    let homes = Homes::of(all.clone().map(|((_, run), needs)| (run.experiment.as_ref(), *needs)), connected);
+    let with_needs = pairs.iter().zip(&needs);
+    let waiting = with_needs.clone().map(|((_, run), needs)| (run.experiment.as_ref(), *needs));
+    let affinity = Affinity::new(waiting, connected);
     let reason = |((row, run), needs): (&(WaitingRun, Run), &Needs)| {
         if row.is_paused {
             return paused(row.paused_by.as_deref());
         }
-        let at = homes.at(needs, run.experiment.as_ref(), row.home.as_deref(), connected);
-        why(needs, &at, connected, known)
+        let eligible = affinity.eligible(needs, run.experiment.as_ref(), row.home.as_deref(), connected);
+        wait_reason(needs, &eligible, connected, known)
     };
-    let whys: Vec<Why> = all.map(reason).collect();
+    let reasons: Vec<WaitReason> = with_needs.map(reason).collect();
     let waits: Vec<Wait> = pairs
         .iter()
-        .zip(&whys)
-        .map(|((_, run), why)| Wait { agents: &why.agents, with: &run.generators, takes_s: whole_s(run, &[]) })
+        .zip(&reasons)
+        .map(|((_, run), wait)| Wait { agents: &wait.agents, with: &run.generators, takes_s: total_s(run, &[]) })
         .collect();
     let starts = starts(&waits, &free_in(connected, working, now_ms));
     let mut list = Vec::new();
-    for (((row, run), why), starts_in_s) in pairs.into_iter().zip(whys).zip(starts) {
+    for (((row, run), wait), starts_in_s) in pairs.into_iter().zip(reasons).zip(starts) {
         list.push(Waiting {
             position: list.len() + 1,
             run,
             experiment_name: row.experiment_name,
             wanted_agent: row.wanted_agent,
             agent_label: row.agent_label,
-            agents: why.agents,
-            reason: why.reason,
-            why: why.sentence,
+            agents: wait.agents,
+            reason: wait.reason,
+            why: wait.sentence,
             starts_in_s,
             priority: row.priority,
         });
@@ -94,7 +95,7 @@ pub(crate) fn told(
 
 pub(crate) fn needs<'a>(row: &'a WaitingRun, run: &'a Run) -> Result<Needs<'a>> {
     let size = run.size.as_ref();
-    let is_bundled = run.scenario_sha256.as_deref().is_some_and(scenarios::comes_along);
+    let is_bundled = run.scenario_sha256.as_deref().is_some_and(scenarios::is_bundled_hash);
     Ok(Needs {
         run: run.id.to_wire().map_err(Error::internal)?,
         target: &run.target,
@@ -109,7 +110,7 @@ pub(crate) fn needs<'a>(row: &'a WaitingRun, run: &'a Run) -> Result<Needs<'a>> 
     })
 }
 
-/// In how many seconds each agent is free; none where nobody can tell.
+/// Returns in how many seconds each agent is free, if known.
 pub(crate) fn free_in(
     connected: &[(String, Connected)],
     working: &[Run],
@@ -123,8 +124,8 @@ pub(crate) fn free_in(
 }
 
 #[cfg(test)]
-pub(crate) mod made_up {
-    //! Made-up agents and needs.
+pub(crate) mod fixtures {
+    //! Agents and needs for tests.
 
     use std::{collections::HashSet, path::Path, sync::Arc};
 
@@ -143,7 +144,7 @@ pub(crate) mod made_up {
     use super::{Needs, Source};
     use crate::fleet::{model::Standing, presence::Connected};
 
-    /// A connected agent with 8 cores and 32 GiB that offers `fast`.
+    /// Returns a connected agent with 8 cores and 32 GiB that offers `fast`.
     pub fn agent(name: &str, change: impl FnOnce(&mut Connected)) -> (String, Connected) {
         let machine = Machine {
             hostname: name.to_owned(),
@@ -179,19 +180,19 @@ pub(crate) mod made_up {
             declined: HashSet::new(),
             clock_offset_ms: 0,
             outbox: mpsc::unbounded_channel().0,
-            ears: watch::channel(()).1,
+            activity: watch::channel(()).1,
             close: CancellationToken::new(),
         };
         change(&mut agent);
         (name.to_owned(), agent)
     }
 
-    /// It works on some run.
+    /// Makes an agent busy.
     pub fn working(agent: &mut Connected) {
         agent.busy = Some(wire::RunId(Uuid::max()));
     }
 
-    /// What a run of a target at 2 vCPU / 4 GiB needs.
+    /// Returns the needs of a run of a target at 2 vCPU / 4 GiB.
     pub fn needs(target: &str) -> Needs<'_> {
         Needs {
             run: wire::RunId(Uuid::nil()),

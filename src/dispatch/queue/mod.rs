@@ -1,7 +1,7 @@
-//! The queue: what waits, for which agent, why, and when it will start, as far as that is known.
+//! The queue: the waiting runs, for which agents and why they wait, and their estimated start.
 //!
-//! The order is that of submission, except for what was put first. [`list`] reads the queue;
-//! [`crate::placement::wait_reason`] says why a run waits, by the rule that also assigns runs, and
+//! Runs are ordered by submission, after prioritized ones. [`list`] reads the queue,
+//! [`crate::placement::wait_reason`] explains why a run waits, by the rules that also assign runs, and
 //! [`crate::placement::eta`] estimates when it starts.
 
 pub mod api;

@@ -1,43 +1,43 @@
-//! The queue as pages and the API show it. Pure.
+//! The queue as shown by pages and the API. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{placement::wait_reason::Reason, runs::model::Run};
 
-/// A run that waits.
+/// A waiting run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Waiting {
-    /// Its place in the queue, from 1.
+    /// Position in the queue, from 1.
     pub position: usize,
     /// The run.
     pub run: Run,
-    /// What its experiment is called.
+    /// Name of its experiment.
     pub experiment_name: Option<String>,
-    /// The only agent that may do it; null where any may.
+    /// The only agent that may do it; null if any may.
     pub wanted_agent: Option<String>,
-    /// Only agents with this label may begin its experiment; null where any may.
+    /// The label that an agent must have to start its experiment; null if none is required.
     #[serde(default)]
     pub agent_label: Option<String>,
-    /// Who can do it and takes runs, by name.
+    /// Names of the agents that can do it and accept runs.
     pub agents: Vec<String>,
-    /// What it waits for, in a word.
+    /// Why it waits, as a code.
     pub reason: Reason,
-    /// What it waits for, in a sentence.
+    /// Why it waits, as a sentence.
     pub why: String,
-    /// In how many seconds it begins; null where that can't be told.
+    /// Estimated seconds until it starts; null if unknown.
     pub starts_in_s: Option<f64>,
-    /// Above 0 where somebody has put it first; higher ones go before.
+    /// Above 0 if a user moved it to the front; runs with a higher priority go first.
     pub priority: i64,
 }
 
 /// The queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct QueueList {
-    /// How many wait; only the first 500 are listed.
+    /// Number of waiting runs; only the first 500 are listed.
     pub total: usize,
-    /// In the order in which they will be done.
+    /// Waiting runs in queue order.
     pub waiting: Vec<Waiting>,
-    /// What is being done.
+    /// Runs in progress.
     pub working: Vec<Run>,
 }

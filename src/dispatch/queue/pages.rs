@@ -1,4 +1,4 @@
-//! `/queue`: what waits, for whom and why, and what goes first.
+//! `/queue`: waiting runs, their wait reasons, and moving runs to the front.
 
 use std::{
     collections::HashSet,
@@ -30,7 +30,7 @@ use crate::{
         model::Scope,
     },
     dispatch::queue::{
-        list::look,
+        list::load_queue,
         model::{QueueList, Waiting},
     },
     fleet::presence::Presence,
@@ -43,13 +43,13 @@ use crate::{
     },
 };
 
-/// More than these nobody reads; the rest is counted.
-const MOST_SHOWN: usize = 100;
+/// The most runs that are shown; further ones are only counted.
+const MAX_SHOWN: usize = 100;
 
-/// What changes is told; that more was planned than came of it is not, and is looked up this often.
-const READ_AGAIN: Duration = Duration::from_secs(10);
+/// How often the queue is loaded again: no event reports that a run takes longer than estimated.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The pages of this.
+/// Returns the routes of the queue page.
 pub fn router() -> Router<AppState> {
     Router::new()
         .route("/queue", get(index))
@@ -66,7 +66,7 @@ struct QueuePage {
     queue: Queue,
 }
 
-/// All of it but what surrounds it. Its root is `#queue`.
+/// The part of the page that live updates replace. Its root is `#queue`.
 #[derive(Debug, Template)]
 #[template(path = "dispatch/_queue.html")]
 struct QueuePart<'a> {
@@ -76,7 +76,7 @@ struct QueuePart<'a> {
 /// What the page shows.
 #[derive(Debug)]
 struct Queue {
-    /// What somebody should look at.
+    /// Active alerts.
     notices: Arc<[Notice]>,
     doing: Vec<Doing>,
     rows: Vec<Row>,
@@ -85,14 +85,14 @@ struct Queue {
     read_at: Instant,
 }
 
-/// A run that waits.
+/// A waiting run.
 #[derive(Debug)]
 struct Row {
     line: Line,
     waiting: Waiting,
-    /// Whether it is the first of its experiment.
+    /// Whether it is the first listed run of its experiment.
     leads: bool,
-    /// In how many seconds it begins, now.
+    /// Estimated seconds from now until it starts.
     starts_in_s: Option<f64>,
 }
 
@@ -101,8 +101,8 @@ impl Row {
         &self.line.run.id
     }
 
-    /// Who is to do it.
-    fn who(&self) -> String {
+    /// Describes the agents that it waits for.
+    fn agents(&self) -> String {
         match (&self.waiting.wanted_agent, &self.waiting.agent_label) {
             (Some(name), _) => name.clone(),
             (None, _) if !self.waiting.agents.is_empty() => self.waiting.agents.join(", "),
@@ -111,16 +111,16 @@ impl Row {
         }
     }
 
-    /// When it begins, in words.
+    /// Describes when it starts.
     fn starts(&self) -> String {
         match self.starts_in_s {
             Some(seconds) if seconds < 1.0 => "now".to_owned(),
             Some(seconds) => format!("in about {}", format::duration(Some(seconds.ceil())).text()),
-            None => "can’t be told".to_owned(),
+            None => "unknown".to_owned(),
         }
     }
 
-    /// Whether somebody has to do something before it begins.
+    /// Whether a user has to act before it can start.
     fn is_stuck(&self) -> bool {
         !matches!(self.waiting.reason, Reason::Busy | Reason::Soon)
     }
@@ -129,7 +129,7 @@ impl Row {
         self.waiting.position == 1
     }
 
-    /// The experiment that others of its runs may wait in.
+    /// Returns its experiment's id and name.
     fn experiment(&self) -> Option<(&ExperimentId, &str)> {
         Some((self.line.run.experiment.as_ref()?, self.waiting.experiment_name.as_deref().unwrap_or("experiment")))
     }
@@ -137,32 +137,32 @@ impl Row {
 
 impl Queue {
     async fn read(state: &AppState, presence: &Presence, scope: Scope) -> Result<Self> {
-        let QueueList { total, waiting, working } = look(state, presence).await?;
+        let QueueList { total, waiting, working } = load_queue(state, presence).await?;
         let targets: Vec<&str> =
             waiting.iter().map(|waiting| &waiting.run).chain(&working).map(|run| run.target.as_str()).collect();
         let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
         let now = now_ms();
         let doing = working.into_iter().map(|run| Doing::new(run, &marks, &[], now)).collect();
-        let mut seen = HashSet::new();
+        let mut seen_experiments = HashSet::new();
         let row = |waiting: Waiting| {
-            let leads = seen.insert(waiting.run.experiment.clone());
+            let leads = seen_experiments.insert(waiting.run.experiment.clone());
             Row { line: Line::new(waiting.run.clone(), &marks), starts_in_s: waiting.starts_in_s, waiting, leads }
         };
         Ok(Self {
             notices: state.notices.now(),
             doing,
-            rows: waiting.into_iter().take(MOST_SHOWN).map(row).collect(),
+            rows: waiting.into_iter().take(MAX_SHOWN).map(row).collect(),
             total,
             scope,
             read_at: Instant::now(),
         })
     }
 
-    /// Looks again at what moves from second to second.
+    /// Updates times and progress without loading the queue again.
     fn tick(&mut self) {
         let (now, passed_s) = (now_ms(), self.read_at.elapsed().as_secs_f64());
         for doing in &mut self.doing {
-            doing.look_again(&[], None, now);
+            doing.refresh(&[], None, now);
         }
         for row in &mut self.rows {
             row.starts_in_s = row.waiting.starts_in_s.map(|seconds| (seconds - passed_s).max(0.0));
@@ -177,7 +177,7 @@ impl Queue {
         self.total.saturating_sub(self.rows.len())
     }
 
-    /// How many of those that are shown wait for somebody to do something.
+    /// Counts the shown runs that wait for a user to act.
     fn stuck(&self) -> usize {
         self.rows.iter().filter(|row| row.is_stuck()).count()
     }
@@ -190,7 +190,10 @@ async fn index(
     Extension(presence): Extension<Presence>,
 ) -> Result<QueuePage> {
     let queue = Queue::read(&state, &presence, caller.scope).await?;
-    Ok(QueuePage { shell: Shell::signed_in("Queue", Section::Dashboard, &caller.name), queue })
+    Ok(QueuePage {
+        shell: Shell::signed_in("Queue", Section::Dashboard, &caller.name).explained_in("guide/experiments#the-queue"),
+        queue,
+    })
 }
 
 /// `POST /queue/runs/{id}/next`
@@ -213,7 +216,7 @@ async fn post_experiment_next(
     Ok(Redirect::to("/queue"))
 }
 
-/// The page as it changes.
+/// `GET /queue/live`
 async fn follow(
     Read(caller): Read,
     State(state): State<AppState>,
@@ -229,17 +232,17 @@ struct LiveQueue {
     state: AppState,
     presence: Presence,
     scope: Scope,
-    /// Who comes and goes changes what the runs wait for.
+    /// Signals changes of agents, which change wait reasons.
     agents: watch::Receiver<u64>,
     notices: watch::Receiver<Arc<[Notice]>>,
-    /// As it was sent last.
+    /// The state that was sent last.
     queue: Option<Queue>,
 }
 
 impl View for LiveQueue {
     async fn frame(&mut self, beat: Beat) -> Result<Frame> {
         let queue = match self.queue.take() {
-            Some(mut queue) if beat == Beat::Time && queue.read_at.elapsed() < READ_AGAIN => {
+            Some(mut queue) if beat == Beat::Time && queue.read_at.elapsed() < RELOAD_INTERVAL => {
                 queue.tick();
                 queue
             }
@@ -252,11 +255,11 @@ impl View for LiveQueue {
     }
 
     async fn news(&mut self) {
-        let gone = tokio::select! {
+        let closed = tokio::select! {
             changed = self.agents.changed() => changed.is_err(),
             changed = self.notices.changed() => changed.is_err(),
         };
-        if gone {
+        if closed {
             std::future::pending::<()>().await;
         }
     }

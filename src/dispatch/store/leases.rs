@@ -1,4 +1,4 @@
-//! SQL of handing runs out and of what becomes of them when their agent falls silent.
+//! SQL of leases: granting, renewing and expiring them, and reviving lost runs.
 
 use std::collections::BTreeSet;
 
@@ -11,19 +11,20 @@ use crate::{
     results::store::parts,
     runs::store::{
         enter,
-        retries::{HeldRun, repeat, retry_of, standing, withdraw},
+        retries::{HeldRun, phase_and_agent, queue_retry, retry_of, withdraw},
     },
 };
 
-/// Whether an agent holds a run by our books.
+/// Whether an agent has a lease.
 pub async fn holds_any(connection: &mut SqliteConnection, agent: &str) -> sqlx::Result<bool> {
     let row =
         sqlx::query!("select run_id from lease where agent = ? limit 1", agent).fetch_optional(connection).await?;
     Ok(row.is_some())
 }
 
-/// Gives a queued run to an agent, and to those who make its load, if others do; false if somebody was faster, also to pause
-/// its experiment.
+/// Leases a queued run to its host and its generators.
+///
+/// Returns false if the run is no longer queued or its experiment has been paused.
 pub async fn lease(
     pool: &SqlitePool,
     id: &RunId,
@@ -32,7 +33,7 @@ pub async fn lease(
     (now, expires): (i64, i64),
 ) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
-    let done = sqlx::query!(
+    let changed = sqlx::query!(
         "update run set phase = 'leased', agent = ?2, phase_at = ?3, started_at = ?3
          where id = ?1 and phase = 'queued'
              and not exists (select 1 from experiment where id = run.experiment_id and paused_at is not null)",
@@ -44,7 +45,7 @@ pub async fn lease(
     .await?
     .rows_affected()
         > 0;
-    if done {
+    if changed {
         enter(&mut transaction, id, "leased", now).await?;
         if !generators.is_empty() {
             participants::begin(&mut transaction, id, agent, generators).await?;
@@ -54,7 +55,7 @@ pub async fn lease(
         }
     }
     transaction.commit().await?;
-    Ok(done)
+    Ok(changed)
 }
 
 async fn grant(connection: &mut SqliteConnection, run: &RunId, agent: &str, expires: i64) -> sqlx::Result<()> {
@@ -64,10 +65,10 @@ async fn grant(connection: &mut SqliteConnection, run: &RunId, agent: &str, expi
     Ok(())
 }
 
-/// Gives a leased run back to the queue: its agent can't do it after all. False if it had ended.
+/// Returns a leased run to the queue, because its agent can't do it. Returns false if the run has ended.
 pub async fn give_back(pool: &SqlitePool, id: &RunId, agent: &str, now: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
-    let done = sqlx::query!(
+    let changed = sqlx::query!(
         "update run set phase = 'queued', phase_at = ?3, agent = null, started_at = null
          where id = ?1 and agent = ?2 and phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')",
         id,
@@ -78,34 +79,34 @@ pub async fn give_back(pool: &SqlitePool, id: &RunId, agent: &str, now: i64) -> 
     .await?
     .rows_affected()
         > 0;
-    if done {
+    if changed {
         parts::forget(&mut transaction, id).await?;
     }
     transaction.commit().await?;
-    Ok(done)
+    Ok(changed)
 }
 
-/// What became of a run's next phase.
+/// The result of advancing a run to a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advance {
-    /// It is in it.
+    /// The run is now in this phase.
     Moved,
-    /// It is in a later one: phases only go forward.
+    /// The run is already in this phase or a later one: phases only go forward.
     Behind,
-    /// It is not this agent's, or has ended.
+    /// The run belongs to another agent, or has ended.
     NotHeld,
 }
 
-/// The phases of a run in somebody's hands, in their order.
-const WORK: [Phase; 5] = [Phase::Leased, Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting];
+/// The phases of a run that an agent works on, in order.
+const PHASES: [Phase; 5] = [Phase::Leased, Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting];
 
-/// Moves a run on to a later phase of its work.
+/// Advances a run to a later phase.
 pub async fn advance(pool: &SqlitePool, id: &RunId, agent: &str, phase: Phase, now: i64) -> sqlx::Result<Advance> {
     let mut transaction = pool.begin().await?;
-    let standing = standing(&mut transaction, id).await?.filter(|(_, holder)| holder.as_deref() == Some(agent));
-    let rank = |name: &str| WORK.iter().position(|phase| phase.as_str() == name);
-    let Some(stands) = standing.and_then(|(stands, _)| rank(&stands)) else { return Ok(Advance::NotHeld) };
-    if rank(phase.as_str()).is_none_or(|next| next <= stands) {
+    let standing = phase_and_agent(&mut transaction, id).await?.filter(|(_, holder)| holder.as_deref() == Some(agent));
+    let rank = |name: &str| PHASES.iter().position(|phase| phase.as_str() == name);
+    let Some(current) = standing.and_then(|(phase, _)| rank(&phase)) else { return Ok(Advance::NotHeld) };
+    if rank(phase.as_str()).is_none_or(|next| next <= current) {
         return Ok(Advance::Behind);
     }
     let phase = phase.as_str();
@@ -117,7 +118,7 @@ pub async fn advance(pool: &SqlitePool, id: &RunId, agent: &str, phase: Phase, n
     Ok(Advance::Moved)
 }
 
-/// What an agent works on.
+/// The lease of an agent on a run.
 #[derive(Clone, Debug)]
 pub struct Lease {
     /// The run.
@@ -130,21 +131,22 @@ pub struct Lease {
     pub is_generator: bool,
 }
 
-/// Prolongs the lease of an agent that still works on a run; false if it does not by our books.
-pub async fn prolong(pool: &SqlitePool, run: &RunId, agent: &str, expires: i64) -> sqlx::Result<bool> {
-    let done = sqlx::query!("update lease set expires_at = ?3 where run_id = ?1 and agent = ?2", run, agent, expires)
-        .execute(pool)
-        .await?;
-    Ok(done.rows_affected() > 0)
+/// Renews the lease of an agent on a run. Returns false if it has none.
+pub async fn renew(pool: &SqlitePool, run: &RunId, agent: &str, expires: i64) -> sqlx::Result<bool> {
+    let changed =
+        sqlx::query!("update lease set expires_at = ?3 where run_id = ?1 and agent = ?2", run, agent, expires)
+            .execute(pool)
+            .await?;
+    Ok(changed.rows_affected() > 0)
 }
 
-/// Prolongs every lease: a server that was away itself can't blame its agents for silence.
-pub async fn prolong_all(pool: &SqlitePool, expires: i64) -> sqlx::Result<()> {
+/// Renews every lease, because agents could not renew them while the server was unavailable.
+pub async fn renew_all(pool: &SqlitePool, expires: i64) -> sqlx::Result<()> {
     sqlx::query!("update lease set expires_at = ?", expires).execute(pool).await?;
     Ok(())
 }
 
-/// What an agent works on by our books.
+/// Returns the leases of an agent.
 pub async fn held_by(pool: &SqlitePool, agent: &str) -> sqlx::Result<Vec<Lease>> {
     sqlx::query_as!(
         Lease,
@@ -157,7 +159,7 @@ pub async fn held_by(pool: &SqlitePool, agent: &str) -> sqlx::Result<Vec<Lease>>
     .await
 }
 
-/// Leases that have expired; those of agents that run a target first.
+/// Returns the expired leases, those of hosts before those of generators.
 pub async fn expired(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<Lease>> {
     sqlx::query_as!(
         Lease,
@@ -171,10 +173,10 @@ pub async fn expired(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<Lease>> {
     .await
 }
 
-/// Gives a run up and does its repetition again where that is due. False if it had ended.
+/// Marks a run as lost and queues a retry if one is left. Returns false if the run has ended.
 pub async fn lose(pool: &SqlitePool, id: &RunId, new_id: &RunId, error: &str, now: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
-    let done = sqlx::query!(
+    let changed = sqlx::query!(
         "update run set phase = 'lost', phase_at = ?2, finished_at = ?2, error = ?3
          where id = ?1 and exists (select 1 from lease where run_id = run.id and agent = run.agent)",
         id,
@@ -185,15 +187,15 @@ pub async fn lose(pool: &SqlitePool, id: &RunId, new_id: &RunId, error: &str, no
     .await?
     .rows_affected()
         > 0;
-    if done {
+    if changed {
         enter(&mut transaction, id, "lost", now).await?;
-        repeat(&mut transaction, id, new_id, now).await?;
+        queue_retry(&mut transaction, id, new_id, now).await?;
     }
     transaction.commit().await?;
-    Ok(done)
+    Ok(changed)
 }
 
-/// Those of these runs that were given up in the hands of an agent, but for those that others do too: they were stopped.
+/// Returns which of these runs the agent has lost, without distributed runs: those were stopped on all participants.
 pub async fn lost_by(pool: &SqlitePool, agent: &str, ids: &BTreeSet<RunId>) -> sqlx::Result<Vec<HeldRun>> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -210,8 +212,9 @@ pub async fn lost_by(pool: &SqlitePool, agent: &str, ids: &BTreeSet<RunId>) -> s
     .await
 }
 
-/// Takes a run that was given up back into the hands of its agent, which holds it after all, as long as nobody has begun
-/// to measure its cell again: its place-holder then leaves the queue. False if somebody has, or it was not given up.
+/// Leases a lost run to its agent again, which still holds it, and withdraws the queued retry.
+///
+/// Returns false if the retry has started, or if the run is not lost.
 pub async fn revive(pool: &SqlitePool, id: &RunId, agent: &str, now: i64, expires: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     match retry_of(&mut transaction, id).await? {
@@ -219,7 +222,7 @@ pub async fn revive(pool: &SqlitePool, id: &RunId, agent: &str, now: i64, expire
         Some((retry, _)) => withdraw(&mut transaction, &retry).await?,
         None => {}
     }
-    let done = sqlx::query!(
+    let changed = sqlx::query!(
         "update run set finished_at = null, error = null, phase_at = ?3, phase = coalesce(
              (select phase from run_phase where run_id = ?1
                   and phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')
@@ -234,13 +237,13 @@ pub async fn revive(pool: &SqlitePool, id: &RunId, agent: &str, now: i64, expire
     .await?
     .rows_affected()
         > 0;
-    if done {
+    if changed {
         grant(&mut transaction, id, agent, expires).await?;
-        // It was not its end.
+        // The run has not ended after all.
         sqlx::query!("delete from run_phase where run_id = ? and phase = 'lost'", id)
             .execute(&mut *transaction)
             .await?;
         transaction.commit().await?;
     }
-    Ok(done)
+    Ok(changed)
 }

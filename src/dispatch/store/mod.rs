@@ -1,4 +1,4 @@
-//! SQL of handing runs out.
+//! SQL of leases and of the queue.
 
 pub mod leases;
 pub mod queue;

@@ -7,7 +7,7 @@ use crate::{
     auth::{audit, audit::Act},
 };
 
-/// A queued run with what an agent needs to do it.
+/// A queued run with everything that its job needs.
 #[derive(Clone, Debug)]
 pub struct QueuedRun {
     /// Its id.
@@ -18,35 +18,35 @@ pub struct QueuedRun {
     pub target: String,
     /// The machine size's name.
     pub size_name: String,
-    /// Cores.
+    /// CPU cores.
     pub vcpus: f64,
-    /// Bytes.
+    /// Memory in bytes.
     pub memory_bytes: i64,
     /// The scenario's name.
     pub scenario: String,
     /// The scenario's revision.
     pub scenario_sha256: String,
-    /// As JSON.
+    /// Parameters as JSON.
     pub parameters: String,
-    /// How hard and how long, as JSON.
+    /// Load as JSON.
     pub load: String,
-    /// Warm-up.
+    /// Warm-up in milliseconds; the minimum of an automatic one.
     pub warm_up_ms: i64,
-    /// 1 if it goes on until the target is steady.
+    /// 1 if the warm-up continues until the target is steady.
     pub warm_up_auto: i64,
-    /// Only this agent may do it.
+    /// The only agent that may do it.
     pub wanted_agent: Option<String>,
-    /// Only agents with this label may do it.
+    /// The label that its agent must have.
     pub agent_label: Option<String>,
-    /// The runs of its experiment that stay on one machine have the same: 0 for all, else its repetition.
+    /// Runs of the experiment with the same block stay on one machine: 0 for all runs, otherwise the repetition.
     pub block: i64,
-    /// Who makes the load, as JSON.
+    /// Agents that generate the load, as JSON.
     pub generators: String,
-    /// Who did the first of its block that was not lost; none where that one may do nothing any more.
+    /// Host of the first run of its block that was not lost, unless that agent is disabled, revoked or removed.
     pub home: Option<String>,
 }
 
-/// All queued runs in their order, but for those of experiments that are paused.
+/// Returns all queued runs in queue order, without those of paused experiments.
 pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
     sqlx::query_as!(
         QueuedRun,
@@ -68,30 +68,30 @@ pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
     .await
 }
 
-/// A run that waits, with all that decides for whom.
+/// A waiting run with everything that determines its wait reason.
 #[derive(Clone, Debug)]
 pub struct WaitingRun {
     /// Its id.
     pub id: RunId,
-    /// What its experiment is called.
+    /// Name of its experiment.
     pub experiment_name: Option<String>,
     /// Whether its experiment is paused.
     pub is_paused: bool,
-    /// Who paused it.
+    /// The user who paused it.
     pub paused_by: Option<String>,
-    /// Only this agent may do it.
+    /// The only agent that may do it.
     pub wanted_agent: Option<String>,
-    /// Only agents with this label may do it.
+    /// The label that its agent must have.
     pub agent_label: Option<String>,
-    /// The runs of its experiment that stay on one machine have the same: 0 for all, else its repetition.
+    /// Runs of the experiment with the same block stay on one machine: 0 for all runs, otherwise the repetition.
     pub block: i64,
-    /// Who did the first of its block that was not lost; none where that one may do nothing any more.
+    /// Host of the first run of its block that was not lost, unless that agent is disabled, revoked or removed.
     pub home: Option<String>,
-    /// Higher ones go first.
+    /// Runs with a higher priority go first.
     pub priority: i64,
 }
 
-/// All that wait in their order, also those whose experiments are paused; at most `limit`.
+/// Returns up to `limit` waiting runs in queue order, including those of paused experiments.
 pub async fn waiting(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<WaitingRun>> {
     sqlx::query_as!(
         WaitingRun,
@@ -111,10 +111,10 @@ pub async fn waiting(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<WaitingR
     .await
 }
 
-/// Puts a run before all others that wait; false if it does not wait.
+/// Moves a waiting run to the front of the queue. Returns false if it is not waiting.
 pub async fn put_first(pool: &SqlitePool, id: &RunId, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
-    let done = sqlx::query!(
+    let changed = sqlx::query!(
         "update run set priority = 1 + (
              select coalesce(max(priority), 0) from run
              where phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost')
@@ -124,13 +124,15 @@ pub async fn put_first(pool: &SqlitePool, id: &RunId, act: &Act) -> sqlx::Result
     )
     .execute(&mut *transaction)
     .await?;
-    audit::commit(transaction, &done, act).await
+    audit::commit(transaction, &changed, act).await
 }
 
-/// Puts all runs of an experiment that wait before all others, in their own order; false if none of it waits.
+/// Moves all waiting runs of an experiment to the front of the queue, in their own order.
+///
+/// Returns false if none is waiting.
 pub async fn put_all_first(pool: &SqlitePool, experiment: &ExperimentId, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
-    let done = sqlx::query!(
+    let changed = sqlx::query!(
         "update run set priority = 1 + (
              select coalesce(max(priority), 0) from run
              where phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost')
@@ -140,5 +142,5 @@ pub async fn put_all_first(pool: &SqlitePool, experiment: &ExperimentId, act: &A
     )
     .execute(&mut *transaction)
     .await?;
-    audit::commit(transaction, &done, act).await
+    audit::commit(transaction, &changed, act).await
 }

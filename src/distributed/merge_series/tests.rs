@@ -1,4 +1,4 @@
-//! Sums are exact, whatever the clocks say, and what is shown meanwhile is a beginning of them.
+//! Merged series are exact for any clock offsets, and live points are a prefix of them.
 
 use brewbench_agent::{
     series::histogram::Histogram,
@@ -60,83 +60,83 @@ fn measured(series: Series) -> Stretch {
 }
 
 #[test]
-fn clocks_that_are_hours_off_do_not_matter_once_they_are_known() {
+fn known_clock_offsets_of_hours_do_not_matter() {
     // They began at 100,000 and 100,150 by the server's clock, the host at 99,990.
     let (ahead, behind, of_host) = (three(3_700_000), three(-3_499_850), host(99_990));
-    let whole = measured(merged(Some(by(&of_host, 0.0)), &[by(&ahead, 3_600_000.0), by(&behind, -3_600_000.0)]));
-    assert_eq!(whole.start_ms, 100_000);
-    let ends: Vec<u32> = whole.seconds.iter().map(|second| second.until_ms).collect();
+    let total = measured(merged(Some(by(&of_host, 0.0)), &[by(&ahead, 3_600_000.0), by(&behind, -3_600_000.0)]));
+    assert_eq!(total.start_ms, 100_000);
+    let ends: Vec<u32> = total.seconds.iter().map(|second| second.until_ms).collect();
     assert_eq!(ends, [1_150, 2_150, 3_150], "a second of the sum has ended when the last one's has");
-    assert!(whole.seconds.iter().all(|second| (second.requests(), second.vus) == (4, Some(10))), "{whole:?}");
-    let at: Vec<i32> = whole.usage.iter().map(|usage| usage.at_ms).collect();
+    assert!(total.seconds.iter().all(|second| (second.requests(), second.vus) == (4, Some(10))), "{total:?}");
+    let at: Vec<i32> = total.usage.iter().map(|usage| usage.at_ms).collect();
     assert_eq!(at, [-10, 990, 1_990, 2_990]);
-    assert!(whole.usage.iter().all(|usage| usage.generator == Consumption::default()), "it is no one's machine");
-    assert_eq!((whole.lacks.missing_seconds, whole.lacks.restarts), (1, 2));
+    assert!(total.usage.iter().all(|usage| usage.generator == Consumption::default()), "samples have no generator");
+    assert_eq!((total.lacks.missing_seconds, total.lacks.restarts), (1, 2));
 }
 
 #[test]
-fn who_has_no_clock_is_taken_to_have_begun_with_the_others() {
+fn a_generator_without_a_clock_starts_with_the_others() {
     let (known, unknown) = (three(100_000), three(77));
-    let whole = measured(merged(None, &[by(&known, 0.0), Clocked { series: &unknown, clock: None }]));
-    assert_eq!((whole.start_ms, whole.seconds.len()), (100_000, 3));
+    let total = measured(merged(None, &[by(&known, 0.0), Clocked { series: &unknown, clock: None }]));
+    assert_eq!((total.start_ms, total.seconds.len()), (100_000, 3));
     let alone = measured(merged(None, &[Clocked { series: &unknown, clock: None }]));
     assert_eq!(alone.start_ms, 77);
 }
 
 #[test]
-fn virtual_users_are_those_of_all_or_not_known() {
+fn virtual_users_are_unknown_unless_all_report_them() {
     let (long, short) = (three(0), series(0, vec![second(1_000, &[1.0])]));
-    let whole = measured(merged(None, &[by(&long, 0.0), by(&short, 0.0)]));
-    assert_eq!(whole.seconds.iter().map(|second| second.vus).collect::<Vec<_>>(), [Some(10), None, None]);
+    let total = measured(merged(None, &[by(&long, 0.0), by(&short, 0.0)]));
+    assert_eq!(total.seconds.iter().map(|second| second.vus).collect::<Vec<_>>(), [Some(10), None, None]);
 }
 
 #[test]
-fn a_rest_of_a_second_goes_to_its_neighbour_and_is_not_lost() {
+fn a_partial_second_is_added_to_its_neighbour() {
     let (one, other) = (series(0, vec![second(1_000, &[1.0]), second(1_040, &[1.0; 3])]), series(0, Vec::new()));
-    let whole = measured(merged(None, &[by(&one, 0.0), by(&other, 0.0)]));
+    let total = measured(merged(None, &[by(&one, 0.0), by(&other, 0.0)]));
     assert_eq!(
-        whole.seconds.iter().map(|second| (second.until_ms, second.requests())).collect::<Vec<_>>(),
+        total.seconds.iter().map(|second| (second.until_ms, second.requests())).collect::<Vec<_>>(),
         [(1_040, 4)]
     );
 }
 
 #[test]
-fn nonsense_of_a_clock_neither_panics_nor_loses_a_request() {
+fn an_absurd_clock_neither_panics_nor_loses_a_request() {
     let (one, other) = (three(i64::MAX), three(i64::MIN));
     for offset in [0.0, f64::MAX, f64::NAN, -1e300] {
-        let whole = measured(merged(Some(by(&one, offset)), &[by(&one, offset), by(&other, -offset)]));
-        assert_eq!(whole.seconds.iter().map(Second::requests).sum::<u64>(), 12);
+        let total = measured(merged(Some(by(&one, offset)), &[by(&one, offset), by(&other, -offset)]));
+        assert_eq!(total.seconds.iter().map(Second::requests).sum::<u64>(), 12);
     }
 }
 
-fn told(series: &Series, seconds: usize) -> Series {
+fn prefix(series: &Series, seconds: usize) -> Series {
     let mut part = series.clone();
     part.measured.as_mut().expect("a part").seconds.truncate(seconds);
     part
 }
 
 #[test]
-fn what_is_shown_meanwhile_waits_for_the_slowest_and_is_a_beginning_of_the_sum() {
+fn live_points_wait_for_the_slowest_and_are_a_prefix_of_the_sum() {
     let (first, second, of_host) = (three(1_000), three(1_100), host(1_000));
     let now = |a: usize, b: usize, since: Since| {
-        let (a, b) = (told(&first, a), told(&second, b));
+        let (a, b) = (prefix(&first, a), prefix(&second, b));
         fresh(Part::Measured, Some(by(&of_host, 0.0)), &[by(&a, 0.0), by(&b, 0.0)], since)
     };
-    assert_eq!(now(2, 0, Since::All), None, "one of them has told nothing");
-    let whole = measured(merged(Some(by(&of_host, 0.0)), &[by(&first, 0.0), by(&second, 0.0)]));
+    assert_eq!(now(2, 0, Since::All), None, "one of them has reported nothing");
+    let total = measured(merged(Some(by(&of_host, 0.0)), &[by(&first, 0.0), by(&second, 0.0)]));
     let shown = now(3, 2, Since::All).expect("two seconds");
     assert_eq!((shown.seconds_after_ms, shown.usage_after_ms), (0, i32::MIN));
-    assert_eq!((&shown.points.seconds[..], &shown.points.usage), (&whole.seconds[..2], &whole.usage));
-    // The second one tells its third; its second may have grown.
+    assert_eq!((&shown.points.seconds[..], &shown.points.usage), (&total.seconds[..2], &total.usage));
+    // The second generator reports its third second; its second one may have grown.
     let more = now(3, 3, Since::Seconds { generator: 1, after_ms: 2_000 }).expect("the third");
     assert_eq!((more.seconds_after_ms, more.usage_after_ms), (1_499, i32::MAX));
-    assert_eq!((&more.points.seconds[..], more.points.usage.len()), (&whole.seconds[1..], 0));
-    // The first one is ahead: nothing is shown of that, and nothing goes away.
+    assert_eq!((&more.points.seconds[..], more.points.usage.len()), (&total.seconds[1..], 0));
+    // The first generator is ahead: its newer seconds are not shown, and nothing is removed.
     let ahead = now(3, 1, Since::Seconds { generator: 0, after_ms: 2_000 }).expect("nothing");
     assert_eq!((ahead.seconds_after_ms, ahead.points.seconds.len()), (1_499, 0));
     let usage = now(3, 3, Since::Usage { after_ms: 2_000 }).expect("a sample");
     assert_eq!((usage.seconds_after_ms, usage.usage_after_ms), (u32::MAX, 2_000));
-    assert_eq!((usage.points.seconds.len(), &usage.points.usage[..]), (0, &whole.usage[3..]));
+    assert_eq!((usage.points.seconds.len(), &usage.points.usage[..]), (0, &total.usage[3..]));
 }
 
 /// k6's formula.
@@ -151,7 +151,7 @@ fn any_seconds() -> impl Strategy<Value = Vec<(u32, Vec<f64>)>> {
     proptest::collection::vec((1..1_400_u32, proptest::collection::vec(0.01..5_000_f64, 0..20)), 1..12)
 }
 
-fn of(parts: &[(u32, Vec<f64>)], start_ms: i64) -> Series {
+fn series_of(parts: &[(u32, Vec<f64>)], start_ms: i64) -> Series {
     let ends = parts.iter().scan(0, |end, (length, _)| {
         *end += length;
         Some(*end)
@@ -161,7 +161,7 @@ fn of(parts: &[(u32, Vec<f64>)], start_ms: i64) -> Series {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_and_percentiles_are_those_of_all_within_a_bucket(
+    fn totals_are_exact_and_percentiles_are_within_a_bucket(
         a in any_seconds(),
         b in any_seconds(),
         starts in proptest::collection::vec(-5_000..5_000_i64, 2),
@@ -170,19 +170,19 @@ proptest! {
     ) {
         #[expect(clippy::cast_possible_truncation, reason = "small")]
         let shift = offset.round() as i64;
-        let (one, other) = (of(&a, starts[0]), of(&b, starts[1] + shift));
-        let whole = measured(merged(None, &[by(&one, 0.0), by(&other, offset)]));
+        let (one, other) = (series_of(&a, starts[0]), series_of(&b, starts[1] + shift));
+        let total = measured(merged(None, &[by(&one, 0.0), by(&other, offset)]));
         let mut pooled: Vec<f64> = a.iter().chain(&b).flat_map(|(_, latencies)| latencies.clone()).collect();
-        prop_assert_eq!(whole.start_ms, starts[0].min(starts[1]));
-        prop_assert!(whole.seconds.windows(2).all(|pair| pair[0].until_ms < pair[1].until_ms));
-        let all: Histogram = whole.seconds.iter().map(|second| &second.succeeded).sum();
+        prop_assert_eq!(total.start_ms, starts[0].min(starts[1]));
+        prop_assert!(total.seconds.windows(2).all(|pair| pair[0].until_ms < pair[1].until_ms));
+        let all: Histogram = total.seconds.iter().map(|second| &second.succeeded).sum();
         prop_assert_eq!(all.total(), pooled.len() as u64);
-        prop_assert_eq!(whole.seconds.iter().map(|second| second.received_bytes).sum::<u64>(), 7 * pooled.len() as u64);
+        prop_assert_eq!(total.seconds.iter().map(|second| second.received_bytes).sum::<u64>(), 7 * pooled.len() as u64);
         if !pooled.is_empty() {
             pooled.sort_by(f64::total_cmp);
-            let (found, exact) = (all.quantile(q).expect("there are some"), exact(&pooled, q));
-            let hair = exact * 1e-9;
-            prop_assert!(found.low - hair <= exact && exact <= found.high + hair, "{exact} in {found:?}");
+            let (found, exact) = (all.quantile(q).expect("not empty"), exact(&pooled, q));
+            let epsilon = exact * 1e-9;
+            prop_assert!(found.low - epsilon <= exact && exact <= found.high + epsilon, "{exact} in {found:?}");
         }
     }
 }

@@ -1,3 +1,3 @@
-//! SQL of distributed runs: participants with their leases, and what each has delivered.
+//! SQL of distributed runs.
 
 pub mod participants;

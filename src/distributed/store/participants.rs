@@ -1,20 +1,20 @@
-//! SQL of who does a run together. What they deliver is in [`crate::results::store::parts`].
+//! SQL of the participants of distributed runs. Their parts are in [`crate::results::store::parts`].
 
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::app::ids::{ExperimentId, RunId};
 
-/// One who takes part in a run.
+/// A participant of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// Its name.
+pub struct Participant {
+    /// The name of its agent.
     pub agent: String,
     /// Whether its part is stored.
     pub has_delivered: bool,
 }
 
-/// Enters those who do a run together: who runs the target, and the others in the order of their segments. Whatever an
-/// earlier try left is gone.
+/// Stores the participants of a run: the host, and the generators in the order of their segments. Removes the parts of
+/// an earlier attempt.
 pub async fn begin(
     connection: &mut SqliteConnection,
     run: &RunId,
@@ -30,11 +30,10 @@ pub async fn begin(
     Ok(())
 }
 
-/// Those who do a run that goes on, who runs the target first; nobody for one that has ended or waits, or that one agent
-/// does alone.
-pub async fn of(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Vec<Member>> {
+/// Returns the participants of a leased run, the host first; none if the run waits, has ended or is on one machine.
+pub async fn of(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Vec<Participant>> {
     sqlx::query_as!(
-        Member,
+        Participant,
         r#"select run_part.agent, run_part.outcome is not null as "has_delivered!: bool"
            from run_part join run on run.id = run_part.run_id
            where run_part.run_id = ? and run.phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')
@@ -45,8 +44,14 @@ pub async fn of(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Vec<Member>> {
     .await
 }
 
-/// Keeps what is known of the clock of one who takes part, milliseconds.
-pub async fn keep_clock(pool: &SqlitePool, run: &RunId, place: i64, offset_ms: f64, error_ms: f64) -> sqlx::Result<()> {
+/// Stores the clock of a participant, milliseconds.
+pub async fn store_clock(
+    pool: &SqlitePool,
+    run: &RunId,
+    place: i64,
+    offset_ms: f64,
+    error_ms: f64,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "update run_part set clock_offset_ms = ?3, clock_error_ms = ?4 where run_id = ?1 and place = ?2",
         run,
@@ -59,7 +64,7 @@ pub async fn keep_clock(pool: &SqlitePool, run: &RunId, place: i64, offset_ms: f
     Ok(())
 }
 
-/// The experiment of a run, if it has one.
+/// Returns the experiment of a run, if it has one.
 pub async fn experiment_of(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Option<ExperimentId>> {
     let row = sqlx::query!(r#"select experiment_id as "experiment_id: ExperimentId" from run where id = ?"#, run)
         .fetch_optional(pool)

@@ -1,9 +1,9 @@
-//! What a search for the knee has measured so far, and how it stands. Pure.
+//! What a knee search has measured so far, and its state. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::search::{self, End, Outcome, Step, Tally, Tried};
+use super::search::{self, End, Outcome, Step, Tally, Trial};
 use crate::{
     app::ids::RunId,
     experiments::{
@@ -22,36 +22,35 @@ pub struct Search {
     pub target: String,
     /// Name of the machine size.
     pub size: String,
-    /// How it stands.
+    /// State of the search.
     pub state: State,
-    /// The highest rate at which the objective holds, iterations per second; null until it is found, and where there is
-    /// none.
+    /// The highest rate at which the objective holds, in iterations per second; null if none was found (yet).
     pub knee: Option<u32>,
-    /// All of that in a sentence.
-    pub told: String,
-    /// The rates that were measured, in the order in which they were first tried.
+    /// Describes the state in a sentence.
+    pub description: String,
+    /// The measured rates, in the order of their first runs.
     pub path: Vec<Rung>,
 }
 
-/// How a search stands.
+/// State of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It goes on.
+    /// The search continues.
     Searching,
-    /// There it is.
+    /// The knee was found.
     Found,
     /// The objective holds at the highest rate.
     AboveRange,
-    /// It does not hold at the lowest.
+    /// The objective does not hold at the lowest rate.
     BelowRange,
-    /// The generator was at its limit before the target.
+    /// The generator reached its limit before the target.
     Saturated,
-    /// Runs of a rate came to nothing.
+    /// Too many runs of a rate were inconclusive.
     NoFigures,
-    /// Rates said now this and now that.
+    /// The results vary too much.
     Unsteady,
-    /// It was ended before.
+    /// The search was cancelled.
     Cancelled,
 }
 
@@ -60,41 +59,41 @@ pub enum State {
 pub struct Rung {
     /// Iterations per second.
     pub rate: u32,
-    /// What most of its runs say: `held`, `missed` or `saturated`; null until one says something.
+    /// Outcome of the majority of its runs: `held`, `missed` or `saturated`; null until a run is conclusive.
     pub outcome: Option<Word>,
-    /// Runs in which the objective held.
+    /// Number of runs in which the objective held.
     pub held: usize,
-    /// Runs that say something.
+    /// Number of conclusive runs.
     pub of: usize,
-    /// Whether these are as many as are asked for.
+    /// Whether the requested number of runs has confirmed it.
     pub confirmed: bool,
-    /// The median of requests/s.
+    /// Median of requests/s.
     pub rps: Option<f64>,
-    /// The median of p99, ms.
+    /// Median of p99, ms.
     pub p99_ms: Option<f64>,
-    /// The median of the share of requests that failed.
+    /// Median of the share of failed requests.
     pub error_rate: Option<f64>,
-    /// What is wrong with the first run that did not simply hold or miss.
+    /// What is wrong with the first saturated or inconclusive run.
     pub note: Option<String>,
-    /// Its runs, those that have not ended too.
+    /// All its runs, including those that have not ended.
     #[schema(value_type = Vec<String>)]
     pub runs: Vec<RunId>,
 }
 
-/// What the runs of a rate say.
+/// Outcome of the runs of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Word {
     /// The objective held.
     Held,
-    /// It did not.
+    /// The objective did not hold.
     Missed,
     /// The generator was at its limit.
     Saturated,
 }
 
 impl Word {
-    /// The word.
+    /// Returns the serialized name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Held => "held",
@@ -105,20 +104,20 @@ impl Word {
 }
 
 impl Search {
-    /// How it stands, as a sentence begins.
+    /// Returns the description with a capital letter.
     pub fn sentence(&self) -> String {
-        let mut letters = self.told.chars();
+        let mut letters = self.description.chars();
         letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
     }
 }
 
 impl Rung {
-    /// The rate with its commas.
+    /// Formats the rate with thousands separators.
     pub fn rate_text(&self) -> String {
         format::count(Some(u64::from(self.rate))).text().to_owned()
     }
 
-    /// What most of its runs say, and how many there are: `held in 3 of 3, confirmed`.
+    /// Describes the outcome and the number of runs: `held in 3 of 3, confirmed`.
     pub fn words(&self) -> String {
         let Some(outcome) = self.outcome else { return "–".to_owned() };
         let confirmed = if self.confirmed { ", confirmed" } else { "" };
@@ -130,51 +129,52 @@ impl Rung {
     }
 }
 
-/// All searches of an experiment, the smallest size first, the targets as in its plan.
+/// Returns all searches of an experiment, smallest size first, targets in the order of the plan.
 pub fn searches(experiment: &Experiment, knee: &Knee, runs: &[Run]) -> Vec<Search> {
     let mut searches = Vec::new();
     for size in sizes(runs) {
         for target in &experiment.plan.targets {
-            let own: Vec<&Run> = lane(runs, target, &size.name).collect();
-            searches.push(of_lane(experiment, knee, [target, &size.name], &own));
+            let own: Vec<&Run> = search_runs(runs, target, &size.name).collect();
+            searches.push(search_state(experiment, knee, [target, &size.name], &own));
         }
     }
     searches
 }
 
-/// The runs of one target at one size.
-pub fn lane<'a>(runs: &'a [Run], target: &str, size: &str) -> impl Iterator<Item = &'a Run> {
+/// Returns the runs of one target at one size.
+pub fn search_runs<'a>(runs: &'a [Run], target: &str, size: &str) -> impl Iterator<Item = &'a Run> {
     runs.iter().filter(move |run| run.target == target && run.size.as_ref().is_some_and(|own| own.name == size))
 }
 
-/// What is to be done next for one target at one size, whose runs have all ended.
+/// Returns the next step for one target at one size, whose runs have all ended.
 pub fn next(plan: &Plan, knee: &Knee, own: &[&Run]) -> Step {
-    search::next(&knee.rules(plan), &tried(knee, own))
+    search::next(&knee.rules(plan), &trials(knee, own))
 }
 
-fn tried(knee: &Knee, own: &[&Run]) -> Vec<Tried> {
+fn trials(knee: &Knee, own: &[&Run]) -> Vec<Trial> {
     let ended = own.iter().filter(|run| run.has_ended());
-    ended.filter_map(|run| Some(Tried { rate: rate_of(run)?, outcome: judge(run, &knee.objective) })).collect()
+    ended.filter_map(|run| Some(Trial { rate: rate_of(run)?, outcome: judge(run, &knee.objective) })).collect()
 }
 
-fn of_lane(experiment: &Experiment, knee: &Knee, [target, size]: [&str; 2], own: &[&Run]) -> Search {
+fn search_state(experiment: &Experiment, knee: &Knee, [target, size]: [&str; 2], own: &[&Run]) -> Search {
     let Experiment { plan, is_open, .. } = experiment;
-    let under_way = own.iter().any(|run| !run.has_ended());
+    let in_progress = own.iter().any(|run| !run.has_ended());
     let step = next(plan, knee, own);
     let (state, found) = match &step {
-        Step::End(end) if !under_way => ended(*end),
-        Step::End(_) | Step::Measure(_) if under_way || *is_open => (State::Searching, None),
+        Step::End(end) if !in_progress => end_state(*end),
+        Step::End(_) | Step::Measure(_) if in_progress || *is_open => (State::Searching, None),
         Step::End(_) | Step::Measure(_) => (State::Cancelled, None),
     };
-    let told = match step {
-        Step::End(end) if !under_way => told(end, knee),
-        _ if state == State::Cancelled => "ended before it was found".to_owned(),
+    let description = match step {
+        Step::End(end) if !in_progress => describe_end(end, knee),
+        _ if state == State::Cancelled => "cancelled before the knee was found".to_owned(),
         _ => "searching".to_owned(),
     };
-    Search { target: target.to_owned(), size: size.to_owned(), state, knee: found, told, path: rungs(plan, knee, own) }
+    let path = rungs(plan, knee, own);
+    Search { target: target.to_owned(), size: size.to_owned(), state, knee: found, description, path }
 }
 
-fn ended(end: End) -> (State, Option<u32>) {
+fn end_state(end: End) -> (State, Option<u32>) {
     match end {
         End::Knee { rate, .. } => (State::Found, Some(rate)),
         End::AboveRange => (State::AboveRange, None),
@@ -185,26 +185,26 @@ fn ended(end: End) -> (State, Option<u32>) {
     }
 }
 
-fn told(end: End, knee: &Knee) -> String {
+fn describe_end(end: End, knee: &Knee) -> String {
     let rate = |rate: u32| format!("{} iterations/s", format::count(Some(u64::from(rate))).text());
     match end {
         End::Knee { rate: held, above } => {
-            format!("the knee is at {}: the objective holds there, and no longer at {}", rate(held), rate(above))
+            format!("the knee is at {}: the objective holds there but not at {}", rate(held), rate(above))
         }
         End::AboveRange => {
             format!("no knee up to {}: the objective still holds there", rate(knee.to))
         }
-        End::BelowRange => format!("no knee from {} on: the objective does not hold even there", rate(knee.from)),
+        End::BelowRange => format!("no knee: the objective does not hold even at {}", rate(knee.from)),
         End::Saturated { rate: limit, held } => {
             let held = match held {
                 Some(held) => format!("the objective holds up to {}", rate(held)),
-                None => "nothing below was asked for".to_owned(),
+                None => "no lower rate is in the range".to_owned(),
             };
-            format!("no knee: at {} the generator is at its limit, not the target; {held}", rate(limit))
+            format!("no knee: at {} the generator, not the target, is at its limit; {held}", rate(limit))
         }
-        End::NoFigures { rate: which } => format!("no knee: runs at {} came to nothing again and again", rate(which)),
+        End::NoFigures { rate: which } => format!("no knee: too many runs at {} were inconclusive", rate(which)),
         End::Unsteady => {
-            format!("no knee: after {} runs it is still not clear where the objective holds", search::MOST_RUNS)
+            format!("no knee: the results still vary too much after {} runs", search::MAX_RUNS)
         }
     }
 }
@@ -221,16 +221,16 @@ fn rungs(plan: &Plan, knee: &Knee, own: &[&Run]) -> Vec<Rung> {
         let runs: Vec<&Run> = own.iter().copied().filter(|run| rate_of(run) == Some(rate)).collect();
         let mut tally = Tally::default();
         runs.iter().filter(|run| run.has_ended()).for_each(|run| tally.count(judge(run, &knee.objective)));
-        let middle = |figure: fn(&Run) -> Option<f64>| median(runs.iter().filter_map(|run| figure(run)).collect());
+        let median_of = |figure: fn(&Run) -> Option<f64>| median(runs.iter().filter_map(|run| figure(run)).collect());
         Rung {
             rate,
             outcome: tally.outcome().and_then(word),
             held: tally.held,
-            of: tally.said(),
-            confirmed: tally.said() >= confirm,
-            rps: middle(|run| run.figures.rps),
-            p99_ms: middle(|run| run.figures.p99_ms),
-            error_rate: middle(|run| run.figures.error_rate),
+            of: tally.conclusive(),
+            confirmed: tally.conclusive() >= confirm,
+            rps: median_of(|run| run.figures.rps),
+            p99_ms: median_of(|run| run.figures.p99_ms),
+            error_rate: median_of(|run| run.figures.error_rate),
             note: runs.iter().find_map(|run| note(run, knee)),
             runs: runs.iter().map(|run| run.id.clone()).collect(),
         }
@@ -243,13 +243,13 @@ fn word(outcome: Outcome) -> Option<Word> {
         Outcome::Held => Some(Word::Held),
         Outcome::Missed => Some(Word::Missed),
         Outcome::Saturated => Some(Word::Saturated),
-        Outcome::Nothing => None,
+        Outcome::Inconclusive => None,
     }
 }
 
 fn note(run: &Run, knee: &Knee) -> Option<String> {
-    let odd = matches!(judge(run, &knee.objective), Outcome::Saturated | Outcome::Nothing);
-    if !run.has_ended() || !odd {
+    let needs_note = matches!(judge(run, &knee.objective), Outcome::Saturated | Outcome::Inconclusive);
+    if !run.has_ended() || !needs_note {
         return None;
     }
     run.error.clone().or_else(|| run.because().map(|reason| reason.text.clone()))
@@ -272,47 +272,50 @@ mod tests {
         runs::load::tests::rate,
     };
 
-    fn asked() -> Experiment {
+    fn knee_experiment() -> Experiment {
         let plan = Plan { targets: vec!["servy".to_owned()], knee: Some(knee()), repetitions: 1, ..plan() };
         Experiment { is_open: true, ..experiment("night", plan) }
     }
 
-    fn told_of(runs: &[Run]) -> Search {
-        searches(&asked(), &knee(), runs).remove(0)
+    fn search_of(runs: &[Run]) -> Search {
+        searches(&knee_experiment(), &knee(), runs).remove(0)
     }
 
     #[test]
-    fn a_search_tells_its_path_and_where_it_ended() {
+    fn a_search_lists_its_rates_and_its_end() {
         let mut runs = vec![at("servy", 1_000, 5.0), at("servy", 20_000, 90.0)];
-        let search = told_of(&runs);
-        assert_eq!((search.state, search.knee, search.told.as_str()), (State::Searching, None, "searching"));
+        let search = search_of(&runs);
+        assert_eq!((search.state, search.knee, search.description.as_str()), (State::Searching, None, "searching"));
         runs.push(at("servy", 4_470, 20.0));
         runs.push(at("servy", 4_600, 60.0));
         runs.push(at("gosherve", 4_600, 6.0));
-        let search = told_of(&runs);
+        let search = search_of(&runs);
         assert_eq!((search.state, search.knee), (State::Found, Some(4_470)));
         assert_eq!(
-            search.told,
-            "the knee is at 4,470 iterations/s: the objective holds there, and no longer at 4,600 iterations/s"
+            search.description,
+            "the knee is at 4,470 iterations/s: the objective holds there but not at 4,600 iterations/s"
         );
-        let tried: Vec<_> = search.path.iter().map(|rung| (rung.rate, rung.outcome.map(Word::as_str))).collect();
+        let measured: Vec<_> = search.path.iter().map(|rung| (rung.rate, rung.outcome.map(Word::as_str))).collect();
         let expected = [(1_000, "held"), (20_000, "missed"), (4_470, "held"), (4_600, "missed")];
-        assert_eq!(tried, expected.map(|(rate, word)| (rate, Some(word))));
+        assert_eq!(measured, expected.map(|(rate, word)| (rate, Some(word))));
         assert_eq!((search.path[3].p99_ms, search.path[3].words().as_str()), (Some(60.0), "missed, confirmed"));
     }
 
     #[test]
-    fn what_has_not_ended_says_nothing_yet() {
-        let waits = Run { load: Some(rate(20_000, 10.0)), ..queued("servy") };
-        let search = told_of(&[at("servy", 1_000, 5.0), waits]);
+    fn a_run_that_has_not_ended_has_no_outcome() {
+        let waiting = Run { load: Some(rate(20_000, 10.0)), ..queued("servy") };
+        let search = search_of(&[at("servy", 1_000, 5.0), waiting]);
         assert_eq!(search.state, State::Searching);
         assert_eq!((search.path[1].outcome, search.path[1].words().as_str()), (None, "–"));
     }
 
     #[test]
-    fn a_search_that_was_ended_is_told_as_that() {
-        let closed = Experiment { is_open: false, ..asked() };
+    fn a_closed_search_is_cancelled() {
+        let closed = Experiment { is_open: false, ..knee_experiment() };
         let search = searches(&closed, &knee(), &[at("servy", 1_000, 5.0)]).remove(0);
-        assert_eq!((search.state, search.told.as_str()), (State::Cancelled, "ended before it was found"));
+        assert_eq!(
+            (search.state, search.description.as_str()),
+            (State::Cancelled, "cancelled before the knee was found")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! A knee search as a plan has it. Pure.
+//! A knee search in a plan. Pure.
 
 use brewbench_agent::wire::{
     Phase,
@@ -18,52 +18,52 @@ use crate::{
     runs::{load::constant, model::Run, verdict::Verdict},
 };
 
-/// How far the two rates around the knee may be apart, unless said.
-pub const USUAL_PRECISION: f64 = 0.05;
+/// The default precision.
+pub const DEFAULT_PRECISION: f64 = 0.05;
 
-/// Between which rates a knee is searched for, and what is to hold below it. Of each target at each size.
+/// A search for the highest rate at which an objective holds, for each target at each size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Knee {
-    /// What must hold, e.g. `p99<50ms, failures<0.1%`: figures are avg, p50, p90, p95, p99, p99.9, max and failures.
+    /// What must hold, e.g. `p99<50ms, failures<0.1%`. Metrics: avg, p50, p90, p95, p99, p99.9, max and failures.
     #[schema(value_type = String)]
     pub objective: Objective,
     /// The lowest rate, iterations per second.
     pub from: u32,
     /// The highest rate, iterations per second.
     pub to: u32,
-    /// How long each rate is kept, 1 s to a day.
+    /// How long each rate is measured, 1 s to a day.
     pub duration_s: f64,
-    /// How far the rates around the knee may be apart, as a share of the lower one: 0.001 to 0.5.
-    #[serde(default = "usual_precision")]
+    /// Maximum distance between the rates around the knee, as a share of the lower one: 0.001 to 0.5.
+    #[serde(default = "default_precision")]
     pub precision: f64,
-    /// Virtual users that keep a rate up; a tenth of it, 10 to 1,000, if absent.
+    /// Maximum number of virtual users. Default: a tenth of the rate, between 10 and 1,000.
     #[serde(default)]
     pub max_vus: Option<u32>,
 }
 
-pub(crate) fn usual_precision() -> f64 {
-    USUAL_PRECISION
+pub(crate) fn default_precision() -> f64 {
+    DEFAULT_PRECISION
 }
 
 impl Knee {
-    /// What is wrong with it, as a sentence.
+    /// Returns what is wrong with it, as a sentence.
     pub fn fault(&self) -> Option<String> {
         if self.from >= self.to {
-            return Some(format!("it leads from {} to {}: write the lower one first", self.from, self.to));
+            return Some(format!("{}..{} is not a range: write the lower rate first", self.from, self.to));
         }
         if !(0.001..=0.5).contains(&self.precision) {
-            return Some("the precision is between 0.1% and 50%".to_owned());
+            return Some("the precision must be between 0.1% and 50%".to_owned());
         }
         [self.from, self.to].into_iter().find_map(|rate| self.load(rate).err()).map(|fault| fault.to_string())
     }
 
-    /// The load of one rate.
+    /// Returns the load of one rate.
     pub fn load(&self, rate: u32) -> Result<Load, Fault> {
         Open::new(constant(rate, self.duration_s)?, self.max_vus).map(Load::Open)
     }
 
-    /// By which rules it is searched for within a plan.
+    /// Returns the rules of the search within a plan.
     pub fn rules(&self, plan: &Plan) -> Rules {
         let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
         Rules {
@@ -76,7 +76,7 @@ impl Knee {
     }
 }
 
-/// The rate of a run, where it is constant.
+/// Returns the rate of a run, if it is constant.
 pub fn rate_of(run: &Run) -> Option<u32> {
     match run.load.as_ref()? {
         Load::Open(open) => match open.rate().form() {
@@ -87,30 +87,30 @@ pub fn rate_of(run: &Run) -> Option<u32> {
     }
 }
 
-/// Reasons for which a run that fails says that its target can't bear the rate.
+/// Reasons of invalid runs that mean that the target can't sustain the rate.
 pub(crate) const OVERLOAD: [&str; 6] =
     ["requests_failed", "no_success", "checks_failed", "target_died", "target_restarted", "oom_killed"];
-/// Reasons for which what is slow may be the generator.
-const BOUND: [&str; 2] = ["generator_busy", "generator_throttled"];
-/// Reasons for which the rate was not what it should be.
-const LESS: [&str; 2] = ["iterations_dropped", "rate_not_kept"];
+/// Reasons that mean that the generator may have been the bottleneck.
+const GENERATOR_BOUND: [&str; 2] = ["generator_busy", "generator_throttled"];
+/// Reasons that mean that the rate was lower than requested.
+const RATE_MISSED: [&str; 2] = ["iterations_dropped", "rate_not_kept"];
 
-/// What a run that has ended says of its rate.
+/// Returns the outcome of an ended run for its rate.
 ///
-/// A latency that is too long while k6 itself was short of CPU is k6's; one that is short enough at less than the rate
-/// says nothing of the rate. In both cases the generator was at its limit. Iterations that were dropped while latencies
-/// were too long were dropped because of the target.
+/// A latency above the limit counts against k6, not the target, if k6 itself was short of CPU. A latency within the
+/// limit proves nothing if the rate was not reached. In both cases the generator was saturated. Iterations that were
+/// dropped while latencies exceeded the limit were dropped because of the target.
 pub fn judge(run: &Run, objective: &Objective) -> Outcome {
     let has = |codes: &[&str]| run.reasons.iter().any(|reason| codes.contains(&reason.code.as_str()));
     let invalid = run.verdict == Some(Verdict::Invalid);
     if run.phase != Phase::Finished || invalid {
-        return if invalid && has(&OVERLOAD) { Outcome::Missed } else { Outcome::Nothing };
+        return if invalid && has(&OVERLOAD) { Outcome::Missed } else { Outcome::Inconclusive };
     }
     match objective.holds(run) {
-        None => Outcome::Nothing,
-        Some(true) if has(&LESS) => Outcome::Saturated,
+        None => Outcome::Inconclusive,
+        Some(true) if has(&RATE_MISSED) => Outcome::Saturated,
         Some(true) => Outcome::Held,
-        Some(false) if has(&BOUND) => Outcome::Saturated,
+        Some(false) if has(&GENERATOR_BOUND) => Outcome::Saturated,
         Some(false) => Outcome::Missed,
     }
 }
@@ -124,63 +124,63 @@ pub(crate) mod tests {
         verdict::Reason,
     };
 
-    /// A search between 1,000 and 20,000.
+    /// Returns a search between 1,000 and 20,000 iterations per second.
     pub fn knee() -> Knee {
         Knee {
             objective: "p99<50ms, failures<0.1%".parse().expect("an objective"),
             from: 1_000,
             to: 20_000,
             duration_s: 10.0,
-            precision: USUAL_PRECISION,
+            precision: DEFAULT_PRECISION,
             max_vus: None,
         }
     }
 
-    /// A run at a rate with this p99.
+    /// Returns a run at a rate with this p99.
     pub fn at(target: &str, level: u32, p99_ms: f64) -> Run {
         let id = format!("{target}-{level}-{p99_ms}").into();
         let run = Run { id, load: Some(rate(level, 10.0)), ..finished(target, 1) };
         figured(run, |figures| figures.p99_ms = Some(p99_ms))
     }
 
-    fn because(run: Run, verdict: Verdict, code: &str) -> Run {
+    fn with_reason(run: Run, verdict: Verdict, code: &str) -> Run {
         let reason =
             Reason { code: code.to_owned(), verdict, text: code.to_owned(), seen: None, limit: None, unit: None };
         Run { verdict: Some(verdict), reasons: vec![reason], ..run }
     }
 
     #[test]
-    fn a_run_says_whether_the_objective_held_and_whose_fault_it_is_if_not() {
+    fn the_outcome_of_a_run_tells_target_from_generator_limits() {
         let (fine, slow) = (at("servy", 2_000, 16.0), at("servy", 2_000, 80.0));
         let (suspect, invalid) = (Verdict::Suspect, Verdict::Invalid);
         for (run, outcome) in [
             (fine.clone(), Outcome::Held),
             (slow.clone(), Outcome::Missed),
-            (because(fine.clone(), suspect, "host_disturbed"), Outcome::Held),
-            (because(fine.clone(), suspect, "generator_busy"), Outcome::Held),
-            (because(slow.clone(), suspect, "generator_busy"), Outcome::Saturated),
-            (because(slow.clone(), suspect, "iterations_dropped"), Outcome::Missed),
-            (because(fine.clone(), suspect, "rate_not_kept"), Outcome::Saturated),
-            (because(fine.clone(), invalid, "requests_failed"), Outcome::Missed),
-            (because(fine.clone(), invalid, "response_changed"), Outcome::Nothing),
-            (because(failed("servy", "failed", "x"), invalid, "target_died"), Outcome::Missed),
-            (failed("servy", "failed", "the port was taken"), Outcome::Nothing),
-            (failed("servy", "lost", "silent"), Outcome::Nothing),
-            (figured(fine, |figures| figures.p99_ms = None), Outcome::Nothing),
+            (with_reason(fine.clone(), suspect, "host_disturbed"), Outcome::Held),
+            (with_reason(fine.clone(), suspect, "generator_busy"), Outcome::Held),
+            (with_reason(slow.clone(), suspect, "generator_busy"), Outcome::Saturated),
+            (with_reason(slow.clone(), suspect, "iterations_dropped"), Outcome::Missed),
+            (with_reason(fine.clone(), suspect, "rate_not_kept"), Outcome::Saturated),
+            (with_reason(fine.clone(), invalid, "requests_failed"), Outcome::Missed),
+            (with_reason(fine.clone(), invalid, "response_changed"), Outcome::Inconclusive),
+            (with_reason(failed("servy", "failed", "x"), invalid, "target_died"), Outcome::Missed),
+            (failed("servy", "failed", "the port was taken"), Outcome::Inconclusive),
+            (failed("servy", "lost", "silent"), Outcome::Inconclusive),
+            (figured(fine, |figures| figures.p99_ms = None), Outcome::Inconclusive),
         ] {
             assert_eq!(judge(&run, &knee().objective), outcome, "{:?} {:?}", run.phase, run.reasons);
         }
     }
 
     #[test]
-    fn what_makes_no_sense_is_told() {
+    fn faults_of_a_search_are_described() {
         assert_eq!(knee().fault(), None);
         for (knee, sentence) in [
-            (Knee { from: 5, to: 5, ..knee() }, "it leads from 5 to 5: write the lower one first"),
+            (Knee { from: 5, to: 5, ..knee() }, "5..5 is not a range: write the lower rate first"),
             (Knee { from: 0, ..knee() }, "rate: between 1 and 1000000"),
             (Knee { to: 2_000_000, ..knee() }, "rate: between 1 and 1000000"),
             (Knee { duration_s: 0.1, ..knee() }, "duration: between 1 and 86400 seconds"),
-            (Knee { precision: 0.0, ..knee() }, "the precision is between 0.1% and 50%"),
+            (Knee { precision: 0.0, ..knee() }, "the precision must be between 0.1% and 50%"),
             (Knee { max_vus: Some(0), ..knee() }, "max_vus: between 1 and 100000"),
         ] {
             assert_eq!(knee.fault().as_deref(), Some(sentence));

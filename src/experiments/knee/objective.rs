@@ -1,4 +1,4 @@
-//! What must hold at a rate: `p99<50ms, failures<0.1%`. Pure.
+//! Objectives of a knee search, such as `p99<50ms, failures<0.1%`. Pure.
 
 use std::{fmt, str::FromStr};
 
@@ -9,33 +9,32 @@ use crate::{
     runs::model::Run,
 };
 
-/// The most conditions of an objective.
-const MOST_CONDITIONS: usize = 10;
+const MAX_CONDITIONS: usize = 10;
 
-/// Conditions all of which must hold. As text it is read and written as people type it.
+/// Conditions that must all hold. Serialized as the text that users type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Objective(Vec<Condition>);
 
-/// One figure and its limit.
+/// One metric and its limit.
 #[derive(Clone, Debug, PartialEq)]
 struct Condition {
     metric: Metric,
     bound: Bound,
-    /// Milliseconds, or a share.
+    /// Milliseconds or a share.
     limit: f64,
-    /// The limit as it was typed.
+    /// The limit as typed.
     text: String,
 }
 
-/// On which side of its limit a figure is to be.
+/// How a value is compared with its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
     Below,
     AtMost,
 }
 
-/// The metrics that an objective may ask for, by the names that it uses.
+/// Returns the metrics that an objective may use, by name.
 fn metrics() -> impl Iterator<Item = (&'static str, Metric)> {
     let latencies = METRICS.iter().filter(|def| def.role >= Role::Compared && def.is_latency);
     latencies.map(|def| (def.name, def.metric)).chain([("failures", Metric::ErrorRate)])
@@ -46,14 +45,14 @@ fn name(metric: Metric) -> &'static str {
 }
 
 impl Objective {
-    /// Whether a run fulfils it; none where it lacks a figure that is asked for.
+    /// Whether a run meets the objective; `None` if the run lacks one of the metrics.
     pub fn holds(&self, run: &Run) -> Option<bool> {
         let mut all = true;
         for Condition { metric, bound, limit, .. } in &self.0 {
-            let seen = (metric.def().get)(&run.figures)?;
+            let value = (metric.def().get)(&run.figures)?;
             all &= match bound {
-                Bound::Below => seen < *limit,
-                Bound::AtMost => seen <= *limit,
+                Bound::Below => value < *limit,
+                Bound::AtMost => value <= *limit,
             };
         }
         Some(all)
@@ -68,12 +67,12 @@ impl FromStr for Objective {
         if parts == [""] {
             return Err("write it as p99<50ms, failures<0.1%".to_owned());
         }
-        if parts.len() > MOST_CONDITIONS {
-            return Err(format!("it has {} conditions; at most {MOST_CONDITIONS}", parts.len()));
+        if parts.len() > MAX_CONDITIONS {
+            return Err(format!("{} conditions; at most {MAX_CONDITIONS} are allowed", parts.len()));
         }
-        let told = |place: usize, part: &str, why: String| format!("condition {} is {part:?}: {why}", place + 1);
-        let read = |(place, part): (usize, &&str)| condition(part).map_err(|why| told(place, part, why));
-        Ok(Self(parts.iter().enumerate().map(read).collect::<Result<_, _>>()?))
+        let fault = |place: usize, part: &str, why: String| format!("condition {} ({part:?}): {why}", place + 1);
+        let parse = |(place, part): (usize, &&str)| condition(part).map_err(|why| fault(place, part, why));
+        Ok(Self(parts.iter().enumerate().map(parse).collect::<Result<_, _>>()?))
     }
 }
 
@@ -85,19 +84,19 @@ fn condition(part: &str) -> Result<Condition, String> {
     let metric = metrics().find(|(own, _)| *own == name).map(|(_, metric)| metric);
     let metric = metric.ok_or_else(|| {
         let names: Vec<_> = metrics().map(|(name, _)| name).collect();
-        format!("there is no metric {name:?}; there are {}", names.join(", "))
+        format!("unknown metric {name:?}; use one of {}", names.join(", "))
     })?;
     let limit = if metric == Metric::ErrorRate { share(text) } else { milliseconds(text) }?;
     if limit < 0.0 || limit == 0.0 && bound == Bound::Below {
-        return Err("nothing is below that".to_owned());
+        return Err("no value is below that limit".to_owned());
     }
     Ok(Condition { metric, bound, limit, text: text.to_owned() })
 }
 
 fn share(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    let percent = number.filter(|percent| percent.is_finite()).ok_or("failures are a share, such as 0.1%")?;
-    if percent > 100.0 { Err("failures are never above 100%".to_owned()) } else { Ok(percent / 100.0) }
+    let percent = number.filter(|percent| percent.is_finite()).ok_or("write failures as a share, such as 0.1%")?;
+    if percent > 100.0 { Err("failures can't exceed 100%".to_owned()) } else { Ok(percent / 100.0) }
 }
 
 fn milliseconds(text: &str) -> Result<f64, String> {
@@ -106,7 +105,7 @@ fn milliseconds(text: &str) -> Result<f64, String> {
         let number = text.strip_suffix(unit)?.trim().parse::<f64>().ok()?;
         number.is_finite().then_some(number * factor)
     });
-    read.ok_or_else(|| "a latency is a time, such as 50ms or 1.5s".to_owned())
+    read.ok_or_else(|| "write a latency as a time, such as 50ms or 1.5s".to_owned())
 }
 
 impl fmt::Display for Objective {
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_where_all_of_its_conditions_do() {
+    fn an_objective_holds_if_all_conditions_do() {
         // p50 4 ms, p99 16 ms, p99.9 20 ms, no failures.
         let run = finished("servy", 1);
         for (text, holds) in [
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_written_as_it_is_read() {
+    fn an_objective_is_written_as_it_was_read() {
         for text in ["p99<50ms, failures<0.1%", "p99.9<=1.5s", "avg<200µs"] {
             assert_eq!(objective(text).to_string(), text);
             let json = serde_json::to_string(&objective(text)).expect("JSON");
@@ -173,26 +172,25 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_its_place() {
+    fn invalid_conditions_are_refused_with_their_position() {
         for (text, sentence) in [
             ("", "write it as p99<50ms, failures<0.1%"),
-            ("p99<50ms,", "condition 2 is \"\": write it as p99<50ms or failures<0.1%"),
-            ("p99>50ms", "condition 1 is \"p99>50ms\": write it as p99<50ms or failures<0.1%"),
+            ("p99<50ms,", "condition 2 (\"\"): write it as p99<50ms or failures<0.1%"),
+            ("p99>50ms", "condition 1 (\"p99>50ms\"): write it as p99<50ms or failures<0.1%"),
             (
                 "p97<50ms",
-                "condition 1 is \"p97<50ms\": there is no metric \"p97\"; there are avg, p50, p90, p95, p99, p99.9, max, failures",
+                "condition 1 (\"p97<50ms\"): unknown metric \"p97\"; use one of avg, p50, p90, p95, p99, p99.9, max, \
+                 failures",
             ),
-            ("p99<50", "condition 1 is \"p99<50\": a latency is a time, such as 50ms or 1.5s"),
-            ("p99<NaNms", "condition 1 is \"p99<NaNms\": a latency is a time, such as 50ms or 1.5s"),
-            ("p99<50ms, failures<0.1", "condition 2 is \"failures<0.1\": failures are a share, such as 0.1%"),
-            ("failures<101%", "condition 1 is \"failures<101%\": failures are never above 100%"),
-            ("failures<0%", "condition 1 is \"failures<0%\": nothing is below that"),
-            ("p99<=-1ms", "condition 1 is \"p99<=-1ms\": nothing is below that"),
+            ("p99<50", "condition 1 (\"p99<50\"): write a latency as a time, such as 50ms or 1.5s"),
+            ("p99<NaNms", "condition 1 (\"p99<NaNms\"): write a latency as a time, such as 50ms or 1.5s"),
+            ("p99<50ms, failures<0.1", "condition 2 (\"failures<0.1\"): write failures as a share, such as 0.1%"),
+            ("failures<101%", "condition 1 (\"failures<101%\"): failures can't exceed 100%"),
+            ("failures<0%", "condition 1 (\"failures<0%\"): no value is below that limit"),
+            ("p99<=-1ms", "condition 1 (\"p99<=-1ms\"): no value is below that limit"),
         ] {
             assert_eq!(text.parse::<Objective>(), Err(sentence.to_owned()), "{text}");
         }
-        assert!(
-            ["p99<1s"; 11].join(",").parse::<Objective>().expect_err("too many").starts_with("it has 11 conditions")
-        );
+        assert!(["p99<1s"; 11].join(",").parse::<Objective>().expect_err("too many").starts_with("11 conditions"));
     }
 }

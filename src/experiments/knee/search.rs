@@ -1,62 +1,62 @@
-//! The search for the knee, one step at a time: what has been measured goes in, what to measure next comes out. Pure.
+//! Decides what a knee search measures next, given what it has measured so far. Pure.
 //!
-//! Both ends of the range first; then the rate between the highest that held and the lowest that did not, until the two
-//! are close enough. Then both are measured again and again, until as many runs as asked for say of each what it is: of
-//! those the majority counts. If one turns out to be otherwise, the search goes on from there.
+//! It measures both ends of the range first, then bisects between the highest rate that held and the lowest that did
+//! not, until the two are close enough. Then it repeats both until each has the requested number of runs, of which the
+//! majority counts. If a majority changes, the search continues from there.
 
 use std::collections::BTreeMap;
 
-/// A search that has needed so many runs does not come to an end: what it measures is not steady enough.
-pub const MOST_RUNS: usize = 150;
+/// A search that needs more runs than this does not converge, because its results vary too much.
+pub const MAX_RUNS: usize = 150;
 
-/// What is searched for, and how well it is to be known.
+/// Range, precision and confirmation of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rules {
     /// The lowest rate, iterations per second.
     pub from: u32,
     /// The highest rate.
     pub to: u32,
-    /// How far the two rates around the knee may be apart, as a share of the lower one.
+    /// Maximum distance between the two rates around the knee, as a share of the lower one.
     pub precision: f64,
-    /// Runs that confirm a rate.
+    /// Number of runs that confirm a rate.
     pub confirm: usize,
-    /// Runs of one rate that may come to nothing.
+    /// Number of runs of one rate that may be inconclusive.
     pub spare: usize,
 }
 
-/// One run.
+/// The outcome of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tried {
+pub struct Trial {
     /// Iterations per second.
     pub rate: u32,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// What a run says of its rate.
+/// The outcome of a run for its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The objective held.
     Held,
-    /// It did not.
+    /// The objective did not hold.
     Missed,
-    /// The generator did not make the rate, or was itself what was slow.
+    /// The generator did not reach the rate, or was itself slow.
     Saturated,
-    /// Nothing: it failed for another reason.
-    Nothing,
+    /// Inconclusive: the run failed for another reason.
+    Inconclusive,
 }
 
-/// What the runs of one rate say together.
+/// The outcomes of all runs of one rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// In how many the objective held.
+    /// Runs in which the objective held.
     pub held: usize,
-    /// In how many it did not.
+    /// Runs in which it did not.
     pub missed: usize,
-    /// In how many the generator was at its limit.
+    /// Runs in which the generator was at its limit.
     pub saturated: usize,
-    /// How many said nothing.
-    pub nothing: usize,
+    /// Inconclusive runs.
+    pub inconclusive: usize,
 }
 
 impl Tally {
@@ -66,43 +66,43 @@ impl Tally {
             Outcome::Held => &mut self.held,
             Outcome::Missed => &mut self.missed,
             Outcome::Saturated => &mut self.saturated,
-            Outcome::Nothing => &mut self.nothing,
+            Outcome::Inconclusive => &mut self.inconclusive,
         } += 1;
     }
 
-    /// Runs that say something.
-    pub fn said(&self) -> usize {
+    /// Counts the conclusive runs.
+    pub fn conclusive(&self) -> usize {
         self.held + self.missed + self.saturated
     }
 
-    /// What most of them say; none if there are none. Half of them is no majority for what is claimed.
+    /// Returns the outcome of the majority, if any run is conclusive. Half of the runs is not enough for `Held`.
     pub fn outcome(&self) -> Option<Outcome> {
-        match self.said() {
+        match self.conclusive() {
             0 => None,
-            said if 2 * self.held > said => Some(Outcome::Held),
+            conclusive if 2 * self.held > conclusive => Some(Outcome::Held),
             _ if self.saturated > self.missed => Some(Outcome::Saturated),
             _ => Some(Outcome::Missed),
         }
     }
 }
 
-/// What is to be done next.
+/// The next step of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Measure these rates, each so many times.
+    /// Measure these rates, each this many times.
     Measure(Vec<(u32, usize)>),
-    /// Nothing any more.
+    /// The search has ended.
     End(End),
 }
 
 /// How a search ended. Rates are iterations per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The objective holds at one rate and not at the next one.
+    /// The objective holds at one rate and not at the next.
     Knee {
         /// The highest rate at which it holds.
         rate: u32,
-        /// Where it does not hold any more.
+        /// The lowest rate at which it does not hold.
         above: u32,
     },
     /// It holds at the highest rate.
@@ -111,31 +111,31 @@ pub enum End {
     BelowRange,
     /// The generator was at its limit before the target.
     Saturated {
-        /// Where it was.
+        /// The rate at which it was.
         rate: u32,
-        /// The highest rate at which the objective was seen to hold.
+        /// The highest rate at which the objective held.
         held: Option<u32>,
     },
-    /// Too many runs of a rate came to nothing.
+    /// Too many runs of a rate were inconclusive.
     NoFigures {
-        /// Of which.
+        /// The rate.
         rate: u32,
     },
-    /// So much was measured, and still one rate says another thing each time.
+    /// The search did not converge within [`MAX_RUNS`].
     Unsteady,
 }
 
-/// What follows from the runs so far, all of which have ended.
-pub fn next(rules: &Rules, tried: &[Tried]) -> Step {
-    let tallies = tallies(tried);
+/// Returns the next step after these runs, all of which have ended.
+pub fn next(rules: &Rules, trials: &[Trial]) -> Step {
+    let tallies = tallies(trials);
     let tally = |rate: u32| tallies.get(&rate).copied().unwrap_or_default();
-    if let Some((&rate, _)) = tallies.iter().find(|(_, tally)| tally.nothing > rules.spare) {
+    if let Some((&rate, _)) = tallies.iter().find(|(_, tally)| tally.inconclusive > rules.spare) {
         return Step::End(End::NoFigures { rate });
     }
-    if tried.len() >= MOST_RUNS {
+    if trials.len() >= MAX_RUNS {
         return Step::End(End::Unsteady);
     }
-    let ends: Vec<_> = [rules.from, rules.to].into_iter().filter(|rate| tally(*rate).said() == 0).collect();
+    let ends: Vec<_> = [rules.from, rules.to].into_iter().filter(|rate| tally(*rate).conclusive() == 0).collect();
     if !ends.is_empty() {
         return Step::Measure(ends.into_iter().map(|rate| (rate, 1)).collect());
     }
@@ -143,7 +143,7 @@ pub fn next(rules: &Rules, tried: &[Tried]) -> Step {
     let unconfirmed: Vec<_> = [low, high]
         .into_iter()
         .flatten()
-        .map(|rate| (rate, rules.confirm.saturating_sub(tally(rate).said())))
+        .map(|rate| (rate, rules.confirm.saturating_sub(tally(rate).conclusive())))
         .filter(|(_, missing)| *missing > 0)
         .collect();
     match (low, high) {
@@ -166,27 +166,27 @@ impl Rules {
         high - low <= 1 || f64::from(high) <= f64::from(low) * (1.0 + self.precision)
     }
 
-    /// The most runs that a search needs if no rate says now this and now that.
+    /// Returns the maximum number of runs of a search whose rates have consistent outcomes.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number above 0")]
     pub fn usual_runs(&self) -> usize {
-        // So many of the narrow ranges fit between both ends, in proportion.
+        // The number of ranges of the requested precision between both ends.
         let fit = (f64::from(self.to) / f64::from(self.from.max(1))).ln() / self.precision.ln_1p();
-        // One more where rounding makes a half the wider one.
+        // One more because rounding may make one half wider.
         let halvings = fit.log2().ceil().max(0.0) as usize + 1;
         2 + halvings + 2 * self.confirm.saturating_sub(1)
     }
 }
 
-/// What the runs of each rate say together.
-pub fn tallies(tried: &[Tried]) -> BTreeMap<u32, Tally> {
+/// Tallies the outcomes of each rate.
+pub fn tallies(trials: &[Trial]) -> BTreeMap<u32, Tally> {
     let mut tallies: BTreeMap<u32, Tally> = BTreeMap::new();
-    for Tried { rate, outcome } in tried {
+    for Trial { rate, outcome } in trials {
         tallies.entry(*rate).or_default().count(*outcome);
     }
     tallies
 }
 
-/// The lowest rate at which it did not hold, and the highest below at which it did.
+/// Returns the highest rate that held below the lowest one that did not, and that lowest one.
 fn bracket(tallies: &BTreeMap<u32, Tally>) -> (Option<u32>, Option<u32>) {
     let known = || tallies.iter().filter_map(|(rate, tally)| Some((*rate, tally.outcome()?)));
     let high = known().find(|(_, outcome)| *outcome != Outcome::Held).map(|(rate, _)| rate);
@@ -194,7 +194,7 @@ fn bracket(tallies: &BTreeMap<u32, Tally>) -> (Option<u32>, Option<u32>) {
     (below.last().map(|(rate, _)| rate), high)
 }
 
-/// Between two rates in proportion, with three digits that say something where there is room.
+/// Returns the geometric mean of two rates, rounded to three significant digits if that is still between them.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two rates")]
 fn middle(low: u32, high: u32) -> u32 {
     let exact = (f64::from(low.max(1)) * f64::from(high)).sqrt();
@@ -211,17 +211,17 @@ mod tests {
 
     const RULES: Rules = Rules { from: 1_000, to: 20_000, precision: 0.05, confirm: 3, spare: 1 };
 
-    /// Searches as far as it goes with a target that answers like this.
-    fn search(rules: Rules, mut target: impl FnMut(u32) -> Outcome) -> (End, Vec<Tried>) {
-        let mut tried = Vec::new();
+    /// Runs a whole search against a simulated target.
+    fn search(rules: Rules, mut target: impl FnMut(u32) -> Outcome) -> (End, Vec<Trial>) {
+        let mut trials = Vec::new();
         loop {
-            match next(&rules, &tried) {
-                Step::End(end) => return (end, tried),
+            match next(&rules, &trials) {
+                Step::End(end) => return (end, trials),
                 Step::Measure(rates) => {
                     assert!(!rates.is_empty());
                     for (rate, times) in rates {
                         assert!((rules.from..=rules.to).contains(&rate) && times > 0);
-                        tried.extend((0..times).map(|_| Tried { rate, outcome: target(rate) }));
+                        trials.extend((0..times).map(|_| Trial { rate, outcome: target(rate) }));
                     }
                 }
             }
@@ -235,39 +235,39 @@ mod tests {
     #[test]
     fn the_knee_is_found_between_two_rates_that_are_close_and_confirmed() {
         for knee in [1_000, 1_001, 4_444, 12_345, 19_999] {
-            let (end, tried) = search(RULES, breaks_at(knee));
+            let (end, trials) = search(RULES, breaks_at(knee));
             let End::Knee { rate, above } = end else { panic!("{end:?}") };
             assert!(rate <= knee && knee < above && f64::from(above) <= f64::from(rate) * 1.05, "{knee}: {end:?}");
-            let tallies = tallies(&tried);
+            let tallies = tallies(&trials);
             assert_eq!((tallies[&rate].held, tallies[&above].missed), (3, 3));
-            assert!(tried.len() <= RULES.usual_runs(), "{} > {}", tried.len(), RULES.usual_runs());
+            assert!(trials.len() <= RULES.usual_runs(), "{} > {}", trials.len(), RULES.usual_runs());
         }
     }
 
     #[test]
-    fn the_path_begins_at_the_ends_and_halves_what_is_between() {
-        let (_, tried) = search(RULES, breaks_at(4_000));
-        let rates: Vec<_> = tried.iter().map(|tried| tried.rate).collect();
+    fn a_search_starts_at_both_ends_and_bisects() {
+        let (_, trials) = search(RULES, breaks_at(4_000));
+        let rates: Vec<_> = trials.iter().map(|trial| trial.rate).collect();
         assert_eq!(rates[..5], [1_000, 20_000, 4_470, 2_110, 3_070]);
     }
 
     #[test]
-    fn a_knee_outside_of_the_range_is_told_as_that() {
-        let (end, tried) = search(RULES, breaks_at(50_000));
-        assert_eq!((end, tried.len()), (End::AboveRange, 4), "{tried:?}");
-        let (end, tried) = search(RULES, breaks_at(10));
+    fn a_knee_outside_the_range_is_reported() {
+        let (end, trials) = search(RULES, breaks_at(50_000));
+        assert_eq!((end, trials.len()), (End::AboveRange, 4), "{trials:?}");
+        let (end, trials) = search(RULES, breaks_at(10));
         assert_eq!(end, End::BelowRange);
-        assert_eq!(tallies(&tried)[&1_000].missed, 3, "confirmed");
+        assert_eq!(tallies(&trials)[&1_000].missed, 3, "confirmed");
     }
 
     #[test]
-    fn a_generator_that_is_at_its_limit_first_is_no_knee() {
+    fn a_saturated_generator_is_no_knee() {
         let saturates = |rate| if rate <= 6_000 { Outcome::Held } else { Outcome::Saturated };
         let (end, _) = search(RULES, saturates);
         let End::Saturated { rate, held: Some(held) } = end else { panic!("{end:?}") };
         assert!(held <= 6_000 && rate > 6_000 && rate < 6_500, "{end:?}");
         assert_eq!(search(RULES, |_| Outcome::Saturated).0, End::Saturated { rate: 1_000, held: None });
-        // Where the target gives way first, it is one.
+        // If the target reaches its limit first, there is a knee.
         let both = |rate| match rate {
             0..=3_000 => Outcome::Held,
             3_001..=9_000 => Outcome::Missed,
@@ -277,28 +277,28 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_come_to_nothing_are_done_again_a_few_times_only() {
+    fn inconclusive_runs_are_repeated_a_limited_number_of_times() {
         let mut first = true;
         let once = |rate| {
-            if std::mem::take(&mut first) { Outcome::Nothing } else { breaks_at(4_000)(rate) }
+            if std::mem::take(&mut first) { Outcome::Inconclusive } else { breaks_at(4_000)(rate) }
         };
         assert!(matches!(search(RULES, once).0, End::Knee { .. }));
-        assert_eq!(search(RULES, |_| Outcome::Nothing).0, End::NoFigures { rate: 1_000 });
+        assert_eq!(search(RULES, |_| Outcome::Inconclusive).0, End::NoFigures { rate: 1_000 });
     }
 
     #[test]
-    fn one_run_that_lies_does_not_move_the_knee() {
-        // Every first run of a rate says the opposite with one chance of ten.
+    fn single_wrong_outcomes_do_not_move_the_knee() {
+        // One run in ten has the opposite outcome.
         let mut random = StdRng::seed_from_u64(1);
         let mut found = 0;
         for _ in 0..200 {
             let noisy = |rate| {
-                let honest = rate <= 5_000;
-                let lies = random.random::<f64>() < 0.1;
-                if honest == lies { Outcome::Missed } else { Outcome::Held }
+                let holds = rate <= 5_000;
+                let is_wrong = random.random::<f64>() < 0.1;
+                if holds == is_wrong { Outcome::Missed } else { Outcome::Held }
             };
-            let (end, tried) = search(Rules { confirm: 5, ..RULES }, noisy);
-            assert!(tried.len() < MOST_RUNS);
+            let (end, trials) = search(Rules { confirm: 5, ..RULES }, noisy);
+            assert!(trials.len() < MAX_RUNS);
             if matches!(end, End::Knee { rate: 4_700..=5_000, .. }) {
                 found += 1;
             }
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_whatever_is_said() {
+    fn every_search_ends() {
         let mut random = StdRng::seed_from_u64(2);
         for _ in 0..300 {
             let rules = Rules {
@@ -317,9 +317,9 @@ mod tests {
                 confirm: random.random_range(1..9),
                 spare: random.random_range(0..3),
             };
-            let outcomes = [Outcome::Held, Outcome::Missed, Outcome::Saturated, Outcome::Nothing];
-            let (_, tried) = search(rules, |_| outcomes[random.random_range(0..4)]);
-            assert!(tried.len() < MOST_RUNS + 20);
+            let outcomes = [Outcome::Held, Outcome::Missed, Outcome::Saturated, Outcome::Inconclusive];
+            let (_, trials) = search(rules, |_| outcomes[random.random_range(0..4)]);
+            assert!(trials.len() < MAX_RUNS + 20);
         }
     }
 }

@@ -1,20 +1,20 @@
-//! A plan as the command that submits it. Pure.
+//! Writes a plan as the command that submits it. Pure.
 
 use std::fmt::Write;
 
 use brewbench_agent::wire::load::{Form, Load, Open, Shape};
 
-use super::draft::{warm_up_text, written};
+use super::draft::{seconds_text, warm_up_text};
 use crate::{
     experiments::{
-        knee::model::{Knee, USUAL_PRECISION},
+        knee::model::{DEFAULT_PRECISION, Knee},
         plan::{Plan, default_retries, share_text},
-        sweep::{self, Of, Sweep},
+        sweep::{self, Sweep, Unit},
     },
     runs::load::stages_text,
 };
 
-/// `brewbench run new …`, to be pasted into a shell.
+/// Returns `brewbench run new …`, to be pasted into a shell.
 pub fn command(plan: &Plan) -> String {
     let Plan { name, targets, against, sizes, scenario, parameters, loads, knee, .. } = plan;
     let Plan {
@@ -30,8 +30,8 @@ pub fn command(plan: &Plan) -> String {
     flags.push(("warm-up", warm_up_text(*warm_up_s, *warm_up_auto)));
     flags.push(("repeat", repetitions.to_string()));
     if let Some(until) = until {
-        flags.push(("until", share_text(until.narrower_than)));
-        flags.push(("at-most", until.at_most.to_string()));
+        flags.push(("until-ci", share_text(until.narrower_than)));
+        flags.push(("max-repeat", until.at_most.to_string()));
     }
     if *retries != default_retries() {
         flags.push(("retries", retries.to_string()));
@@ -43,7 +43,7 @@ pub fn command(plan: &Plan) -> String {
     flags.extend(name.clone().map(|name| ("name", name)));
     let start = if *spread { "brewbench run new --spread" } else { "brewbench run new" };
     flags.iter().fold(start.to_owned(), |mut line, (flag, value)| {
-        // What begins with a dash would be taken for another flag.
+        // A value that starts with a dash would be parsed as a flag.
         let between = if value.starts_with('-') { '=' } else { ' ' };
         let _ = write!(line, " --{flag}{between}{}", quoted(value));
         line
@@ -55,9 +55,9 @@ fn knee_flags(knee: &Knee) -> Vec<(&'static str, String)> {
     let mut flags = vec![
         ("knee", format!("{from}..{to}")),
         ("objective", objective.to_string()),
-        ("duration", written(*duration_s)),
+        ("duration", seconds_text(*duration_s)),
     ];
-    if (precision - USUAL_PRECISION).abs() > f64::EPSILON {
+    if (precision - DEFAULT_PRECISION).abs() > f64::EPSILON {
         flags.push(("precision", share_text(*precision)));
     }
     flags.extend(max_vus.map(|count| ("max-vus", count.to_string())));
@@ -65,12 +65,12 @@ fn knee_flags(knee: &Knee) -> Vec<(&'static str, String)> {
 }
 
 fn load_flags(loads: &[Load]) -> Vec<(&'static str, String)> {
-    if let Some(Sweep { of, levels, duration_ms, max_vus }) = Sweep::of(loads) {
-        let flag = match of {
-            Of::Vus => "vus",
-            Of::Rate => "rate",
+    if let Some(Sweep { unit, levels, duration_ms, max_vus }) = Sweep::from_loads(loads) {
+        let flag = match unit {
+            Unit::Vus => "vus",
+            Unit::Rate => "rate",
         };
-        let mut flags = vec![(flag, sweep::text(&levels)), ("duration", written(duration_ms as f64 / 1_000.0))];
+        let mut flags = vec![(flag, sweep::text(&levels)), ("duration", seconds_text(duration_ms as f64 / 1_000.0))];
         flags.extend(max_vus.map(|count| ("max-vus", count.to_string())));
         return flags;
     }
@@ -81,7 +81,7 @@ fn load_flags(loads: &[Load]) -> Vec<(&'static str, String)> {
     match load {
         Load::Open(open) => {
             let mut flags = vec![("rate-stages", stages_text(stages))];
-            if open.max_vus() != Open::usual_vus(open.rate()) {
+            if open.max_vus() != Open::default_vus(open.rate()) {
                 flags.push(("max-vus", open.max_vus().to_string()));
             }
             flags
@@ -90,14 +90,14 @@ fn load_flags(loads: &[Load]) -> Vec<(&'static str, String)> {
     }
 }
 
-/// A word that a shell takes as it is, whatever is in it.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@%+".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
     if word.chars().any(char::is_control) {
-        // Pasted raw, a terminal would obey them.
+        // Pasted unescaped, a terminal would execute control characters.
         return word.chars().fold("$'".to_owned(), |text, letter| text + &escaped(letter)) + "'";
     }
     format!("'{}'", word.replace('\'', r"'\''"))
@@ -127,7 +127,7 @@ mod tests {
     };
 
     #[test]
-    fn the_line_says_all_of_the_plan() {
+    fn the_command_has_all_settings_of_the_plan() {
         assert_eq!(
             command(&plan()),
             "brewbench run new --target gosherve --target servy --size 2/4GiB --scenario hash --vus 10 --duration 10s \
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn each_load_has_its_flags() {
+    fn each_kind_of_load_has_its_flags() {
         let line = |load| command(&Plan { loads: vec![load], ..plan() });
         assert!(
             line(rate(2_000, 1.5)).contains(" --rate 2000 --duration 1.5s --warm-up"),
@@ -159,25 +159,25 @@ mod tests {
     }
 
     #[test]
-    fn sweeps_searches_and_repetitions_until_something_is_known_have_their_flags() {
+    fn sweeps_searches_and_adaptive_repetitions_have_their_flags() {
         let sweep = Plan { loads: vec![rate(500, 2.0), rate(1_000, 2.0)], seed: Some(7), retries: 0, ..plan() };
         let line = command(&sweep);
         assert!(line.contains(" --rate 500,1000 --duration 2s --warm-up 2s --repeat 3 --retries 0 --seed 7"), "{line}");
         let until = Some(Until { narrower_than: 0.02, at_most: 20 });
         let line = command(&Plan { until, ..plan() });
-        assert!(line.ends_with("--repeat 3 --until 2% --at-most 20"), "{line}");
+        assert!(line.ends_with("--repeat 3 --until-ci 2% --max-repeat 20"), "{line}");
         let line = command(&Plan { loads: Vec::new(), knee: Some(knee()), ..plan() });
         let expected = " --knee 1000..20000 --objective 'p99<50ms, failures<0.1%' --duration 10s --warm-up";
         assert!(line.contains(expected), "{line}");
     }
 
     #[test]
-    fn whatever_is_in_a_word_a_shell_hands_it_on_as_it_is() {
+    fn a_quoted_word_passes_through_a_shell_unchanged() {
         for word in ["", "a b", "it's", "$(reboot)", "`x`", "a\\b", "\"", "*", "~", "a;b", "é", "#", "!", "two\nlines"]
         {
             let line = format!("printf %s {}", quoted(word));
-            let said = Command::new("bash").args(["-c", &line]).output().expect("bash").stdout;
-            assert_eq!(String::from_utf8_lossy(&said), word, "{line}");
+            let output = Command::new("bash").args(["-c", &line]).output().expect("bash").stdout;
+            assert_eq!(String::from_utf8_lossy(&output), word, "{line}");
         }
         assert!(!quoted("\u{1b}[2J").contains('\u{1b}'));
     }

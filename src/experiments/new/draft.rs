@@ -1,4 +1,4 @@
-//! What somebody has typed into the form of a new run, whether it makes sense or not. Pure.
+//! The input of the form for a new run, valid or not. Pure.
 
 mod load;
 #[cfg(test)]
@@ -10,76 +10,77 @@ pub use load::LoadBy;
 use url::form_urlencoded;
 
 use crate::experiments::{
-    knee::model::USUAL_PRECISION,
+    knee::model::DEFAULT_PRECISION,
+    new::preset::Preset,
     plan::{Plan, default_repetitions, default_retries, default_warm_up_s, share, share_text},
     stopping_rule::Until,
 };
 
-/// The form as it was filled in. Fields are called as the flags of `brewbench run new` are.
+/// The input of the form. Fields have the names of the flags of `brewbench run new`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// What to call it; empty for a name that is made up.
+    /// Name; empty for a generated one.
     pub name: String,
     /// Names of targets.
     pub targets: Vec<String>,
-    /// Name of the baseline that is measured again next to them; empty for none.
+    /// Name of the baseline to measure again; empty for none.
     pub against: String,
     /// Names of machine sizes.
     pub sizes: Vec<String>,
     /// Name of a scenario.
     pub scenario: String,
-    /// Parameters, those of other scenarios among them.
+    /// Parameters, perhaps including those of other scenarios.
     pub parameters: BTreeMap<String, String>,
-    /// By what the load is given.
+    /// Kind of load.
     pub load: LoadBy,
     /// Virtual users, one level or several.
     pub vus: String,
     /// Iterations per second, one level or several.
     pub rate: String,
-    /// How long a constant load lasts.
+    /// Duration of a constant load.
     pub duration: String,
     /// Virtual users in stages.
     pub vus_stages: String,
     /// Iterations per second in stages.
     pub rate_stages: String,
-    /// Virtual users that keep a rate up; empty for as many as are usual.
+    /// Maximum virtual users of a rate; empty for the default.
     pub max_vus: String,
-    /// Between which rates a knee is searched for.
+    /// Range of a knee search.
     pub knee: String,
-    /// What must hold below it.
+    /// Objective of a knee search.
     pub objective: String,
-    /// How far the rates around it may be apart.
+    /// Precision of a knee search.
     pub precision: String,
     /// Warm-up.
     pub warm_up: String,
     /// Repetitions.
     pub repeat: String,
-    /// More of them until intervals are narrower than this; empty for as many as are said.
+    /// Interval width at which adaptive repetitions stop; empty for a fixed number of repetitions.
     pub until: String,
-    /// But so many at most.
+    /// Maximum number of adaptive repetitions.
     pub at_most: String,
-    /// How many times a repetition is done again that came to nothing.
+    /// Maximum number of retries of a failed run.
     pub retries: String,
-    /// What the order is shuffled by; empty for chance.
+    /// Seed of the run order; empty for a random one.
     pub seed: String,
-    /// An agent's name; empty for any that can.
+    /// Name of an agent; empty for any able one.
     pub agent: String,
-    /// What the agent is to be labelled; empty where one is named, or any may.
+    /// Required label of the agent; empty if an agent is named or any may do it.
     pub agent_label: String,
-    /// Whether several machines may do it at once.
+    /// Whether several machines may share it.
     pub spread: bool,
-    /// Names of agents that make the load; none for the target's own.
+    /// Names of agents that generate the load; empty for the target's own.
     pub load_from: Vec<String>,
 }
 
-/// What the box says that lets several machines do it.
+/// Value of the checkbox `spread`.
 const SPREAD: &str = "on";
 
-/// What is wrong, by field.
+/// Faults by field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults(BTreeMap<&'static str, String>);
 
-/// The fields of the form, and what a refusal of the API calls them.
+/// Field names in errors of the API, and the form field of each.
 const FIELDS: [(&str, &str); 17] = [
     ("target", "target"),
     ("targets", "target"),
@@ -101,23 +102,23 @@ const FIELDS: [(&str, &str); 17] = [
 ];
 
 impl Faults {
-    /// What is wrong with a field.
+    /// Returns the fault of a field.
     pub fn of(&self, field: &str) -> Option<&str> {
         self.0.get(field).map(String::as_str)
     }
 
-    /// What is wrong with all of it rather than with one field.
+    /// Returns the fault that concerns no single field.
     pub fn general(&self) -> Option<&str> {
         self.of("")
     }
 
-    /// The first thing that is wrong.
+    /// Returns the first fault.
     pub fn first(&self) -> Option<&str> {
         self.0.values().next().map(String::as_str)
     }
 
-    /// Notes a refusal of the API: it names its field before a colon.
-    pub fn refused(&mut self, sentence: &str) {
+    /// Adds an error of the API, which starts with its field and a colon.
+    pub fn add_refusal(&mut self, sentence: &str) {
         let (field, rest) = sentence.split_once(": ").unwrap_or(("", sentence));
         match FIELDS.iter().find(|(known, _)| *known == field) {
             Some((_, field)) => self.0.insert(field, rest.to_owned()),
@@ -126,8 +127,8 @@ impl Faults {
         };
     }
 
-    /// Forgets what is wrong with a field.
-    pub fn forget(&mut self, field: &str) {
+    /// Removes the fault of a field.
+    pub fn remove(&mut self, field: &str) {
         self.0.remove(field);
     }
 
@@ -154,8 +155,8 @@ impl Default for Draft {
             max_vus: String::new(),
             knee: "1000..20000".to_owned(),
             objective: "p99<50ms, failures<0.1%".to_owned(),
-            precision: share_text(USUAL_PRECISION),
-            warm_up: written(default_warm_up_s()),
+            precision: share_text(DEFAULT_PRECISION),
+            warm_up: seconds_text(default_warm_up_s()),
             repeat: default_repetitions().to_string(),
             until: String::new(),
             at_most: "20".to_owned(),
@@ -170,10 +171,10 @@ impl Default for Draft {
 }
 
 impl Draft {
-    /// With the targets of a query beside its own.
+    /// Adds the targets of a query.
     #[must_use]
     pub fn with_targets(mut self, query: &[u8]) -> Self {
-        for target in Self::read(query).targets {
+        for target in Self::parse(query).targets {
             if !self.targets.contains(&target) {
                 self.targets.push(target);
             }
@@ -181,9 +182,9 @@ impl Draft {
         self
     }
 
-    /// From a form as browsers send it, or the query of an address. What is not said stays as it is by default.
-    pub fn read(encoded: &[u8]) -> Self {
-        let mut draft = Self::default();
+    /// Parses a form body or a query. Missing fields have their defaults.
+    pub fn parse(encoded: &[u8]) -> Self {
+        let (mut draft, mut preset) = (Self::default(), None);
         for (field, value) in form_urlencoded::parse(encoded) {
             let value = value.trim().to_owned();
             match field.as_ref() {
@@ -208,10 +209,11 @@ impl Draft {
                 "at-most" => draft.at_most = value,
                 "retries" => draft.retries = value,
                 "seed" => draft.seed = value,
-                "agent" => draft.choose(value),
+                "agent" => draft.choose_agent(value),
                 "agent-label" => draft.agent_label = value,
                 "spread" => draft.spread = value == SPREAD,
                 "load-from" => draft.load_from.push(value),
+                "preset" => preset = Preset::ALL.into_iter().find(|preset| preset.key() == value),
                 other => {
                     if let Some(name) = other.strip_prefix("set.") {
                         draft.parameters.insert(name.to_owned(), value);
@@ -219,12 +221,16 @@ impl Draft {
                 }
             }
         }
+        if let Some(preset) = preset {
+            preset.apply(&mut draft);
+        }
         draft
     }
 
-    /// The form has one choice for agents and labels: a label stands behind `label:`, and an agent whose name begins like
-    /// this behind `agent:`.
-    fn choose(&mut self, value: String) {
+    /// Sets the agent or label from their common field.
+    ///
+    /// A label has the prefix `label:`. An agent whose name starts with such a prefix has the prefix `agent:`.
+    fn choose_agent(&mut self, value: String) {
         (self.agent, self.agent_label) = match (value.strip_prefix("label:"), value.strip_prefix("agent:")) {
             (Some(label), _) => (String::new(), label.to_owned()),
             (None, Some(name)) => (name.to_owned(), String::new()),
@@ -232,15 +238,15 @@ impl Draft {
         };
     }
 
-    /// What chooses an agent of this name.
-    pub fn choice_of(name: &str) -> String {
-        let is_odd = name.starts_with("label:") || name.starts_with("agent:");
-        if is_odd { format!("agent:{name}") } else { name.to_owned() }
+    /// Returns the value of the common field that selects an agent.
+    pub fn agent_choice(name: &str) -> String {
+        let needs_prefix = name.starts_with("label:") || name.starts_with("agent:");
+        if needs_prefix { format!("agent:{name}") } else { name.to_owned() }
     }
 
-    /// What would make this plan, in another order.
-    pub fn of(plan: &Plan) -> Self {
-        let usual = Self::default();
+    /// Returns the draft of a plan, without its seed.
+    pub fn from_plan(plan: &Plan) -> Self {
+        let default = Self::default();
         Self {
             name: plan.name.clone().unwrap_or_default(),
             targets: plan.targets.clone(),
@@ -251,20 +257,20 @@ impl Draft {
             warm_up: warm_up_text(plan.warm_up_s, plan.warm_up_auto),
             repeat: plan.repetitions.to_string(),
             until: plan.until.map(|until| share_text(until.narrower_than)).unwrap_or_default(),
-            at_most: plan.until.map_or_else(|| usual.at_most.clone(), |until| until.at_most.to_string()),
+            at_most: plan.until.map_or_else(|| default.at_most.clone(), |until| until.at_most.to_string()),
             retries: plan.retries.to_string(),
             agent: plan.agent.clone().unwrap_or_default(),
             agent_label: plan.agent_label.clone().unwrap_or_default(),
             spread: plan.spread,
             load_from: plan.generators.clone(),
             ..match &plan.knee {
-                Some(knee) => usual.with_knee(knee),
-                None => usual.with_loads(&plan.loads),
+                Some(knee) => default.with_knee(knee),
+                None => default.with_loads(&plan.loads),
             }
         }
     }
 
-    /// The same as the query of an address.
+    /// Returns the draft as a URL query.
     pub fn query(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(self.targets.iter().map(|name| ("target", name)));
@@ -299,15 +305,15 @@ impl Draft {
         if self.spread {
             query.append_pair("spread", SPREAD);
         }
-        let agent = Self::choice_of(&self.agent);
+        let agent = Self::agent_choice(&self.agent);
         let named = [("seed", &self.seed), ("agent", &agent), ("agent-label", &self.agent_label), ("name", &self.name)];
         query.extend_pairs(named.into_iter().filter(|(_, value)| !value.is_empty()));
         query.finish()
     }
 
-    /// The plan that it says, for a scenario with these defaults; else what is wrong, all of it.
+    /// Returns the plan for a scenario with these defaults, or all faults.
     pub fn plan(&self, defaults: &BTreeMap<String, String>) -> Result<Plan, Faults> {
-        let (load, mut faults) = match self.how_hard() {
+        let (load, mut faults) = match self.loads() {
             Ok(load) => (Some(load), Faults::default()),
             Err(faults) => (None, faults),
         };
@@ -327,7 +333,7 @@ impl Draft {
         else {
             return Err(faults);
         };
-        let differs = |(name, value): &(&String, &String)| defaults.get(*name).is_some_and(|usual| usual != *value);
+        let differs = |(name, value): &(&String, &String)| defaults.get(*name).is_some_and(|default| default != *value);
         let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         Ok(Plan {
             name: text(&self.name),
@@ -356,8 +362,8 @@ impl Draft {
         })
     }
 
-    /// Until when it is repeated; none outside where that can't be read.
-    #[expect(clippy::option_option, reason = "none inside: as often as is said")]
+    /// Returns the stopping rule; the outer `None` if it is invalid.
+    #[expect(clippy::option_option, reason = "inner `None`: a fixed number of repetitions")]
     fn until(&self, faults: &mut Faults) -> Option<Option<Until>> {
         if self.until.is_empty() || self.load == LoadBy::Knee {
             return Some(None);
@@ -371,27 +377,27 @@ impl Draft {
 fn number(field: &'static str, text: &str, faults: &mut Faults) -> Option<u32> {
     let parsed = text.parse::<u32>().ok();
     if parsed.is_none() {
-        faults.add(field, "a whole number, such as 10");
+        faults.add(field, "must be a whole number, such as 10");
     }
     parsed
 }
 
-/// The word for a warm-up until the target is steady.
+/// The value for a warm-up until the target is steady.
 pub const AUTO: &str = "auto";
 
-/// A warm-up as the form and `run new` write it.
+/// Formats a warm-up for the form and `run new`.
 pub fn warm_up_text(seconds: f64, is_auto: bool) -> String {
-    if is_auto { AUTO.to_owned() } else { written(seconds) }
+    if is_auto { AUTO.to_owned() } else { seconds_text(seconds) }
 }
 
-/// How long, and whether until the target is steady.
+/// Parses a warm-up: its duration, and whether it lasts until the target is steady.
 fn warm_up(text: &str, faults: &mut Faults) -> Option<(f64, bool)> {
     if text.trim() == AUTO {
         return Some((default_warm_up_s(), true));
     }
     let parsed = seconds(text);
     if parsed.is_none() {
-        faults.add("warm-up", "a time, such as 10s, 500ms or 1m30s, or auto");
+        faults.add("warm-up", "must be a time, such as 10s, 500ms or 1m30s, or auto");
     }
     Some((parsed?, false))
 }
@@ -399,19 +405,19 @@ fn warm_up(text: &str, faults: &mut Faults) -> Option<(f64, bool)> {
 fn time(field: &'static str, text: &str, faults: &mut Faults) -> Option<f64> {
     let parsed = seconds(text);
     if parsed.is_none() {
-        faults.add(field, "a time, such as 10s, 500ms or 1m30s");
+        faults.add(field, "must be a time, such as 10s, 500ms or 1m30s");
     }
     parsed
 }
 
-/// Seconds as `run new` reads them, or a bare number of them.
+/// Parses a duration as `run new` does, or a plain number of seconds.
 fn seconds(text: &str) -> Option<f64> {
     let bare = || text.parse::<f64>().ok().filter(|seconds| seconds.is_finite());
     let words = || text.parse::<jiff::SignedDuration>().ok().map(|duration| duration.as_secs_f64());
     bare().or_else(words).filter(|seconds| *seconds >= 0.0)
 }
 
-/// Seconds as `run new` reads them.
-pub fn written(seconds: f64) -> String {
+/// Formats seconds for `run new`.
+pub fn seconds_text(seconds: f64) -> String {
     format!("{seconds}s")
 }

@@ -1,4 +1,4 @@
-//! What the form of a new run offers: all there is, and why some of it can't be had now. Pure.
+//! The options of the form for a new run, and why some are unavailable. Pure.
 
 use brewbench_agent::scenarios;
 
@@ -10,90 +10,90 @@ use crate::{
     web::series_style::{Mark, Marks},
 };
 
-/// All there is.
+/// Everything that the form may offer.
 #[derive(Clone, Debug)]
-pub struct Known {
-    /// As agents offered them, now or once.
+pub struct Catalog {
+    /// Targets that agents offer or have offered.
     pub targets: Vec<Target>,
-    /// Their marks.
+    /// Marks of the targets.
     pub marks: Marks,
-    /// Smallest first.
+    /// Machine sizes, smallest first.
     pub sizes: Vec<MachineSize>,
-    /// By name.
+    /// Scenarios by name.
     pub scenarios: Vec<ScenarioInfo>,
-    /// By name.
+    /// Agents by name.
     pub agents: Vec<Agent>,
 }
 
-/// One thing that can be chosen.
+/// One option of the form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Its name.
+    /// Name of the option.
     pub name: String,
-    /// What else is known of it.
+    /// Further details.
     pub detail: String,
-    /// For targets.
+    /// Mark of a target.
     pub mark: Option<Mark>,
-    /// Whether it is chosen.
+    /// Whether it is selected.
     pub is_chosen: bool,
-    /// Why nobody can do it now.
+    /// Why no connected agent can do it.
     pub obstacle: Option<String>,
 }
 
 impl Choice {
-    /// Whether it can't be chosen. What was chosen before can always be given up again.
+    /// Whether it can't be selected. A selected option can always be deselected.
     pub fn is_locked(&self) -> bool {
         self.obstacle.is_some() && !self.is_chosen
     }
 }
 
-/// All that can be chosen, given what has been chosen already.
+/// All options, given what is already selected.
 #[derive(Clone, Debug)]
 pub struct Offer {
-    /// By name.
+    /// Targets by name.
     pub targets: Vec<Choice>,
-    /// Smallest first.
+    /// Machine sizes, smallest first.
     pub sizes: Vec<Choice>,
-    /// By name.
+    /// Scenarios by name.
     pub scenarios: Vec<Choice>,
-    /// By name.
+    /// Agents by name.
     pub agents: Vec<Choice>,
-    /// Labels of agents, by the alphabet.
+    /// Labels of agents, sorted.
     pub labels: Vec<Choice>,
-    /// Agents that may make the load of another one's target, by name.
+    /// Agents that may generate load for another agent's target, by name.
     pub generators: Vec<Choice>,
 }
 
-/// What can be chosen beside what a draft says.
-pub fn offer(draft: &Draft, known: &Known, connected: &[(String, Connected)]) -> Offer {
-    let asker = Asker { draft, connected, source: source_of(&draft.scenario, &known.scenarios) };
+/// Returns the options that are available together with the selection of a draft.
+pub fn form_options(draft: &Draft, catalog: &Catalog, connected: &[(String, Connected)]) -> Offer {
+    let options = OptionCheck { draft, connected, source: source_of(&draft.scenario, &catalog.scenarios) };
     Offer {
-        targets: targets(&asker, known),
-        sizes: sizes(&asker, known),
-        scenarios: known.scenarios.iter().map(|scenario| asker.scenario(scenario)).collect(),
-        agents: agents(&asker, known),
-        labels: labels(&asker, known),
-        generators: generators(&asker, known),
+        targets: targets(&options, catalog),
+        sizes: sizes(&options, catalog),
+        scenarios: catalog.scenarios.iter().map(|scenario| options.scenario(scenario)).collect(),
+        agents: agents(&options, catalog),
+        labels: labels(&options, catalog),
+        generators: generators(&options, catalog),
     }
 }
 
-/// Where the newest revision of a scenario comes from.
+/// Returns the source of the newest revision of a scenario.
 fn source_of(name: &str, scenarios: &[ScenarioInfo]) -> Source {
     scenarios.iter().find(|scenario| scenario.name == name).map_or(Source::User, origin)
 }
 
 fn origin(scenario: &ScenarioInfo) -> Source {
-    let came_along = scenarios::bundled().iter().any(|bundled| bundled.sha256() == scenario.sha256);
-    if came_along { Source::Bundled } else { Source::User }
+    let is_bundled = scenarios::bundled().iter().any(|bundled| bundled.sha256() == scenario.sha256);
+    if is_bundled { Source::Bundled } else { Source::User }
 }
 
-struct Asker<'a> {
+struct OptionCheck<'a> {
     draft: &'a Draft,
     connected: &'a [(String, Connected)],
     source: Source,
 }
 
-impl Asker<'_> {
+impl OptionCheck<'_> {
     fn agent(&self) -> Option<&str> {
         Some(self.draft.agent.as_str()).filter(|name| !name.is_empty())
     }
@@ -102,18 +102,18 @@ impl Asker<'_> {
         Some(self.draft.agent_label.as_str()).filter(|label| !label.is_empty())
     }
 
-    /// What keeps it from being done. Where nobody is connected, runs wait for agents, so nothing does.
+    /// Returns why no connected agent can do it. Without connected agents there is no obstacle: runs wait for one.
     fn obstacle(&self, needs: Needs<'_>) -> Option<String> {
         if self.connected.is_empty() { None } else { obstacle(needs, self.connected) }
     }
 
-    /// What keeps it from being done by whom the draft names.
-    fn ask(&self, targets: &[String], sizes: &[MachineSize]) -> Option<String> {
-        self.ask_of(targets, sizes, (self.agent(), self.label()))
+    /// Returns why the agents of the draft can't do it.
+    fn check(&self, targets: &[String], sizes: &[MachineSize]) -> Option<String> {
+        self.check_on(targets, sizes, (self.agent(), self.label()))
     }
 
-    /// What keeps it from being done by an agent, or those with a label.
-    fn ask_of(
+    /// Returns why an agent, or the agents with a label, can't do it.
+    fn check_on(
         &self,
         targets: &[String],
         sizes: &[MachineSize],
@@ -125,7 +125,7 @@ impl Asker<'_> {
         self.obstacle(needs)
     }
 
-    /// Whether somebody has a target, whatever the script.
+    /// Returns why no agent can run a target, regardless of the scenario.
     fn target(&self, name: &str) -> Option<String> {
         let needs = Needs {
             targets: &[name.to_owned()],
@@ -136,8 +136,9 @@ impl Asker<'_> {
             label: self.label(),
             generators: &[],
         };
-        let told = self.obstacle(needs)?;
-        Some(if told.starts_with("target: ") { "offered by no connected agent".to_owned() } else { short(&told) })
+        let obstacle = self.obstacle(needs)?;
+        let is_about_target = obstacle.starts_with("target: ");
+        Some(if is_about_target { "no connected agent offers it".to_owned() } else { short(&obstacle) })
     }
 
     fn scenario(&self, scenario: &ScenarioInfo) -> Choice {
@@ -150,136 +151,141 @@ impl Asker<'_> {
             label: self.label(),
             generators: &[],
         };
-        let told = self.obstacle(needs);
-        let told = told.map(|told| if told.starts_with("scenario: ") { UNWELCOME.to_owned() } else { short(&told) });
+        let shorten = |obstacle: String| {
+            if obstacle.starts_with("scenario: ") { NOT_ALLOWED.to_owned() } else { short(&obstacle) }
+        };
         Choice {
             name: scenario.name.clone(),
             detail: String::new(),
             mark: None,
             is_chosen: self.draft.scenario == scenario.name,
-            obstacle: told,
+            obstacle: self.obstacle(needs).map(shorten),
         }
     }
 }
 
-const UNWELCOME: &str = "no connected agent runs scripts that did not come with brewbench";
+const NOT_ALLOWED: &str = "no connected agent runs user scenarios";
 
-/// What is said to all of them once needs not be said to each.
-fn short(told: &str) -> String {
-    let said = told.split_once(": ").filter(|(field, _)| !field.contains(' ')).map_or(told, |(_, rest)| rest);
-    said.split(';').next().unwrap_or_default().trim().to_owned()
+/// Removes the field and the hint from an error.
+fn short(sentence: &str) -> String {
+    let field_and_rest = sentence.split_once(": ").filter(|(field, _)| !field.contains(' '));
+    let rest = field_and_rest.map_or(sentence, |(_, rest)| rest);
+    rest.split(';').next().unwrap_or_default().trim().to_owned()
 }
 
-fn targets(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {
+fn targets(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<Choice> {
     let mut all: Vec<Choice> = Vec::new();
-    // By name, what was seen last first.
-    for target in &known.targets {
+    // Sorted by name; of each name the last seen version is first.
+    for target in &catalog.targets {
         if all.last().is_some_and(|last| last.name == target.name) {
             continue;
         }
         all.push(Choice {
             name: target.name.clone(),
             detail: format!("{} · {}", target.version, target.description),
-            mark: Some(known.marks.of(&target.name)),
-            is_chosen: asker.draft.targets.contains(&target.name),
-            obstacle: asker.target(&target.name),
+            mark: Some(catalog.marks.of(&target.name)),
+            is_chosen: options.draft.targets.contains(&target.name),
+            obstacle: options.target(&target.name),
         });
     }
-    for name in asker.draft.targets.iter().filter(|name| !known.targets.iter().any(|target| target.name == **name)) {
+    for name in options.draft.targets.iter().filter(|name| !catalog.targets.iter().any(|target| target.name == **name))
+    {
         all.push(Choice {
             name: name.clone(),
             detail: String::new(),
-            mark: Some(known.marks.of(name)),
+            mark: Some(catalog.marks.of(name)),
             is_chosen: true,
-            obstacle: Some("no agent ever offered it".to_owned()),
+            obstacle: Some("no agent has ever offered it".to_owned()),
         });
     }
     all
 }
 
-fn sizes(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {
-    // A size is judged by those of the chosen targets that can be had, or by any target that can.
-    let can_be_had = |name: &&String| asker.target(name).is_none();
-    let chosen: Vec<String> = asker.draft.targets.iter().filter(can_be_had).cloned().collect();
-    let meant: Vec<&MachineSize> =
-        asker.draft.sizes.iter().filter_map(|meant| find_size(&known.sizes, meant)).collect();
-    let judge = |size: &MachineSize| {
+fn sizes(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<Choice> {
+    // Check a size with the selected targets that are available, or with any available target.
+    let is_available = |name: &&String| options.target(name).is_none();
+    let chosen: Vec<String> = options.draft.targets.iter().filter(is_available).cloned().collect();
+    let chosen_sizes: Vec<&MachineSize> =
+        options.draft.sizes.iter().filter_map(|name| find_size(&catalog.sizes, name)).collect();
+    let check = |size: &MachineSize| {
         let size = std::slice::from_ref(size);
         if !chosen.is_empty() {
-            return asker.ask(&chosen, size);
+            return options.check(&chosen, size);
         }
-        let mut told = None;
-        for target in known.targets.iter().filter(|target| asker.target(&target.name).is_none()) {
-            told = Some(asker.ask(std::slice::from_ref(&target.name), size)?);
+        let mut obstacle = None;
+        for target in catalog.targets.iter().filter(|target| options.target(&target.name).is_none()) {
+            obstacle = Some(options.check(std::slice::from_ref(&target.name), size)?);
         }
-        told.or_else(|| asker.ask(&[], &[]))
+        obstacle.or_else(|| options.check(&[], &[]))
     };
     let choice = |size: &MachineSize| Choice {
         name: size.name.clone(),
         detail: String::new(),
         mark: None,
-        is_chosen: meant.iter().any(|meant| meant.name == size.name),
-        obstacle: judge(size).filter(|told| !told.starts_with("scenario: ")).map(|told| match told.split_once("; ") {
-            Some((head, why)) if head.starts_with("size: ") => why.to_owned(),
-            _ => short(&told),
+        is_chosen: chosen_sizes.iter().any(|chosen| chosen.name == size.name),
+        obstacle: check(size).filter(|obstacle| !obstacle.starts_with("scenario: ")).map(|obstacle| {
+            match obstacle.split_once("; ") {
+                Some((head, why)) if head.starts_with("size: ") => why.to_owned(),
+                _ => short(&obstacle),
+            }
         }),
     };
-    known.sizes.iter().map(choice).collect()
+    catalog.sizes.iter().map(choice).collect()
 }
 
-fn meant_sizes(asker: &Asker<'_>, known: &Known) -> Vec<MachineSize> {
-    asker.draft.sizes.iter().filter_map(|meant| find_size(&known.sizes, meant)).cloned().collect()
+fn chosen_sizes(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<MachineSize> {
+    options.draft.sizes.iter().filter_map(|name| find_size(&catalog.sizes, name)).cloned().collect()
 }
 
-fn agents(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {
-    let meant = meant_sizes(asker, known);
+fn agents(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<Choice> {
+    let sizes = chosen_sizes(options, catalog);
     let choice = |agent: &Agent| Choice {
         name: agent.name.clone(),
         detail: String::new(),
         mark: None,
-        is_chosen: asker.draft.agent == agent.name,
-        obstacle: asker
-            .ask_of(&asker.draft.targets, &meant, (Some(&agent.name), None))
-            .map(|told| if told.starts_with("agent: ") { "not connected".to_owned() } else { short(&told) }),
+        is_chosen: options.draft.agent == agent.name,
+        obstacle: options
+            .check_on(&options.draft.targets, &sizes, (Some(&agent.name), None))
+            .map(|why| if why.starts_with("agent: ") { "not connected".to_owned() } else { short(&why) }),
     };
-    known.agents.iter().filter(|agent| agent.revoked_at_ms.is_none()).map(choice).collect()
+    catalog.agents.iter().filter(|agent| agent.revoked_at_ms.is_none()).map(choice).collect()
 }
 
-fn labels(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {
-    let meant = meant_sizes(asker, known);
+fn labels(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<Choice> {
+    let sizes = chosen_sizes(options, catalog);
     let obstacle = |label: &str| {
-        let told = asker.ask_of(&asker.draft.targets, &meant, (None, Some(label)))?;
-        Some(if told.starts_with("agent_label: ") { "none is connected".to_owned() } else { short(&told) })
+        let why = options.check_on(&options.draft.targets, &sizes, (None, Some(label)))?;
+        Some(if why.starts_with("agent_label: ") { "none is connected".to_owned() } else { short(&why) })
     };
     let mut all: Vec<Choice> = Vec::new();
-    for (name, agents) in crate::fleet::model::labels(&known.agents) {
-        let (is_chosen, obstacle) = (asker.draft.agent_label == name, obstacle(&name));
+    for (name, agents) in crate::fleet::model::labels(&catalog.agents) {
+        let (is_chosen, obstacle) = (options.draft.agent_label == name, obstacle(&name));
         all.push(Choice { detail: agents.join(", "), mark: None, is_chosen, obstacle, name });
     }
-    if let Some(gone) = asker.label().filter(|label| !all.iter().any(|choice| choice.name == *label)) {
-        let obstacle = Some("no agent is labelled so".to_owned());
-        all.push(Choice { name: gone.to_owned(), detail: String::new(), mark: None, is_chosen: true, obstacle });
+    if let Some(unknown) = options.label().filter(|label| !all.iter().any(|choice| choice.name == *label)) {
+        let obstacle = Some("no agent has this label".to_owned());
+        all.push(Choice { name: unknown.to_owned(), detail: String::new(), mark: None, is_chosen: true, obstacle });
     }
     all
 }
 
-fn generators(asker: &Asker<'_>, known: &Known) -> Vec<Choice> {
+fn generators(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<Choice> {
     let obstacle = |agent: &Agent| {
-        if asker.agent() == Some(agent.name.as_str()) {
+        if options.agent() == Some(agent.name.as_str()) {
             return Some("runs the target".to_owned());
         }
-        if asker.connected.is_empty() {
+        if options.connected.is_empty() {
             return None;
         }
-        let told = missing_generator(&agent.name, &asker.draft.scenario, asker.source, asker.connected)?;
-        Some(if told.ends_with("is not connected") { "not connected".to_owned() } else { told })
+        let why = missing_generator(&agent.name, &options.draft.scenario, options.source, options.connected)?;
+        Some(if why.ends_with("is not connected") { "not connected".to_owned() } else { why })
     };
     let choice = |agent: &Agent| Choice {
         name: agent.name.clone(),
         detail: String::new(),
         mark: None,
-        is_chosen: asker.draft.load_from.contains(&agent.name),
+        is_chosen: options.draft.load_from.contains(&agent.name),
         obstacle: obstacle(agent),
     };
-    known.agents.iter().filter(|agent| agent.revoked_at_ms.is_none()).map(choice).collect()
+    catalog.agents.iter().filter(|agent| agent.revoked_at_ms.is_none()).map(choice).collect()
 }

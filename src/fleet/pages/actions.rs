@@ -1,4 +1,4 @@
-//! What is done to an agent from its page: what it may take, labels, another key, an end.
+//! Actions on an agent's page: drain, enable, disable, label, rotate the key, remove.
 
 use axum::{
     Extension,
@@ -34,7 +34,7 @@ pub async fn drain(
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
 ) -> Result<Redirect> {
-    admin::stand(&state, &presence, &name, Standing::Drained, &caller).await?;
+    admin::apply_standing(&state, &presence, &name, Standing::Drained, &caller).await?;
     Ok(back(&name))
 }
 
@@ -45,7 +45,7 @@ pub async fn enable(
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
 ) -> Result<Redirect> {
-    admin::stand(&state, &presence, &name, Standing::Enabled, &caller).await?;
+    admin::apply_standing(&state, &presence, &name, Standing::Enabled, &caller).await?;
     Ok(back(&name))
 }
 
@@ -58,14 +58,14 @@ pub async fn ask_disable(
 ) -> Result<Confirm> {
     let view = found(&state, &presence, &name).await?;
     if view.agent.standing == Standing::Disabled {
-        return Err(Error::Conflict(format!("{name:?} is disabled already")));
+        return Err(Error::Conflict(format!("{name:?} is already disabled")));
     }
     let consequences = vec![
-        "Its connection ends at once, and it is not let in until somebody enables it.".to_owned(),
-        "Its key stays good: enabled again, it comes back by itself.".to_owned(),
-        "To let it finish what it does, drain it instead.".to_owned(),
+        "Its connection ends at once, and it may not connect until it is enabled.".to_owned(),
+        "Its key stays valid: once enabled, it reconnects by itself.".to_owned(),
+        "To let it finish its current run, drain it instead.".to_owned(),
     ];
-    Ok(question(&caller, "Disable this agent", &view, consequences))
+    Ok(confirmation(&caller, "Disable this agent", &view, consequences))
 }
 
 /// `POST /agents/{name}/disable`
@@ -75,7 +75,7 @@ pub async fn disable(
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
 ) -> Result<Redirect> {
-    admin::stand(&state, &presence, &name, Standing::Disabled, &caller).await?;
+    admin::apply_standing(&state, &presence, &name, Standing::Disabled, &caller).await?;
     Ok(back(&name))
 }
 
@@ -89,10 +89,10 @@ pub async fn ask_forget(
     let view = found(&state, &presence, &name).await?;
     let consequences = vec![
         "Its connection and its key end at once.".to_owned(),
-        "The runs that it has done stay, under its name.".to_owned(),
-        "Runs that only it may do wait until there is an agent of this name again.".to_owned(),
+        "Its runs stay, under its name.".to_owned(),
+        "Queued runs that are pinned to it wait until an agent with this name exists again.".to_owned(),
     ];
-    Ok(question(&caller, "Forget this agent", &view, consequences))
+    Ok(confirmation(&caller, "Remove this agent", &view, consequences))
 }
 
 /// `POST /agents/{name}/forget`
@@ -106,7 +106,7 @@ pub async fn forget(
     Ok(Redirect::to("/agents"))
 }
 
-/// `POST /agents/{name}/labels`: all of them, with commas in between.
+/// `POST /agents/{name}/labels`: all labels, separated by commas.
 pub async fn label(
     Admin(caller): Admin,
     State(state): State<AppState>,
@@ -126,7 +126,7 @@ pub async fn change_key(
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
 ) -> Result<Redirect> {
-    admin::want_another_key(&state, &presence, &name, &caller).await?;
+    admin::request_key_change(&state, &presence, &name, &caller).await?;
     Ok(back(&name))
 }
 
@@ -134,14 +134,14 @@ fn back(name: &str) -> Redirect {
     Redirect::to(&format!("/agents/{}", address::segment(name)))
 }
 
-fn question(caller: &Caller, deed: &'static str, view: &View, consequences: Vec<String>) -> Confirm {
-    let given_up = view.doing.as_ref().map(|line| progress::describe(&line.run));
-    let given_up = given_up.map(|run| format!("What it does now is given up: {run}."));
+fn confirmation(caller: &Caller, deed: &'static str, view: &View, consequences: Vec<String>) -> Confirm {
+    let aborted = view.doing.as_ref().map(|line| progress::describe(&line.run));
+    let aborted = aborted.map(|run| format!("Its current run is aborted: {run}."));
     Confirm {
         shell: Shell::signed_in(deed, Section::Agents, &caller.name),
         deed,
-        what: format!("The agent {}", view.agent.name),
-        consequences: consequences.into_iter().chain(given_up).collect(),
+        what: format!("Agent {}", view.agent.name),
+        consequences: consequences.into_iter().chain(aborted).collect(),
         back: format!("/agents/{}", view.address()),
     }
 }

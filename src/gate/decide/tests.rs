@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// As many repetitions as are enough for whatever is to be seen, a percent around the middle.
+/// Repetitions that scatter by about one percent around the middle.
 fn repeated(count: u32, make: impl Fn(u32) -> Run) -> Vec<Run> {
     let wobble = |n: u32| 1.0 + 0.002 * (f64::from(n) - f64::from(count) / 2.0);
     (1..=count).map(|n| faster(make(n), wobble(n))).collect()
@@ -33,7 +33,7 @@ fn cell(baseline: Vec<Run>, candidate: Vec<Run>) -> Cell {
     Cell { name: "2 vCPU / 4 GiB".to_owned(), baseline, candidate }
 }
 
-fn ask(rules: &[&str], cells: &[Cell], accept: &[Circumstance]) -> Gate {
+fn decided(rules: &[&str], cells: &[Cell], accept: &[Circumstance]) -> Gate {
     let rules: Vec<Rule> = rules.iter().map(|rule| rule.parse().expect("a rule")).collect();
     decide(&Question { accept, ..question(&rules, cells, &Known::default()) })
 }
@@ -50,7 +50,7 @@ const RULES: [&str; 2] = ["rps<-5%", "p99>10%"];
 
 #[test]
 fn a_real_difference_beyond_the_limit_is_a_regression() {
-    let gate = ask(&RULES, &[cell(base(10), new(10, 0.92))], &[]);
+    let gate = decided(&RULES, &[cell(base(10), new(10, 0.92))], &[]);
     assert_eq!(gate.outcome, Outcome::Regression);
     assert_eq!(gate.headline.replace('\u{a0}', " "), "Regression: throughput −8.0 % at 2 vCPU / 4 GiB");
     let [rps, p99] = gate.checks.as_slice() else { panic!("two checks") };
@@ -59,9 +59,9 @@ fn a_real_difference_beyond_the_limit_is_a_regression() {
 }
 
 #[test]
-fn a_real_difference_within_the_limit_and_a_better_candidate_are_fine() {
+fn a_difference_within_the_limit_and_a_better_candidate_are_fine() {
     for factor in [0.97, 1.2] {
-        let gate = ask(&RULES, &[cell(base(10), new(10, factor))], &[]);
+        let gate = decided(&RULES, &[cell(base(10), new(10, factor))], &[]);
         assert_eq!(
             (gate.outcome, gate.headline.as_str()),
             (Outcome::Fine, "No regression: 2 checks passed"),
@@ -70,21 +70,21 @@ fn a_real_difference_within_the_limit_and_a_better_candidate_are_fine() {
     }
 }
 
-/// Repetitions that scatter by far more than they differ.
+/// Repetitions whose scatter is far larger than their difference.
 fn noisy(prefix: &str, values: [f64; 6]) -> Vec<Run> {
     let one = |(n, factor)| faster(Run { id: format!("{prefix}-{n}").into(), ..run("servy", n) }, factor);
     (1..).zip(values).map(one).collect()
 }
 
 #[test]
-fn a_difference_that_may_be_noise_is_not_fine_however_often_it_was_measured() {
+fn a_difference_that_may_be_noise_is_not_fine_with_any_number_of_repetitions() {
     let cells = [cell(noisy("old", [1.0, 0.7, 1.3, 1.1, 0.8, 1.0]), noisy("new", [0.9, 0.6, 1.25, 1.2, 0.75, 0.8]))];
-    let gate = ask(&["rps<-5%"], &cells, &[]);
+    let gate = decided(&["rps<-5%"], &cells, &[]);
     assert_eq!(gate.outcome, Outcome::CannotSay);
     let (_, reason) = reasons(&gate).remove(0);
     assert!(reason.contains("is beyond −5.0 %, but not significant; "), "{reason}");
     let cells = [cell(noisy("old", [1.0, 0.9, 1.1, 1.1, 0.9, 1.0]), noisy("new", [1.0, 1.1, 0.9, 0.9, 1.1, 1.0]))];
-    let gate = ask(&["rps<-5%"], &cells, &[]);
+    let gate = decided(&["rps<-5%"], &cells, &[]);
     assert_eq!(gate.outcome, Outcome::CannotSay, "a loss of 5 % is not ruled out: {gate:?}");
     assert!(gate.checks[0].needed.is_some_and(|needed| needed > 6 && needed.is_multiple_of(2)), "{gate:?}");
 }
@@ -98,7 +98,7 @@ fn of_experiment(runs: Vec<Run>, experiment: &str, day: i64) -> Vec<Run> {
     runs.into_iter().map(moved).collect()
 }
 
-/// Nightly experiments before, each second one at a level of its own.
+/// Earlier nightly experiments, every second one at another level.
 fn nightly(count: u32, level: f64) -> Vec<PastRun> {
     let night = |number: u32| {
         let level = 10_000.0 * if number.is_multiple_of(2) { 1.0 } else { level };
@@ -121,24 +121,24 @@ fn of_two_days(factor: f64, past: Vec<PastRun>) -> Gate {
 }
 
 #[test]
-fn experiments_of_two_days_are_judged_by_what_days_do() {
+fn experiments_of_two_days_are_judged_by_the_variation_between_days() {
     let gate = of_two_days(0.92, Vec::new());
     assert_eq!(gate.outcome, Outcome::CannotSay);
     assert!(reasons(&gate)[0].1.starts_with("not measured in turn, and fewer than two past experiments"), "{gate:?}");
     let gate = of_two_days(0.92, nightly(12, 0.9));
-    assert_eq!(gate.outcome, Outcome::CannotSay, "days move it by 5 %: {gate:?}");
+    assert_eq!(gate.outcome, Outcome::CannotSay, "it varies by 5 % between days: {gate:?}");
     let gate = of_two_days(0.92, nightly(12, 1.002));
     assert_eq!(gate.outcome, Outcome::Regression, "{gate:?}");
     assert_eq!(of_two_days(0.99, nightly(12, 1.002)).outcome, Outcome::Fine);
 }
 
 #[test]
-fn the_more_is_asked_the_more_repetitions_a_regression_takes() {
+fn more_tests_need_more_repetitions_for_a_regression() {
     let cells = [cell(base(4), new(4, 0.5))];
-    assert_eq!(ask(&["rps<-5%"], &cells, &[]).outcome, Outcome::Regression);
-    assert_eq!(ask(&["rps<-5%", "rps<-10%"], &cells, &[]).outcome, Outcome::Regression, "one question");
+    assert_eq!(decided(&["rps<-5%"], &cells, &[]).outcome, Outcome::Regression);
+    assert_eq!(decided(&["rps<-5%", "rps<-10%"], &cells, &[]).outcome, Outcome::Regression, "one test");
     let six: Vec<Cell> = (0..6).map(|_| cell(base(4), new(4, 0.5))).collect();
-    let many = ask(&["rps<-5%"], &six, &[]);
+    let many = decided(&["rps<-5%"], &six, &[]);
     assert_eq!(many.outcome, Outcome::CannotSay);
     assert_eq!(many.checks[0].needed, Some(6), "{many:?}");
 }
@@ -159,12 +159,12 @@ fn the_primary_metric_is_tested_first_and_can_be_chosen() {
 }
 
 #[test]
-fn too_few_repetitions_say_nothing_however_far_apart() {
-    let gate = ask(&["rps<-5%"], &[cell(base(10), new(1, 0.1))], &[]);
+fn too_few_repetitions_cannot_say_for_any_difference() {
+    let gate = decided(&["rps<-5%"], &[cell(base(10), new(1, 0.1))], &[]);
     assert_eq!(gate.outcome, Outcome::CannotSay);
     assert_eq!(reasons(&gate)[0].1, "too few repetitions: the candidate has 1 of at least 4");
-    let gate = ask(&["rps<-5%"], &[cell(base(39), new(3, 1.0))], &[]);
-    assert_eq!(gate.outcome, Outcome::CannotSay, "nor can three pass");
+    let gate = decided(&["rps<-5%"], &[cell(base(39), new(3, 1.0))], &[]);
+    assert_eq!(gate.outcome, Outcome::CannotSay, "three repetitions can't pass either");
 }
 
 #[test]
@@ -176,13 +176,16 @@ fn suspect_runs_count_only_if_accepted() {
     let gate = decide(&question(&rules, &cells, &known));
     assert_eq!(gate.outcome, Outcome::CannotSay);
     let reason = &reasons(&gate)[0].1;
-    assert!(reason.ends_with("has 0 of at least 4; 6 suspect runs excluded, --accept-suspect counts them"), "{reason}");
+    assert!(
+        reason.ends_with("has 0 of at least 4; 6 suspect runs excluded, include with --accept-suspect"),
+        "{reason}"
+    );
     let accepted = Question { suspect: Suspect::Accepted, ..question(&rules, &cells, &known) };
     assert_eq!(decide(&accepted).outcome, Outcome::Fine);
 }
 
 #[test]
-fn a_plan_with_more_repetitions_spends_the_error_rate_look_by_look() {
+fn a_plan_with_more_repetitions_spends_a_part_of_the_error_rate_at_each_look() {
     let (rules, known) = (["rps<-5%".parse().expect("a rule")], Known::default());
     let at = |repetitions: usize, cells: &[Cell]| {
         decide(&Question { max_repeat: Some(repetitions), ..question(&rules, cells, &known) })
@@ -191,99 +194,99 @@ fn a_plan_with_more_repetitions_spends_the_error_rate_look_by_look() {
     let gate = at(20, &undecided);
     assert!(gate.alpha < 0.01, "{gate:?}");
     assert_eq!(gate.more, Some(More { experiment: "night".to_owned().into(), repetitions: 2 }));
-    assert_eq!(at(7, &undecided).more.map(|more| more.repetitions), Some(1), "no more than the plan has");
+    assert_eq!(at(7, &undecided).more.map(|more| more.repetitions), Some(1), "no more than the plan allows");
     assert_eq!(at(6, &undecided).more, None);
-    let gate = ask(&["rps<-5%"], &undecided, &[]);
+    let gate = decided(&["rps<-5%"], &undecided, &[]);
     assert_eq!((gate.more, gate.alpha), (None, ALPHA), "without a plan nothing is added");
 }
 
 #[test]
-fn what_is_invalid_failed_or_not_at_an_end_says_nothing_by_itself() {
+fn invalid_failed_and_unfinished_runs_cannot_say() {
     let invalid = repeated(5, |n| judged_as(run("servy", n), Verdict::Invalid, "all requests failed"));
-    let gate = ask(&["rps<-5%"], &[cell(base(10), invalid)], &[]);
-    let expected = "no run of the candidate counts: all requests failed".to_owned();
+    let gate = decided(&["rps<-5%"], &[cell(base(10), invalid)], &[]);
+    let expected = "the candidate has no valid run: all requests failed".to_owned();
     assert_eq!(reasons(&gate), [(Outcome::CannotSay, expected)]);
-    let mut going = new(10, 0.9);
-    going[3] = Run { phase: Phase::Queued, verdict: None, ..failed(going[3].clone(), "") };
-    let gate = ask(&["rps<-5%"], &[cell(base(10), going)], &[]);
+    let mut unfinished = new(10, 0.9);
+    unfinished[3] = Run { phase: Phase::Queued, verdict: None, ..failed(unfinished[3].clone(), "") };
+    let gate = decided(&["rps<-5%"], &[cell(base(10), unfinished)], &[]);
     assert_eq!(reasons(&gate)[0].1, "1 run of the candidate not finished");
     let mut some = new(10, 0.9);
     some.push(failed(run("servy", 11), "it died"));
-    let gate = ask(&["rps<-5%"], &[cell(base(10), some)], &[]);
+    let gate = decided(&["rps<-5%"], &[cell(base(10), some)], &[]);
     assert_eq!(gate.outcome, Outcome::Regression);
     assert_eq!(gate.notes, ["2 vCPU / 4 GiB: 1 run of the candidate excluded, the first: it died"]);
 }
 
 #[test]
-fn a_candidate_that_fell_is_not_fine_because_others_went_well() {
-    let with = |last: Vec<Run>| ask(&["rps<-5%"], &[cell(base(10), [new(10, 1.0), last].concat())], &[]);
-    let fell = failed(run("servy", 11), "it died");
-    let (outcome, reason) = reasons(&with(vec![fell.clone()])).remove(0);
+fn a_failed_run_of_the_candidate_is_not_fine_even_if_the_others_are() {
+    let with = |last: Vec<Run>| decided(&["rps<-5%"], &[cell(base(10), [new(10, 1.0), last].concat())], &[]);
+    let died = failed(run("servy", 11), "it died");
+    let (outcome, reason) = reasons(&with(vec![died.clone()])).remove(0);
     assert_eq!(outcome, Outcome::CannotSay);
     assert!(
-        reason.starts_with("1 run of the candidate without results that count, the first: it died; of the others: "),
+        reason.starts_with("1 run of the candidate without valid results, the first: it died; the other runs: "),
         "{reason}"
     );
-    let again = Run { id: "again".to_owned().into(), retry_of: Some(fell.id.clone()), ..run("servy", 11) };
-    assert_eq!(with(vec![fell.clone(), again]).outcome, Outcome::Fine);
-    let cancelled = Run { phase: Phase::Cancelled, ..fell };
+    let retry = Run { id: "retry".to_owned().into(), retry_of: Some(died.id.clone()), ..run("servy", 11) };
+    assert_eq!(with(vec![died.clone(), retry]).outcome, Outcome::Fine);
+    let cancelled = Run { phase: Phase::Cancelled, ..died };
     assert_eq!(with(vec![cancelled]).outcome, Outcome::Fine);
 }
 
 #[test]
-fn unlike_surroundings_say_nothing_unless_accepted() {
+fn confounders_cannot_say_unless_accepted() {
     let elsewhere = || new(10, 0.8).into_iter().map(|run| Run { agent: Some("laptop".to_owned()), ..run }).collect();
-    let gate = ask(&["rps<-5%"], &[cell(base(10), elsewhere())], &[]);
+    let gate = decided(&["rps<-5%"], &[cell(base(10), elsewhere())], &[]);
     assert_eq!(
         reasons(&gate)[0],
         (Outcome::CannotSay, "agents differ: baseline bench-01, candidate laptop".to_owned())
     );
-    let gate = ask(&["rps<-5%"], &[cell(base(10), elsewhere())], &[Circumstance::Agents]);
+    let gate = decided(&["rps<-5%"], &[cell(base(10), elsewhere())], &[Circumstance::Agents]);
     assert_eq!(gate.outcome, Outcome::Regression);
     assert_eq!(gate.notes, ["2 vCPU / 4 GiB: agents differ: baseline bench-01, candidate laptop; accepted"]);
     let imported = new(10, 0.8).into_iter().map(|run| Run { origin: Origin::Import, ..run }).collect();
-    assert_eq!(ask(&["rps<-5%"], &[cell(base(10), imported)], &[]).outcome, Outcome::CannotSay);
+    assert_eq!(decided(&["rps<-5%"], &[cell(base(10), imported)], &[]).outcome, Outcome::CannotSay);
 }
 
 #[test]
-fn a_setting_without_a_counterpart_says_nothing_and_a_regression_elsewhere_weighs_more() {
+fn a_setting_without_a_counterpart_cannot_say_and_a_regression_elsewhere_wins() {
     let other = |runs: Vec<Run>| -> Vec<Run> {
         let size = Some(RunSize { name: "big".to_owned(), vcpus: 16.0, memory_bytes: 1 << 34 });
         runs.into_iter().map(|run| Run { size: size.clone(), ..run }).collect()
     };
     let alone = cell(Vec::new(), other(new(10, 1.0)));
-    let gate = ask(&["rps<-5%"], &[cell(base(10), new(10, 1.0)), alone.clone()], &[]);
+    let gate = decided(&["rps<-5%"], &[cell(base(10), new(10, 1.0)), alone.clone()], &[]);
     assert_eq!(gate.outcome, Outcome::CannotSay);
     assert_eq!((gate.count(Outcome::Fine), gate.count(Outcome::CannotSay)), (1, 1));
-    let gate = ask(&["rps<-5%"], &[cell(base(10), new(10, 0.8)), alone], &[]);
+    let gate = decided(&["rps<-5%"], &[cell(base(10), new(10, 0.8)), alone], &[]);
     assert_eq!(gate.outcome, Outcome::Regression);
-    let only_base = ask(&["rps<-5%"], &[cell(base(10), new(10, 1.0)), cell(other(base(10)), Vec::new())], &[]);
+    let only_base = decided(&["rps<-5%"], &[cell(base(10), new(10, 1.0)), cell(other(base(10)), Vec::new())], &[]);
     assert_eq!((only_base.outcome, only_base.notes.len()), (Outcome::Fine, 1));
 }
 
 #[test]
-fn nothing_to_compare_is_a_check_of_each_rule_that_can_not_be_said() {
-    let gate = ask(&RULES, &[], &[]);
+fn without_runs_every_rule_cannot_say() {
+    let gate = decided(&RULES, &[], &[]);
     assert_eq!((gate.outcome, gate.checks.len()), (Outcome::CannotSay, 2));
 }
 
 #[test]
-fn failed_requests_are_judged_by_points_as_there_may_have_been_none() {
+fn failed_requests_are_judged_by_points_because_there_may_be_none() {
     let failing = |share: f64| -> Vec<Run> {
         let one = |(n, run): (f64, Run)| figured(run, |figures| figures.error_rate = Some(share * (1.0 + n / 100.0)));
         (0_u8..).map(f64::from).zip(new(10, 1.0)).map(one).collect()
     };
-    let gate = ask(&["error_rate>0.1%"], &[cell(base(10), failing(0.004))], &[]);
+    let gate = decided(&["error_rate>0.1%"], &[cell(base(10), failing(0.004))], &[]);
     assert_eq!(gate.outcome, Outcome::Regression);
     assert!(gate.checks[0].difference().starts_with("+0.4"), "{}", gate.checks[0].difference());
-    assert_eq!(ask(&["error_rate>1%"], &[cell(base(10), failing(0.004))], &[]).outcome, Outcome::Fine);
-    let none = ask(&["error_rate>0.1%"], &[cell(base(10), new(10, 1.0))], &[]);
+    assert_eq!(decided(&["error_rate>1%"], &[cell(base(10), failing(0.004))], &[]).outcome, Outcome::Fine);
+    let none = decided(&["error_rate>0.1%"], &[cell(base(10), new(10, 1.0))], &[]);
     assert_eq!(none.outcome, Outcome::Fine);
 }
 
 #[test]
-fn a_figure_that_no_summary_has_says_nothing() {
+fn a_metric_that_no_summary_has_cannot_say() {
     let without = new(10, 1.0).into_iter().map(|run| figured(run, |figures| figures.p99_ms = None)).collect();
-    let gate = ask(&["p99>10%"], &[cell(base(10), without)], &[]);
+    let gate = decided(&["p99>10%"], &[cell(base(10), without)], &[]);
     assert_eq!(reasons(&gate)[0].1, "no summary of the candidate has this metric");
 }

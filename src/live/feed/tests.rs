@@ -1,4 +1,4 @@
-//! What agents tell takes its place, also when it comes again, and listeners hear what is new of it.
+//! Points are stored in order, also when repeated, and subscribers get what is new.
 
 use brewbench_agent::{
     series::histogram::Histogram,
@@ -23,82 +23,82 @@ fn measured(run: wire::RunId, after_ms: u32, seconds: &[(u32, u64)]) -> Portion 
     portion(run, Part::Measured, 10_000, after_ms, seconds)
 }
 
-fn opened() -> (Underway, wire::RunId) {
-    let (underway, run) = (Underway::default(), wire::RunId::now());
-    underway.open(run, "rack");
-    (underway, run)
+fn opened() -> (LiveFeed, wire::RunId) {
+    let (live_feed, run) = (LiveFeed::default(), wire::RunId::now());
+    live_feed.open(run, "rack");
+    (live_feed, run)
 }
 
-fn times(news: &News) -> (Option<i64>, Vec<u32>) {
-    (news.seconds.after_ms, news.seconds.points.iter().map(|second| second.until_ms).collect())
+fn times(update: &Update) -> (Option<i64>, Vec<u32>) {
+    (update.seconds.after_ms, update.seconds.points.iter().map(|second| second.until_ms).collect())
 }
 
-fn known(underway: &Underway, run: wire::RunId) -> Vec<(u32, u64)> {
-    let series = underway.series(run).expect("a series");
+fn known(live_feed: &LiveFeed, run: wire::RunId) -> Vec<(u32, u64)> {
+    let series = live_feed.series(run).expect("a series");
     let seconds = series.parts().flat_map(|(_, stretch)| stretch.seconds.clone()).collect::<Vec<_>>();
     seconds.iter().map(|second| (second.until_ms, second.requests())).collect()
 }
 
 #[test]
-fn a_listener_hears_the_past_and_then_what_is_new() {
-    let (underway, run) = opened();
-    underway.take("rack", &measured(run, 0, &[(1_000, 5), (2_000, 6)])).expect("taken");
-    let (past, mut news) = underway.listen(run, None).expect("open");
+fn a_subscriber_gets_the_past_and_then_updates() {
+    let (live_feed, run) = opened();
+    live_feed.receive("rack", &measured(run, 0, &[(1_000, 5), (2_000, 6)])).expect("accepted");
+    let (past, mut updates) = live_feed.subscribe(run, None).expect("open");
     assert_eq!(past.iter().map(times).collect::<Vec<_>>(), [(None, vec![1_000, 2_000])]);
-    underway.take("rack", &measured(run, 2_000, &[(3_000, 7)])).expect("taken");
-    assert_eq!(times(&news.try_recv().expect("news")), (Some(2_000), vec![3_000]));
+    live_feed.receive("rack", &measured(run, 2_000, &[(3_000, 7)])).expect("accepted");
+    assert_eq!(times(&updates.try_recv().expect("an update")), (Some(2_000), vec![3_000]));
     // The last second has grown.
-    underway.take("rack", &measured(run, 2_000, &[(3_300, 9)])).expect("taken");
-    assert_eq!(times(&news.try_recv().expect("news")), (Some(2_000), vec![3_300]));
-    assert_eq!(known(&underway, run), [(1_000, 5), (2_000, 6), (3_300, 9)]);
+    live_feed.receive("rack", &measured(run, 2_000, &[(3_300, 9)])).expect("accepted");
+    assert_eq!(times(&updates.try_recv().expect("an update")), (Some(2_000), vec![3_300]));
+    assert_eq!(known(&live_feed, run), [(1_000, 5), (2_000, 6), (3_300, 9)]);
 }
 
 #[test]
-fn a_past_that_is_told_again_is_no_news() {
-    let (underway, run) = opened();
+fn a_repeated_past_is_no_update() {
+    let (live_feed, run) = opened();
     let all = [(1_000, 5), (2_000, 6), (3_000, 7)];
-    underway.take("rack", &measured(run, 0, &all)).expect("taken");
-    let (_, mut news) = underway.listen(run, None).expect("open");
+    live_feed.receive("rack", &measured(run, 0, &all)).expect("accepted");
+    let (_, mut updates) = live_feed.subscribe(run, None).expect("open");
     for (after, some) in [(0, &all[..2]), (2_000, &all[2..]), (0, &all)] {
-        underway.take("rack", &measured(run, after, some)).expect("taken");
-        assert_eq!(known(&underway, run), all);
+        live_feed.receive("rack", &measured(run, after, some)).expect("accepted");
+        assert_eq!(known(&live_feed, run), all);
     }
-    assert!(news.try_recv().is_err());
+    assert!(updates.try_recv().is_err());
 }
 
 #[test]
-fn who_knows_everything_up_to_a_mark_hears_only_the_rest() {
-    let (underway, run) = opened();
-    underway.take("rack", &measured(run, 0, &[(1_000, 5), (2_000, 6)])).expect("taken");
-    let mark = underway.listen(run, None).expect("open").0[0].mark;
+fn a_subscriber_with_a_mark_gets_only_the_rest() {
+    let (live_feed, run) = opened();
+    live_feed.receive("rack", &measured(run, 0, &[(1_000, 5), (2_000, 6)])).expect("accepted");
+    let mark = live_feed.subscribe(run, None).expect("open").0[0].mark;
     assert_eq!(mark, 11_000, "the last second may still grow");
-    underway.take("rack", &measured(run, 2_000, &[(3_000, 7)])).expect("taken");
-    let (rest, _) = underway.listen(run, Some(mark)).expect("open");
+    live_feed.receive("rack", &measured(run, 2_000, &[(3_000, 7)])).expect("accepted");
+    let (rest, _) = live_feed.subscribe(run, Some(mark)).expect("open");
     assert_eq!(rest.iter().map(times).collect::<Vec<_>>(), [(Some(1_000), vec![2_000, 3_000])]);
-    let whole = underway.series(run).expect("a series");
+    let whole = live_feed.series(run).expect("a series");
     assert_eq!(since(whole, Some(mark)).iter().map(times).collect::<Vec<_>>(), [(Some(1_000), vec![2_000, 3_000])]);
 }
 
 #[test]
 fn times_count_from_the_warm_up_which_stays_when_the_measurement_begins() {
-    let (underway, run) = opened();
-    underway.take("rack", &portion(run, Part::WarmUp, 7_000, 0, &[(1_000, 5), (2_000, 6)])).expect("taken");
-    underway.take("rack", &measured(run, 0, &[(1_000, 7)])).expect("taken");
-    let (past, _) = underway.listen(run, None).expect("open");
+    let (live_feed, run) = opened();
+    live_feed.receive("rack", &portion(run, Part::WarmUp, 7_000, 0, &[(1_000, 5), (2_000, 6)])).expect("accepted");
+    live_feed.receive("rack", &measured(run, 0, &[(1_000, 7)])).expect("accepted");
+    let (past, _) = live_feed.subscribe(run, None).expect("open");
     assert_eq!(
-        past.iter().map(|news| (news.start_ms, news.offset_ms)).collect::<Vec<_>>(),
+        past.iter().map(|updates| (updates.start_ms, updates.offset_ms)).collect::<Vec<_>>(),
         [(7_000, 0), (7_000, 3_000)]
     );
     assert_eq!(past.iter().map(times).collect::<Vec<_>>(), [(None, vec![1_000, 2_000]), (Some(2_000), vec![1_000])]);
-    // The same agent does the run once more.
-    underway.take("rack", &portion(run, Part::WarmUp, 90_000, 0, &[(1_000, 8)])).expect("taken");
-    assert_eq!(known(&underway, run), [(1_000, 8)]);
+    // The same agent starts the run again.
+    live_feed.receive("rack", &portion(run, Part::WarmUp, 90_000, 0, &[(1_000, 8)])).expect("accepted");
+    assert_eq!(known(&live_feed, run), [(1_000, 8)]);
 }
 
 #[test]
-fn what_makes_no_sense_or_too_much_is_refused_and_harms_nothing() {
-    let (underway, run) = opened();
-    underway.take("rack", &measured(run, 0, &[(1_000, 5)])).expect("taken");
+fn invalid_or_too_many_points_are_refused_and_change_nothing() {
+    let (live_feed, run) = opened();
+    live_feed.receive("rack", &measured(run, 0, &[(1_000, 5)])).expect("accepted");
     let many: Vec<(u32, u64)> = (2..4_100).map(|number| (number * 1_000, 0)).collect();
     for bad in [
         measured(run, 1_000, &[(3_000, 1), (2_000, 1)]),
@@ -108,8 +108,8 @@ fn what_makes_no_sense_or_too_much_is_refused_and_harms_nothing() {
         Portion { points: Packed::from_bytes(vec![1, 2, 3]), ..measured(run, 0, &[]) },
         Portion { points: Packed::pack(&Series::default()), ..measured(run, 0, &[]) },
     ] {
-        underway.take("rack", &bad).expect_err("refused");
-        assert_eq!(known(&underway, run), [(1_000, 5)]);
+        live_feed.receive("rack", &bad).expect_err("refused");
+        assert_eq!(known(&live_feed, run), [(1_000, 5)]);
     }
     let zeros = Series {
         measured: Some(Stretch { seconds: vec![Second::default(); 400_000], ..Stretch::default() }),
@@ -117,70 +117,72 @@ fn what_makes_no_sense_or_too_much_is_refused_and_harms_nothing() {
     };
     let bomb = Portion { points: Packed::pack(&zeros), ..measured(run, 0, &[]) };
     assert!(bomb.points.as_bytes().len() < 64 << 10, "a small message");
-    underway.take("rack", &bomb).expect_err("that is large inside is refused");
+    live_feed.receive("rack", &bomb).expect_err("refused, because it unpacks to too much");
 }
 
 #[test]
-fn an_agent_has_one_run_and_what_is_over_is_forgotten() {
-    let (underway, first) = opened();
-    let (_, mut news) = underway.listen(first, None).expect("open");
+fn an_agent_has_one_open_run() {
+    let (live_feed, first) = opened();
+    let (_, mut updates) = live_feed.subscribe(first, None).expect("open");
     let second = wire::RunId::now();
-    underway.open(second, "rack");
-    assert!(!underway.is_open(first, "rack") && underway.is_open(second, "rack") && !underway.is_open(second, "attic"));
-    assert_eq!(news.try_recv().err(), Some(broadcast::error::TryRecvError::Closed));
-    underway.take("rack", &measured(first, 0, &[(1_000, 5)])).expect("nobody is told");
-    assert_eq!((underway.series(first), underway.series(second)), (None, None));
-    underway.forget(second);
-    assert_eq!(underway.open_runs(), []);
+    live_feed.open(second, "rack");
+    assert!(
+        !live_feed.is_open(first, "rack") && live_feed.is_open(second, "rack") && !live_feed.is_open(second, "attic")
+    );
+    assert_eq!(updates.try_recv().err(), Some(broadcast::error::TryRecvError::Closed));
+    live_feed.receive("rack", &measured(first, 0, &[(1_000, 5)])).expect("ignored");
+    assert_eq!((live_feed.series(first), live_feed.series(second)), (None, None));
+    live_feed.forget(second);
+    assert_eq!(live_feed.open_runs(), []);
 }
 
 #[test]
 fn the_rate_is_that_of_the_last_second() {
-    let (underway, run) = opened();
-    assert_eq!(underway.rate(run), None);
-    underway.take("rack", &measured(run, 0, &[(1_000, 5), (1_500, 6)])).expect("taken");
-    assert_eq!(underway.rate(run), Some(Rate { rps: 12.0, failed_rps: 0.0 }));
+    let (live_feed, run) = opened();
+    assert_eq!(live_feed.rate(run), None);
+    live_feed.receive("rack", &measured(run, 0, &[(1_000, 5), (1_500, 6)])).expect("accepted");
+    assert_eq!(live_feed.rate(run), Some(Rate { rps: 12.0, failed_rps: 0.0 }));
 }
 
 #[test]
-fn a_slow_listener_holds_nobody_up_and_learns_that_it_missed_something() {
-    let (underway, run) = opened();
-    let (_, mut slow) = underway.listen(run, None).expect("open");
+fn a_slow_subscriber_blocks_nothing_and_learns_that_it_lagged() {
+    let (live_feed, run) = opened();
+    let (_, mut slow) = live_feed.subscribe(run, None).expect("open");
     for number in 1..=100 {
-        underway.take("rack", &measured(run, (number - 1) * 1_000, &[(number * 1_000, 1)])).expect("taken");
+        live_feed.receive("rack", &measured(run, (number - 1) * 1_000, &[(number * 1_000, 1)])).expect("accepted");
     }
     assert!(matches!(slow.try_recv(), Err(broadcast::error::TryRecvError::Lagged(_))));
-    assert_eq!(known(&underway, run).len(), 100);
+    assert_eq!(known(&live_feed, run).len(), 100);
 }
 
 #[test]
-fn what_is_sent_is_written_once_for_all() {
-    let (underway, run) = opened();
-    let mut listeners: Vec<_> = (0..100).map(|_| underway.listen(run, None).expect("open").1).collect();
-    underway.take("rack", &measured(run, 0, &[(1_000, 5)])).expect("taken");
-    let mut written = 0;
-    for listener in &mut listeners {
-        let news = listener.try_recv().expect("news");
+fn an_update_is_serialized_once() {
+    let (live_feed, run) = opened();
+    let mut subscribers: Vec<_> = (0..100).map(|_| live_feed.subscribe(run, None).expect("open").1).collect();
+    live_feed.receive("rack", &measured(run, 0, &[(1_000, 5)])).expect("accepted");
+    let mut serialized = 0;
+    for subscriber in &mut subscribers {
+        let update = subscriber.try_recv().expect("an update");
         assert_eq!(
-            news.written(|_| {
-                written += 1;
+            update.json(|_| {
+                serialized += 1;
                 "text".to_owned()
             }),
             "text"
         );
     }
-    assert_eq!(written, 1);
+    assert_eq!(serialized, 1);
 }
 
 #[test]
-fn those_who_begin_at_the_same_moment_keep_what_the_other_has_told() {
-    let (underway, run) = (Underway::default(), wire::RunId::now());
-    let teller = |agent: &str| Teller { agent: agent.to_owned(), clock: None };
-    let open = || underway.open_together(run, teller("rack"), vec![teller("one"), teller("two")]);
+fn participants_that_start_together_keep_each_others_points() {
+    let (live_feed, run) = (LiveFeed::default(), wire::RunId::now());
+    let participant = |agent: &str| Participant { agent: agent.to_owned(), clock: None };
+    let open = || live_feed.open_distributed(run, participant("rack"), vec![participant("one"), participant("two")]);
     open();
-    underway.take("one", &measured(run, 0, &[(1_000, 5)])).expect("taken");
+    live_feed.receive("one", &measured(run, 0, &[(1_000, 5)])).expect("accepted");
     open();
-    underway.take("two", &measured(run, 0, &[(1_000, 7)])).expect("taken");
-    let whole = underway.series(run).and_then(|series| series.measured).expect("both have told");
+    live_feed.receive("two", &measured(run, 0, &[(1_000, 7)])).expect("accepted");
+    let whole = live_feed.series(run).and_then(|series| series.measured).expect("both have reported");
     assert_eq!(whole.seconds.iter().map(Second::requests).collect::<Vec<_>>(), [12]);
 }

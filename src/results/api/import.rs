@@ -1,4 +1,4 @@
-//! Importing other people's results.
+//! Imports results that were measured elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::{
     runs::model::RunSize,
 };
 
-/// What is known of a summary besides itself.
+/// Metadata of an imported summary.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ImportQuery {
@@ -32,31 +32,31 @@ pub struct ImportQuery {
     target: String,
     /// Its version.
     version: Option<String>,
-    /// Name of a machine size, or short as `2/4GiB`.
+    /// Name of a machine size, or its short form such as `2/4GiB`.
     size: Option<String>,
-    /// What was run.
+    /// Name of the scenario.
     scenario: Option<String>,
-    /// Which repetition, from 1.
+    /// Number of the repetition, from 1.
     repetition: Option<u32>,
-    /// What else tells its load from another, as `NAME=VALUE`; one `parameter` each, e.g. `payload=10K`.
+    /// Distinguishes its load from others, as `NAME=VALUE`, e.g. `payload=10K`; repeatable.
     #[serde(default)]
     parameter: Vec<String>,
 }
 
-/// A folder, with the text of each of its files.
+/// A folder with the text of its files.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FolderBody {
-    /// The text of `index.json`, which says what each file is; its fields stand in the README.
+    /// The text of `index.json`, which describes each file; the README documents its fields.
     pub index: String,
-    /// The files that it names, by name.
+    /// Text of each listed file by its name.
     pub files: BTreeMap<String, String>,
 }
 
-/// Import one file, as it is: k6's `handleSummary` data, `--summary-export`, machine-readable summary or text report, or
-/// wrk's output. The answer says what it was taken for and which figures it does not have.
+/// Import one file unchanged: k6's `handleSummary` data, `--summary-export`, machine-readable summary or text report,
+/// or wrk's output. The response describes how it was read and which metrics it lacks.
 #[utoipa::path(post, path = "/api/v1/runs/import", tag = "runs", params(ImportQuery), operation_id = "import",
-    request_body(content_type = "application/json", description = "the file, verbatim; its content says what it is"),
+    request_body(content_type = "application/json", description = "the file, verbatim; its format is detected"),
     responses((status = 201, body = Imported), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
         (status = 503, body = ErrorBody)))]
 pub async fn one(
@@ -71,17 +71,17 @@ pub async fn one(
     let about = About {
         target,
         version,
-        size: meant_size(&state, size.as_deref()).await?,
+        size: requested_size(&state, size.as_deref()).await?,
         scenario,
         parameters: parameter.iter().map(|text| pair(text)).collect::<Result<_>>()?,
         repetition: repetition.unwrap_or(1),
         ..About::default()
     };
-    let imported = import::one(&state, None, about, &bytes, &caller.name).await?;
+    let imported = import::import_file(&state, None, about, &bytes, &caller.name).await?;
     Ok((StatusCode::CREATED, Json(imported)))
 }
 
-/// Import a folder with an index: all of its files, or none where one is at fault.
+/// Import a folder with an index: all of its files, or none if one is invalid.
 #[utoipa::path(post, path = "/api/v1/runs/import/folder", tag = "runs", request_body = FolderBody,
     operation_id = "import_folder",
     responses((status = 201, body = Imported), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
@@ -96,7 +96,7 @@ pub async fn folder(
     let text = without_mark(&bytes).map_err(|fault| Error::Invalid(format!("the body {fault}")))?;
     let FolderBody { index, files } =
         serde_json::from_slice(text).map_err(|fault| Error::Invalid(format!("the body: {fault}")))?;
-    let imported = import::whole_folder(&state, &index, &files, &caller.name).await?;
+    let imported = import::import_folder(&state, &index, &files, &caller.name).await?;
     Ok((StatusCode::CREATED, Json(imported)))
 }
 
@@ -108,15 +108,16 @@ fn small_enough(state: &AppState, bytes: Result<Bytes, BytesRejection>) -> Resul
     })
 }
 
-/// The machine size that somebody means; fails if there is none.
-pub async fn meant_size(state: &AppState, meant: Option<&str>) -> Result<Option<RunSize>> {
-    let Some(meant) = meant else { return Ok(None) };
+/// Finds the requested machine size; fails if it does not exist.
+pub async fn requested_size(state: &AppState, requested: Option<&str>) -> Result<Option<RunSize>> {
+    let Some(requested) = requested else { return Ok(None) };
     let sizes = crate::catalog::store::sizes(&state.db.read).await?;
-    let size = find_size(&sizes, meant).ok_or_else(|| Error::Invalid(format!("size: there is no {meant:?}")))?;
+    let size = find_size(&sizes, requested)
+        .ok_or_else(|| Error::Invalid(format!("size: there is no machine size {requested:?}")))?;
     Ok(Some(RunSize { name: size.name.clone(), vcpus: size.vcpus, memory_bytes: size.memory_bytes }))
 }
 
-/// A parameter from `NAME=VALUE`.
+/// Parses a parameter `NAME=VALUE`.
 pub fn pair(text: &str) -> Result<(String, String)> {
     let pair = text.split_once('=').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
     pair.ok_or_else(|| Error::Invalid(format!("parameter: write {text:?} as NAME=VALUE")))

@@ -1,4 +1,4 @@
-//! The limits of a scenario: from where on a figure speaks against its runs.
+//! The limits of a scenario: which values make its runs suspect or invalid.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ use crate::{
             model::RULES,
         },
     },
-    runs::{filter::Wanted, verdict::Unit},
+    runs::{filter::RunQuery, verdict::Unit},
 };
 
 /// All limits of a scenario.
@@ -34,50 +34,50 @@ use crate::{
 pub struct LimitList {
     /// The scenario's name.
     pub scenario: String,
-    /// Which rules they belong to.
+    /// Version of the rules that they belong to.
     pub rules: u32,
-    /// When they were changed last, unix ms; null if never.
+    /// When they were last changed, unix ms; null if never.
     pub changed_at_ms: Option<i64>,
-    /// By whom.
+    /// Who changed them last.
     pub changed_by: Option<String>,
-    /// In the order in which people see them.
+    /// All limits in display order.
     pub limits: Vec<LimitInfo>,
 }
 
 /// One limit of a scenario.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LimitInfo {
-    /// Names it.
+    /// Its name.
     pub name: String,
-    /// What it is here.
+    /// Its value for this scenario.
     pub value: f64,
-    /// What it is unless somebody says otherwise.
+    /// Its default.
     pub default: f64,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
-    /// What it is, in a few words.
+    /// Short description.
     pub what: String,
-    /// Why the default is what it is.
+    /// Reason for the default.
     pub why: String,
 }
 
-/// The limits that shall not be as usual.
+/// Limits that differ from their defaults.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewLimits {
-    /// Numbers by name; what is not named is as usual.
+    /// Values by name; all others get their defaults.
     pub limits: BTreeMap<String, f64>,
 }
 
 impl LimitList {
-    /// The limits of a scenario with all that is known of them.
+    /// Describes the limits of a scenario.
     pub fn new(scenario: String, stored: ScenarioLimits) -> Self {
         let ScenarioLimits { limits, revision: _, changed } = stored;
         let info = |limit: Limit| {
             let about = limit.about();
             LimitInfo {
                 name: about.name.to_owned(),
-                value: limits.of(limit),
+                value: limits.get(limit),
                 default: about.default,
                 unit: about.unit,
                 what: about.what.to_owned(),
@@ -89,16 +89,16 @@ impl LimitList {
     }
 }
 
-/// The limits of a scenario: from where on a figure makes its runs suspect or invalid.
+/// List the limits of a scenario: which values make its runs suspect or invalid.
 #[utoipa::path(get, path = "/api/v1/scenarios/{name}/limits", tag = "scenarios", params(("name" = String, Path)),
     responses((status = 200, body = LimitList), (status = 404, body = ErrorBody)))]
 pub async fn show(_: Read, State(state): State<AppState>, Path(name): Path<String>) -> Result<Json<LimitList>> {
-    known(&state, &name).await?;
+    check_exists(&state, &name).await?;
     let limits = verdicts::limits(&state.db.read, Some(&name)).await?;
     Ok(Json(LimitList::new(name, limits)))
 }
 
-/// Set the limits of a scenario. What is not named is as usual. Its old runs are judged anew in the background.
+/// Set the limits of a scenario; all others get their defaults. Its runs are re-judged in the background.
 #[utoipa::path(put, path = "/api/v1/scenarios/{name}/limits", tag = "scenarios", params(("name" = String, Path)),
     request_body = NewLimits,
     responses((status = 200, body = LimitList), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
@@ -113,7 +113,7 @@ pub async fn set(
     Ok(Json(LimitList::new(name.clone(), verdicts::limits(&state.db.read, Some(&name)).await?)))
 }
 
-/// Take the usual limits again. Old runs of the scenario are judged anew in the background.
+/// Reset the limits of a scenario to their defaults. Its runs are re-judged in the background.
 #[utoipa::path(delete, path = "/api/v1/scenarios/{name}/limits", tag = "scenarios", params(("name" = String, Path)),
     responses((status = 200, body = LimitList), (status = 404, body = ErrorBody)))]
 pub async fn reset(
@@ -125,9 +125,9 @@ pub async fn reset(
     Ok(Json(LimitList::new(name.clone(), verdicts::limits(&state.db.read, Some(&name)).await?)))
 }
 
-/// Sets the limits of a scenario, and has its old runs judged by them; nothing if they are so already.
+/// Changes the limits of a scenario and starts re-judging; does nothing if they are unchanged.
 pub async fn change(state: &AppState, caller: &Caller, scenario: &str, limits: &Limits) -> Result<()> {
-    known(state, scenario).await?;
+    check_exists(state, scenario).await?;
     if verdicts::limits(&state.db.read, Some(scenario)).await?.limits != *limits {
         let act = caller.does(Deed::LimitsChanged, scenario);
         verdicts::set_limits(&state.db.write, scenario, limits, now_ms(), &act).await?;
@@ -136,12 +136,12 @@ pub async fn change(state: &AppState, caller: &Caller, scenario: &str, limits: &
     Ok(())
 }
 
-/// A scenario is known by its text or, where only summaries were imported, by its runs; a 404 else.
-async fn known(state: &AppState, name: &str) -> Result<()> {
+/// Fails with 404 unless the scenario is stored or, for imports, has runs.
+async fn check_exists(state: &AppState, name: &str) -> Result<()> {
     if crate::catalog::store::scenario(&state.db.read, name).await?.is_some() {
         return Ok(());
     }
-    let wanted = Wanted { scenario: Some(name.to_owned()), ..Wanted::default() };
+    let wanted = RunQuery { scenario: Some(name.to_owned()), ..RunQuery::default() };
     let filter = wanted.filter().map_err(Error::Invalid)?;
     if crate::runs::store::list(&state.db.rows, &filter, 1).await?.is_empty() {
         return Err(Error::NotFound(format!("scenario {name:?}")));

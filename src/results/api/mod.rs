@@ -1,4 +1,4 @@
-//! JSON of results: imports, limits, judging again, logs, time series.
+//! JSON of results: imports, limits, re-judging, logs, time series.
 
 pub mod import;
 pub mod limits;

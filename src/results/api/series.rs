@@ -1,4 +1,4 @@
-//! What happened during a run, second by second: JSON, or CSV for spreadsheets.
+//! The time series of a run, as JSON or as CSV for spreadsheets.
 
 use axum::{
     Json,
@@ -28,38 +28,38 @@ use crate::{
     web::time_ago::exact,
 };
 
-/// How it is written.
+/// Format of the response.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct SeriesAs {
-    /// `json` unless said.
+pub struct SeriesQuery {
+    /// `json` by default.
     #[serde(default)]
     format: Format,
 }
 
-/// The series of a run: load, latencies and resources, second by second; of one under way as far as it has come.
-#[utoipa::path(get, path = "/api/v1/runs/{id}/series", tag = "runs", params(("id" = String, Path), SeriesAs),
+/// Show the time series of a run: load, latencies and resources per second; of a run in progress, the series so far.
+#[utoipa::path(get, path = "/api/v1/runs/{id}/series", tag = "runs", params(("id" = String, Path), SeriesQuery),
     responses((status = 200, body = SeriesBody, description = "or text/csv"), (status = 404, body = ErrorBody)))]
 pub async fn series(
     _: Read,
     State(state): State<AppState>,
     Path(id): Path<RunId>,
-    Asked(wish): Asked<SeriesAs>,
+    Asked(query): Asked<SeriesQuery>,
 ) -> Result<Response> {
     let run = found(&state, &id).await?;
-    let Some(series) = known(&state, &run).await? else {
-        let gone = downsampled::of(&state.db.read, &id)
+    let Some(series) = current(&state, &run).await? else {
+        let gone = downsampled::reduction(&state.db.read, &id)
             .await?
-            .map(|(_, at)| format!(": it was old and deleted {}", exact(Some(at))));
+            .map(|(_, at)| format!(": retention deleted it {}", exact(Some(at))));
         return Err(Error::NotFound(format!("series of run {:?}{}", id.as_str(), gone.unwrap_or_default())));
     };
     let evidence = crate::runs::api::environment::evidence(&state, &run.id).await?;
-    let body = SeriesBody::new(&id, &series, SideCores::of(&run, evidence.as_ref()));
+    let body = SeriesBody::new(&id, &series, SideCores::new(&run, evidence.as_ref()));
     let name = |end: &str| {
         let disposition = format!("attachment; filename=\"{}-series.{end}\"", id.as_str().replace(['"', '\\'], ""));
         (header::CONTENT_DISPOSITION, disposition)
     };
-    Ok(match wish.format {
+    Ok(match query.format {
         Format::Json => ([name("json")], Json(body)).into_response(),
         Format::Csv => {
             let kind = (header::CONTENT_TYPE, "text/csv; charset=utf-8".to_owned());
@@ -68,15 +68,15 @@ pub async fn series(
     })
 }
 
-/// The series of a run: as stored, or as far as it has come.
-pub async fn known(state: &AppState, run: &Run) -> Result<Option<Series>> {
+/// Returns the series of a run: the stored one, or of a run in progress the series so far.
+pub async fn current(state: &AppState, run: &Run) -> Result<Option<Series>> {
     if run.has_ended() {
         return stored(state, &run.id).await;
     }
-    Ok(run.id.to_wire().ok().and_then(|id| state.underway.series(id)))
+    Ok(run.id.to_wire().ok().and_then(|id| state.live_feed.series(id)))
 }
 
-/// The series that is stored of a run.
+/// Returns the stored series of a run.
 pub async fn stored(state: &AppState, id: &RunId) -> Result<Option<Series>> {
     let packed = crate::runs::store::series(&state.db.read, id).await?.map(Packed::from_bytes);
     packed.map(|packed| packed.unpack().map_err(Error::internal)).transpose()

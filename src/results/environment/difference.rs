@@ -1,4 +1,4 @@
-//! In what two environments differ, and whether that matters. Pure.
+//! Differences between two environments, and whether they are relevant. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,66 +11,66 @@ use super::{
 };
 use crate::results::environment::{facts::RunEnvironment, generators::GeneratorDifference};
 
-/// Two environments held against each other.
+/// Comparison of two environments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EnvironmentDifference {
-    /// The one.
+    /// The environment of the run.
     pub run: RunEnvironment,
-    /// The other.
+    /// The environment of the other run.
     pub with: RunEnvironment,
-    /// How many facts are the same.
+    /// Number of equal facts.
     pub alike: u32,
-    /// Facts that are not, those that matter first; empty where nothing is known of one of them.
+    /// Facts that differ, relevant ones first; empty if either environment is unknown.
     pub differences: Vec<FactDifference>,
-    /// The same of those who made the load, where others than the target's agents made it.
+    /// Comparison of the generators' environments, for distributed runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<GeneratorDifference>,
 }
 
-/// A fact that is not the same.
+/// A fact that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FactDifference {
     /// Its dotted name, e.g. `cpu.model`.
     pub fact: String,
     /// The group that it belongs to, e.g. `Processor`.
     pub group: String,
-    /// What it is called there.
+    /// Its label within the group.
     pub label: String,
-    /// Here, in words; null where it is not known.
+    /// Value in the run, formatted; null if unknown.
     pub run: Option<String>,
-    /// There, in words; null where it is not known.
+    /// Value in the other run, formatted; null if unknown.
     pub with: Option<String>,
-    /// Whether it matters.
+    /// How relevant it is.
     pub weight: Weight,
 }
 
-/// What a difference means for a comparison of the two runs.
+/// How relevant a difference is for a comparison of the two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
-    /// It may be the reason for other figures.
+    /// It may explain different results.
     Matters,
-    /// It belongs to the targets, which are not the same one in the same version.
+    /// It is a property of the targets, which differ.
     Target,
-    /// It differs from run to run by its nature.
+    /// It always differs from run to run.
     Passing,
 }
 
 impl Weight {
-    /// The heavier first.
+    /// All weights, most relevant first.
     pub const ALL: [Self; 3] = [Self::Matters, Self::Target, Self::Passing];
 
-    /// What stands above such differences.
+    /// Heading of such differences.
     pub fn title(self) -> &'static str {
         match self {
-            Self::Matters => "What matters",
-            Self::Target => "The targets themselves",
-            Self::Passing => "What differs by nature",
+            Self::Matters => "Relevant differences",
+            Self::Target => "Differences between the targets",
+            Self::Passing => "Expected differences",
         }
     }
 }
 
-/// Variables that are others in every login or every start of a service.
+/// Variables that differ in every login session or service start.
 const PASSING_VARIABLES: [&str; 22] = [
     "_",
     "COLUMNS",
@@ -97,7 +97,7 @@ const PASSING_VARIABLES: [&str; 22] = [
 ];
 
 impl EnvironmentDifference {
-    /// Of two runs.
+    /// Compares the environments of two runs.
     pub fn new(run: RunEnvironment, with: RunEnvironment) -> Self {
         let same_target = run.target == with.target && run.version == with.version;
         let (alike, differences) = compare(&run.facts, &with.facts, same_target);
@@ -105,30 +105,32 @@ impl EnvironmentDifference {
         Self { run, with, alike, differences, generators }
     }
 
-    /// Those of a weight.
-    pub fn of(&self, weight: Weight) -> Vec<&FactDifference> {
-        of_weight(&self.differences, weight)
+    /// Returns the differences of a weight.
+    pub fn with_weight(&self, weight: Weight) -> Vec<&FactDifference> {
+        filter_weight(&self.differences, weight)
     }
 
-    /// What there is to say in a sentence.
+    /// Summarizes the comparison in a sentence.
     pub fn sentence(&self) -> String {
         let Self { run, with, alike, .. } = self;
         let unknown: Vec<_> =
             [run, with].into_iter().filter(|side| side.facts.is_empty()).map(RunEnvironment::name).collect();
-        if !unknown.is_empty() {
-            return format!("Nothing is known of the environment of {}.", unknown.join(", nor of that of "));
+        match unknown.as_slice() {
+            [] => {}
+            [one] => return format!("The environment of {one} is unknown."),
+            all => return format!("The environments of {} are unknown.", all.join(" and ")),
         }
         if run.run == with.run {
-            return "It is one and the same run.".to_owned();
+            return "Both are the same run.".to_owned();
         }
         match self.differences.len() {
-            0 => format!("The environments are the same in all {alike} facts."),
+            0 => format!("No differences; equal facts: {alike}."),
             _ => counted(&self.differences, *alike),
         }
     }
 }
 
-/// How many facts are the same, and those that are not, the heavier first; none where nothing is known of one side.
+/// Returns the number of equal facts and the differences, relevant ones first; (0, none) if either side is unknown.
 pub(super) fn compare(
     run: &BTreeMap<String, String>,
     with: &BTreeMap<String, String>,
@@ -144,16 +146,16 @@ pub(super) fn compare(
     (alike, differences)
 }
 
-pub(super) fn of_weight(differences: &[FactDifference], weight: Weight) -> Vec<&FactDifference> {
+pub(super) fn filter_weight(differences: &[FactDifference], weight: Weight) -> Vec<&FactDifference> {
     differences.iter().filter(|difference| difference.weight == weight).collect()
 }
 
-/// Some differences in a sentence.
+/// Summarizes differences in a sentence.
 pub(super) fn counted(differences: &[FactDifference], alike: u32) -> String {
-    match of_weight(differences, Weight::Matters).len() {
-        0 => format!("Nothing that matters differs; {alike} facts are the same."),
-        1 => format!("1 fact that matters differs; {alike} are the same."),
-        some => format!("{some} facts that matter differ; {alike} are the same."),
+    match filter_weight(differences, Weight::Matters).len() {
+        0 => format!("No relevant differences; equal facts: {alike}."),
+        1 => format!("1 relevant difference; equal facts: {alike}."),
+        some => format!("{some} relevant differences; equal facts: {alike}."),
     }
 }
 
@@ -164,13 +166,13 @@ fn difference(
     same_target: bool,
 ) -> Option<FactDifference> {
     let (one, other) = (run.get(name), with.get(name));
-    let told = |value: Option<&String>| value.map(|value| shown(name, value));
+    let formatted = |value: Option<&String>| value.map(|value| shown(name, value));
     (one != other).then(|| FactDifference {
         fact: name.to_owned(),
         group: kind(name).title().to_owned(),
         label: label(name),
-        run: told(one),
-        with: told(other),
+        run: formatted(one),
+        with: formatted(other),
         weight: weight(name, same_target),
     })
 }
@@ -189,7 +191,7 @@ fn weight(name: &str, same_target: bool) -> Weight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{conditions::Conditions, environment::facts::tests::told};
+    use crate::results::{conditions::Conditions, environment::facts::tests::fact_map};
 
     fn environment(run: &str, target: &str, facts: &[(&str, &str)]) -> RunEnvironment {
         RunEnvironment {
@@ -199,7 +201,7 @@ mod tests {
             size: None,
             repetition: 1,
             agent: Some("rack".to_owned()),
-            facts: told(facts),
+            facts: fact_map(facts),
             conditions: Conditions::default(),
             generators: Vec::new(),
         }
@@ -214,7 +216,7 @@ mod tests {
         ("target.env.SHLVL", "1"),
     ];
 
-    /// Facts with some of them changed or, where the value is empty, left out.
+    /// Facts with changes; an empty value removes a fact.
     fn but<'a>(changes: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
         let mut facts: BTreeMap<_, _> = FACTS.into_iter().collect();
         facts.extend(changes.iter().copied());
@@ -225,11 +227,11 @@ mod tests {
     fn equal_environments_have_no_difference() {
         let compared = EnvironmentDifference::new(environment("a", "servy", &FACTS), environment("b", "servy", &FACTS));
         assert_eq!((compared.alike, compared.differences.len()), (6, 0));
-        assert_eq!(compared.sentence(), "The environments are the same in all 6 facts.");
+        assert_eq!(compared.sentence(), "No differences; equal facts: 6.");
     }
 
     #[test]
-    fn what_matters_is_told_apart_from_what_does_not() {
+    fn relevant_and_expected_differences_are_separated() {
         let other = but(&[
             ("load.before", "9 9 9"),
             ("target.command", "gosherve"),
@@ -241,43 +243,44 @@ mod tests {
         ]);
         let compared =
             EnvironmentDifference::new(environment("a", "servy", &FACTS), environment("b", "gosherve", &other));
-        let told = |weight| {
-            let of = compared.of(weight).into_iter();
+        let listed = |weight| {
+            let facts = compared.with_weight(weight).into_iter();
             let side = |side: &Option<String>| side.clone().unwrap_or_else(|| "?".to_owned()).replace('\u{a0}', " ");
-            of.map(|fact| format!("{} {}: {} | {}", fact.group, fact.label, side(&fact.run), side(&fact.with)))
+            facts
+                .map(|fact| format!("{} {}: {} | {}", fact.group, fact.label, side(&fact.run), side(&fact.with)))
                 .collect::<Vec<_>>()
         };
         assert_eq!(
-            told(Weight::Matters),
+            listed(Weight::Matters),
             [
                 "Processor model: Z80 | ?",
                 "Processor turbo: ? | on",
-                "Memory in all: 1 GiB | 2 GiB",
-                "Variables of the target LEVEL: info | debug"
+                "Memory total: 1 GiB | 2 GiB",
+                "Target environment variables LEVEL: info | debug"
             ]
         );
-        assert_eq!(told(Weight::Target), ["Target command: servy | gosherve"]);
-        let passing = ["Variables of the target SHLVL: 1 | 2", "Before the start load average: 0 0 0 | 9 9 9"];
-        assert_eq!(told(Weight::Passing), passing);
-        assert_eq!(compared.sentence(), "4 facts that matter differ; 0 are the same.");
+        assert_eq!(listed(Weight::Target), ["Target command: servy | gosherve"]);
+        let passing = ["Target environment variables SHLVL: 1 | 2", "Before the run load average: 0 0 0 | 9 9 9"];
+        assert_eq!(listed(Weight::Passing), passing);
+        assert_eq!(compared.sentence(), "4 relevant differences; equal facts: 0.");
     }
 
     #[test]
-    fn of_one_target_every_difference_of_its_own_matters() {
+    fn target_differences_are_relevant_for_one_target() {
         let other = but(&[("target.command", "servy --fast")]);
         let compared = EnvironmentDifference::new(environment("a", "servy", &FACTS), environment("b", "servy", &other));
-        assert_eq!(compared.of(Weight::Matters).len(), 1);
-        assert_eq!(compared.sentence(), "1 fact that matters differs; 5 are the same.");
+        assert_eq!(compared.with_weight(Weight::Matters).len(), 1);
+        assert_eq!(compared.sentence(), "1 relevant difference; equal facts: 5.");
         let other = but(&[("load.before", "1 1 1")]);
         let compared = EnvironmentDifference::new(environment("a", "servy", &FACTS), environment("b", "servy", &other));
-        assert_eq!(compared.sentence(), "Nothing that matters differs; 5 facts are the same.");
+        assert_eq!(compared.sentence(), "No relevant differences; equal facts: 5.");
     }
 
     #[test]
-    fn of_what_nobody_knows_nothing_differs() {
+    fn an_unknown_environment_has_no_differences() {
         let compared = EnvironmentDifference::new(environment("a", "servy", &FACTS), environment("b", "servy", &[]));
         assert_eq!(compared.differences, []);
-        let expected = "Nothing is known of the environment of servy, repetition 1 on rack.";
+        let expected = "The environment of servy, repetition 1 on rack is unknown.";
         assert_eq!(compared.sentence(), expected);
     }
 }

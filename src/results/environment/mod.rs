@@ -1,7 +1,6 @@
-//! Under what a run was measured: its facts in groups, and in what two runs' facts differ. Pure.
+//! The environment of a run: its facts in groups, and the differences between two runs. Pure.
 //!
-//! Facts have dotted names that agents give them (`agents/src/host/environment/`). Facts that are not known here are shown
-//! under their own names.
+//! Agents name facts with dotted names (`agents/src/host/environment/`). Unknown facts are shown under those names.
 
 pub mod circumstances;
 pub mod difference;

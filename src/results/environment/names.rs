@@ -1,8 +1,8 @@
-//! What facts are called, where they belong, and how their values are shown.
+//! Labels, groups and value formats of facts.
 
 use crate::web::format;
 
-/// What a fact is about.
+/// The group of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Processor,
@@ -19,7 +19,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// In the order in which they are shown.
+    /// All groups in display order.
     pub(super) const ALL: [Self; 11] = [
         Self::Processor,
         Self::Memory,
@@ -43,15 +43,15 @@ impl Kind {
             Self::Limits => "Limits",
             Self::Mitigations => "Mitigations",
             Self::Target => "Target",
-            Self::Variables => "Variables of the target",
+            Self::Variables => "Target environment variables",
             Self::Programs => "Programs",
-            Self::Before => "Before the start",
-            Self::More => "More",
+            Self::Before => "Before the run",
+            Self::More => "Other",
         }
     }
 }
 
-/// Where a fact belongs.
+/// Returns the group of a fact.
 pub(super) fn kind(name: &str) -> Kind {
     if name.starts_with("target.env.") {
         return Kind::Variables;
@@ -71,8 +71,8 @@ pub(super) fn kind(name: &str) -> Kind {
     }
 }
 
-/// The names of facts that agents of 0.1.0 told, in the names of today.
-pub(super) fn modern(name: &str) -> &str {
+/// Maps the fact names of 0.1.0 agents to the current names.
+pub(super) fn current_name(name: &str) -> &str {
     match name {
         "kernel" => "kernel.release",
         "os" => "os.name",
@@ -86,24 +86,24 @@ pub(super) fn modern(name: &str) -> &str {
     }
 }
 
-/// What a fact is called within its group. Settings of the kernel keep their own names, by which people look them up.
+/// Returns the label of a fact within its group. Kernel settings keep their own names, which users can look up.
 pub(super) fn label(name: &str) -> String {
     let known = match name {
-        "cpu.usable" => "cores for the agent",
+        "cpu.usable" => "usable cores",
         "cpu.governor" => "frequency governor",
         "cpu.driver" => "frequency driver",
         "cpu.numa_nodes" => "NUMA nodes",
         "cpu.smt" => "SMT",
-        "memory.bytes" => "in all",
+        "memory.bytes" => "total",
         "machine.virtual" => "virtual machine",
         "kernel.release" => "kernel",
         "kernel.cgroups" => "cgroups",
         "os.name" => "OS",
-        "target.sha256" => "SHA-256 of the executable",
-        "target.executable" => "path of the executable",
-        "target.executable_bytes" => "executable",
-        "brewbench.protocol" => "protocol of the wire",
-        "brewbench.version" => "brewbench of the agent",
+        "target.sha256" => "executable SHA-256",
+        "target.executable" => "executable path",
+        "target.executable_bytes" => "executable size",
+        "brewbench.protocol" => "protocol version",
+        "brewbench.version" => "agent version",
         "k6.version" => "k6",
         "load.before" => "load average",
         _ => "",
@@ -127,7 +127,7 @@ pub(super) fn label(name: &str) -> String {
     }
 }
 
-/// A value with its unit.
+/// Formats a value with its unit.
 pub(super) fn shown(name: &str, value: &str) -> String {
     let is_memory = name == "memory.bytes" || name.ends_with("_bytes");
     match value.parse::<f64>() {

@@ -1,29 +1,29 @@
-//! The metadata that comes with an imported summary. Pure.
+//! Metadata of an imported summary. Pure.
 
 use std::collections::BTreeMap;
 
 use crate::runs::model::RunSize;
 
-/// Everything that is known about an imported summary besides its own content.
+/// What is known about an imported summary besides its content.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct About {
     /// Name of the target.
     pub target: String,
     /// Its version.
     pub version: Option<String>,
-    /// The machine size that it had.
+    /// Its machine size.
     pub size: Option<RunSize>,
-    /// What was run.
+    /// Name of the scenario.
     pub scenario: Option<String>,
     /// Load parameters that no other field holds.
     pub parameters: BTreeMap<String, String>,
-    /// Virtual users, where the summary does not say.
+    /// Virtual users, if the summary does not have them.
     pub vus: Option<u64>,
-    /// How long the load was to last, seconds.
+    /// Planned duration of the load, seconds.
     pub duration_s: Option<f64>,
     /// Which repetition, from 1.
     pub repetition: u32,
-    /// Whether it was measured in turn with the other runs that come with it.
+    /// Whether it was measured in turn with the other runs of its import.
     pub in_turn: bool,
     /// Labels of the run.
     pub labels: Vec<String>,

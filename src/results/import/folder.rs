@@ -1,29 +1,28 @@
-//! A folder of results: an `index.json` that says of each file what it was measured on and how. Pure.
+//! A folder of results with an `index.json` that describes each file. Pure.
 //!
-//! The index is a list with one object a file:
+//! The index is a list with one object per file:
 //!
-//! | field | what it is |
+//! | field | meaning |
 //! |---|---|
-//! | `file` | name of a file beside the index; needed |
-//! | `target` | name of the target; needed |
+//! | `file` | name of a file beside the index; required |
+//! | `target` | name of the target; required |
 //! | `version` | its version |
-//! | `tool` | `k6` or `wrk`; refused if the file is something else |
-//! | `vcpus`, `memory_mib` | the machine size that the target had: both or neither |
-//! | `machine` | what it ran on, where that was not held to a size |
-//! | `scenario` | what was run |
-//! | `payload` | what was asked for, where that makes a load another one, e.g. `10K` |
+//! | `tool` | `k6` or `wrk`; refused if the file is of another tool |
+//! | `vcpus`, `memory_mib` | machine size of the target: both or neither |
+//! | `machine` | the machine, if no machine size was enforced |
+//! | `scenario` | name of the scenario |
+//! | `payload` | what was requested, if it distinguishes loads, e.g. `10K` |
 //! | `vus` | virtual users, constant |
-//! | `connections`, `threads` | wrk's; each connection waits for its answer as a virtual user does |
-//! | `duration_s` | how long the load was to last |
-//! | `repetition` | which repetition of its cell, from 1; counted in the order of the index if absent |
-//! | `order` | place in the order in which the files were measured, from 1; of all files or of none |
-//! | `source` | where the file is from; a label of the run |
-//! | `note` | what there is to say of it, as Markdown |
+//! | `connections`, `threads` | of wrk; a connection waits for its response like a virtual user |
+//! | `duration_s` | planned duration of the load |
+//! | `repetition` | repetition of its cell, from 1; counted in the order of the index if absent |
+//! | `order` | position in the order of measurement, from 1; for all files or none |
+//! | `source` | origin of the file; a label of the run |
+//! | `note` | a note as Markdown |
 //!
-//! A field that is not known here is refused, as a slip of the pen would be lost otherwise. What file and index both say
-//! must agree. Files are taken for measured in turn only if their `order` shows it: repetition by repetition, in pairs of
-//! repetitions as an experiment has them. `machine`, `payload` and `threads` become parameters: runs that differ in
-//! them are no repetitions.
+//! Unknown fields are refused, because a typo would otherwise be lost. Values that both file and index have must agree.
+//! Files count as measured in turn only if their `order` proves it: repetition by repetition, in pairs as in an
+//! experiment. `machine`, `payload` and `threads` become parameters: runs that differ in them are not repetitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,15 +31,15 @@ use serde::Deserialize;
 
 use crate::{catalog::model::size_name, results::import::about::About, runs::model::RunSize};
 
-/// What the index of a folder is called.
+/// File name of the index.
 pub const INDEX: &str = "index.json";
 
-/// More files than this are no folder that anybody looks through.
+/// Maximum number of files of one import.
 pub const MOST_FILES: usize = 500;
 
 const MIB: u64 = 1024 * 1024;
 
-/// What the index says of one file.
+/// One file's entry in the index.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -70,24 +69,24 @@ enum Tool {
     Wrk,
 }
 
-/// A file that was read, and what is known of it.
+/// A file that was read, with its metadata.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// Its name.
     pub name: String,
-    /// What the index says.
+    /// Metadata from the index.
     pub about: About,
-    /// What it says.
+    /// Its parsed content.
     pub summary: Summary,
 }
 
-/// Reads a whole folder, or says what is wrong with it and where: the index, or one of its files. Files that the index
-/// does not name are not looked at.
+/// Reads a folder; the error names the place: the index or one of its files. Files that the index does not name are
+/// ignored.
 pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Vec<Found>, String> {
     let entries: Vec<Entry> =
         serde_json::from_str(index.trim_start_matches('\u{feff}')).map_err(|fault| format!("{INDEX}: {fault}"))?;
     if entries.is_empty() || entries.len() > MOST_FILES {
-        return Err(format!("{INDEX}: names {} files; 1 to {MOST_FILES} are imported at once", entries.len()));
+        return Err(format!("{INDEX}: {} files; one import takes 1 to {MOST_FILES}", entries.len()));
     }
     let (mut named, mut repetitions) = (BTreeSet::new(), BTreeMap::new());
     let mut orders = Vec::with_capacity(entries.len());
@@ -95,13 +94,13 @@ pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Vec<Found>,
     for (place, entry) in entries.into_iter().enumerate() {
         let at = |what: String| format!("{INDEX}: entry {} ({}): {what}", place + 1, quoted(&entry.file));
         if !named.insert(entry.file.clone()) {
-            return Err(at("file: is named twice".to_owned()));
+            return Err(at("file: listed twice".to_owned()));
         }
-        let text = files.get(&entry.file).ok_or_else(|| at("file: is not in the folder".to_owned()))?;
+        let text = files.get(&entry.file).ok_or_else(|| at("file: not in the folder".to_owned()))?;
         let summary = brewbench_agent::reports::read::parse(text.as_bytes())
             .map_err(|fault| format!("{}: {fault}", quoted(&entry.file)))?;
         let mut about = entry.about().map_err(&at)?;
-        entry.agrees(&summary).map_err(&at)?;
+        entry.check_against(&summary).map_err(&at)?;
         let cell = format!(
             "{:?}",
             (&about.target, &about.version, &about.size, &about.scenario, &about.parameters, entry.vus)
@@ -119,7 +118,7 @@ pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Vec<Found>,
     Ok(found)
 }
 
-/// Whether files were measured in turn, by the places and repetitions that the index gives.
+/// Returns whether files were measured in turn, by the `order` and `repetition` of the index.
 fn is_in_turn(orders: &[(Option<u32>, u32)]) -> Result<bool, String> {
     let mut placed: Vec<(u32, u32)> =
         orders.iter().filter_map(|(order, repetition)| Some(((*order)?, *repetition))).collect();
@@ -127,11 +126,11 @@ fn is_in_turn(orders: &[(Option<u32>, u32)]) -> Result<bool, String> {
         return Ok(false);
     }
     if let Some(missing) = orders.iter().position(|(order, _)| order.is_none()) {
-        return Err(format!("{INDEX}: entry {}: order: is missing; give it for all files or for none", missing + 1));
+        return Err(format!("{INDEX}: entry {}: order: missing; set it for all files or for none", missing + 1));
     }
     placed.sort_unstable();
     if let Some(pair) = placed.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        return Err(format!("{INDEX}: order: {} is given twice", pair[0].0));
+        return Err(format!("{INDEX}: order: {} occurs twice", pair[0].0));
     }
     Ok(placed.is_sorted_by_key(|(_, repetition)| repetition.saturating_sub(1) / 2))
 }
@@ -143,14 +142,14 @@ impl Entry {
             (Some(vcpus), Some(mib)) if (0.01..=4096.0).contains(&vcpus) && (1..=1 << 30).contains(&mib) => {
                 Some(RunSize { name: size_name(vcpus, mib * MIB), vcpus, memory_bytes: mib * MIB })
             }
-            (Some(_), Some(_)) => return Err("vcpus, memory_mib: are no machine size".to_owned()),
+            (Some(_), Some(_)) => return Err("vcpus, memory_mib: not a valid machine size".to_owned()),
             _ => return Err("vcpus, memory_mib: a machine size needs both".to_owned()),
         };
         if self.duration_s.is_some_and(|seconds| !(0.001..=864_000.0).contains(&seconds)) {
-            return Err("duration_s: is no time that a load lasts".to_owned());
+            return Err("duration_s: not a valid duration of a load".to_owned());
         }
         if self.repetition == Some(0) {
-            return Err("repetition: counts from 1".to_owned());
+            return Err("repetition: must be at least 1".to_owned());
         }
         let parameters = [("machine", &self.machine), ("payload", &self.payload)];
         let parameters = parameters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
@@ -169,35 +168,35 @@ impl Entry {
         })
     }
 
-    /// What is said twice must be the same.
-    fn agrees(&self, summary: &Summary) -> Result<(), String> {
+    /// Checks that index and file agree.
+    fn check_against(&self, summary: &Summary) -> Result<(), String> {
         let is_wrk = summary.shape == Shape::Wrk;
         if self.tool.is_some_and(|tool| (tool == Tool::Wrk) != is_wrk) {
             return Err(format!("tool: the file is {}", summary.shape.name()));
         }
         if !is_wrk && (self.connections.is_some() || self.threads.is_some()) {
-            return Err(format!("connections, threads: are wrk's, the file is {}", summary.shape.name()));
+            return Err(format!("connections, threads: only for wrk, the file is {}", summary.shape.name()));
         }
         let users = summary.figures().vus_max;
-        for (field, said) in [("vus", self.vus), ("connections", self.connections)] {
-            if let (Some(said), Some(found)) = (said, users)
-                && said != found
+        for (field, stated) in [("vus", self.vus), ("connections", self.connections)] {
+            if let (Some(stated), Some(found)) = (stated, users)
+                && stated != found
             {
-                return Err(format!("{field}: says {said}, the file says {found}"));
+                return Err(format!("{field}: {stated}, but the file has {found}"));
             }
         }
         let threads = summary.metrics.get("wrk_threads").and_then(|metric| metric.values.get("value").copied());
         match (self.threads, threads) {
             #[expect(clippy::float_cmp, reason = "whole numbers: both are exact")]
-            (Some(said), Some(found)) if said as f64 != found => {
-                Err(format!("threads: says {said}, the file says {found}"))
+            (Some(stated), Some(found)) if stated as f64 != found => {
+                Err(format!("threads: {stated}, but the file has {found}"))
             }
             _ => Ok(()),
         }
     }
 }
 
-/// A name from outside, fit for a sentence.
+/// Quotes and shortens a name from outside for a message.
 fn quoted(name: &str) -> String {
     format!("{:?}", name.chars().take(80).collect::<String>())
 }
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_says_what_each_file_is_and_repetitions_are_counted() {
+    fn an_index_describes_each_file_and_repetitions_are_counted() {
         let index = r#"[
             {"file": "a.txt", "tool": "wrk", "target": "t", "payload": "10K", "threads": 12, "connections": 400,
              "vcpus": 2, "memory_mib": 100, "duration_s": 2, "source": "a post"},
@@ -231,30 +230,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn errors_name_their_place() {
         let cases = [
             ("", "index.json: EOF while parsing a value at line 1 column 0"),
             ("{}", "index.json: invalid type: map, expected a sequence at line 1 column 0"),
-            ("[]", "index.json: names 0 files"),
+            ("[]", "index.json: 0 files"),
             (r#"[{"file": "a.txt"}]"#, "index.json: missing field `target` at line 1 column 18"),
             ("[\n{\"file\": \"a.txt\", \"target\": \"t\", \"vcpu\": 1}]", "index.json: unknown field `vcpu`"),
-            (r#"[{"file": "c.txt", "target": "t"}]"#, "index.json: entry 1 (\"c.txt\"): file: is not in the folder"),
-            (r#"[{"file": "../a.txt", "target": "t"}]"#, "file: is not in the folder"),
+            (r#"[{"file": "c.txt", "target": "t"}]"#, "index.json: entry 1 (\"c.txt\"): file: not in the folder"),
+            (r#"[{"file": "../a.txt", "target": "t"}]"#, "file: not in the folder"),
             (
                 r#"[{"file": "a.txt", "target": "t"}, {"file": "a.txt", "target": "t"}]"#,
-                "entry 2 (\"a.txt\"): file: is named twice",
+                "entry 2 (\"a.txt\"): file: listed twice",
             ),
             (r#"[{"file": "a.txt", "target": "t", "vcpus": 1}]"#, "needs both"),
-            (r#"[{"file": "a.txt", "target": "t", "vcpus": 1e9, "memory_mib": 1}]"#, "no machine size"),
+            (r#"[{"file": "a.txt", "target": "t", "vcpus": 1e9, "memory_mib": 1}]"#, "not a valid machine size"),
             (r#"[{"file": "a.txt", "target": "t", "tool": "k6"}]"#, "tool: the file is wrk's output"),
-            (r#"[{"file": "a.txt", "target": "t", "connections": 40}]"#, "connections: says 40, the file says 400"),
-            (r#"[{"file": "a.txt", "target": "t", "threads": 2}]"#, "threads: says 2, the file says 12"),
-            (r#"[{"file": "a.txt", "target": "t", "repetition": 0}]"#, "repetition: counts from 1"),
+            (r#"[{"file": "a.txt", "target": "t", "connections": 40}]"#, "connections: 40, but the file has 400"),
+            (r#"[{"file": "a.txt", "target": "t", "threads": 2}]"#, "threads: 2, but the file has 12"),
+            (r#"[{"file": "a.txt", "target": "t", "repetition": 0}]"#, "repetition: must be at least 1"),
             (r#"[{"file": "a.txt", "target": "t", "duration_s": -1}]"#, "duration_s"),
         ];
-        for (index, said) in cases {
+        for (index, expected) in cases {
             let fault = read(index, &files(WRK)).expect_err(index);
-            assert!(fault.contains(said), "{index}: {fault}");
+            assert!(fault.contains(expected), "{index}: {fault}");
         }
         let index = r#"[{"file": "a.txt", "target": "t"}]"#;
         let cut = read(index, &files(&WRK[..WRK.len() - 3])).expect_err("cut off");

@@ -1,12 +1,12 @@
-//! A series with fewer points: what happened stays, when it happened is known less closely.
+//! Downsamples a series: counts stay exact, only the time resolution becomes coarser.
 
 use brewbench_agent::wire::series::{Second, Series, Stretch, Usage};
 
-/// How long a point is afterwards, ms.
+/// Length of a downsampled point, ms.
 const POINT_MS: i64 = 10_000;
 
-/// Adds up what lies within the same ten seconds. Counts and histograms add up exactly.
-pub fn thin(series: Series) -> Series {
+/// Merges points within the same ten seconds. Counts and histograms add up exactly.
+pub fn downsample(series: Series) -> Series {
     let Series { warm_up, measured } = series;
     Series { warm_up: warm_up.map(stretch), measured: measured.map(stretch) }
 }
@@ -14,7 +14,7 @@ pub fn thin(series: Series) -> Series {
 fn stretch(stretch: Stretch) -> Stretch {
     let Stretch { start_ms, seconds, usage, lacks } = stretch;
     let mut usage = usage.into_iter();
-    // The first sample tells levels only: nothing can be added to it.
+    // The first sample has levels only: nothing can be added to it.
     let first = usage.next();
     let rest = merged(usage, |sample| i64::from(sample.at_ms), Usage::add);
     let seconds = merged(seconds.into_iter(), |second| i64::from(second.until_ms), Second::add);
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_seconds_become_one_and_nothing_that_happened_is_missing() {
+    fn ten_seconds_become_one_point_and_counts_are_kept() {
         let seconds: Vec<_> = (1..=25).map(second).collect();
         let sample = |n: i32| Usage {
             at_ms: n * 1_000,
@@ -58,9 +58,9 @@ mod tests {
         };
         let usage: Vec<_> = (0..=25).map(sample).collect();
         let whole = Stretch { start_ms: 5, seconds: seconds.clone(), usage, lacks: Lacks::default() };
-        let thinned = thin(Series { warm_up: None, measured: Some(whole) });
-        assert_eq!(thinned.warm_up, None);
-        let measured = thinned.measured.clone().expect("a stretch");
+        let coarse = downsample(Series { warm_up: None, measured: Some(whole) });
+        assert_eq!(coarse.warm_up, None);
+        let measured = coarse.measured.clone().expect("a stretch");
         let ends: Vec<_> = measured.seconds.iter().map(|second| second.until_ms).collect();
         assert_eq!(ends, [10_000, 20_000, 25_000]);
         let times: Vec<_> = measured.usage.iter().map(|sample| sample.at_ms).collect();
@@ -74,6 +74,6 @@ mod tests {
             seconds.into_iter().reduce(add).expect("seconds")
         };
         assert_eq!(sum(measured.seconds), sum(seconds));
-        assert_eq!(thin(thinned.clone()), thinned, "doing it twice changes nothing");
+        assert_eq!(downsample(coarse.clone()), coarse, "downsampling twice changes nothing");
     }
 }

@@ -1,4 +1,4 @@
-//! The time series of a run: as JSON and charts have it, as CSV, and downsampled.
+//! The time series of a run: as JSON and for charts, as CSV, and downsampled.
 
 pub mod downsample;
 pub mod model;

@@ -1,4 +1,4 @@
-//! The time series of a run as JSON, CSV and charts have it. Pure.
+//! The time series of a run for JSON, CSV and charts. Pure.
 
 #[cfg(test)]
 pub mod tests;
@@ -16,30 +16,30 @@ use crate::{
     runs::model::Run,
 };
 
-/// The series of one run. All times count from the beginning of the first stretch.
+/// The time series of a run. All times count from the start of its first part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SeriesBody {
     /// The run.
     #[schema(value_type = String)]
     pub run: RunId,
-    /// When the first stretch began, by the agent's clock (of several agents by the server's), unix ms.
+    /// When the first part started, unix ms: by the agent's clock, for a distributed run by the server's.
     pub start_ms: Option<i64>,
-    /// The warm-up, where there was one.
+    /// The warm-up, if there was one.
     pub warm_up: Option<StretchBody>,
-    /// What counts.
+    /// The measurement.
     pub measured: Option<StretchBody>,
 }
 
 /// Warm-up or measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StretchBody {
-    /// When it began, seconds.
+    /// When it started, seconds.
     pub from_s: f64,
-    /// What the load did.
+    /// Load and latencies per second.
     pub seconds: Vec<SecondBody>,
-    /// What was used meanwhile.
+    /// Samples of resource use.
     pub usage: Vec<UsageBody>,
-    /// What is known to be missing; all 0 in an ordinary run.
+    /// Known gaps; all 0 in an ordinary run.
     pub lacks: LacksBody,
     /// Latencies of all its successful requests.
     pub succeeded: LatencyBody,
@@ -47,26 +47,26 @@ pub struct StretchBody {
     pub failed: LatencyBody,
 }
 
-/// What the load did in about a second.
+/// Load and latencies of about a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SecondBody {
     /// Its end, seconds.
     pub at_s: f64,
-    /// How long it was, seconds.
+    /// Its length, seconds.
     pub length_s: f64,
-    /// Requests that ended.
+    /// Completed requests.
     pub requests: u64,
     /// Requests per second.
     pub rps: Option<f64>,
     /// Failed requests per second.
     pub failed_rps: Option<f64>,
-    /// Iterations that ended.
+    /// Completed iterations.
     pub iterations: u64,
-    /// Iterations that could not begin in time.
+    /// Iterations that could not start in time.
     pub dropped_iterations: u64,
-    /// Received by k6.
+    /// Bytes that k6 received.
     pub received_bytes: u64,
-    /// Sent by k6.
+    /// Bytes that k6 sent.
     pub sent_bytes: u64,
     /// Virtual users at its end.
     pub vus: Option<u64>,
@@ -76,10 +76,10 @@ pub struct SecondBody {
     pub failed: LatencyBody,
 }
 
-/// How long requests took, ms. Percentiles are null where there was no request.
+/// Latency distribution, ms. Percentiles are null without requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LatencyBody {
-    /// How many requests.
+    /// Number of requests.
     pub count: u64,
     /// Their mean.
     pub mean_ms: Option<f64>,
@@ -93,65 +93,65 @@ pub struct LatencyBody {
     pub p99_ms: Option<f64>,
     /// 99.9th percentile.
     pub p999_ms: Option<f64>,
-    /// The longest.
+    /// Maximum.
     pub max_ms: Option<f64>,
-    /// For each bucket that is not empty its upper edge in ms and how many requests are in it, ascending.
+    /// Upper bound in ms and number of requests of each bucket that is not empty, ascending.
     #[schema(value_type = Vec<Vec<f64>>)]
     pub buckets: Vec<(f64, u64)>,
 }
 
-/// What was used since the sample before.
+/// Resource use since the previous sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UsageBody {
-    /// When the sample was taken, seconds; may lie a little before the stretch.
+    /// When the sample was taken, seconds; may be shortly before the part.
     pub at_s: f64,
-    /// Since the sample before, seconds; null for the first of a stretch, which has levels only.
+    /// Time since the previous sample, seconds; null for the first of a part, which has levels only.
     pub length_s: Option<f64>,
-    /// By the target's processes.
+    /// Used by the target's processes.
     pub target: SideBody,
-    /// By k6.
+    /// Used by k6.
     pub generator: SideBody,
-    /// By everything on the machine.
+    /// Used by everything on the machine.
     pub host: HostBody,
 }
 
-/// What one side of a run used; null where the machine does not tell.
+/// Resource use of the target or the load generator; null if the machine does not report it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SideBody {
-    /// CPU, cores.
+    /// CPU use, cores.
     pub cores: Option<f64>,
-    /// The share of the time in which its quota held it back, 0 to 1; null where it is not known on how many cores it ran.
+    /// Share of the time for which its quota throttled it, 0 to 1; null if its number of cores is unknown.
     pub throttled: Option<f64>,
-    /// Memory in use, without what the kernel can take back at once.
+    /// Memory in use, without memory that the kernel can reclaim at once.
     pub memory_bytes: Option<u64>,
-    /// The highest memory use so far.
+    /// Peak memory use so far.
     pub peak_memory_bytes: Option<u64>,
     /// Threads.
     pub threads: Option<u64>,
-    /// Open files, sockets among them.
+    /// Open files, including sockets.
     pub open_files: Option<u64>,
 }
 
-/// What the whole machine did. CPU in cores, null in the first sample.
+/// Resource use of the machine. CPU in cores; null in the first sample.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HostBody {
-    /// In programs.
+    /// User mode.
     pub user_cores: Option<f64>,
-    /// In the kernel.
+    /// Kernel mode.
     pub system_cores: Option<f64>,
-    /// Taken by the hypervisor for somebody else.
+    /// Given to other virtual machines by the hypervisor.
     pub steal_cores: Option<f64>,
-    /// Idle while something waited for a disk.
+    /// Idle while waiting for a disk.
     pub iowait_cores: Option<f64>,
-    /// Load average over a minute.
+    /// One-minute load average.
     pub load: f64,
-    /// Received by all network interfaces but loopback, bytes a second.
+    /// Received by all network interfaces except loopback, bytes per second.
     pub received_rate: Option<f64>,
-    /// Sent, bytes a second.
+    /// Sent by these interfaces, bytes per second.
     pub sent_rate: Option<f64>,
 }
 
-/// How many cores each side of a run had, over which the kernel adds up throttled time; none where that is not known.
+/// Cores of target and load generator, over which the kernel sums throttled time; None if unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SideCores {
     target: Option<f64>,
@@ -159,36 +159,36 @@ pub struct SideCores {
 }
 
 impl SideCores {
-    /// Of a run; before it has ended nobody knows what k6 was given.
-    pub fn of(run: &Run, evidence: Option<&Evidence>) -> Self {
+    /// Returns the cores of a run; those of k6 are unknown until the run has ended.
+    pub fn new(run: &Run, evidence: Option<&Evidence>) -> Self {
         let count = |cores: &[usize]| Some(cores.len() as f64).filter(|count| *count > 0.0);
-        let asked = run.size.as_ref().map(|size| size.vcpus.ceil());
+        let requested = run.size.as_ref().map(|size| size.vcpus.ceil());
         Self {
-            target: evidence.and_then(|evidence| count(&evidence.cores.target)).or(asked),
+            target: evidence.and_then(|evidence| count(&evidence.cores.target)).or(requested),
             generator: evidence.and_then(|evidence| count(&evidence.cores.generator)),
         }
     }
 }
 
-/// What a stretch is known to lack.
+/// Known gaps of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LacksBody {
-    /// Seconds for which k6 told nothing; what happened in them is in the one that follows.
+    /// Seconds without a report of k6; their counts are in the following second.
     pub missing_seconds: u64,
-    /// What k6 told too early; it is in the second before.
+    /// Reports of k6 that came too early; their counts are in the previous second.
     pub doubled_seconds: u64,
     /// Times that k6's counters went backwards.
     pub restarts: u64,
-    /// What k6 told and could not be understood.
+    /// Reports of k6 that could not be parsed.
     pub damaged: u64,
-    /// What was left out because the script has too many different tags.
+    /// Values left out because the script has too many different tags.
     pub left_out: u64,
-    /// 1 when k6 did not say that it had told everything.
+    /// 1 if k6 did not confirm the end of its reports.
     pub unfinished: u64,
 }
 
 impl SeriesBody {
-    /// The series of a run in words of the API.
+    /// Converts the series of a run.
     pub fn new(run: &RunId, series: &Series, cores: SideCores) -> Self {
         let start_ms = start_ms(series);
         let stretch = |stretch: &Option<Stretch>| {
@@ -199,18 +199,18 @@ impl SeriesBody {
         Self { run: run.clone(), start_ms, warm_up: stretch(&series.warm_up), measured: stretch(&series.measured) }
     }
 
-    /// Warm-up and measurement, as far as they are there.
+    /// Returns warm-up and measurement, as far as they exist.
     pub fn stretches(&self) -> impl Iterator<Item = &StretchBody> {
         self.warm_up.iter().chain(&self.measured)
     }
 }
 
-/// When the first stretch of a series began, by the agent's clock, unix ms.
+/// Returns when the first part of a series started, by the agent's clock, unix ms.
 pub fn start_ms(series: &Series) -> Option<i64> {
     series.warm_up.as_ref().or(series.measured.as_ref()).map(|stretch| stretch.start_ms)
 }
 
-/// How long after the start of a series one of its stretches began, ms.
+/// Returns how long after the start of a series one of its parts started, ms.
 pub fn offset_ms(stretch: &Stretch, start_ms: i64) -> i64 {
     stretch.start_ms.saturating_sub(start_ms)
 }
@@ -230,7 +230,7 @@ impl StretchBody {
     }
 }
 
-/// Latencies of all successful and of all failed requests of a stretch.
+/// Returns the latencies of all successful and of all failed requests of a part.
 pub fn latencies(stretch: &Stretch) -> (Histogram, Histogram) {
     let mut sums = (Histogram::default(), Histogram::default());
     for second in &stretch.seconds {
@@ -240,21 +240,21 @@ pub fn latencies(stretch: &Stretch) -> (Histogram, Histogram) {
     sums
 }
 
-/// The same in fewer points, as many of them added up as it takes: what a screen has no room for.
+/// Merges neighbouring points until each part has at most `most`, for display.
 #[must_use]
-pub fn thinned(series: Series, most: usize) -> Series {
-    let thin = |stretch: Stretch| {
+pub fn limit_points(series: Series, most: usize) -> Series {
+    let limit = |stretch: Stretch| {
         let Stretch { seconds, usage, .. } = &stretch;
-        let seconds = added(seconds, most, Second::add);
-        let usage = added(usage, most, Usage::add);
+        let seconds = merge_chunks(seconds, most, Second::add);
+        let usage = merge_chunks(usage, most, Usage::add);
         Stretch { seconds, usage, ..stretch }
     };
-    Series { warm_up: series.warm_up.map(thin), measured: series.measured.map(thin) }
+    Series { warm_up: series.warm_up.map(limit), measured: series.measured.map(limit) }
 }
 
-pub(crate) fn added<T: Clone>(points: &[T], most: usize, add: fn(&mut T, T)) -> Vec<T> {
-    let together = points.len().div_ceil(most).max(1);
-    let chunks = points.chunks(together);
+pub(crate) fn merge_chunks<T: Clone>(points: &[T], most: usize, add: fn(&mut T, T)) -> Vec<T> {
+    let chunk_len = points.len().div_ceil(most).max(1);
+    let chunks = points.chunks(chunk_len);
     chunks
         .filter_map(|chunk| {
             chunk.iter().cloned().reduce(|mut sum, next| {
@@ -265,13 +265,13 @@ pub(crate) fn added<T: Clone>(points: &[T], most: usize, add: fn(&mut T, T)) -> 
         .collect()
 }
 
-/// Seconds that follow one which ended at `before_ms` of its stretch, which began `offset_ms` after the series.
+/// Converts seconds that follow one ending at `before_ms`; their part started `offset_ms` after the series.
 pub fn seconds_after(offset_ms: i64, before_ms: u32, seconds: &[Second]) -> Vec<SecondBody> {
     let befores = std::iter::once(before_ms).chain(seconds.iter().map(|second| second.until_ms));
     seconds.iter().zip(befores).map(|(second, before)| SecondBody::new(second, offset_ms, before)).collect()
 }
 
-/// Samples that follow one of `before_ms` of their stretch, if they do.
+/// Converts samples that follow one taken at `before_ms` of their part, if there is one.
 pub fn usage_after(offset_ms: i64, before_ms: Option<i32>, usage: &[Usage], cores: SideCores) -> Vec<UsageBody> {
     let befores = std::iter::once(before_ms).chain(usage.iter().map(|sample| Some(sample.at_ms)));
     usage.iter().zip(befores).map(|(sample, before)| UsageBody::new(sample, offset_ms, before, cores)).collect()
@@ -341,7 +341,7 @@ impl SideBody {
     }
 }
 
-/// How many observations each bucket has, by its upper bound in ms.
+/// Returns the upper bound in ms and the count of each bucket.
 pub fn buckets_ms(histogram: &Histogram) -> impl Iterator<Item = (f64, u64)> {
     let zero = (histogram.zero() > 0).then_some((0.0, histogram.zero()));
     zero.into_iter().chain(histogram.buckets().map(|(index, count)| (rounded(histogram.bounds_ms(index).1), count)))
@@ -376,12 +376,12 @@ pub(crate) fn in_seconds(ms: i64) -> f64 {
     ms as f64 / 1e3
 }
 
-/// A count by time; nothing where no time passed.
+/// Returns a rate; None if no time passed.
 pub(crate) fn per(count: f64, seconds: f64) -> Option<f64> {
     (seconds > 0.0).then(|| rounded(count / seconds))
 }
 
-/// To a ten-thousandth: of milliseconds, requests a second and cores nobody can tell more.
+/// Rounds to four decimals: more are noise for milliseconds, rates and cores.
 pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }

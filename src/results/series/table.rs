@@ -1,11 +1,11 @@
-//! The series as CSV: a line for every second of k6, with the sample of the machine that lies next to it. Pure.
+//! The series as CSV: one row per second of k6, with the nearest sample of the machine. Pure.
 
 use crate::{
     results::series::model::{LatencyBody, SecondBody, SeriesBody, SideBody, StretchBody, UsageBody},
     runs::csv,
 };
 
-const HEAD: [&str; 49] = [
+const HEADER: [&str; 49] = [
     "phase",
     "at_s",
     "length_s",
@@ -57,10 +57,11 @@ const HEAD: [&str; 49] = [
     "failed_buckets",
 ];
 
-/// A head and a line a second, warm-up first. What is not known is empty. Buckets are `upper edge in ms:count`, separated
-/// by spaces.
+/// Formats a series as CSV with a header, warm-up first.
+///
+/// Unknown values are empty. Buckets are `upper bound in ms:count`, separated by spaces.
 pub fn csv(series: &SeriesBody) -> String {
-    let mut text = csv::line(HEAD);
+    let mut text = csv::line(HEADER);
     for (phase, stretch) in [("warming_up", &series.warm_up), ("measuring", &series.measured)] {
         for (second, usage) in stretch.iter().flat_map(rows) {
             let cells = cells(phase, second, usage);
@@ -70,15 +71,15 @@ pub fn csv(series: &SeriesBody) -> String {
     text
 }
 
-/// The seconds of a stretch, each with the sample that was taken nearest to its end; no sample stands twice.
+/// Pairs each second of a part with the sample nearest to its end; no sample is used twice.
 pub fn rows(stretch: &StretchBody) -> impl Iterator<Item = (&SecondBody, Option<&UsageBody>)> {
-    let mut taken = 0;
+    let mut used = 0;
     stretch.seconds.iter().map(move |second| {
-        let rest = stretch.usage.get(taken..).unwrap_or_default();
+        let rest = stretch.usage.get(used..).unwrap_or_default();
         let near = |sample: &UsageBody| (sample.at_s - second.at_s).abs();
         let nearest = rest.iter().enumerate().min_by(|(_, one), (_, other)| near(one).total_cmp(&near(other)));
         let found = nearest.filter(|(_, sample)| near(sample) <= second.length_s.max(1.0));
-        taken += found.map_or(0, |(place, _)| place + 1);
+        used += found.map_or(0, |(place, _)| place + 1);
         (second, found.map(|(_, sample)| sample))
     })
 }
@@ -145,20 +146,21 @@ mod tests {
     use crate::results::series::model::{SideCores, tests::rising};
 
     #[test]
-    fn every_second_has_a_line_with_a_cell_for_every_head() {
+    fn every_second_has_a_row_with_all_columns() {
         let text = csv(&SeriesBody::new(&"run".to_owned().into(), &rising(), SideCores::default()));
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
-        assert!(lines.len() == 13 && lines.iter().all(|line| line.len() == HEAD.len()), "{text}");
-        let cell = |line: usize, head: &str| lines[line][HEAD.iter().position(|name| *name == head).expect("a head")];
+        assert!(lines.len() == 13 && lines.iter().all(|line| line.len() == HEADER.len()), "{text}");
+        let cell =
+            |line: usize, head: &str| lines[line][HEADER.iter().position(|name| *name == head).expect("a column")];
         assert_eq!((cell(1, "phase"), cell(3, "phase")), ("warming_up", "measuring"));
         assert_eq!((cell(12, "requests"), cell(12, "target_cores"), cell(12, "generator_cores")), ("1000", "0.5", ""));
         assert!(cell(12, "succeeded_buckets").ends_with(":999"), "{text}");
     }
 
     #[test]
-    fn no_sample_stands_beside_two_seconds() {
+    fn no_sample_is_used_for_two_seconds() {
         let mut stretch =
-            SeriesBody::new(&"run".to_owned().into(), &rising(), SideCores::default()).measured.expect("there");
+            SeriesBody::new(&"run".to_owned().into(), &rising(), SideCores::default()).measured.expect("exists");
         stretch.usage.truncate(4);
         let beside: Vec<_> = rows(&stretch).filter_map(|(_, usage)| usage.map(|usage| usage.at_s)).collect();
         assert_eq!(beside, [3.5, 4.5, 5.5]);

@@ -1,10 +1,10 @@
-//! SQL of what requests cost.
+//! SQL of resource costs.
 
 use sqlx::SqliteConnection;
 
 use crate::{app::ids::RunId, results::cost::Cost};
 
-/// Stores what a run's requests cost. What is no longer known, because its series was deleted, stays as it was stored.
+/// Stores the cost of a run. Values that are no longer known, because the series was deleted, stay as stored.
 pub async fn note(connection: &mut SqliteConnection, run: &RunId, cost: Cost) -> sqlx::Result<()> {
     let Cost { cpu_us, memory_bytes, throttled_share, startup_ms, idle_memory_bytes } = cost;
     let idle_memory = idle_memory_bytes.map(u64::cast_signed);

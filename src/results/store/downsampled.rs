@@ -1,17 +1,18 @@
-//! SQL of old series: which there are, thinned ones in the place of whole ones, and their end. Those that one was added up
-//! from go with the first reduction: the sum has all that is shown.
+//! SQL of retention of series: lists old ones, replaces them with downsampled ones, and deletes them.
+//!
+//! The first reduction of a distributed run deletes the series of its parts: the merged one has all that is shown.
 
 use sqlx::SqlitePool;
 
 use crate::{app::ids::RunId, results::store::parts};
 
-/// How many at once: who else wants to write waits for them.
+/// Series per transaction: other writers wait for it.
 const PORTION: i64 = 50;
 
-/// A run's series that is to be reduced.
+/// A series to reduce.
 #[derive(Clone, Debug)]
 pub struct Due {
-    /// The run's place in the order of submission.
+    /// The run's sequence number.
     pub seq: i64,
     /// The run.
     pub run: RunId,
@@ -19,8 +20,8 @@ pub struct Due {
     pub body: Vec<u8>,
 }
 
-/// Series that were never reduced, of runs that ended before a time, unix ms: those after a run, in their order.
-pub async fn whole(pool: &SqlitePool, before: i64, after: i64) -> sqlx::Result<Vec<Due>> {
+/// Lists series that were never reduced, of runs that ended before `before` (unix ms), after sequence number `after`.
+pub async fn full(pool: &SqlitePool, before: i64, after: i64) -> sqlx::Result<Vec<Due>> {
     sqlx::query_as!(
         Due,
         r#"select run.seq as "seq!", run.id as "run!: RunId", run_series.body as "body!"
@@ -36,8 +37,8 @@ pub async fn whole(pool: &SqlitePool, before: i64, after: i64) -> sqlx::Result<V
     .await
 }
 
-/// Series of runs that ended before a time, unix ms, without what is in them: those after a run, in their order.
-pub async fn there(pool: &SqlitePool, before: i64, after: i64) -> sqlx::Result<Vec<Due>> {
+/// Lists series of runs that ended before `before` (unix ms), without their content, after sequence number `after`.
+pub async fn with_series(pool: &SqlitePool, before: i64, after: i64) -> sqlx::Result<Vec<Due>> {
     let rows = sqlx::query!(
         r#"select run.seq as "seq!", run.id as "run!: RunId" from run
            where run.seq > ?2 and run.finished_at < ?1 and exists (select 1 from run_series where run_id = run.id)
@@ -51,15 +52,15 @@ pub async fn there(pool: &SqlitePool, before: i64, after: i64) -> sqlx::Result<V
     Ok(rows.into_iter().map(|row| Due { seq: row.seq, run: row.run, body: Vec::new() }).collect())
 }
 
-/// Puts thinned series in the place of whole ones; gives how many.
-pub async fn replace(pool: &SqlitePool, thinned: &[Due], now: i64) -> sqlx::Result<usize> {
+/// Replaces series with downsampled ones; returns how many.
+pub async fn replace(pool: &SqlitePool, coarse: &[Due], now: i64) -> sqlx::Result<usize> {
     let (mut transaction, mut done) = (pool.begin().await?, 0);
-    for Due { seq: _, run, body } in thinned {
-        let there = sqlx::query!("update run_series set body = ?2 where run_id = ?1", run, body)
+    for Due { seq: _, run, body } in coarse {
+        let updated = sqlx::query!("update run_series set body = ?2 where run_id = ?1", run, body)
             .execute(&mut *transaction)
             .await?;
-        // Deleted meanwhile.
-        if there.rows_affected() == 0 {
+        // The series has been deleted since it was read.
+        if updated.rows_affected() == 0 {
             continue;
         }
         parts::drop_series(&mut transaction, run).await?;
@@ -76,12 +77,12 @@ pub async fn replace(pool: &SqlitePool, thinned: &[Due], now: i64) -> sqlx::Resu
     Ok(done)
 }
 
-/// Deletes series; gives how many.
+/// Deletes series; returns how many.
 pub async fn delete(pool: &SqlitePool, due: &[Due], now: i64) -> sqlx::Result<usize> {
     let (mut transaction, mut done) = (pool.begin().await?, 0);
     for Due { run, .. } in due {
-        let there = sqlx::query!("delete from run_series where run_id = ?", run).execute(&mut *transaction).await?;
-        if there.rows_affected() == 0 {
+        let deleted = sqlx::query!("delete from run_series where run_id = ?", run).execute(&mut *transaction).await?;
+        if deleted.rows_affected() == 0 {
             continue;
         }
         parts::drop_series(&mut transaction, run).await?;
@@ -98,8 +99,8 @@ pub async fn delete(pool: &SqlitePool, due: &[Due], now: i64) -> sqlx::Result<us
     Ok(done)
 }
 
-/// What was done to a run's series, `thin` or `delete`, and when, unix ms; none if nothing.
-pub async fn of(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Option<(String, i64)>> {
+/// Returns how a run's series was reduced (`thin` or `delete`) and when, unix ms; None if it was not.
+pub async fn reduction(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Option<(String, i64)>> {
     let row = sqlx::query!("select reduction, reduced_at from run_series_reduced where run_id = ?", run)
         .fetch_optional(pool)
         .await?;

@@ -1,4 +1,4 @@
-//! SQL of what ends a run: its result, a cancellation, the loss of its agent.
+//! SQL that ends a run: by a result, a cancellation, or the loss of its agent.
 
 use brewbench_agent::{
     reports::summary::Figures,
@@ -19,26 +19,26 @@ use crate::{
     },
 };
 
-/// What a result says of a run, besides blobs.
+/// The end of a run.
 #[derive(Clone, Debug)]
 pub struct Ending<'a> {
-    /// `finished`, `failed` or, where its agent stopped it, `lost`.
+    /// `finished`, `failed`, or `lost` if its agent stopped it.
     pub phase: Phase,
     /// Why it failed.
     pub error: Option<&'a str>,
-    /// Judged from figures and making.
+    /// Its verdict, if it was judged.
     pub verdict: Option<Verdict>,
-    /// What speaks against it.
+    /// Reasons of the verdict.
     pub reasons: &'a [Reason],
-    /// By which limits it was judged.
+    /// Limits that it was judged by.
     pub limits: &'a Limits,
-    /// From the summary.
+    /// Metrics from the summary.
     pub figures: Option<&'a Figures>,
-    /// What limited CPU time.
+    /// Mechanism that limited CPU time.
     pub enforced_cpu: Option<&'a str>,
-    /// What limited memory.
+    /// Mechanism that limited memory.
     pub enforced_memory: Option<&'a str>,
-    /// k6's version.
+    /// The load generator and its version.
     pub engine: Option<&'a EngineVersion>,
     /// SHA-256 of the target's executable.
     pub target_sha256: Option<&'a str>,
@@ -50,12 +50,12 @@ pub struct Ending<'a> {
     pub evidence: Option<&'a [u8]>,
     /// The packed series.
     pub series: Option<&'a [u8]>,
-    /// Unix ms.
+    /// Time of the end, unix ms.
     pub now: i64,
 }
 
 impl<'a> Ending<'a> {
-    /// Of a run that nobody brought a result of.
+    /// Returns the end of a run without a result.
     pub fn without_result(
         phase: Phase,
         error: &'a str,
@@ -83,7 +83,7 @@ impl<'a> Ending<'a> {
     }
 }
 
-/// Stores the end of a run, in whatever phase it is: the caller has settled that it counts.
+/// Stores the end of a run in any phase: the caller has decided that it counts.
 pub async fn end(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<'_>) -> sqlx::Result<()> {
     let phase = ending.phase.as_str();
     update(connection, id, ending).await?;
@@ -93,7 +93,7 @@ pub async fn end(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<
             .await?;
     }
     if let Some(body) = ending.evidence {
-        keep_evidence(connection, id, body).await?;
+        store_evidence(connection, id, body).await?;
     }
     if let Some(body) = ending.series {
         sqlx::query!("insert or replace into run_series (run_id, body) values (?, ?)", id, body)
@@ -106,14 +106,14 @@ pub async fn end(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<
     enter(connection, id, phase, ending.now).await
 }
 
-/// The compressed evidence of a run, if it has any.
+/// Loads the compressed evidence of a run, if it has any.
 pub async fn evidence(connection: &mut SqliteConnection, id: &RunId) -> sqlx::Result<Option<Vec<u8>>> {
     let row = sqlx::query!("select body from run_evidence where run_id = ?", id).fetch_optional(connection).await?;
     Ok(row.map(|row| row.body))
 }
 
-/// Takes the place of the evidence that there was.
-pub async fn keep_evidence(connection: &mut SqliteConnection, id: &RunId, body: &[u8]) -> sqlx::Result<()> {
+/// Stores evidence, replacing what was stored before.
+pub async fn store_evidence(connection: &mut SqliteConnection, id: &RunId, body: &[u8]) -> sqlx::Result<()> {
     sqlx::query!("insert or replace into run_evidence (run_id, body) values (?, ?)", id, body)
         .execute(connection)
         .await?;
@@ -124,7 +124,7 @@ async fn update(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<'
     let phase = ending.phase.as_str();
     let verdict = ending.verdict.map(Verdict::as_str);
     let reasons = serde_json::to_string(ending.reasons).map_err(crate::runs::store::row::decode)?;
-    // Each by its name: a figure that is added must be stored here, too.
+    // Every field is named, so that a new one fails to compile until it is stored here.
     let FigureColumns {
         requests,
         failed,
@@ -202,10 +202,10 @@ async fn update(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<'
     Ok(())
 }
 
-/// Cancels a run that has not ended; false if it had, or there is none.
+/// Cancels a run; false if it has already ended or does not exist.
 pub async fn cancel(pool: &SqlitePool, id: &RunId, error: &str, now: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
-    let done = sqlx::query!(
+    let cancelled = sqlx::query!(
         "update run set phase = 'cancelled', phase_at = ?2, finished_at = ?2, error = ?3
          where id = ?1 and phase not in ('finished', 'failed', 'cancelled', 'lost')",
         id,
@@ -216,9 +216,9 @@ pub async fn cancel(pool: &SqlitePool, id: &RunId, error: &str, now: i64) -> sql
     .await?
     .rows_affected()
         > 0;
-    if done {
+    if cancelled {
         enter(&mut transaction, id, "cancelled", now).await?;
     }
     transaction.commit().await?;
-    Ok(done)
+    Ok(cancelled)
 }

@@ -1,8 +1,8 @@
-//! A summary's figures as columns of `run`.
+//! Metrics of a summary as columns of `run`.
 
 use brewbench_agent::reports::summary::Figures;
 
-/// What there is none of is null. SQLite has no unsigned integers.
+/// Columns of `run` for metrics; unknown values are null. Signed, because SQLite has no unsigned integers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FigureColumns {
     pub requests: Option<i64>,

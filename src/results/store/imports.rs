@@ -29,32 +29,32 @@ use crate::{
     },
 };
 
-/// A parsed summary with its verdict.
+/// An imported summary with its verdict.
 #[derive(Clone, Debug)]
 pub struct NewImport {
     /// The run's id.
     pub id: RunId,
-    /// What is known besides the summary.
+    /// Its metadata.
     pub about: About,
-    /// Who imported it.
+    /// The user who imported it.
     pub created_by: String,
-    /// From the summary.
+    /// Its metrics.
     pub figures: Figures,
-    /// Judged from the figures.
+    /// Its verdict.
     pub verdict: Verdict,
-    /// What speaks against it.
+    /// Reasons of the verdict.
     pub reasons: Vec<Reason>,
-    /// By which limits it was judged.
+    /// Limits that it was judged by.
     pub limits: Limits,
-    /// What made the report.
+    /// The load generator that wrote it.
     pub engine: Engine,
     /// The compressed summary.
     pub summary: Vec<u8>,
-    /// Unix ms.
+    /// Time of the import, unix ms.
     pub now: i64,
 }
 
-/// Stores a summary as a run that has ended.
+/// Inserts a finished run.
 const RUN: &str = "
     insert into run (id, origin, target, version, size_name, vcpus, memory_bytes, scenario, parameters, vus, duration_ms,
         repetition, note, created_by, phase, queued_at, phase_at, finished_at, verdict, reasons, engine_name, engine_version, requests,
@@ -70,12 +70,13 @@ const JUDGEMENT: &str = "insert into run_judgement (run_id, rules, limits, judge
 const LABELS: &str =
     "insert into run_label (label, run_seq) select value, (select seq from run where id = ?) from json_each(?)";
 
-/// Uploads that wait to be stored. The first to get the connection stores all of them in one transaction, so that many
-/// uploads share one sync to disk.
+/// Uploads waiting to be stored.
+///
+/// The first to get the connection stores all of them in one transaction, so that many uploads share one sync to disk.
 #[derive(Clone, Debug, Default)]
 pub struct Waiting(Arc<Mutex<Vec<Upload>>>);
 
-/// The imports of one request: all are stored or none.
+/// The imports of one request; all or none are stored.
 #[derive(Debug)]
 struct Upload {
     imports: Vec<NewImport>,
@@ -88,7 +89,7 @@ impl Waiting {
     }
 }
 
-/// Stores summaries as runs that have ended, all or none; committed when this returns.
+/// Stores summaries as finished runs, all or none; committed when this returns.
 pub async fn insert(db: &Db, waiting: &Waiting, imports: Vec<NewImport>) -> sqlx::Result<Vec<Run>> {
     let (stored, mut answer) = oneshot::channel();
     waiting.uploads().push(Upload { imports, stored });
@@ -98,10 +99,10 @@ pub async fn insert(db: &Db, waiting: &Waiting, imports: Vec<NewImport>) -> sqlx
             let (turn, uploads) = (turn?, std::mem::take(&mut *waiting.uploads()));
             if !uploads.is_empty() {
                 let rows = db.rows.clone();
-                // A task of its own: others wait for it, whatever becomes of this caller.
+                // A separate task: other callers wait for it even if this one is dropped.
                 tokio::spawn(async move {
                     if let Err(fault) = rows.write(turn, |connection| store(connection, uploads)).await {
-                        tracing::error!(%fault, "cannot store imports");
+                        tracing::error!(%fault, "failed to store imports");
                     }
                 });
             }
@@ -110,10 +111,9 @@ pub async fn insert(db: &Db, waiting: &Waiting, imports: Vec<NewImport>) -> sqlx
     answer.await.map_err(decode)?
 }
 
-/// Stores uploads in one transaction. If that fails, each gets a transaction of its own, so that one bad upload does not
-/// fail the others.
+/// Stores uploads in one transaction, or each in its own if that fails, so that one bad upload fails alone.
 fn store(connection: &mut Connection, mut uploads: Vec<Upload>) {
-    // Their callers are gone, so nobody would get an acknowledgement.
+    // Their callers are gone and would get no acknowledgement.
     uploads.retain(|upload| !upload.stored.is_closed());
     if let Ok(all) = transaction(connection, &uploads) {
         for (upload, runs) in uploads.into_iter().zip(all) {
@@ -208,8 +208,12 @@ fn run(connection: &Connection, import: &NewImport) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Makes imported runs those of an experiment.
-pub async fn gather(connection: &mut SqliteConnection, ids: &[RunId], experiment: &ExperimentId) -> sqlx::Result<()> {
+/// Assigns imported runs to an experiment.
+pub async fn assign_to_experiment(
+    connection: &mut SqliteConnection,
+    ids: &[RunId],
+    experiment: &ExperimentId,
+) -> sqlx::Result<()> {
     let ids = serde_json::to_string(ids).map_err(decode)?;
     sqlx::query!(
         "update run set experiment_id = ?2

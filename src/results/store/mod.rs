@@ -1,5 +1,4 @@
-//! SQL of what was measured. The table `run` has two halves: [`crate::runs::store`] writes what was requested, this what
-//! came of it.
+//! SQL of results. Of the table `run`, [`crate::runs::store`] writes the request, and this module the result.
 
 pub mod costs;
 pub mod downsampled;

@@ -1,4 +1,4 @@
-//! SQL of what each agent has done of a run that several do.
+//! SQL of the parts of a distributed run, one per agent.
 
 use sqlx::{SqliteConnection, SqlitePool};
 
@@ -7,15 +7,15 @@ use crate::app::ids::RunId;
 /// One agent's part.
 #[derive(Clone, Debug)]
 pub struct PartRow {
-    /// 0 is the target's agent; from 1 on they are the generators, in the order of their segments.
+    /// 0 is the host; the generators follow from 1 in the order of their segments.
     pub place: i64,
-    /// Whose it is.
+    /// Its agent.
     pub agent: String,
     /// Its clock minus the server's, ms.
     pub clock_offset_ms: Option<f64>,
-    /// How far that may be wrong, ms.
+    /// Maximum error of the offset, ms.
     pub clock_error_ms: Option<f64>,
-    /// Its outcome without summary and series, compressed; none until it came.
+    /// Its outcome without summary and series, compressed; None until it is delivered.
     pub outcome: Option<Vec<u8>>,
     /// k6's summary of its part, compressed.
     pub summary: Option<Vec<u8>>,
@@ -23,8 +23,8 @@ pub struct PartRow {
     pub series: Option<Vec<u8>>,
 }
 
-/// All parts of a run, by place.
-pub async fn of(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Vec<PartRow>> {
+/// Lists all parts of a run, by place.
+pub async fn list(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Vec<PartRow>> {
     sqlx::query_as!(
         PartRow,
         "select place, agent, clock_offset_ms, clock_error_ms, outcome, summary, series from run_part
@@ -35,22 +35,22 @@ pub async fn of(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Vec<PartRow>> {
     .await
 }
 
-/// A part without what came of it.
+/// A part without its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartState {
     /// As in [`PartRow`].
     pub place: i64,
-    /// Whose it is.
+    /// Its agent.
     pub agent: String,
     /// Its clock minus the server's, ms.
     pub clock_offset_ms: Option<f64>,
-    /// How far that may be wrong, ms.
+    /// Maximum error of the offset, ms.
     pub clock_error_ms: Option<f64>,
-    /// Whether its result came.
+    /// Whether its result is stored.
     pub delivered: bool,
 }
 
-/// How far those are who do a run, by place.
+/// Lists the states of all parts of a run, by place.
 pub async fn states(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Vec<PartState>> {
     sqlx::query_as!(
         PartState,
@@ -62,7 +62,7 @@ pub async fn states(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Vec<PartStat
     .await
 }
 
-/// The places of which the result is there.
+/// Lists the places whose result is stored.
 pub async fn delivered(connection: &mut SqliteConnection, run: &RunId) -> sqlx::Result<Vec<i64>> {
     let rows = sqlx::query!("select place from run_part where run_id = ? and outcome is not null order by place", run)
         .fetch_all(connection)
@@ -70,17 +70,17 @@ pub async fn delivered(connection: &mut SqliteConnection, run: &RunId) -> sqlx::
     Ok(rows.into_iter().map(|row| row.place).collect())
 }
 
-/// Whether an agent makes a part of the load of a run.
-pub async fn generates(connection: &mut SqliteConnection, run: &RunId, agent: &str) -> sqlx::Result<bool> {
+/// Whether an agent is a generator of a run.
+pub async fn is_generator(connection: &mut SqliteConnection, run: &RunId, agent: &str) -> sqlx::Result<bool> {
     let row = sqlx::query!("select place from run_part where run_id = ? and agent = ? and place > 0", run, agent)
         .fetch_optional(connection)
         .await?;
     Ok(row.is_some())
 }
 
-/// What came of a part.
+/// The result of a part.
 #[derive(Clone, Copy, Debug)]
-pub struct Came<'a> {
+pub struct PartResult<'a> {
     /// As in [`PartRow`].
     pub outcome: &'a [u8],
     /// As in [`PartRow`].
@@ -89,14 +89,14 @@ pub struct Came<'a> {
     pub series: Option<&'a [u8]>,
 }
 
-/// Keeps what came of a part, which ends the lease of its agent. False if there is something already.
-pub async fn keep(
+/// Stores the result of a part, which ends its agent's lease; false if it already has one.
+pub async fn store(
     connection: &mut SqliteConnection,
     run: &RunId,
     place: i64,
-    Came { outcome, summary, series }: Came<'_>,
+    PartResult { outcome, summary, series }: PartResult<'_>,
 ) -> sqlx::Result<bool> {
-    let kept = sqlx::query!(
+    let stored = sqlx::query!(
         "update run_part set outcome = ?3, summary = ?4, series = ?5
          where run_id = ?1 and place = ?2 and outcome is null",
         run,
@@ -109,16 +109,16 @@ pub async fn keep(
     .await?
     .rows_affected()
         > 0;
-    Ok(kept)
+    Ok(stored)
 }
 
-/// The run waits again: others may do it.
+/// Deletes the parts of a run that returns to the queue: other agents may get it.
 pub async fn forget(connection: &mut SqliteConnection, run: &RunId) -> sqlx::Result<()> {
     sqlx::query!("delete from run_part where run_id = ?", run).execute(connection).await?;
     Ok(())
 }
 
-/// The series of the parts go; what was seen in them is kept with the run.
+/// Deletes the series of the parts; the run keeps the merged one.
 pub async fn drop_series(connection: &mut SqliteConnection, run: &RunId) -> sqlx::Result<()> {
     sqlx::query!("update run_part set series = null where run_id = ? and series is not null", run)
         .execute(connection)

@@ -1,4 +1,4 @@
-//! SQL of verdicts: by which rules and limits, and judging anew.
+//! SQL of verdicts: rules, limits and re-judging.
 
 use brewbench_agent::wire::load::Load;
 use serde_json::json;
@@ -18,43 +18,43 @@ use crate::{
 /// The limits of a scenario.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScenarioLimits {
-    /// All of them.
+    /// Their values.
     pub limits: Limits,
-    /// Counts the changes.
+    /// Number of changes.
     pub revision: i64,
-    /// When they were changed last, unix ms, and by whom; none if never.
+    /// When and by whom they were last changed, unix ms; None if never.
     pub changed: Option<(i64, String)>,
 }
 
-/// What a run was judged by.
+/// The rules and limits that a run was judged by.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JudgedBy {
-    /// Which rules.
+    /// Version of the rules.
     pub rules: i64,
-    /// All limits as they were.
+    /// All limits at that time.
     pub limits: Limits,
-    /// Unix ms.
+    /// Time of the judgement, unix ms.
     pub judged_at_ms: i64,
 }
 
-/// What of a run is needed to judge it, besides its blobs.
+/// What is needed to re-judge a run, besides its blobs.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// Order of submission.
+    /// Sequence number.
     pub seq: i64,
     /// Its id.
     pub id: RunId,
     /// Its experiment.
     pub experiment: Option<ExperimentId>,
-    /// Whether an agent of ours made it.
+    /// Whether it was measured by an agent, not imported.
     pub is_ours: bool,
     /// The scenario's name.
     pub scenario: Option<String>,
-    /// How hard it was loaded.
+    /// Its load.
     pub load: Option<Load>,
     /// The CPU share of its size, cores.
     pub vcpus: Option<f64>,
-    /// What held it to its size, CPU and memory.
+    /// Mechanisms that enforced its machine size, CPU and memory.
     pub enforced: [Option<String>; 2],
     /// As judged before.
     pub verdict: Verdict,
@@ -62,7 +62,7 @@ pub struct Candidate {
     pub reasons: Vec<Reason>,
 }
 
-/// Which finished runs.
+/// A selection of finished runs.
 #[derive(Clone, Copy, Debug)]
 pub enum Which<'a> {
     /// All.
@@ -73,30 +73,30 @@ pub enum Which<'a> {
     Ids(&'a [RunId]),
 }
 
-/// What a run was asked for, as far as it is judged by it.
+/// The part of a run's request that its judgement needs.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
-    /// How hard it is loaded and for how long; none for an import.
+pub struct Requested {
+    /// Its load; None for an import.
     pub load: Option<Load>,
     /// The scenario's name.
     pub scenario: Option<String>,
     /// The CPU share of its size, cores.
     pub vcpus: Option<f64>,
-    /// Who makes the load, where it is not the target's agent.
+    /// Generators of a distributed run.
     pub generators: Vec<String>,
 }
 
-/// What a run was asked for; nothing if there is no such run.
-pub async fn asked(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Asked> {
+/// Loads the request of a run; the default if the run does not exist.
+pub async fn requested(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Requested> {
     let row =
         sqlx::query!("select load, scenario, vcpus, generators from run where id = ?", id).fetch_optional(pool).await?;
-    let Some(row) = row else { return Ok(Asked::default()) };
+    let Some(row) = row else { return Ok(Requested::default()) };
     let load = row.load.as_deref().map(load::read).transpose().map_err(decode)?;
     let generators = serde_json::from_str(&row.generators).map_err(decode)?;
-    Ok(Asked { load, scenario: row.scenario, vcpus: row.vcpus, generators })
+    Ok(Requested { load, scenario: row.scenario, vcpus: row.vcpus, generators })
 }
 
-/// The limits of a scenario; the usual ones for one that has none of its own, and without a name.
+/// Loads the limits of a scenario; the defaults if it has none, or without a scenario.
 pub async fn limits(from: impl SqliteExecutor<'_>, scenario: Option<&str>) -> sqlx::Result<ScenarioLimits> {
     let row = sqlx::query!(
         "select limits, revision, changed_at, changed_by from scenario_limits where scenario = ?",
@@ -109,7 +109,7 @@ pub async fn limits(from: impl SqliteExecutor<'_>, scenario: Option<&str>) -> sq
     Ok(ScenarioLimits { limits, revision: row.revision, changed: Some((row.changed_at, row.changed_by)) })
 }
 
-/// Sets the limits of a scenario; its old runs are to be judged anew.
+/// Stores the limits of a scenario; its runs are then due for re-judging.
 pub async fn set_limits(pool: &SqlitePool, scenario: &str, limits: &Limits, now: i64, act: &Act) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     let changed = limits.changed();
@@ -130,7 +130,7 @@ pub async fn set_limits(pool: &SqlitePool, scenario: &str, limits: &Limits, now:
     transaction.commit().await
 }
 
-/// Scenarios with old runs to judge anew, and the revision of their limits.
+/// Lists scenarios with runs to re-judge, and the revision of their limits.
 pub async fn pending(pool: &SqlitePool) -> sqlx::Result<Vec<(String, i64)>> {
     let rows = sqlx::query!(
         "select scenario, revision from scenario_limits where judged_revision < revision order by scenario"
@@ -140,7 +140,7 @@ pub async fn pending(pool: &SqlitePool) -> sqlx::Result<Vec<(String, i64)>> {
     Ok(rows.into_iter().map(|row| (row.scenario, row.revision)).collect())
 }
 
-/// All old runs of a scenario were judged by this revision of its limits.
+/// Records that all runs of a scenario are judged by this revision of its limits.
 pub async fn all_judged(pool: &SqlitePool, scenario: &str, revision: i64) -> sqlx::Result<()> {
     sqlx::query!(
         "update scenario_limits set judged_revision = ?2 where scenario = ?1 and judged_revision < ?2",
@@ -152,7 +152,7 @@ pub async fn all_judged(pool: &SqlitePool, scenario: &str, revision: i64) -> sql
     Ok(())
 }
 
-/// What a run was judged by; none if that was before it was kept.
+/// Loads the rules and limits that a run was judged by; None if older servers judged it.
 pub async fn judged_by(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Option<JudgedBy>> {
     let row = sqlx::query!("select rules, limits, judged_at from run_judgement where run_id = ?", run)
         .fetch_optional(pool)
@@ -162,7 +162,7 @@ pub async fn judged_by(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Option<Ju
     Ok(Some(JudgedBy { rules: row.rules, limits, judged_at_ms: row.judged_at }))
 }
 
-/// Keeps what a run was judged by: today's rules and these limits.
+/// Records that a run was judged by the current rules and these limits.
 pub async fn note(connection: &mut SqliteConnection, run: &RunId, limits: &Limits, now: i64) -> sqlx::Result<()> {
     let text = serde_json::to_string(limits).map_err(decode)?;
     let rules = i64::from(RULES);
@@ -178,7 +178,7 @@ pub async fn note(connection: &mut SqliteConnection, run: &RunId, limits: &Limit
     Ok(())
 }
 
-/// Another verdict on a run with figures.
+/// Replaces the verdict of a finished run.
 pub async fn revise(
     connection: &mut SqliteConnection,
     run: &RunId,
@@ -197,8 +197,7 @@ pub async fn revise(
     Ok(())
 }
 
-/// Finished runs, oldest first, after the one with this number, at most `limit`. Those that were deleted are among them
-/// as long as they can be brought back.
+/// Lists at most `limit` finished runs after sequence number `after`, including deleted runs that can be restored.
 pub async fn candidates(pool: &SqlitePool, which: Which<'_>, after: i64, limit: i64) -> sqlx::Result<Vec<Candidate>> {
     let (scenario, ids) = match which {
         Which::All => (None, None),

@@ -1,11 +1,11 @@
-//! SQL of what the requests of runs were, and of how runs were warmed up.
+//! SQL of the work done by a run's requests, and of its warm-up.
 
 use brewbench_agent::wire::{outcome::WarmUp, work_done::WorkDone};
 use sqlx::SqliteConnection;
 
 use crate::{app::ids::RunId, runs::store::row::decode};
 
-/// Stores what a warm-up until the target is steady came to.
+/// Stores the duration of an adaptive warm-up and whether the target became steady.
 pub async fn note_warm_up(connection: &mut SqliteConnection, run: &RunId, warm_up: WarmUp) -> sqlx::Result<()> {
     let (took_ms, steady) = (warm_up.took_ms.cast_signed(), warm_up.steady);
     sqlx::query!("update run set warmed_up_ms = ?2, warm_up_steady = ?3 where id = ?1", run, took_ms, steady)
@@ -14,7 +14,7 @@ pub async fn note_warm_up(connection: &mut SqliteConnection, run: &RunId, warm_u
     Ok(())
 }
 
-/// Stores what k6's tags say of a run's requests.
+/// Stores statuses, protocols and new connections, as k6's tags report them.
 pub async fn note(connection: &mut SqliteConnection, run: &RunId, work: &WorkDone) -> sqlx::Result<()> {
     let WorkDone { statuses, protocols, new_connections } = work;
     let json = |counts: &Option<_>| counts.as_ref().map(serde_json::to_string).transpose().map_err(decode);

@@ -1,35 +1,34 @@
-//! Whether a series of figures has a trend or a step in it that its own noise does not make. Pure.
+//! Detects a trend or step in a series that its own noise does not explain. Pure.
 //!
-//! Seconds of a run are not independent: garbage collections, caches and neighbours last longer than one. A test that
-//! takes them for independent finds a drift in every second steady run. So the noise of the logarithms is modelled as a
+//! Seconds of a run are not independent: effects of garbage collections, caches and neighbours last longer. A test that
+//! assumes independence finds a drift in half of all steady runs. So the noise of the logarithms is modelled as a
 //! first-order autoregression, and each possible drift (a line, a line with a bend, a step at any place, an approach to a
 //! level as of a just-in-time compiler, a departure from one) is tested by generalised least squares after the
 //! transformation of Prais & Winsten (1954), "Trend Estimators and Serial Correlation", Cowles Commission Discussion
-//! Paper 383. Variance and autocorrelation are those of what the best-fitting drift leaves, corrected for the bias of the
-//! latter towards zero (Marriott & Pope 1954, Biometrika 41, 390–402); and once more of what three of them together
-//! leave, so that a large drift of another shape does not pass for correlated noise.
+//! Paper 383. Variance and autocorrelation are those of the residuals of the best-fitting drift, corrected for the bias
+//! of the latter towards zero (Marriott & Pope 1954, Biometrika 41, 390–402). A second test uses the residuals of the
+//! three best-fitting drifts, so that a large drift of another shape is not misremoved for correlated noise.
 //!
-//! The statistic is the greatest of the F ratios of all drifts, as Andrews (1993, Econometrica 61, 821–856) proposes for
-//! a step at an unknown place. Its critical values are simulated: they are exceeded by at most 5 % of stationary series
-//! with an autocorrelation up to 0.9, which is why much less correlated ones exceed them almost never. The tests below
-//! repeat that.
+//! The statistic is the maximum F ratio of all drifts, as Andrews (1993, Econometrica 61, 821–856) proposes for a step
+//! at an unknown place. Its critical values are simulated: at most 5 % of stationary series with an autocorrelation up
+//! to 0.9 exceed them, so much less correlated ones almost never do. The tests below verify that.
 
-/// Fewer points than this have noise of their own that nobody can know.
+/// Minimum number of points: the noise of fewer can't be estimated.
 pub const MIN_POINTS: usize = 8;
 
-/// More points than this are added up in neighbours before: it makes the test no sharper.
+/// Maximum number of points; callers merge neighbours, because more do not make the test sharper.
 pub const MAX_POINTS: usize = 60;
 
-/// More autocorrelation than this is none of a stationary series.
+/// Maximum autocorrelation of a stationary series.
 const MAX_CORRELATION: f64 = 0.98;
 
-/// How much of a series the time constants of an approach to a level take.
+/// Time constants of an approach to a level, as shares of a series.
 const APPROACHES: [f64; 4] = [0.05, 0.1, 0.2, 0.35];
 
-/// Where a line may have its bend, as a share of a series.
+/// Positions of the bend of a line, as shares of a series.
 const BENDS: [f64; 3] = [0.25, 0.5, 0.75];
 
-/// How many drifts the noise is cleared of, before it is looked at.
+/// Numbers of best-fitting drifts to remove before the noise is estimated.
 const CLEARED: [usize; 2] = [1, 3];
 
 /// Critical values of the statistic by the number of points, for each of [`CLEARED`]; simulated.
@@ -42,33 +41,33 @@ const CRITICAL: [(f64, [f64; 2]); 6] = [
     (60.0, [40.0, 89.0]),
 ];
 
-/// A zero would have no logarithm: nothing counts as less than this share of the mean.
-const LEAST: f64 = 0.01;
+/// Lower bound of values as a share of the mean, because zero has no logarithm.
+const MIN_SHARE: f64 = 0.01;
 
-/// A drift that is clear beyond the noise: the fitted level at the begin and at the end.
+/// A significant drift: the fitted level at the start and at the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
-    /// Of the first point.
+    /// Level of the first point.
     pub first: f64,
-    /// Of the last one.
+    /// Level of the last point.
     pub last: f64,
 }
 
 impl Drift {
-    /// By how much the level changed, as a share of the first.
+    /// Returns the change of the level as a share of the first.
     pub fn change(&self) -> f64 {
         self.last / self.first - 1.0
     }
 }
 
-/// The drift of a series with points of equal length; none where nothing is clear, or the series is too short.
+/// Returns the drift of a series with points of equal length; None if not significant or the series is too short.
 pub fn drift(values: &[f64]) -> Option<Drift> {
     let count = values.len();
     let mean = values.iter().sum::<f64>() / count as f64;
     if !(MIN_POINTS..=MAX_POINTS).contains(&count) || mean <= 0.0 {
         return None;
     }
-    let logs: Vec<f64> = values.iter().map(|value| value.max(LEAST * mean).ln()).collect();
+    let logs: Vec<f64> = values.iter().map(|value| value.max(MIN_SHARE * mean).ln()).collect();
     let middle = logs.iter().sum::<f64>() / count as f64;
     let centred: Vec<f64> = logs.iter().map(|log| log - middle).collect();
     if square(&centred).sqrt() <= 1e-9 {
@@ -87,20 +86,20 @@ pub fn drift(values: &[f64]) -> Option<Drift> {
     Some(Drift { first: level(0), last: level(count - 1) })
 }
 
-/// All drifts that are looked for, centred and of length 1.
+/// Returns all drifts to test, centred and of length 1.
 fn shapes(count: usize) -> Vec<Vec<f64>> {
     let ends = (count.div_ceil(10)).max(2);
     let length = count as f64;
-    let of = |at: &dyn Fn(f64) -> f64| (0..count).map(|place| at(place as f64)).collect::<Vec<f64>>();
-    let mut all = vec![of(&|at| at)];
-    all.extend((ends..=count - ends).map(|from| of(&|at| if at >= from as f64 { 1.0 } else { 0.0 })));
+    let shape = |at: &dyn Fn(f64) -> f64| (0..count).map(|place| at(place as f64)).collect::<Vec<f64>>();
+    let mut all = vec![shape(&|at| at)];
+    all.extend((ends..=count - ends).map(|from| shape(&|at| if at >= from as f64 { 1.0 } else { 0.0 })));
     for share in APPROACHES {
-        all.push(of(&|at| -(-at / (share * length)).exp()));
-        all.push(of(&|at| ((at - length) / (share * length)).exp()));
+        all.push(shape(&|at| -(-at / (share * length)).exp()));
+        all.push(shape(&|at| ((at - length) / (share * length)).exp()));
     }
     for share in BENDS {
-        all.push(of(&|at| at.min(share * length)));
-        all.push(of(&|at| at.max(share * length)));
+        all.push(shape(&|at| at.min(share * length)));
+        all.push(shape(&|at| at.max(share * length)));
     }
     all.into_iter().map(|shape| normal(&centred(&shape))).collect()
 }
@@ -115,26 +114,26 @@ fn normal(values: &[f64]) -> Vec<f64> {
     values.iter().map(|value| value / length).collect()
 }
 
-/// What is left of a series without the drifts that fit best, one after the other.
+/// Returns the residuals of a series after removing the best-fitting drifts one by one.
 fn noise(centred: &[f64], shapes: &[Vec<f64>], cleared: usize) -> Vec<f64> {
     let mut left = centred.to_vec();
-    let mut taken: Vec<Vec<f64>> = Vec::new();
+    let mut removed: Vec<Vec<f64>> = Vec::new();
     for _ in 0..cleared {
         let fit = |shape: &&Vec<f64>| dot(shape, &left).abs();
         let Some(best) = shapes.iter().max_by(|a, b| fit(a).total_cmp(&fit(b))) else { break };
-        let own = taken.iter().fold(best.clone(), |own, other| without(&own, other));
-        // Of what was taken already nothing is left.
+        let own = removed.iter().fold(best.clone(), |own, other| without(&own, other));
+        // This drift has already been removed.
         if square(&own) < 1e-18 {
             break;
         }
         let own = normal(&own);
         left = without(&left, &own);
-        taken.push(own);
+        removed.push(own);
     }
     left
 }
 
-/// A series whose noise is made independent, and what a constant then leaves of it.
+/// A series with independent noise, and its residuals after removing a constant.
 struct Whitened {
     correlation: f64,
     constant: Vec<f64>,
@@ -143,7 +142,7 @@ struct Whitened {
 }
 
 impl Whitened {
-    /// None where nothing is left to know the noise by.
+    /// Returns None if there are too few points to estimate the noise.
     fn new(values: &[f64], noise: &[f64], cleared: usize) -> Option<Self> {
         let count = values.len() as f64;
         let own = square(noise);
@@ -158,22 +157,22 @@ impl Whitened {
         (values.len() > 2 * cleared).then_some(Self { correlation, constant, left, variance })
     }
 
-    /// How much better a drift fits than a constant, in variances of the noise.
+    /// Returns how much better a drift fits than a constant, in variances of the noise.
     fn ratio(&self, shape: &[f64]) -> f64 {
         let shape = without(&transformed(shape, self.correlation), &self.constant);
         let explained = dot(&shape, &self.left).powi(2) / square(&shape);
-        // Where nothing scatters, whatever there is is clear.
+        // Without noise, any drift is significant.
         if self.variance > 1e-18 { explained / self.variance } else { explained / 1e-18 }
     }
 }
 
-/// The transformation of Prais and Winsten.
+/// Applies the Prais–Winsten transformation.
 fn transformed(values: &[f64], correlation: f64) -> Vec<f64> {
     let first = values.first().map(|value| value * (1.0 - correlation * correlation).sqrt());
     first.into_iter().chain(values.windows(2).map(|pair| pair[1] - correlation * pair[0])).collect()
 }
 
-/// What is left without the part that another vector explains.
+/// Removes the component that another vector explains.
 fn without(values: &[f64], other: &[f64]) -> Vec<f64> {
     let factor = dot(values, other) / square(other);
     values.iter().zip(other).map(|(value, other)| value - factor * other).collect()
@@ -187,7 +186,7 @@ fn square(values: &[f64]) -> f64 {
     dot(values, values)
 }
 
-/// What the statistic must exceed, by the number of points; between those that were simulated, on the line.
+/// Returns the critical values for a number of points, interpolated between the simulated ones.
 fn critical(count: usize) -> [f64; 2] {
     let count = count as f64;
     let between = CRITICAL.windows(2).find(|pair| (pair[0].0..=pair[1].0).contains(&count));
@@ -200,7 +199,7 @@ fn critical(count: usize) -> [f64; 2] {
 pub(super) mod tests {
     use super::*;
 
-    /// A generator of numbers that is the same on every machine: splitmix64.
+    /// A reproducible random number generator: splitmix64.
     pub struct Numbers(pub u64);
 
     impl Numbers {
@@ -217,7 +216,7 @@ pub(super) mod tests {
             (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
         }
 
-        /// A stationary autoregression with a standard deviation of 1.
+        /// Returns a stationary autoregression with a standard deviation of 1.
         pub fn series(&mut self, count: usize, correlation: f64) -> Vec<f64> {
             let fresh = (1.0 - correlation * correlation).sqrt();
             let mut last = self.normal();
@@ -243,7 +242,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn noise_is_no_drift_however_it_is_correlated() {
+    fn correlated_noise_is_not_a_drift() {
         for count in [8, 12, 20, 28, 60] {
             for correlation in [0.0, 0.5, 0.9] {
                 let share = share_found(1, count, correlation, 0.03, |_| 1.0);
@@ -255,7 +254,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn heavy_tails_and_regular_pauses_are_no_drift() {
+    fn heavy_tails_and_regular_pauses_are_not_a_drift() {
         let mut numbers = Numbers(2);
         let heavy = (0..300).filter(|_| {
             let values: Vec<f64> =
@@ -270,11 +269,11 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_compiler_that_gets_going_is_found_in_half_a_minute() {
+    fn a_warming_jit_compiler_is_detected_within_half_a_minute() {
         let line = |at: f64| 0.85 + 0.15 * at;
         let approach = |at: f64| 1.0 - 0.3 * (-5.0 * at).exp();
         let step = |at: f64| if at < 1.0 / 3.0 { 0.9 } else { 1.0 };
-        // Slow in the begin because each request costs five times as much, for half of the time or all of it.
+        // Slow at the start, because each request costs five times as much, for half of the time or all of it.
         let costly = |until: f64| move |at: f64| 1.0 / (1.0 + 4.0 * (1.0 - at / until).max(0.0));
         assert!(share_found(7, 28, 0.0, 0.03, costly(0.5)) >= 0.9);
         assert!(share_found(8, 28, 0.0, 0.03, costly(1.0)) >= 0.95);
@@ -286,7 +285,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_size_of_a_drift_is_told() {
+    fn the_size_of_a_drift_is_estimated() {
         let rising: Vec<f64> = (0..28).map(|at| 850.0 + 150.0 * f64::from(at) / 27.0 + f64::from(at % 2)).collect();
         let found = drift(&rising).expect("a drift");
         assert!((found.change() - 0.176).abs() < 0.01, "{found:?}");
@@ -295,7 +294,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn too_few_points_and_no_noise_at_all_are_no_drift() {
+    fn too_few_or_constant_points_are_not_a_drift() {
         assert_eq!(drift(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]), None);
         assert_eq!(drift(&[5.0; 20]), None);
         assert_eq!(drift(&[0.0; 20]), None);

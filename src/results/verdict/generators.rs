@@ -1,5 +1,5 @@
-//! Whether generators on other machines made the load that was asked for: each is judged as one on the target's machine
-//! is, and all of them by whether they did it together.
+//! Judges the generators of a distributed run: each like one on the target's machine, and all of them by whether they
+//! ran at the same time.
 
 use super::{
     generator,
@@ -9,74 +9,74 @@ use super::{
 };
 use crate::{
     results::{
-        generator_record::{GeneratorSeen, Share},
+        generator_record::{GeneratorRecord, Share},
         verdict::{
             limits::{Limit, Limits},
-            model::{Judgement, Making, Recorded},
+            model::{Context, Judgement, SeriesState},
         },
     },
     runs::verdict::{Reason, Unit, Verdict},
 };
 
-pub(super) fn judge(making: &Making<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
-    let generators = making.generators;
+pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
+    let generators = context.generators;
     if generators.is_empty() {
         return;
     }
-    let spans = match making.recorded {
-        Recorded::Series(series) => spans(series, making.side()),
-        Recorded::Nothing | Recorded::NotYet => Vec::new(),
+    let spans = match context.series {
+        SeriesState::Series(series) => spans(series, context.side()),
+        SeriesState::Missing | SeriesState::NotRecorded => Vec::new(),
     };
     let longest = generators.iter().filter_map(|one| Some(one.figures?.measured_ms)).fold(0.0, f64::max);
     reasons.extend(started_apart(generators, limits));
     for one in generators {
         let mut own = Vec::new();
         own.extend(share(one.figures.unwrap_or_default(), longest, limits));
-        own.extend(busy(making, one, &spans, limits));
+        own.extend(busy(context, one, &spans, limits));
         if let Some(used) = &one.used {
             let cores = one.cores().unwrap_or(1.0);
             own.extend(generator::throttled(throttled_share(used.throttled, 1.0, cores), limits));
             own.extend(host::steal(used.steal, used.stolen, limits));
             let rps = one.figures.map_or(0.0, |figures| figures.rps);
-            let others = Others::seen(&one.conditions, used.others, one.machine_cores());
+            let others = Others::observed(&one.conditions, used.others, one.machine_cores());
             own.extend(others.and_then(|others| host::disturbed(&others, rps, limits)));
         }
-        own.extend(host::not_quiet(&one.conditions));
+        own.extend(host::not_idle(&one.conditions));
         own.extend(network::judge(&one.conditions, limits));
-        own.extend(crate::results::verdict::making::clock_jumped(&one.conditions, limits));
-        // Of nothing nothing is missing.
+        own.extend(crate::results::verdict::setup::clock_jumped(&one.conditions, limits));
+        // Without requests there is nothing to be incomplete.
         let requests = one.figures.map_or(0, |figures| figures.requests);
         own.extend((requests > 0).then(|| series::part(one.series, requests, limits)).flatten());
-        reasons.extend(own.into_iter().map(|reason| of(&one.agent, reason)));
+        reasons.extend(own.into_iter().map(|reason| on_agent(&one.agent, reason)));
     }
 }
 
-/// Of a run that one of its generators could not do, or did not want to.
+/// Judges a run whose generator failed or declined it.
 pub fn failed(sentence: &str) -> Judgement {
     vec![Reason::new("generator_failed", Verdict::Invalid, sentence)].into()
 }
 
-/// Of a run that one of its agents has left.
+/// Judges a run that lost one of its agents.
 pub fn lost(sentence: &str) -> Judgement {
     vec![Reason::new("generator_lost", Verdict::Invalid, sentence)].into()
 }
 
-/// Says whose it is.
-fn of(agent: &str, reason: Reason) -> Reason {
+/// Names the agent in a reason.
+fn on_agent(agent: &str, reason: Reason) -> Reason {
     Reason { text: format!("on {agent}: {}", reason.text), ..reason }
 }
 
-/// A generator that did nothing, or less long than the others.
+/// Judges a generator that made no request, or measured for less time than the others.
 fn share(figures: Share, longest: f64, limits: &Limits) -> Option<Reason> {
     if figures.requests == 0 {
-        let reason = Reason::new("generator_idle", Verdict::Suspect, "k6 made not one request of its part of the load");
+        let reason = Reason::new("generator_idle", Verdict::Suspect, "k6 made no request of its part of the load");
         return Some(reason.with(0.0, 1.0, Unit::Count));
     }
-    let (kept, least) = (figures.measured_ms / longest, limits.of(Limit::EndedEarly));
+    let (kept, least) = (figures.measured_ms / longest, limits.get(Limit::EndedEarly));
     let seconds = |ms: f64| Unit::Seconds.text(ms / 1_000.0);
     (longest > 0.0 && kept < least).then(|| {
         let text = format!(
-            "k6 measured for {} and others for {}: the target had less load than asked for",
+            "k6 measured for {}, another generator for {}: the load was lower than requested",
             seconds(figures.measured_ms),
             seconds(longest)
         );
@@ -84,33 +84,34 @@ fn share(figures: Share, longest: f64, limits: &Limits) -> Option<Reason> {
     })
 }
 
-/// Busy while the target could do more; of the target that third is looked at.
-fn busy(making: &Making<'_>, one: &GeneratorSeen, spans: &[Span], limits: &Limits) -> Option<Reason> {
+/// Judges a generator that was busy while the target was not saturated in the same third.
+fn busy(context: &Context<'_>, one: &GeneratorRecord, spans: &[Span], limits: &Limits) -> Option<Reason> {
     let used = one.used.as_ref()?;
     let (third, most) = used.thirds.iter().copied().enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-    let of_target = thirds(spans);
-    let meanwhile = if of_target.len() == used.thirds.len() { of_target[third] } else { spans };
-    generator::busy(making, most, one.cores()?, &Span::sum(meanwhile)?, limits)
+    let target_thirds = thirds(spans);
+    let target = if target_thirds.len() == used.thirds.len() { target_thirds[third] } else { spans };
+    generator::busy(context, most, one.cores()?, &Span::sum(target)?, limits)
 }
 
-/// How far apart they began at most, as far as their clocks can tell.
-fn started_apart(generators: &[GeneratorSeen], limits: &Limits) -> Option<Reason> {
+/// Judges how far apart the generators may have started, including clock errors.
+fn started_apart(generators: &[GeneratorRecord], limits: &Limits) -> Option<Reason> {
     const CODE: &str = "started_apart";
     if let Some(unknown) = generators.iter().find(|one| one.clock.is_none()) {
-        let text = format!("nobody knows whether all began together: the clock of {} was not compared", unknown.agent);
+        let text =
+            format!("unknown whether all generators started together: the clock of {} was not compared", unknown.agent);
         return Some(Reason::new(CODE, Verdict::Suspect, text));
     }
     let starts = generators.iter().filter_map(|one| Some((one, one.after_first_ms? as f64, one.clock?.error_ms)));
     let (last, at, error) = starts.clone().max_by(|(_, a, ae), (_, b, be)| (a + ae).total_cmp(&(b + be)))?;
     let others = starts.filter(|(one, ..)| one.agent != last.agent);
     let (first, from, from_error) = others.min_by(|(_, a, ae), (_, b, be)| (a - ae).total_cmp(&(b - be)))?;
-    let (apart, error, limit) = ((at - from).abs(), error + from_error, limits.of(Limit::StartedApart));
-    // What the starts differ by is known but for what the clocks may be wrong.
+    let (apart, error, limit) = ((at - from).abs(), error + from_error, limits.get(Limit::StartedApart));
+    // Clocks are exact only within their error.
     if apart + error <= limit {
         return None;
     }
     let text = format!(
-        "{} and {} began {apart:.0} ms apart, and their clocks may be wrong by {error:.0} ms: the load was not whole from \
+        "{} and {} started {apart:.0} ms apart, with a clock error of up to {error:.0} ms: the load was incomplete at \
          the start",
         first.agent, last.agent
     );

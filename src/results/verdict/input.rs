@@ -1,4 +1,4 @@
-//! What a run is judged from, whether it has just come or was stored long ago. Pure.
+//! What a run is judged from, at ingest and when re-judging. Pure.
 
 use std::collections::BTreeSet;
 
@@ -18,92 +18,92 @@ use crate::results::{
     verdict::{
         judge::judge,
         limits::Limits,
-        model::{Judgement, Making, Recorded},
+        model::{Context, Judgement, SeriesState},
     },
 };
 
-/// Everything that speaks for or against a run with figures.
+/// Everything that the verdict on a run with metrics depends on.
 #[derive(Clone, Debug)]
-pub struct Material {
-    /// From its summary.
+pub struct VerdictInput {
+    /// Metrics from its summary.
     pub figures: Figures,
-    /// How one of our agents made it; none for an import.
-    pub made: Option<Made>,
+    /// How an agent measured it; None for an import.
+    pub execution: Option<Execution>,
 }
 
-/// How a run was made.
+/// How an agent measured a run.
 #[derive(Clone, Debug)]
-pub struct Made {
-    /// What held the target to its size.
+pub struct Execution {
+    /// What enforced the target's machine size.
     pub enforced: Enforced,
-    /// The CPU share of the size, cores.
+    /// CPU of the machine size, cores.
     pub vcpus: Option<f64>,
-    /// How hard it was loaded.
+    /// The load.
     pub load: Option<Load>,
-    /// What the agent saw.
+    /// What the agent observed.
     pub evidence: Evidence,
-    /// What happened second by second.
-    pub series: Seen,
+    /// The time series.
+    pub series: StoredSeries,
 }
 
-/// What is there of the series.
+/// The time series, or why there is none.
 #[derive(Clone, Debug)]
-pub enum Seen {
-    /// It.
+pub enum StoredSeries {
+    /// The series.
     Series(Box<Series>),
-    /// Nothing that can be read.
-    Nothing,
-    /// Nothing: when the run was made, agents recorded none.
-    NotYet,
+    /// Missing or unreadable.
+    Missing,
+    /// Agents did not record series at that time.
+    NotRecorded,
 }
 
-impl Material {
-    /// What its requests cost, where that was recorded.
+impl VerdictInput {
+    /// Returns the resource cost, if it was measured by an agent.
     pub fn cost(&self) -> Option<Cost> {
-        self.made.as_ref().map(Cost::of)
+        self.execution.as_ref().map(Cost::from_execution)
     }
 
-    /// What the run is worth by these limits.
+    /// Judges the run by these limits.
     pub fn judge(&self, limits: &Limits) -> Judgement {
-        judge(&self.figures, self.made.as_ref().map(Made::making).as_ref(), limits)
+        judge(&self.figures, self.execution.as_ref().map(Execution::context).as_ref(), limits)
     }
 }
 
-impl Made {
-    /// The cores that the target had: those that it was given, or else those of its size.
+impl Execution {
+    /// Returns the number of cores of the target: the assigned ones, or else those of its machine size.
     pub fn target_cores(&self) -> Option<f64> {
-        let given = self.evidence.cores.target.len() as f64;
-        if given > 0.0 { Some(given) } else { self.vcpus.map(f64::ceil) }
+        let assigned = self.evidence.cores.target.len() as f64;
+        if assigned > 0.0 { Some(assigned) } else { self.vcpus.map(f64::ceil) }
     }
 
-    fn making(&self) -> Making<'_> {
+    fn context(&self) -> Context<'_> {
         let Self { enforced, vcpus, load, evidence, series } = self;
         let Evidence { observed, cores, environment, conditions, generators, .. } = evidence;
-        Making {
+        Context {
             enforced: *enforced,
             cores,
-            machine_cores: usable(environment).or_else(|| dealt(cores)),
+            machine_cores: usable(environment).or_else(|| assigned_cores(cores)),
             vcpus: *vcpus,
             load: load.as_ref(),
             oom_kills: observed.and_then(|observed| observed.oom_kills).unwrap_or(0),
             conditions,
             generators,
-            recorded: match series {
-                Seen::Series(series) => Recorded::Series(series),
-                Seen::Nothing => Recorded::Nothing,
-                Seen::NotYet => Recorded::NotYet,
+            series: match series {
+                StoredSeries::Series(series) => SeriesState::Series(series),
+                StoredSeries::Missing => SeriesState::Missing,
+                StoredSeries::NotRecorded => SeriesState::NotRecorded,
             },
         }
     }
 }
 
-/// How many processors both sides have together.
-fn dealt(cores: &Cores) -> Option<f64> {
+/// Returns the number of processors of target and load generator together.
+fn assigned_cores(cores: &Cores) -> Option<f64> {
     let all: BTreeSet<_> = cores.target.iter().chain(&cores.generator).collect();
     (!all.is_empty()).then_some(all.len() as f64)
 }
 
-/// A mechanism from its column.
+/// Parses a mechanism from its column.
 pub fn mechanism(word: Option<&str>) -> Mechanism {
     [Mechanism::Cgroup1, Mechanism::Cgroup2]
         .into_iter()

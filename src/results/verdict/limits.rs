@@ -1,4 +1,4 @@
-//! From where on a figure speaks against a run, each with its reason. A scenario may have limits of its own. Pure.
+//! The limits that verdicts depend on, each with its reason. A scenario may override them. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::runs::verdict::Unit;
 
-/// What can be set, in the order in which people see it; what each is about stands in [`Limit::about`].
+/// The limits in display order; [`Limit::about`] describes each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// Share of failed requests above which a run is suspect.
@@ -18,66 +18,65 @@ pub enum Limit {
     ChecksFailed,
     /// Share of failed checks above which a run is invalid.
     ChecksFailedInvalid,
-    /// Share of the asked rate that must be made.
+    /// Share of the requested rate that must be reached.
     RateNotKept,
     /// Share of iterations that may be dropped.
     IterationsDropped,
-    /// Seconds that must be measured.
+    /// Minimum measured seconds.
     TooShort,
-    /// Share of its cores that k6 may use while the target could do more.
+    /// Share of its cores that k6 may use while the target is not saturated.
     GeneratorBusy,
-    /// Share of its size from which on a target can do no more.
+    /// Share of its machine size at which a target counts as saturated.
     TargetBusy,
-    /// Share of the time in which a quota may hold k6 back.
+    /// Share of the time for which a quota may throttle k6.
     GeneratorThrottled,
-    /// Share of a request's time that may go into waiting for a connection.
+    /// Share of a request's time that it may wait for a connection.
     GeneratorBlocked,
-    /// Share of the virtual users that k6 may keep from their requests.
+    /// Share of the virtual users that k6 may hold back.
     GeneratorHeldBack,
-    /// Share of the wanted CPU time that may go to other virtual machines.
+    /// Share of the requested CPU time that other virtual machines may get.
     HostSteal,
-    /// Share of the machine that others may use.
+    /// Share of the cores that other programs may use.
     HostDisturbed,
-    /// By how much the rate may drift.
+    /// How much throughput may drift.
     NotSteadyRate,
-    /// By how much the median latency may drift.
+    /// How much the median latency may drift.
     NotSteadyP50,
-    /// By how many milliseconds the clock may be set.
+    /// How many milliseconds the clock may be set.
     ClockJumped,
-    /// Share of the requests that the series must have.
+    /// Share of the requests that the series must contain.
     SeriesIncomplete,
-    /// How many milliseconds apart generators may begin.
+    /// How many milliseconds apart generators may start.
     StartedApart,
-    /// Share of the longest measured time that each generator must have measured.
+    /// Share of the longest measured time that each generator must reach.
     EndedEarly,
     /// Share of a link's speed that may be used.
     NetworkSaturated,
-    /// Share of TCP segments that may be sent again.
+    /// Share of TCP segments that may be retransmitted.
     Retransmits,
 }
 
-/// What a limit is about.
+/// Description of a limit.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
-    /// For commands and JSON; that of the reason's code where there is one limit for it.
+    /// Name for commands and JSON; the reason's code if the reason has one limit.
     pub name: &'static str,
-    /// What it is, in a few words.
+    /// Short description.
     pub what: &'static str,
-    /// Why it is what it is unless somebody says otherwise.
+    /// Reason for the default.
     pub why: &'static str,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
-    /// What it is unless somebody says otherwise.
+    /// The default.
     pub default: f64,
-    /// The most that makes sense; the least is 0.
+    /// Maximum; the minimum is 0.
     pub most: f64,
 }
 
 const SHARE: (Unit, f64) = (Unit::Share, 1.0);
 
-/// One in 100,000. The p99.9 has a hundred times as many requests behind it, so failures move it by no more than the
-/// hundredth part of these, whether they are the fastest or the slowest. A run of fewer requests than that may have
-/// none.
+/// One in 100,000. The tail behind the p99.9 has a hundred times as many requests, so failures move it by at most a
+/// hundredth of the tail, whether they are the fastest or the slowest. A run of fewer requests may have none.
 const FEW: f64 = 0.000_01;
 
 const fn about(
@@ -91,7 +90,7 @@ const fn about(
 }
 
 impl Limit {
-    /// All of them, in order.
+    /// All limits in order.
     pub const ALL: [Self; 22] = [
         Self::RequestsFailed,
         Self::RequestsFailedInvalid,
@@ -117,7 +116,7 @@ impl Limit {
         Self::Retransmits,
     ];
 
-    /// What it is about.
+    /// Describes the limit.
     #[expect(clippy::too_many_lines, reason = "one entry a limit: the list is the point")]
     pub const fn about(self) -> About {
         match self {
@@ -125,166 +124,165 @@ impl Limit {
                 "requests_failed",
                 SHARE,
                 FEW,
-                "most requests that may fail",
-                "so few move no percentile up to the p99.9 by more than a hundredth of its tail; above that each is worth a look",
+                "maximum share of failed requests",
+                "so few failures move no percentile up to the p99.9 by more than a hundredth of its tail",
             ),
             Self::RequestsFailedInvalid => about(
                 "requests_failed_invalid",
                 SHARE,
                 0.01,
-                "failed requests above which a run is invalid",
-                "an error is often answered faster than the real thing; above one in a hundred the p99 is theirs",
+                "share of failed requests above which a run is invalid",
+                "errors are often faster than correct responses; above 1 % they determine the p99",
             ),
             Self::ChecksFailed => about(
                 "checks_failed",
                 SHARE,
                 FEW,
-                "most checks that may fail",
-                "a check says what a right answer is: a wrong one is as rare as a request that may fail",
+                "maximum share of failed checks",
+                "a check defines a correct response: incorrect ones must be as rare as failed requests",
             ),
             Self::ChecksFailedInvalid => about(
                 "checks_failed_invalid",
                 SHARE,
                 0.01,
-                "failed checks above which a run is invalid",
-                "a target that answers something else does not do the same work",
+                "share of failed checks above which a run is invalid",
+                "a target with other responses does not do the same work",
             ),
             Self::RateNotKept => about(
                 "rate_not_kept",
                 SHARE,
                 0.99,
-                "least part of the asked iterations that must be made",
-                "under less load than asked for every latency looks better; k6 itself rounds by less than that",
+                "minimum share of the requested iterations",
+                "under less load than requested every latency looks better; k6's own rounding is smaller",
             ),
             Self::IterationsDropped => about(
                 "iterations_dropped",
                 SHARE,
                 0.001,
-                "most iterations that may be dropped",
-                "those that are dropped would have been the slow ones: above one in a thousand the p99.9 is hidden",
+                "maximum share of dropped iterations",
+                "dropped iterations would have been the slow ones: above 0.1 % they hide the p99.9",
             ),
             Self::TooShort => about(
                 "too_short",
                 (Unit::Seconds, 86_400.0),
                 3.0,
-                "least measured time",
-                "garbage collections, CPU quotas of 100 ms and stalls of a disk even out over some seconds, not over one",
+                "minimum measured time",
+                "garbage collections, CPU quotas of 100 ms and disk stalls even out over several seconds, not over one",
             ),
             Self::GeneratorBusy => about(
                 "generator_busy",
                 SHARE,
                 0.8,
-                "most of its cores that k6 may use while the target could do more",
-                "k6 adds its own waiting to latencies long before its last core is full; its documentation says 80 %, too",
+                "maximum share of its cores that k6 may use while the target is not saturated",
+                "k6 adds its own delays to latencies long before its last core is full; its docs say 80 %, too",
             ),
             Self::TargetBusy => about(
                 "target_busy",
                 SHARE,
                 0.9,
-                "part of its size from which on a target counts as being at its limit",
-                "then the figures are the target's, however busy k6 is: what it could do more is within a tenth",
+                "share of its machine size at which a target counts as saturated",
+                "then the results are the target's, however busy k6 is: it has less than a tenth to spare",
             ),
             Self::GeneratorThrottled => about(
                 "generator_throttled",
                 SHARE,
                 0.01,
-                "most of the time that a CPU quota may hold k6 back",
-                "each pause is added to the latencies of all requests under way",
+                "maximum share of the time for which a CPU quota may throttle k6",
+                "each pause is added to the latencies of all requests in progress",
             ),
             Self::GeneratorBlocked => about(
                 "generator_blocked",
                 SHARE,
                 0.5,
-                "most of a request's time that may go into waiting for a connection",
-                "latencies leave this out: where it is more than half, they tell the lesser part",
+                "maximum share of a request's time spent waiting for a connection",
+                "latencies exclude this time: if it is more than half, they show the smaller part",
             ),
             Self::GeneratorHeldBack => about(
                 "generator_held_back",
                 SHARE,
                 0.25,
-                "most of the virtual users that k6 may keep from their requests",
-                "a k6 at its limit keeps a tenth of them; where it keeps a quarter, the target had another load than asked for",
+                "maximum share of the virtual users that k6 may hold back",
+                "a saturated k6 holds back a tenth of them; if it is a quarter, the load was not the requested one",
             ),
             Self::HostSteal => about(
                 "host_steal",
                 SHARE,
                 0.05,
-                "most of the wanted CPU time that the hypervisor may give to others",
-                "what is stolen is missing in the throughput one to one; quiet clouds show 0 to 2 %",
+                "maximum share of the requested CPU time that the hypervisor may give to others",
+                "stolen time reduces throughput one to one; quiet clouds show 0 to 2 %",
             ),
             Self::HostDisturbed => about(
                 "host_disturbed",
                 SHARE,
                 0.1,
-                "most of the run's cores that others may use meanwhile",
-                "the kernel, the agent and this server need some hundredths; above that somebody else works there",
+                "maximum share of the run's cores that other programs may use",
+                "kernel, agent and this server need a few hundredths; more is caused by other programs",
             ),
             Self::NotSteadyRate => about(
                 "not_steady_rate",
                 SHARE,
                 0.01,
-                "most that throughput may rise or fall, beyond its own noise, under virtual users",
-                "the minimum effect: a run that drifts by more says one thing at its begin and another at its end",
+                "maximum drift of throughput beyond its own noise, under virtual users",
+                "the minimum effect: a run that drifts more has different results at its start and its end",
             ),
             Self::NotSteadyP50 => about(
                 "not_steady_p50",
                 SHARE,
                 0.01,
-                "most that the median latency may rise or fall, beyond its own noise, under a rate",
+                "maximum drift of the median latency beyond its own noise, under a rate",
                 "the minimum effect, as for throughput",
             ),
             Self::ClockJumped => about(
                 "clock_jumped",
                 (Unit::Milliseconds, 86_400_000.0),
                 100.0,
-                "most that the machine's clock may be set meanwhile",
-                "keeping time by NTP moves it by far less; more shifts the series against the load",
+                "maximum change of the machine's clock during a run",
+                "NTP adjusts it by far less; more shifts the series against the load",
             ),
             Self::SeriesIncomplete => about(
                 "series_incomplete",
                 SHARE,
                 0.99,
-                "least part of the requests that the series must have",
-                "what is not in it can't be judged; k6 pushes all of them, its last ones included",
+                "minimum share of the requests that the time series must contain",
+                "missing requests can't be judged; k6 pushes all of them, including the last",
             ),
             Self::StartedApart => about(
                 "started_apart",
                 (Unit::Milliseconds, 86_400_000.0),
                 250.0,
-                "most that generators on several machines may begin apart, as far as their clocks can tell",
-                "until the last one comes the target has less load than asked for; a quarter second is 2 % of the usual ten",
+                "maximum time between the starts of generators, including clock error",
+                "until the last one starts the load is too low; a quarter second is 2.5 % of the usual ten",
             ),
             Self::EndedEarly => about(
                 "ended_early",
                 SHARE,
                 0.9,
-                "least part of the longest measured time that each generator must have measured",
-                "without one of them the target has less load than asked for, and looks better than it is",
+                "minimum measured time of each generator, as a share of the longest",
+                "without one of them the load is lower than requested, and the target looks better than it is",
             ),
             Self::NetworkSaturated => about(
                 "network_saturated",
                 SHARE,
                 0.9,
-                "part of its link's speed from which on a load that crosses the network counts as held back by it",
-                "frames, headers and acknowledgements take the rest: there is no more room for a faster target",
+                "share of the link speed at which the network counts as the bottleneck",
+                "frames, headers and acknowledgements take the rest: a faster target could not send more",
             ),
             Self::Retransmits => about(
                 "retransmits",
                 SHARE,
                 0.001,
-                "most TCP segments that may be sent again",
-                "each delays its request by 200 ms or more: above one in a thousand the p99.9 is the network's",
+                "maximum share of retransmitted TCP segments",
+                "each delays its request by 200 ms or more: above 0.1 % the p99.9 is the network's",
             ),
         }
     }
 
-    /// The one of this name.
+    /// Finds a limit by its name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|limit| limit.about().name == name)
     }
 
-    /// Reads what somebody typed: `0.9` or `90 %`, `5` or `5 s`, `100` or `100 ms`. The error is a sentence that
-    /// begins with the limit's name.
+    /// Parses user input: `0.9` or `90 %`, `5` or `5 s`, `100` or `100 ms`. The error starts with the limit's name.
     pub fn parse(self, text: &str) -> Result<f64, String> {
         let About { name, unit, .. } = self.about();
         let text = text.trim();
@@ -293,15 +291,15 @@ impl Limit {
             other => (text.strip_suffix(other.sign()).unwrap_or(text), 1.0),
         };
         let number = number.trim().replace(',', ".").parse::<f64>();
-        let value = number.map_err(|_| format!("{name}: {text:?} is no {}", self.kind()))?;
+        let value = number.map_err(|_| format!("{name}: {text:?} is not a {}", self.kind()))?;
         // 90 × 0.01 is not quite 0.9.
         self.checked((value * factor * 1e9).round() / 1e9)
     }
 
-    /// A value that makes sense. The error is a sentence that begins with the limit's name.
+    /// Checks that a value is in range. The error starts with the limit's name.
     pub fn checked(self, value: f64) -> Result<f64, String> {
         let About { name, most, .. } = self.about();
-        if (0.0..=most).contains(&value) { Ok(value) } else { Err(format!("{name}: {value} is no {}", self.kind())) }
+        if (0.0..=most).contains(&value) { Ok(value) } else { Err(format!("{name}: {value} is not a {}", self.kind())) }
     }
 
     fn kind(self) -> String {
@@ -313,7 +311,7 @@ impl Limit {
     }
 }
 
-/// A value for every limit. In JSON an object of numbers by name.
+/// A value for every limit; in JSON an object of numbers by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(into = "BTreeMap<String, f64>", from = "BTreeMap<String, f64>")]
 #[schema(value_type = BTreeMap<String, f64>)]
@@ -326,7 +324,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The defaults but for those that are named. The error is a sentence that names the place.
+    /// Returns the defaults with some values replaced. The error names the invalid limit.
     pub fn with(set: &BTreeMap<String, f64>) -> Result<Self, String> {
         let mut limits = Self::default();
         for (name, value) in set {
@@ -336,36 +334,36 @@ impl Limits {
         Ok(limits)
     }
 
-    /// What one of them is.
-    pub fn of(&self, limit: Limit) -> f64 {
+    /// Returns the value of a limit.
+    pub fn get(&self, limit: Limit) -> f64 {
         self.0[limit as usize]
     }
 
-    /// Sets one of them to something that makes sense.
+    /// Sets a limit to a checked value.
     pub fn set(&mut self, limit: Limit, value: f64) {
         self.0[limit as usize] = value;
     }
 
-    /// Those that are not as they usually are, by name.
+    /// Returns the limits that differ from their defaults, by name.
     pub fn changed(&self) -> BTreeMap<String, f64> {
-        let differs = |limit: &Limit| self.of(*limit).total_cmp(&limit.about().default).is_ne();
-        Limit::ALL.into_iter().filter(differs).map(|limit| (limit.about().name.to_owned(), self.of(limit))).collect()
+        let differs = |limit: &Limit| self.get(*limit).total_cmp(&limit.about().default).is_ne();
+        Limit::ALL.into_iter().filter(differs).map(|limit| (limit.about().name.to_owned(), self.get(limit))).collect()
     }
 }
 
-/// That there is no limit of this name, and which there are.
+/// Returns the error for an unknown limit; it lists all names.
 pub fn unknown(name: &str) -> String {
     let names: Vec<&str> = Limit::ALL.into_iter().map(|limit| limit.about().name).collect();
-    format!("{name:?} is no limit; there are {}", names.join(", "))
+    format!("{name:?} is not a limit; the limits are {}", names.join(", "))
 }
 
 impl From<Limits> for BTreeMap<String, f64> {
     fn from(limits: Limits) -> Self {
-        Limit::ALL.into_iter().map(|limit| (limit.about().name.to_owned(), limits.of(limit))).collect()
+        Limit::ALL.into_iter().map(|limit| (limit.about().name.to_owned(), limits.get(limit))).collect()
     }
 }
 
-/// What is stored may be of another version: what it does not have is as usual, and what is no limit any more is left out.
+/// Reads limits of any version: missing ones get their defaults, and removed or invalid ones are ignored.
 impl From<BTreeMap<String, f64>> for Limits {
     fn from(map: BTreeMap<String, f64>) -> Self {
         let mut limits = Self::default();
@@ -385,7 +383,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_limit_has_a_place_a_name_and_a_default_that_makes_sense() {
+    fn every_limit_has_a_place_a_name_and_a_valid_default() {
         for (place, limit) in Limit::ALL.into_iter().enumerate() {
             let About { name, default, .. } = limit.about();
             assert_eq!(limit as usize, place, "{name}");
@@ -396,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_type_is_read() {
+    fn user_input_is_parsed() {
         assert_eq!(Limit::GeneratorBusy.parse(" 95 % "), Ok(0.95));
         assert_eq!(Limit::GeneratorBusy.parse("0.95"), Ok(0.95));
         assert_eq!(Limit::GeneratorBusy.parse("0,95"), Ok(0.95));
@@ -405,17 +403,17 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_by_name() {
+    fn invalid_input_is_refused_with_the_limits_name() {
         for text in ["", "x", "95", "-0.1", "NaN", "inf", "1e999", "5 s"] {
-            let told = Limit::GeneratorBusy.parse(text).expect_err(text);
-            assert!(told.starts_with("generator_busy: ") && told.contains("share between 0 and 1"), "{told}");
+            let fault = Limit::GeneratorBusy.parse(text).expect_err(text);
+            assert!(fault.starts_with("generator_busy: ") && fault.contains("share between 0 and 1"), "{fault}");
         }
-        let told = Limit::TooShort.parse("soon").expect_err("no number");
-        assert_eq!(told, "too_short: \"soon\" is no number of seconds between 0 and 86400");
+        let fault = Limit::TooShort.parse("soon").expect_err("no number");
+        assert_eq!(fault, "too_short: \"soon\" is not a number of seconds between 0 and 86400");
     }
 
     #[test]
-    fn limits_survive_json_and_what_is_not_known_is_as_usual() {
+    fn limits_survive_json_and_unknown_or_invalid_ones_get_defaults() {
         let mut limits = Limits::default();
         limits.set(Limit::TooShort, 2.0);
         let text = serde_json::to_string(&limits).expect("written");

@@ -1,6 +1,7 @@
-//! Whether the virtual users of a closed model were busy with requests. By Little's law (1961, Operations Research 9,
-//! 383–387) as many requests are under way on average as throughput × latency; where that is far less than there are
-//! virtual users, these were held back by k6, and the target had a lesser load than the run says.
+//! Checks whether the virtual users of a closed model were busy with requests.
+//!
+//! By Little's law (1961, Operations Research 9, 383–387) the mean number of requests in progress is throughput ×
+//! latency. If that is far less than the number of virtual users, k6 held them back and the load was lower.
 
 use brewbench_agent::{
     reports::summary::Figures,
@@ -10,20 +11,20 @@ use brewbench_agent::{
 use crate::{
     results::verdict::{
         limits::{Limit, Limits},
-        model::Making,
+        model::Context,
     },
     runs::verdict::{Reason, Unit, Verdict},
 };
 
-/// With more failures the latencies are theirs: a request that got no response counts with no time at all.
+/// With more failures latencies are unusable: a request without a response counts as 0 ms.
 const MAX_FAILED: f64 = 0.01;
 
-pub(super) fn judge(figures: &Figures, making: &Making<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
-    let Some(users) = making.load.and_then(users) else { return };
+pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
+    let Some(users) = context.load.and_then(users) else { return };
     let failed = figures.failed.map_or(1.0, |failed| failed as f64 / figures.requests.max(1) as f64);
-    let busy = may_wait(making).and_then(|may_wait| busy(figures, may_wait));
+    let busy = may_wait(context).and_then(|may_wait| busy(figures, may_wait));
     let Some((busy, what)) = busy.filter(|_| failed <= MAX_FAILED) else { return };
-    let (held, limit) = (1.0 - busy / users, limits.of(Limit::GeneratorHeldBack));
+    let (held, limit) = (1.0 - busy / users, limits.get(Limit::GeneratorHeldBack));
     if held > limit {
         let text = format!(
             "k6 held back {} of the load: of {users:.0} virtual users {busy:.1} were in {what} on average, by throughput × \
@@ -34,7 +35,7 @@ pub(super) fn judge(figures: &Figures, making: &Making<'_>, limits: &Limits, rea
     }
 }
 
-/// How many virtual users there are, where that does not change.
+/// Returns the number of virtual users if it is constant.
 fn users(load: &Load) -> Option<f64> {
     let Load::Closed(closed) = load else { return None };
     match closed.vus().form() {
@@ -43,13 +44,13 @@ fn users(load: &Load) -> Option<f64> {
     }
 }
 
-/// Whether time may pass between the requests because the script wants that; not known where no agent looked.
-fn may_wait(making: &Making<'_>) -> Option<bool> {
-    let conditions = [making.conditions].into_iter().chain(making.generators.iter().map(|one| &one.conditions));
+/// Whether the script may pause between requests; None if no agent checked.
+fn may_wait(context: &Context<'_>) -> Option<bool> {
+    let conditions = [context.conditions].into_iter().chain(context.generators.iter().map(|one| &one.conditions));
     conditions.filter_map(|conditions| conditions.script_may_wait).reduce(|one, other| one || other)
 }
 
-/// How many virtual users were in a request on average; in an iteration, where the script may wait within one.
+/// Returns how many virtual users were in a request on average, or in an iteration if the script may pause.
 fn busy(figures: &Figures, may_wait: bool) -> Option<(f64, &'static str)> {
     if may_wait {
         let (iterations, each) = (figures.iterations? as f64, figures.iteration_ms?);

@@ -1,6 +1,6 @@
-//! What a finished run is worth, and why: a pure judgement of its figures, its time series and its circumstances.
+//! The verdict on a finished run, with reasons: judges its metrics, time series and conditions.
 //!
-//! [`judge`] applies every rule; each rule has a file of its own; [`limits`] has the numbers.
+//! [`judge`] applies all rules; each rule has its own file; [`limits`] has the numbers.
 
 pub mod drift;
 pub mod generator;
@@ -11,10 +11,10 @@ pub mod judge;
 pub mod limits;
 pub mod little;
 pub mod load;
-pub(crate) mod making;
 pub mod model;
 pub mod network;
 pub mod series;
+pub(crate) mod setup;
 pub mod steadiness;
 pub mod target;
 #[cfg(test)]

@@ -1,25 +1,25 @@
-//! What a run is judged from and what comes of it. Pure.
+//! Types of the verdict rules. Pure.
 
 use brewbench_agent::wire::{load::Load, outcome::Enforced, series::Series};
 
 use crate::{
     results::{
         conditions::{Conditions, Cores},
-        generator_record::GeneratorSeen,
+        generator_record::GeneratorRecord,
         verdict::usage::Side,
     },
     runs::verdict::{Reason, Verdict},
 };
 
-/// Which rules these are: a number that grows when a figure would be judged otherwise than before.
+/// Version of the rules; grows whenever a run could get a different verdict.
 pub const RULES: u32 = 5;
 
-/// What a run is worth, and why it is not simply valid.
+/// A verdict with its reasons.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
-    /// As bad as its worst reason.
+    /// The worst verdict of its reasons.
     pub verdict: Verdict,
-    /// In the order of the themes.
+    /// In the order of the rules.
     pub reasons: Vec<Reason>,
 }
 
@@ -30,31 +30,31 @@ impl From<Vec<Reason>> for Judgement {
     }
 }
 
-/// How a run was made, where one of our agents made it.
+/// What the rules know about a run that an agent measured, besides its metrics.
 #[derive(Clone, Copy, Debug)]
-pub struct Making<'a> {
-    /// What held the target to its size.
+pub struct Context<'a> {
+    /// What enforced the target's machine size.
     pub enforced: Enforced,
-    /// Where both sides ran.
+    /// Processors of target and load generator.
     pub cores: &'a Cores,
-    /// How many processors the machine has for all of this, if known.
+    /// Number of processors that the agent may use, if known.
     pub machine_cores: Option<f64>,
-    /// The CPU share of the target's size, cores.
+    /// CPU of the target's machine size, cores.
     pub vcpus: Option<f64>,
-    /// How hard it was loaded.
+    /// The load.
     pub load: Option<&'a Load>,
-    /// Processes of the target that ran out of memory.
+    /// OOM kills of the target's processes.
     pub oom_kills: u64,
-    /// What only its agent could see.
+    /// Conditions that the agent observed.
     pub conditions: &'a Conditions,
-    /// Those who made the load, where it was not the target's agent.
-    pub generators: &'a [GeneratorSeen],
-    /// What happened second by second.
-    pub recorded: Recorded<'a>,
+    /// Generators of a distributed run.
+    pub generators: &'a [GeneratorRecord],
+    /// The time series.
+    pub series: SeriesState<'a>,
 }
 
-impl Making<'_> {
-    /// How many whole cores the target ran on.
+impl Context<'_> {
+    /// Returns the number of cores that the target ran on.
     pub(crate) fn target_cores(&self) -> f64 {
         match self.cores.target.len() {
             0 => self.vcpus.unwrap_or(1.0).ceil(),
@@ -62,19 +62,19 @@ impl Making<'_> {
         }
     }
 
-    /// Whose CPU time the samples of the target's machine tell.
+    /// Returns whose CPU time the samples of the target's machine contain.
     pub(crate) fn side(&self) -> Side {
         if self.generators.is_empty() { Side::Both } else { Side::Target }
     }
 }
 
-/// What is there of what happened second by second.
+/// The time series, or why there is none.
 #[derive(Clone, Copy, Debug)]
-pub enum Recorded<'a> {
-    /// It, whole or not.
+pub enum SeriesState<'a> {
+    /// The series, possibly with gaps.
     Series(&'a Series),
-    /// Nothing that can be read.
-    Nothing,
-    /// Nothing, because nobody recorded anything when the run was made.
-    NotYet,
+    /// Missing or unreadable.
+    Missing,
+    /// Agents did not record series at that time.
+    NotRecorded,
 }

@@ -1,11 +1,10 @@
-//! Whether the measured phase was steady: whether a trend or a step remains in it beyond its own noise. Pure.
+//! Checks that the measured phase was steady: no trend or step beyond its own noise. Pure.
 //!
-//! Of a constant number of virtual users the rate alone is looked at. It fixes the mean latency (Little's law: users =
-//! rate × latency), and the median of a target that its quota holds back jumps between those requests that met the pause
-//! and those that did not, though nothing drifts. Where requests come at a constant rate, only latency can drift.
+//! Under a constant number of virtual users only the rate is judged. It determines the mean latency (Little's law:
+//! users = rate × latency), and the median of a throttled target jumps between requests with and without a pause,
+//! although nothing drifts. At a constant arrival rate only latency can drift.
 //!
-//! [`drift`](mod@super::drift) tells noise from drift. What is clear and below the limit is left alone: it changes no
-//! comparison.
+//! [`drift`](mod@super::drift) separates drift from noise. A drift below the limit is ignored.
 
 use brewbench_agent::{
     series::histogram::Histogram,
@@ -19,15 +18,15 @@ use super::drift::{Drift, MAX_POINTS, drift};
 use crate::{
     results::verdict::{
         limits::{Limit, Limits},
-        model::{Making, Recorded},
+        model::{Context, SeriesState},
     },
     runs::verdict::{Reason, Unit, Verdict},
 };
 
-/// A point of fewer requests than this is noise, and its median is none.
+/// A point with fewer requests is noise and has no usable median.
 const MIN_REQUESTS: usize = 20;
 
-/// Some neighbouring seconds.
+/// Several neighbouring seconds.
 #[derive(Default)]
 struct Point {
     requests: u64,
@@ -35,36 +34,33 @@ struct Point {
     latencies: Histogram,
 }
 
-pub(super) fn judge(making: &Making<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
-    let Recorded::Series(series) = making.recorded else { return };
-    let Some(load) = making.load.filter(|load| is_constant(load)) else { return };
+pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
+    let SeriesState::Series(series) = context.series else { return };
+    let Some(load) = context.load.filter(|load| is_constant(load)) else { return };
     let points = points(series.measured.as_ref().map_or(&[], |stretch| &stretch.seconds));
     if matches!(load, Load::Closed(_)) {
         let rates: Vec<f64> = points.iter().map(|point| point.requests as f64 / point.seconds).collect();
         let found = drift(&rates);
         let level = |value: f64| format!("{value:.0} requests/s");
         reasons.extend(
-            found.and_then(|found| told("not_steady", "throughput", found, level, limits.of(Limit::NotSteadyRate))),
+            found.and_then(|found| reason("not_steady", "throughput", found, level, limits.get(Limit::NotSteadyRate))),
         );
         return;
     }
     let medians: Option<Vec<f64>> =
         points.iter().map(|point| point.latencies.quantile(0.5).map(|median| median.estimate)).collect();
     let level = |value: f64| format!("{value:.2} ms");
-    reasons.extend(
-        medians.as_deref().and_then(drift).and_then(|found| {
-            told("not_steady_p50", "the median latency", found, level, limits.of(Limit::NotSteadyP50))
-        }),
-    );
+    reasons.extend(medians.as_deref().and_then(drift).and_then(|found| {
+        reason("not_steady_p50", "the median latency", found, level, limits.get(Limit::NotSteadyP50))
+    }));
 }
 
-/// A script's own load may be anything; one in stages shall not be steady.
+/// Whether the load is constant; a script's own load is unknown, and stages are not meant to be steady.
 fn is_constant(load: &Load) -> bool {
     load.shape().is_some_and(|shape| matches!(shape.form(), Form::Constant { .. }))
 }
 
-/// The seconds without the first, in which k6 starts, and the last, in which it ends; so many together that each point
-/// has enough requests.
+/// Merges seconds into points with enough requests, without the first and last, in which k6 starts and stops.
 fn points(seconds: &[Second]) -> Vec<Point> {
     let timed: Vec<(f64, &Second)> = seconds
         .windows(2)
@@ -76,13 +72,13 @@ fn points(seconds: &[Second]) -> Vec<Point> {
     if requests == 0 {
         return Vec::new();
     }
-    let together = inner.len().div_ceil(MAX_POINTS).max((MIN_REQUESTS * inner.len()).div_ceil(requests));
-    // What is left over at the end is no whole point.
-    inner.chunks_exact(together).map(Point::of).filter(|point| point.seconds > 0.0).collect()
+    let chunk_len = inner.len().div_ceil(MAX_POINTS).max((MIN_REQUESTS * inner.len()).div_ceil(requests));
+    // The incomplete chunk at the end is not a point.
+    inner.chunks_exact(chunk_len).map(Point::merged).filter(|point| point.seconds > 0.0).collect()
 }
 
 impl Point {
-    fn of(part: &[(f64, &Second)]) -> Self {
+    fn merged(part: &[(f64, &Second)]) -> Self {
         let mut point = Self::default();
         for (seconds, second) in part {
             point.requests = point.requests.saturating_add(second.requests());
@@ -93,7 +89,7 @@ impl Point {
     }
 }
 
-fn told(code: &str, what: &str, found: Drift, level: impl Fn(f64) -> String, limit: f64) -> Option<Reason> {
+fn reason(code: &str, what: &str, found: Drift, level: impl Fn(f64) -> String, limit: f64) -> Option<Reason> {
     let change = found.change();
     if change.abs() <= limit {
         return None;

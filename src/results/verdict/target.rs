@@ -1,31 +1,31 @@
-//! What the target did besides answering.
+//! Judges the target: OOM kills, restarts, changed responses and failures.
 
 use brewbench_agent::wire::outcome::Cause;
 
 use crate::{
-    results::verdict::model::Making,
+    results::verdict::model::Context,
     runs::verdict::{Reason, Unit, Verdict},
 };
 
-pub(super) fn judge(making: &Making<'_>, reasons: &mut Vec<Reason>) {
-    if making.oom_kills > 0 {
-        let text = format!("the kernel killed {} of the target: out of memory", processes(making.oom_kills));
+pub(super) fn judge(context: &Context<'_>, reasons: &mut Vec<Reason>) {
+    if context.oom_kills > 0 {
+        let text = format!("the kernel killed {} of the target: out of memory", processes(context.oom_kills));
         let reason = Reason::new("oom_killed", Verdict::Invalid, text);
-        reasons.push(reason.with(making.oom_kills as f64, 0.0, Unit::Count));
+        reasons.push(reason.with(context.oom_kills as f64, 0.0, Unit::Count));
     }
-    reasons.extend(restarted(making));
-    if let Some(change) = making.conditions.response_change.as_deref().filter(|change| !change.is_empty()) {
-        let text = format!("the target answers otherwise than before the load: {change}");
+    reasons.extend(restarted(context));
+    if let Some(change) = context.conditions.response_change.as_deref().filter(|change| !change.is_empty()) {
+        let text = format!("the target's response changed during the load: {change}");
         reasons.push(Reason::new("response_changed", Verdict::Invalid, text));
     }
 }
 
-/// Some servers renew their workers as they go; one that was replaced whole has crashed.
-fn restarted(making: &Making<'_>) -> Option<Reason> {
-    let gone = making.conditions.processes_gone.filter(|gone| *gone > 0)?;
-    let of = making.conditions.processes.unwrap_or(gone).max(gone);
-    let verdict = if gone == of { Verdict::Invalid } else { Verdict::Suspect };
-    let text = format!("{gone} of the target's {} ended during the measurement", processes(of.into()));
+/// Judges exited processes: some servers replace workers, but a target that lost all processes has crashed.
+fn restarted(context: &Context<'_>) -> Option<Reason> {
+    let gone = context.conditions.processes_gone.filter(|gone| *gone > 0)?;
+    let all = context.conditions.processes.unwrap_or(gone).max(gone);
+    let verdict = if gone == all { Verdict::Invalid } else { Verdict::Suspect };
+    let text = format!("{gone} of the target's {} exited during the measurement", processes(all.into()));
     Some(Reason::new("target_restarted", verdict, text).with(gone.into(), 0.0, Unit::Count))
 }
 
@@ -33,7 +33,7 @@ fn processes(count: u64) -> String {
     if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
 }
 
-/// What a failure says of the target; nothing where it was not the target's.
+/// Returns the reason of a target's failure; None if the target did not cause it.
 pub(super) fn failure(cause: Cause, why: &str) -> Option<Reason> {
     let code = match cause {
         Cause::TargetNotReady => "target_not_ready",

@@ -1,4 +1,4 @@
-//! Each reason at, below and above its limit, and what holds for all of them.
+//! Each reason at, below and above its limit, and properties of all reasons.
 
 mod laws;
 mod surroundings;
@@ -20,13 +20,13 @@ use crate::{
         verdict::{
             judge::{judge, judge_failure},
             limits::{Limit, Limits},
-            model::{Judgement, Making, Recorded},
+            model::{Context, Judgement, SeriesState},
         },
     },
     runs::verdict::{Reason, Unit, Verdict},
 };
 
-/// A run of ten seconds and 10,000 requests: half a core for the target, a third for k6, nothing else.
+/// A run of ten seconds and 10,000 requests: half a core for the target, a third of one for k6, nothing else.
 #[derive(Clone, Debug)]
 struct Case {
     figures: Figures,
@@ -106,7 +106,7 @@ fn ordinary() -> Case {
 
 impl Case {
     fn judge(&self) -> Judgement {
-        let making = Making {
+        let context = Context {
             generators: &[],
             enforced: self.enforced,
             cores: &self.cores,
@@ -115,9 +115,9 @@ impl Case {
             load: Some(&self.load),
             oom_kills: self.oom_kills,
             conditions: &self.conditions,
-            recorded: self.series.as_ref().map_or(Recorded::Nothing, Recorded::Series),
+            series: self.series.as_ref().map_or(SeriesState::Missing, SeriesState::Series),
         };
-        judge(&self.figures, Some(&making), &self.limits)
+        judge(&self.figures, Some(&context), &self.limits)
     }
 
     fn stretch(&mut self) -> &mut Stretch {
@@ -141,7 +141,7 @@ fn with(change: impl FnOnce(&mut Case)) -> Case {
     case
 }
 
-/// The only reason, which must have this code and the figures that it says.
+/// Returns the only reason, which must have this code and verdict.
 #[track_caller]
 fn only(case: &Case, code: &str, verdict: Verdict) -> Reason {
     let judgement = case.judge();
@@ -168,11 +168,11 @@ fn an_ordinary_run_is_valid_under_every_load() {
     fine(&with(|case| case.load = rate()));
     fine(&with(|case| case.load = Load::Script));
     let import = judge(&ordinary().figures, None, &Limits::default());
-    assert_eq!(import.verdict, Verdict::Valid, "nobody can have a series of it: {import:?}");
+    assert_eq!(import.verdict, Verdict::Valid, "an import has no series: {import:?}");
 }
 
 #[test]
-fn requests_that_fail() {
+fn failed_requests_are_judged() {
     let failed = |failed| with(|case| case.figures.failed = Some(failed));
     assert_eq!(suspect(&failed(1), "requests_failed").seen, Some(0.0001));
     assert_eq!(suspect(&failed(100), "requests_failed").limit, Some(0.000_01), "1 % is not above 1 %");
@@ -187,7 +187,7 @@ fn requests_that_fail() {
 }
 
 #[test]
-fn no_requests_at_all() {
+fn a_run_without_requests_is_invalid() {
     let case = with(|case| {
         case.figures.requests = 0;
         case.figures.checks_passed = None;
@@ -196,7 +196,7 @@ fn no_requests_at_all() {
 }
 
 #[test]
-fn checks_that_fail() {
+fn failed_checks_are_judged() {
     let failed = |failed| {
         with(|case| (case.figures.checks_failed, case.figures.checks_passed) = (Some(failed), Some(1_000 - failed)))
     };
@@ -208,22 +208,22 @@ fn checks_that_fail() {
 }
 
 #[test]
-fn a_rate_that_is_not_kept() {
-    let made = |iterations, dropped| {
+fn a_missed_rate_is_suspect() {
+    let completed = |iterations, dropped| {
         with(|case| {
             case.load = rate();
             (case.figures.iterations, case.figures.dropped_iterations) = (Some(iterations), dropped);
         })
     };
-    fine(&made(9_899, None));
-    assert_eq!(suspect(&made(9_898, None), "rate_not_kept").limit, Some(0.99));
-    fine(&made(9_990, Some(10)));
-    assert_eq!(suspect(&made(9_980, Some(20)), "iterations_dropped").seen, Some(0.002));
-    assert_eq!(suspect(&made(5_000, Some(5_000)), "iterations_dropped").seen, Some(0.5), "told once");
+    fine(&completed(9_899, None));
+    assert_eq!(suspect(&completed(9_898, None), "rate_not_kept").limit, Some(0.99));
+    fine(&completed(9_990, Some(10)));
+    assert_eq!(suspect(&completed(9_980, Some(20)), "iterations_dropped").seen, Some(0.002));
+    assert_eq!(suspect(&completed(5_000, Some(5_000)), "iterations_dropped").seen, Some(0.5), "reported once");
 }
 
 #[test]
-fn too_short_a_time() {
+fn a_short_measurement_is_suspect() {
     let measured = |ms| with(|case| case.figures.measured_ms = ms);
     fine(&measured(3_000.0));
     fine(&measured(2_990.0));
@@ -240,17 +240,17 @@ fn busy(generator: u64, target: u64) -> Case {
 }
 
 #[test]
-fn a_generator_without_room() {
+fn a_saturated_generator_is_suspect() {
     fine(&busy(799_000, 500_000));
     let bound = suspect(&busy(800_000, 500_000), "generator_busy");
     assert_eq!((bound.seen, bound.limit), (Some(0.8), Some(0.8)));
     assert!(bound.text.contains("it used 0.80 of its 1 core, the target 0.50 of its 1"), "{}", bound.text);
     suspect(&busy(990_000, 890_000), "generator_busy");
     fine(&busy(990_000, 900_000));
-    let mut held_back = busy(990_000, 450_000).each_usage(|usage| usage.target.throttled_us = Some(60_000));
-    fine(&held_back);
-    held_back.stretch().usage.iter_mut().for_each(|usage| usage.target.throttled_us = Some(40_000));
-    suspect(&held_back, "generator_busy");
+    let mut throttled = busy(990_000, 450_000).each_usage(|usage| usage.target.throttled_us = Some(60_000));
+    fine(&throttled);
+    throttled.stretch().usage.iter_mut().for_each(|usage| usage.target.throttled_us = Some(40_000));
+    suspect(&throttled, "generator_busy");
     let mut half = busy(990_000, 460_000);
     half.vcpus = Some(0.5);
     fine(&half);
@@ -260,7 +260,7 @@ fn a_generator_without_room() {
 }
 
 #[test]
-fn a_generator_that_is_busy_in_one_stage_only() {
+fn a_generator_busy_in_one_stage_is_suspect() {
     let mut case = ordinary();
     for usage in case.stretch().usage.iter_mut().skip(7) {
         usage.generator.cpu_us = Some(960_000);
@@ -270,22 +270,22 @@ fn a_generator_that_is_busy_in_one_stage_only() {
 }
 
 #[test]
-fn a_generator_that_is_held_back() {
+fn a_throttled_generator_is_suspect() {
     let held = |us| ordinary().each_usage(move |usage| usage.generator.throttled_us = Some(us));
     fine(&held(10_000));
     assert_eq!(suspect(&held(11_000), "generator_throttled").seen, Some(0.011));
 }
 
 #[test]
-fn requests_that_wait_for_connections() {
+fn waiting_for_connections_is_suspect() {
     let blocked = |ms| with(|case| case.figures.blocked_ms = Some(ms));
     fine(&blocked(1.0));
     assert_eq!(suspect(&blocked(3.0), "generator_blocked").seen, Some(0.75));
 }
 
 #[test]
-fn virtual_users_that_are_kept_from_their_requests() {
-    let kept = |may_wait, request_ms, iteration_ms| {
+fn virtual_users_held_back_by_k6_are_suspect() {
+    let case = |may_wait, request_ms, iteration_ms| {
         with(|case| {
             case.conditions.script_may_wait = may_wait;
             case.figures.latency.avg_ms = Some(request_ms);
@@ -293,26 +293,26 @@ fn virtual_users_that_are_kept_from_their_requests() {
         })
     };
     // 1,000 requests/s of 10 virtual users: each is in a request all the time where that takes 10 ms.
-    fine(&kept(Some(false), 7.6, 10.0));
-    let held = suspect(&kept(Some(false), 7.0, 10.0), "generator_held_back");
+    fine(&case(Some(false), 7.6, 10.0));
+    let held = suspect(&case(Some(false), 7.0, 10.0), "generator_held_back");
     assert!(held.seen.is_some_and(|seen| (seen - 0.299).abs() < 1e-9) && held.limit == Some(0.25), "{held:?}");
     assert!(held.text.contains("of 10 virtual users 7.0 were in a request"), "{}", held.text);
-    fine(&kept(Some(true), 1.0, 10.0));
-    let between = suspect(&kept(Some(true), 1.0, 5.0), "generator_held_back");
+    fine(&case(Some(true), 1.0, 10.0));
+    let between = suspect(&case(Some(true), 1.0, 5.0), "generator_held_back");
     assert!(between.text.contains("5.0 were in an iteration"), "{}", between.text);
-    fine(&kept(None, 1.0, 1.0));
-    let mut open = kept(Some(false), 1.0, 1.0);
+    fine(&case(None, 1.0, 1.0));
+    let mut open = case(Some(false), 1.0, 1.0);
     open.load = rate();
     fine(&open);
 }
 
 #[test]
-fn a_host_that_is_not_ours_alone() {
+fn other_activity_on_the_host_is_suspect() {
     let stolen = |us| ordinary().each_usage(move |usage| usage.host.steal_us = us);
     fine(&stolen(44_000));
     assert!(suspect(&stolen(45_000), "host_steal").seen.is_some_and(|seen| (0.05..0.051).contains(&seen)));
     let others = |us| ordinary().each_usage(move |usage| usage.host.user_us += us);
-    // 10 ms are there anyway, and 15 for the traffic of 1,000 requests are nobody's.
+    // 10 ms are in every case, and 15 ms for the traffic of 1,000 requests are allowed for.
     fine(&others(204_000));
     let disturbed = suspect(&others(215_000), "host_disturbed");
     assert!(disturbed.seen.is_some_and(|seen| (0.1..0.11).contains(&seen)), "{disturbed:?}");
@@ -322,7 +322,7 @@ fn a_host_that_is_not_ours_alone() {
 }
 
 #[test]
-fn a_rate_that_drifts() {
+fn a_drifting_rate_is_suspect() {
     let last = |count| {
         let mut case = ordinary().each_second(move |number, second| {
             if number >= 7 {
@@ -332,13 +332,13 @@ fn a_rate_that_drifts() {
         case.figures.requests = 6_000 + 4 * count;
         case
     };
-    // Clear, for nothing else varies, but too little to matter.
+    // Significant, because nothing else varies, but below the limit.
     fine(&last(995));
     let case = last(740);
     let drift = suspect(&case, "not_steady");
     assert!(drift.seen.is_some_and(|seen| (seen - 0.26).abs() < 1e-9) && drift.limit == Some(0.01), "{drift:?}");
-    let told = "throughput fell by 26 % during the measured phase, from 1000 requests/s to 740 requests/s";
-    assert!(drift.text.ends_with(told), "{}", drift.text);
+    let expected = "throughput fell by 26 % during the measured phase, from 1000 requests/s to 740 requests/s";
+    assert!(drift.text.ends_with(expected), "{}", drift.text);
     let mut rising = case.clone();
     let stages = vec![Stage { duration_ms: 10_000, target: 10 }];
     rising.load = Load::Closed(Closed::new(Form::Stages(stages)).expect("a load"));
@@ -352,7 +352,7 @@ fn a_rate_that_drifts() {
 }
 
 #[test]
-fn a_median_that_drifts_and_what_k6_s_start_and_end_do_not_tell() {
+fn a_drifting_median_is_suspect_but_not_k6s_first_and_last_second() {
     let open = Form::Constant { level: 1_000, duration_ms: 10_000 };
     let constant = with(|case| case.load = Load::Open(Open::new(open, None).expect("a load")));
     let slower = |from: u32, bucket| {
@@ -380,7 +380,7 @@ fn a_median_that_drifts_and_what_k6_s_start_and_end_do_not_tell() {
 }
 
 #[test]
-fn a_run_that_was_not_made_as_it_says() {
+fn a_deviating_setup_is_judged() {
     let none = with(|case| case.enforced.memory = Mechanism::None);
     assert!(suspect(&none, "size_not_enforced").text.ends_with("nothing limited memory"));
     let shared = with(|case| case.cores.generator = vec![0, 1]);
@@ -397,7 +397,7 @@ fn a_run_that_was_not_made_as_it_says() {
 }
 
 #[test]
-fn a_series_that_is_not_whole() {
+fn an_incomplete_series_is_suspect() {
     let nothing = suspect(&with(|case| case.series = None), "series_incomplete");
     assert_eq!((nothing.seen, nothing.limit), (Some(0.0), Some(0.99)));
     suspect(&with(|case| case.stretch().seconds.clear()), "series_incomplete");
@@ -416,9 +416,9 @@ fn a_series_that_is_not_whole() {
 }
 
 #[test]
-fn what_nobody_recorded_at_the_time_is_not_missed() {
+fn a_run_from_before_series_were_recorded_is_valid() {
     let Case { figures, enforced, cores, load, .. } = ordinary();
-    let making = Making {
+    let context = Context {
         generators: &[],
         enforced,
         cores: &cores,
@@ -427,13 +427,13 @@ fn what_nobody_recorded_at_the_time_is_not_missed() {
         load: Some(&load),
         oom_kills: 0,
         conditions: &Conditions::default(),
-        recorded: Recorded::NotYet,
+        series: SeriesState::NotRecorded,
     };
-    assert_eq!(judge(&figures, Some(&making), &Limits::default()).verdict, Verdict::Valid);
+    assert_eq!(judge(&figures, Some(&context), &Limits::default()).verdict, Verdict::Valid);
 }
 
 #[test]
-fn a_reason_that_was_stored_before_it_had_figures_is_read() {
+fn an_old_reason_without_values_is_read() {
     let old = r#"{"code": "shared_cores", "verdict": "suspect", "text": "why"}"#;
     let reason: Reason = serde_json::from_str(old).expect("a reason");
     assert_eq!((reason.seen, reason.limit, reason.unit, reason.figures()), (None, None, None, None));

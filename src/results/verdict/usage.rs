@@ -1,8 +1,8 @@
-//! CPU time of a stretch, as sums over the samples that can be used.
+//! CPU time of the measurement, summed over usable samples.
 
 use brewbench_agent::wire::series::{Series, Stretch, Usage};
 
-/// What was used in a part of a stretch, microseconds. Sums and ratios only: a part may be of any length.
+/// CPU time used in a span between samples, microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Span {
     elapsed: f64,
@@ -14,14 +14,14 @@ pub struct Span {
     steal: f64,
 }
 
-/// Whose CPU time a sample has to tell.
+/// Whose CPU time a sample must contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// That of the target and of k6, which share a machine.
+    /// Target and k6, which share a machine.
     Both,
-    /// That of the target: k6 runs elsewhere.
+    /// The target only; k6 runs elsewhere.
     Target,
-    /// That of k6: the target runs elsewhere.
+    /// k6 only; the target runs elsewhere.
     Generator,
 }
 
@@ -41,7 +41,7 @@ impl Span {
         })
     }
 
-    /// All of them together; none where there is none.
+    /// Sums spans; None without any.
     pub fn sum(spans: &[Self]) -> Option<Self> {
         let add = |a: Self, b: &Self| Self {
             elapsed: a.elapsed + b.elapsed,
@@ -55,56 +55,58 @@ impl Span {
         (!spans.is_empty()).then(|| spans.iter().fold(Self::default(), add))
     }
 
-    /// Cores that the target used.
+    /// Returns the cores that the target used.
     pub fn target(&self) -> f64 {
         self.target / self.elapsed
     }
 
-    /// Share of the time in which its quota held the target back, on this many cores.
+    /// Returns the share of the time for which a quota throttled the target, on this many cores.
     pub fn target_throttled(&self, cores: f64) -> f64 {
         throttled_share(self.target_throttled, self.elapsed, cores)
     }
 
-    /// Cores that k6 used.
+    /// Returns the cores that k6 used.
     pub fn generator(&self) -> f64 {
         self.generator / self.elapsed
     }
 
-    /// Share of the time in which a quota held k6 back, on this many cores.
+    /// Returns the share of the time for which a quota throttled k6, on this many cores.
     pub fn generator_throttled(&self, cores: f64) -> f64 {
         throttled_share(self.generator_throttled, self.elapsed, cores)
     }
 
-    /// Time in which a quota held k6 back, as a part of all time, added up over its cores.
+    /// Returns the share of the time for which a quota throttled k6, summed over its cores.
     pub fn generator_throttled_sum(&self) -> f64 {
         self.generator_throttled / self.elapsed
     }
 
-    /// Cores that neither of them used.
+    /// Returns the cores that other programs used.
     pub fn others(&self) -> f64 {
         ((self.busy - self.target - self.generator) / self.elapsed).max(0.0)
     }
 
-    /// Cores that the hypervisor gave to somebody else.
+    /// Returns the cores that the hypervisor gave to other virtual machines.
     pub fn steal(&self) -> f64 {
         self.steal / self.elapsed
     }
 
-    /// The share of the wanted CPU time that the hypervisor gave to somebody else.
+    /// Returns the share of the requested CPU time that the hypervisor gave to others.
     pub fn stolen(&self) -> f64 {
         let wanted = self.busy + self.steal;
         if wanted > 0.0 { self.steal / wanted } else { 0.0 }
     }
 }
 
-/// Share of a time in which a quota held a group of processes back. The kernel adds throttled time up over all cores
-/// that the group may run on, so on four cores a second has four seconds of it.
+/// Returns the share of the time for which a quota throttled a group of processes.
+///
+/// The kernel sums throttled time over all cores that the group may use: up to 4 s per second on four cores.
 pub fn throttled_share(throttled: f64, elapsed: f64, cores: f64) -> f64 {
     (throttled / elapsed / cores.max(1.0)).min(1.0)
 }
 
-/// The spans between the samples of the measured phase. The last is left out where there are others: its sample was
-/// taken when k6 had gone, so it is partly idle. So are those in which a side that is asked for could not be sampled.
+/// Returns the spans between the samples of the measured phase, except those without a sample of a requested side.
+///
+/// The last is left out if there are others: its sample was taken after k6 had exited, so it is partly idle.
 pub fn spans(series: &Series, side: Side) -> Vec<Span> {
     let usage = series.measured.as_ref().map_or(&[][..], |stretch: &Stretch| &stretch.usage);
     let mut spans: Vec<Span> = usage.windows(2).filter_map(|pair| Span::between(&pair[0], &pair[1], side)).collect();
@@ -114,7 +116,7 @@ pub fn spans(series: &Series, side: Side) -> Vec<Span> {
     spans
 }
 
-/// Three parts of as equal length as can be, in order; one part where there are too few for three.
+/// Splits a slice into three parts of nearly equal length, or one part if there are fewer than three elements.
 pub fn thirds<T>(all: &[T]) -> Vec<&[T]> {
     let count = all.len();
     match count {

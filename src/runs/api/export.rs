@@ -1,4 +1,4 @@
-//! Runs as a file: JSON as everywhere, or CSV for spreadsheets.
+//! Exports runs as a file: JSON, or CSV for spreadsheets.
 
 use std::collections::BTreeMap;
 
@@ -27,43 +27,43 @@ use crate::{
     },
 };
 
-/// More than a page of the history can hold; who wants all asks for lists.
-const MOST_RUNS: usize = 1_000;
+/// Maximum number of runs in one export.
+const MAX_RUNS: usize = 1_000;
 
-/// How a file is written.
+/// The format of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// As a list of runs.
+    /// A list of runs.
     #[default]
     Json,
-    /// A line a run.
+    /// One line per run.
     Csv,
 }
 
-/// Which runs, and how.
+/// The runs and the format of an export.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Wish {
-    /// Ids of runs, separated by commas or one `runs` each.
+pub struct Export {
+    /// Ids of runs, comma-separated or in repeated `runs` parameters.
     #[serde(default)]
     runs: Vec<String>,
-    /// `json` unless said.
+    /// `json` by default.
     #[serde(default)]
     format: Format,
 }
 
-/// Runs with their figures, labels and notes as a file.
-#[utoipa::path(get, path = "/api/v1/runs/export", tag = "runs", params(Wish),
+/// Export runs with metrics, labels and notes as a file.
+#[utoipa::path(get, path = "/api/v1/runs/export", tag = "runs", params(Export),
     responses((status = 200, body = RunList, description = "or text/csv"), (status = 404, body = ErrorBody),
         (status = 422, body = ErrorBody)))]
-pub async fn export(_: Read, State(state): State<AppState>, Asked(wish): Asked<Wish>) -> Result<Response> {
-    let ids = listed(&wish.runs);
-    if ids.is_empty() || ids.len() > MOST_RUNS {
-        return Err(Error::Invalid(format!("name the runs to export: ?runs=ID,ID; {MOST_RUNS} at most")));
+pub async fn export(_: Read, State(state): State<AppState>, Asked(options): Asked<Export>) -> Result<Response> {
+    let ids = listed(&options.runs);
+    if ids.is_empty() || ids.len() > MAX_RUNS {
+        return Err(Error::Invalid(format!("runs: name 1 to {MAX_RUNS} runs to export: ?runs=ID,ID")));
     }
     let runs = found_all(&state, &ids).await?;
-    Ok(match wish.format {
+    Ok(match options.format {
         Format::Json => {
             let name = [(header::CONTENT_DISPOSITION, "attachment; filename=\"runs.json\"")];
             (name, Json(RunList { runs })).into_response()
@@ -121,7 +121,7 @@ const AFTER: [&str; 21] = [
     "reasons",
 ];
 
-/// A head and a line a run. What is not known is empty.
+/// Writes a heading and one line per run. Unknown values are empty.
 fn table(runs: &[Run]) -> String {
     let mut text = csv::line(BEFORE.into_iter().chain(METRICS.iter().map(|def| def.key)).chain(AFTER));
     for run in runs {
@@ -191,16 +191,16 @@ mod tests {
     use crate::runs::testing::{failed, finished};
 
     #[test]
-    fn every_line_has_a_cell_for_every_head_and_what_is_not_known_is_empty() {
+    fn every_line_has_a_cell_for_every_column_and_unknown_values_are_empty() {
         let text = table(&[finished("servy", 1), failed("servy", "failed", "it died")]);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
         assert!(lines.len() == 3 && lines.iter().all(|line| line.len() == lines[0].len()), "{text}");
-        let rps = lines[0].iter().position(|head| *head == "rps").expect("a head");
+        let rps = lines[0].iter().position(|column| *column == "rps").expect("a column");
         assert_eq!((lines[1][rps], lines[2][rps]), ("10000", ""));
     }
 
     #[test]
-    fn a_name_is_no_formula() {
+    fn a_name_is_never_a_formula() {
         let mut run = finished("=HYPERLINK(\"http://x\")", 1);
         run.note = Some("@SUM(1)".to_owned());
         let text = table(&[run]);

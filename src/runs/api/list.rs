@@ -10,29 +10,29 @@ use crate::{
         state::AppState,
     },
     auth::caller::Read,
-    runs::{filter::Wanted, model::RunList},
+    runs::{filter::RunQuery, model::RunList},
 };
 
 pub(crate) const MOST_LISTED: u32 = 1_000;
 
-/// How much of a list is asked for.
+/// The length of a list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct Length {
-    /// At most so many, up to 1000; 100 unless said.
+    /// Maximum number of runs, up to 1000; 100 by default.
     limit: Option<u32>,
 }
 
-/// Runs: narrowed, ordered, page by page. All of them, the newest first, unless said.
-#[utoipa::path(get, path = "/api/v1/runs", tag = "runs", params(Wanted, Length),
+/// List runs, with filters, order and pages; by default all runs, newest first.
+#[utoipa::path(get, path = "/api/v1/runs", tag = "runs", params(RunQuery, Length),
     responses((status = 200, body = RunList), (status = 422, body = ErrorBody)))]
 pub async fn list(
     _: Read,
     State(state): State<AppState>,
-    Asked(wanted): Asked<Wanted>,
+    Asked(query): Asked<RunQuery>,
     Asked(length): Asked<Length>,
 ) -> Result<Json<RunList>> {
     let limit = length.limit.unwrap_or(100).clamp(1, MOST_LISTED);
-    let filter = wanted.filter().map_err(Error::Invalid)?;
+    let filter = query.filter().map_err(Error::Invalid)?;
     Ok(Json(RunList { runs: crate::runs::store::list(&state.db.rows, &filter, limit.into()).await? }))
 }

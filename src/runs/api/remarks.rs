@@ -13,14 +13,14 @@ use crate::{
     },
     auth::caller::Submit,
     runs::{
-        lookup::{found, tell},
+        lookup::{announce, found},
         model::{Note, Run, RunList},
         remarks::{check_room, checked_label, checked_note},
         store::remarks,
     },
 };
 
-/// Give a run a label.
+/// Add a label to a run.
 #[utoipa::path(put, path = "/api/v1/runs/{id}/labels/{label}", tag = "runs",
     params(("id" = String, Path), ("label" = String, Path, description = "1 to 40 characters")),
     responses((status = 200, body = RunList), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
@@ -34,7 +34,7 @@ pub async fn add_label(
     one(&state, &id).await
 }
 
-/// Take a label from a run.
+/// Remove a label from a run.
 #[utoipa::path(delete, path = "/api/v1/runs/{id}/labels/{label}", tag = "runs",
     params(("id" = String, Path), ("label" = String, Path)),
     responses((status = 200, body = RunList), (status = 404, body = ErrorBody)))]
@@ -48,7 +48,7 @@ pub async fn remove_label(
     one(&state, &id).await
 }
 
-/// Write the note of a run; an empty one removes it.
+/// Set the note of a run; an empty text removes it.
 #[utoipa::path(put, path = "/api/v1/runs/{id}/note", tag = "runs", params(("id" = String, Path)),
     request_body = Note,
     responses((status = 200, body = RunList), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
@@ -59,7 +59,7 @@ pub async fn set_note(
     Input(note): Input<Note>,
 ) -> Result<Json<RunList>> {
     let run = found(&state, &id).await?;
-    note_on(&state, &run, &note.note).await?;
+    set_note_of(&state, &run, &note.note).await?;
     one(&state, &id).await
 }
 
@@ -67,7 +67,7 @@ async fn one(state: &AppState, id: &RunId) -> Result<Json<RunList>> {
     Ok(Json(RunList { runs: vec![found(state, id).await?] }))
 }
 
-/// Gives runs a label.
+/// Adds a label to runs.
 pub async fn add_label_to(state: &AppState, runs: &[Run], label: &str) -> Result<()> {
     let label = checked_label(label)?;
     for run in runs {
@@ -75,25 +75,25 @@ pub async fn add_label_to(state: &AppState, runs: &[Run], label: &str) -> Result
     }
     remarks::add_label(&state.db.write, &ids(runs), label).await?;
     for run in runs {
-        tell(state, run);
+        announce(state, run);
     }
     Ok(())
 }
 
-/// Takes a label from runs.
+/// Removes a label from runs.
 pub async fn remove_label_from(state: &AppState, runs: &[Run], label: &str) -> Result<()> {
     remarks::remove_label(&state.db.write, &ids(runs), label.trim()).await?;
     for run in runs {
-        tell(state, run);
+        announce(state, run);
     }
     Ok(())
 }
 
-/// Writes the note of a run.
-pub async fn note_on(state: &AppState, run: &Run, text: &str) -> Result<()> {
+/// Sets the note of a run.
+pub async fn set_note_of(state: &AppState, run: &Run, text: &str) -> Result<()> {
     let note = checked_note(text)?;
     remarks::set_note(&state.db.write, &run.id, note.as_deref()).await?;
-    tell(state, run);
+    announce(state, run);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! JSON of one run: itself, its summary, and how to cancel it.
+//! JSON of one run and its summary, and cancelling a run.
 
 use axum::{
     Json,
@@ -16,20 +16,20 @@ use crate::{
     auth::caller::{Read, Submit},
     results::{blob, store::endings},
     runs::{
-        lookup::{found, tell},
+        lookup::{announce, found},
         model::RunList,
     },
 };
 
-/// One run, as a list of one.
+/// Return one run, as a list with one entry.
 #[utoipa::path(get, path = "/api/v1/runs/{id}", tag = "runs", params(("id" = String, Path)),
     responses((status = 200, body = RunList), (status = 404, body = ErrorBody)))]
 pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<RunId>) -> Result<Json<RunList>> {
     Ok(Json(RunList { runs: vec![found(&state, &id).await?] }))
 }
 
-/// k6's end-of-test JSON of a run, or the text that was imported, verbatim. Of several generators it is their sum, in the
-/// form of k6's `--summary-export`, without what can't be added up.
+/// Download the summary of a run: k6's end-of-test JSON, or the imported text, verbatim.
+/// For a distributed run: the merged summary as by k6's `--summary-export`, without metrics that can't be merged.
 #[utoipa::path(get, path = "/api/v1/runs/{id}/summary", tag = "runs", params(("id" = String, Path)),
     responses((status = 200, content_type = "application/json"), (status = 404, body = ErrorBody)))]
 pub async fn summary(
@@ -56,7 +56,7 @@ pub async fn summary(
     Ok((headers, body))
 }
 
-/// Cancel a run that waits or runs.
+/// Cancel a queued or running run.
 #[utoipa::path(post, path = "/api/v1/runs/{id}/cancel", tag = "runs", params(("id" = String, Path)),
     responses((status = 200, body = RunList), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn cancel(
@@ -66,8 +66,8 @@ pub async fn cancel(
 ) -> Result<Json<RunList>> {
     let run = found(&state, &id).await?;
     if !endings::cancel(&state.db.write, &id, &format!("cancelled by {}", caller.name), now_ms()).await? {
-        return Err(Error::Conflict(format!("the run has ended already: {}", run.phase)));
+        return Err(Error::Conflict(format!("the run has already ended: {}", run.phase)));
     }
-    tell(&state, &run);
+    announce(&state, &run);
     Ok(Json(RunList { runs: vec![found(&state, &id).await?] }))
 }

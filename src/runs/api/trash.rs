@@ -1,4 +1,4 @@
-//! Deleting runs, the way back, and the clock that ends it.
+//! Deletes and restores runs, and purges deleted runs after a grace period.
 
 use std::time::Duration;
 
@@ -22,22 +22,22 @@ use crate::{
         caller::{Caller, Submit},
     },
     runs::{
-        lookup::{found, tell},
+        lookup::{announce, found},
         model::{Run, RunList},
         store::trash,
     },
     web::format::plural,
 };
 
-/// How long a deleted run can be brought back.
-pub const REGRET: Duration = Duration::from_mins(10);
+/// How long a deleted run can be restored.
+pub const GRACE: Duration = Duration::from_mins(10);
 
-/// What was deleted before this can't be brought back any more, unix ms.
-pub fn regret_since() -> i64 {
-    now_ms() - i64::try_from(REGRET.as_millis()).unwrap_or(i64::MAX)
+/// Returns since when deleted runs can still be restored, unix ms.
+pub fn restorable_since() -> i64 {
+    now_ms() - i64::try_from(GRACE.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Delete a run that has ended, with all its figures. It can be brought back for 10 minutes.
+/// Delete a run that has ended, with all its data. It can be restored for 10 minutes.
 #[utoipa::path(delete, path = "/api/v1/runs/{id}", tag = "runs", params(("id" = String, Path)),
     responses((status = 204), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn delete(
@@ -50,7 +50,7 @@ pub async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes runs together; none of them if one has not ended.
+/// Deletes runs in one transaction; none if one of them has not ended.
 pub async fn delete_all(state: &AppState, caller: &Caller, runs: &[Run]) -> Result<()> {
     if let Some(run) = runs.iter().find(|run| !run.has_ended()) {
         return Err(Error::Conflict(format!("the run is {}: cancel it first", run.phase)));
@@ -58,7 +58,7 @@ pub async fn delete_all(state: &AppState, caller: &Caller, runs: &[Run]) -> Resu
     let ids: Vec<RunId> = runs.iter().map(|run| run.id.clone()).collect();
     trash::delete(&state.db.write, &ids, now_ms(), &act(caller, Deed::RunDeleted, &ids)).await?;
     for run in runs {
-        tell(state, run);
+        announce(state, run);
     }
     Ok(())
 }
@@ -70,7 +70,7 @@ fn act(caller: &Caller, deed: Deed, ids: &[RunId]) -> Act {
     }
 }
 
-/// Bring back a run that was deleted within the last 10 minutes; the end of its id is enough.
+/// Restore a run that was deleted within the last 10 minutes; the end of its id is enough.
 #[utoipa::path(post, path = "/api/v1/runs/{id}/undelete", tag = "runs", params(("id" = String, Path)),
     responses((status = 200, body = RunList), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn undelete(
@@ -78,9 +78,9 @@ pub async fn undelete(
     State(state): State<AppState>,
     Path(id): Path<String>,
 ) -> Result<Json<RunList>> {
-    let ids = trash::deleted_ending(&state.db.read, &id, regret_since()).await?;
+    let ids = trash::deleted_ending(&state.db.read, &id, restorable_since()).await?;
     if ids.len() > 1 {
-        return Err(Error::Conflict(format!("several deleted runs have ids that end with {id:?}; give more of it")));
+        return Err(Error::Conflict(format!("several deleted runs have ids ending in {id:?}; use more characters")));
     }
     let runs = restore(&state, &caller, &ids).await?;
     if runs.is_empty() {
@@ -89,26 +89,26 @@ pub async fn undelete(
     Ok(Json(RunList { runs }))
 }
 
-/// Brings runs back that were deleted not too long ago; gives them.
+/// Restores recently deleted runs and returns them.
 pub async fn restore(state: &AppState, caller: &Caller, ids: &[RunId]) -> Result<Vec<Run>> {
     let act = act(caller, Deed::RunRestored, ids);
-    let runs = trash::restore(&state.db, ids, regret_since(), &act).await?;
+    let runs = trash::restore(&state.db, ids, restorable_since(), &act).await?;
     for run in &runs {
-        tell(state, run);
+        announce(state, run);
     }
     Ok(runs)
 }
 
-/// Those of some runs that are there; a 404 if none is.
+/// Returns the existing runs among these ids, or a 404 if there are none.
 pub async fn found_all(state: &AppState, ids: &[RunId]) -> Result<Vec<Run>> {
     let runs = crate::runs::store::by_ids(&state.db.rows, ids).await?;
     if runs.is_empty() {
-        return Err(Error::NotFound("run among those that were named".to_owned()));
+        return Err(Error::NotFound("run with any of these ids".to_owned()));
     }
     Ok(runs)
 }
 
-/// Removes for good what nobody can bring back any more, until the server ends.
+/// Purges runs that can no longer be restored, until the server shuts down.
 pub async fn sweep(state: AppState) {
     let mut clock = interval(Duration::from_secs(30));
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -120,10 +120,10 @@ pub async fn sweep(state: AppState) {
         if !state.clock.may_delete() {
             continue;
         }
-        match trash::purge(&state.db.write, regret_since()).await {
+        match trash::purge(&state.db.write, restorable_since()).await {
             Ok(0) => {}
-            Ok(runs) => tracing::info!(runs, "deleted runs are gone for good"),
-            Err(fault) => tracing::warn!(%fault, "deleted runs could not be removed; trying again"),
+            Ok(runs) => tracing::info!(runs, "purged deleted runs"),
+            Err(fault) => tracing::warn!(%fault, "failed to purge deleted runs; retrying"),
         }
     }
 }

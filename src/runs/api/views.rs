@@ -23,16 +23,16 @@ use crate::{
     },
 };
 
-/// More than this nobody finds anything in.
-const MOST_VIEWS: usize = 100;
+/// Maximum number of saved views.
+const MAX_VIEWS: usize = 100;
 
-/// Saved views of the history, by name.
+/// List saved views of the history, by name.
 #[utoipa::path(get, path = "/api/v1/views", tag = "runs", responses((status = 200, body = ViewList)))]
 pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<ViewList>> {
     Ok(Json(ViewList { views: views::views(&state.db.read).await? }))
 }
 
-/// Save a view of the history under a name, for everybody.
+/// Save a view of the history under a name, for all users.
 #[utoipa::path(put, path = "/api/v1/views/{name}", tag = "runs", params(("name" = String, Path)),
     request_body = ViewQuery,
     responses((status = 200, body = ViewList), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
@@ -46,7 +46,7 @@ pub async fn save(
     Ok(Json(ViewList { views: vec![view] }))
 }
 
-/// Remove a saved view; the runs stay.
+/// Remove a saved view; its runs stay.
 #[utoipa::path(delete, path = "/api/v1/views/{name}", tag = "runs", params(("name" = String, Path)),
     responses((status = 204), (status = 404, body = ErrorBody)))]
 pub async fn remove(
@@ -58,18 +58,18 @@ pub async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Saves a view; a name that another view has is refused.
+/// Saves a view; fails if another view has the name.
 pub async fn save_as(state: &AppState, caller: &Caller, name: &str, query: &str) -> Result<SavedView> {
     let name = checked_name(name)?.into_string();
     let query = canonical(query).map_err(Error::Invalid)?;
-    if views::views(&state.db.read).await?.len() >= MOST_VIEWS {
-        return Err(Error::Conflict(format!("there are {MOST_VIEWS} saved views already: remove one first")));
+    if views::views(&state.db.read).await?.len() >= MAX_VIEWS {
+        return Err(Error::Conflict(format!("there are already {MAX_VIEWS} saved views: remove one first")));
     }
     let view = SavedView { name, query, created_by: caller.name.clone(), created_at_ms: now_ms() };
     if !views::save_view(&state.db.write, &view).await? {
         let name = &view.name;
         return Err(Error::Conflict(format!(
-            "name: {name:?} is another view already; remove that one or take another name"
+            "name: the view {name:?} already exists; remove it or choose another name"
         )));
     }
     Ok(view)

@@ -1,4 +1,4 @@
-//! Cancelling and deleting a run: a question first, then a form.
+//! Cancels and deletes a run, after a confirmation page.
 
 use axum::{
     extract::{Path, State},
@@ -33,17 +33,17 @@ pub async fn ask_cancel(
 ) -> Result<Confirm> {
     let run = lookup::found(&state, &id).await?;
     if run.has_ended() {
-        return Err(Error::Conflict(format!("the run has ended already: {}", run.phase)));
+        return Err(Error::Conflict(format!("the run has already ended: {}", run.phase)));
     }
     let consequences = if run.phase == Phase::Queued {
-        vec!["It leaves the queue and is kept in the history as cancelled.".to_owned()]
+        vec!["The run leaves the queue and stays in the history as cancelled.".to_owned()]
     } else {
         vec![
-            "The agent stops its target and k6 at once; what was measured so far is lost.".to_owned(),
-            "The run is kept in the history as cancelled.".to_owned(),
+            "The agent stops the target and k6 immediately; measurements so far are lost.".to_owned(),
+            "The run stays in the history as cancelled.".to_owned(),
         ]
     };
-    Ok(question(&caller, "Cancel this run", &run, consequences))
+    Ok(confirm(&caller, "Cancel this run", &run, consequences))
 }
 
 /// `POST /runs/{id}/cancel`
@@ -63,11 +63,11 @@ pub async fn ask_delete(
         return Err(Error::Conflict(format!("the run is {}: cancel it first", run.phase)));
     }
     let consequences = vec![
-        "Its figures, its summary, its logs and its place in the history go.".to_owned(),
-        "Comparisons and links that name it will do without it.".to_owned(),
-        "It can be brought back for 10 minutes; then it is gone for good.".to_owned(),
+        "Its metrics, summary and logs are deleted, and it disappears from the history.".to_owned(),
+        "Comparisons and links that include it no longer show it.".to_owned(),
+        "You can restore it for 10 minutes; after that it is deleted permanently.".to_owned(),
     ];
-    Ok(question(&caller, "Delete this run", &run, consequences))
+    Ok(confirm(&caller, "Delete this run", &run, consequences))
 }
 
 /// `POST /runs/{id}/delete`
@@ -76,7 +76,7 @@ pub async fn delete(submit: Submit, state: State<AppState>, id: Path<RunId>) -> 
     Ok(Redirect::to("/runs"))
 }
 
-fn question(caller: &Caller, deed: &'static str, run: &Run, consequences: Vec<String>) -> Confirm {
+fn confirm(caller: &Caller, deed: &'static str, run: &Run, consequences: Vec<String>) -> Confirm {
     let shell = Shell::signed_in(deed, Section::Runs, &caller.name);
     Confirm { shell, deed, what: progress::describe(run), consequences, back: format!("/runs/{}", run.id) }
 }

@@ -1,4 +1,4 @@
-//! What is done to the runs that are ticked: labels, deleting, the way back.
+//! Bulk actions on ticked runs: label, delete and undelete.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -28,10 +28,10 @@ use crate::{
     },
 };
 
-/// So many runs are named one by one.
+/// Maximum number of runs listed individually.
 const MOST_NAMED: usize = 12;
 
-/// Which runs, as the boxes of the history say it.
+/// The ticked runs of the history.
 #[derive(Debug, Deserialize)]
 pub struct Ticked {
     /// Ids of runs.
@@ -43,13 +43,13 @@ impl Ticked {
     async fn read(&self, state: &AppState) -> Result<Vec<Run>> {
         let ids = listed(&self.runs);
         if ids.is_empty() {
-            return Err(Error::Invalid("no run is ticked; tick some in the history first".to_owned()));
+            return Err(Error::Invalid("no run is selected; select runs in the history first".to_owned()));
         }
         found_all(state, &ids).await
     }
 }
 
-/// The history with the same runs ticked.
+/// The address of the history with the same runs ticked.
 fn back(runs: &[Run]) -> String {
     let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
     address("/runs", &[("runs", &joined(&ids))])
@@ -63,18 +63,18 @@ pub async fn ask_delete(
 ) -> Result<Confirm> {
     let runs = ticked.read(&state).await?;
     if let Some(run) = runs.iter().find(|run| !run.has_ended()) {
-        return Err(Error::Conflict(format!("{}: cancel it first, or take its tick away", progress::describe(run))));
+        return Err(Error::Conflict(format!("{}: cancel it first, or deselect it", progress::describe(run))));
     }
-    Ok(question(&caller, &runs))
+    Ok(confirm(&caller, &runs))
 }
 
-fn question(caller: &Caller, runs: &[Run]) -> Confirm {
+fn confirm(caller: &Caller, runs: &[Run]) -> Confirm {
     let mut consequences: Vec<String> = runs.iter().take(MOST_NAMED).map(progress::describe).collect();
     if runs.len() > MOST_NAMED {
         consequences.push(format!("and {} more", runs.len() - MOST_NAMED));
     }
-    consequences.push("Their figures, summaries and logs go, and comparisons will do without them.".to_owned());
-    consequences.push("They can be brought back for 10 minutes; then they are gone for good.".to_owned());
+    consequences.push("Their metrics, summaries and logs are deleted, and comparisons no longer show them.".to_owned());
+    consequences.push("You can restore them for 10 minutes; after that they are deleted permanently.".to_owned());
     let deed = "Delete these runs";
     let shell = Shell::signed_in(deed, Section::Runs, &caller.name);
     Confirm { shell, deed, what: plural(runs.len(), "run"), consequences, back: back(runs) }
@@ -91,10 +91,10 @@ pub async fn delete(
     Ok(Redirect::to("/runs"))
 }
 
-/// Which deletion.
+/// Identifies a deletion.
 #[derive(Debug, Deserialize)]
 pub struct Deleted {
-    /// When it was, unix ms.
+    /// Time of the deletion, unix ms.
     at: i64,
 }
 
@@ -106,12 +106,12 @@ pub async fn undelete(
 ) -> Result<Redirect> {
     let ids = crate::runs::store::trash::deleted_at(&state.db.read, deleted.at).await?;
     if trash::restore(&state, &caller, &ids).await?.is_empty() {
-        return Err(Error::Conflict("these runs are gone for good, or back already".to_owned()));
+        return Err(Error::Conflict("these runs are already restored or permanently deleted".to_owned()));
     }
     Ok(Redirect::to("/runs"))
 }
 
-/// Asks for a label.
+/// The page to add or remove a label.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "runs/label.html")]
 pub struct LabelPage {
@@ -119,7 +119,7 @@ pub struct LabelPage {
     ids: Vec<RunId>,
     named: Vec<String>,
     unnamed: usize,
-    /// Labels that some of them have.
+    /// Labels of at least one of the runs.
     labels: Vec<String>,
     back: String,
 }
@@ -144,15 +144,15 @@ pub async fn ask_label(
     })
 }
 
-/// A label for some runs, or one to take away.
+/// The form to add or remove a label.
 #[derive(Debug, Deserialize)]
 pub struct Labelled {
-    /// Ids of runs, separated by commas.
+    /// Ids of runs, comma-separated.
     runs: String,
-    /// The label to be given.
+    /// The label to add.
     #[serde(default)]
     label: String,
-    /// The label to be taken away, where its button was pressed.
+    /// The label to remove, if its button was pressed.
     remove: Option<String>,
 }
 

@@ -4,85 +4,85 @@ use brewbench_agent::reports::summary::{Group, Summary};
 
 use crate::web::format::{self, Figure};
 
-/// More checks than this are left to the raw summary.
+/// Maximum number of checks shown; the raw summary has all.
 const MOST: usize = 500;
 
 /// The checks of one group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckGroup {
-    /// The names from the root down; empty for the checks outside of any.
+    /// The group names from the root; empty for checks outside any group.
     pub path: String,
-    /// In the order of the script.
+    /// The checks, in the order of the script.
     pub checks: Vec<Check>,
 }
 
-/// Something that the script looked at again and again.
+/// One check of the script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// Any text.
+    /// The name: any text.
     pub name: String,
-    /// How often it held.
+    /// How often it passed.
     pub passes: u64,
-    /// How often it did not.
+    /// How often it failed.
     pub fails: u64,
 }
 
 impl Check {
-    /// How often it held.
-    pub fn held(&self) -> Figure {
+    /// How often it passed.
+    pub fn passed(&self) -> Figure {
         format::count(Some(self.passes))
     }
 
-    /// How often it did not.
-    pub fn did_not(&self) -> Figure {
+    /// How often it failed.
+    pub fn failed(&self) -> Figure {
         format::count(Some(self.fails))
     }
 
-    /// How often it held as a share of all.
+    /// The pass rate.
     pub fn share(&self) -> Figure {
-        let of = self.passes + self.fails;
-        format::percent((of > 0).then(|| self.passes as f64 / of as f64))
+        let total = self.passes + self.fails;
+        format::percent((total > 0).then(|| self.passes as f64 / total as f64))
     }
 }
 
-/// A condition that the script set.
+/// A threshold of the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Threshold {
-    /// Of which metric.
+    /// The metric.
     pub metric: String,
-    /// E.g. `p(95)<500`.
+    /// The expression, e.g. `p(95)<500`.
     pub expression: String,
-    /// Whether it held.
+    /// Whether it passed.
     pub passed: bool,
 }
 
-/// The groups that have checks, in the order of the script.
+/// Returns the groups with checks, in the order of the script.
 pub fn checks(summary: &Summary) -> Vec<CheckGroup> {
     let mut all = Vec::new();
-    let mut room = MOST;
-    gather(&summary.root, &mut Vec::new(), &mut room, &mut all);
+    let mut left = MOST;
+    collect(&summary.root, &mut Vec::new(), &mut left, &mut all);
     all
 }
 
-fn gather<'a>(group: &'a Group, path: &mut Vec<&'a str>, room: &mut usize, all: &mut Vec<CheckGroup>) {
+fn collect<'a>(group: &'a Group, path: &mut Vec<&'a str>, left: &mut usize, all: &mut Vec<CheckGroup>) {
     let checks: Vec<Check> = group
         .checks
         .iter()
-        .take(*room)
+        .take(*left)
         .map(|check| Check { name: check.name.clone(), passes: check.passes, fails: check.fails })
         .collect();
-    *room -= checks.len();
+    *left -= checks.len();
     if !checks.is_empty() {
         all.push(CheckGroup { path: path.join(" › "), checks });
     }
     for inner in &group.groups {
         path.push(&inner.name);
-        gather(inner, path, room, all);
+        collect(inner, path, left, all);
         path.pop();
     }
 }
 
-/// All thresholds; those that did not hold come first.
+/// Returns all thresholds, crossed ones first.
 pub fn thresholds(summary: &Summary) -> Vec<Threshold> {
     let mut all: Vec<Threshold> = summary
         .metrics
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn all_checks_are_there_under_the_names_of_their_groups() {
+    fn all_checks_are_listed_by_group() {
         let summary = real();
         let groups = checks(&summary);
         let sum = |count: fn(&Check) -> u64| groups.iter().flat_map(|group| &group.checks).map(count).sum::<u64>();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_that_did_not_hold_come_first() {
+    fn crossed_thresholds_come_first() {
         let summary = real();
         let all = thresholds(&summary);
         assert_eq!(u32::try_from(all.len()).ok(), summary.figures().thresholds);

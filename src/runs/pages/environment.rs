@@ -1,4 +1,4 @@
-//! `/runs/{id}/environment`: under what a run was measured, and in what that differs from another run's.
+//! `/runs/{id}/environment`: the environment of a run, and its differences from another run's.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// So many runs are offered to be held against.
+/// Maximum number of runs offered for comparison.
 const OFFERED: usize = 40;
 
 /// The page.
@@ -37,22 +37,22 @@ pub struct EnvironmentPage {
     shell: Shell,
     environment: RunEnvironment,
     groups: Vec<Group>,
-    /// Those who made its load, where it was not its agent.
+    /// Generators of a distributed run.
     generators: Vec<(String, Vec<Group>)>,
-    /// Runs that it can be held against.
+    /// Runs to compare with.
     others: Vec<Other>,
     difference: Option<EnvironmentDifference>,
 }
 
-/// What differs of the target's machines, or of those of one who made load in each run.
+/// The differences between the hosts, or between the generators at the same place.
 #[derive(Debug)]
 struct Facing<'a> {
-    /// Who they are; nothing for the target's.
+    /// The generators; none for the hosts.
     title: Option<String>,
     sentence: String,
     here: String,
     there: String,
-    /// The heavier first; none without facts.
+    /// Differences by weight, the heaviest first.
     facts: Vec<(Weight, Vec<&'a FactDifference>)>,
 }
 
@@ -62,7 +62,7 @@ impl Facing<'_> {
     }
 }
 
-/// A run in the list of others.
+/// A run to compare with.
 #[derive(Debug)]
 struct Other {
     id: RunId,
@@ -70,13 +70,13 @@ struct Other {
     is_chosen: bool,
 }
 
-/// Which other run.
+/// The run to compare with.
 #[derive(Debug, Deserialize)]
 pub struct With {
     with: Option<RunId>,
 }
 
-/// `GET /runs/{id}/environment`, `?with=ID` for the differences.
+/// `GET /runs/{id}/environment`, with `?with=ID` for the differences.
 pub async fn environment(
     Read(caller): Read,
     State(state): State<AppState>,
@@ -97,11 +97,11 @@ impl EnvironmentPage {
     fn new(shell: Shell, environment: RunEnvironment, with: Option<RunEnvironment>, newest: &[Run]) -> Self {
         Self {
             shell,
-            groups: crate::results::environment::facts::whole(&environment),
+            groups: crate::results::environment::facts::all_groups(&environment),
             generators: environment
                 .generators
                 .iter()
-                .map(|one| (one.agent.clone(), crate::results::environment::facts::of_generator(one)))
+                .map(|one| (one.agent.clone(), crate::results::environment::facts::generator_groups(one)))
                 .collect(),
             others: others(&environment, with.as_ref(), newest),
             difference: with.map(|with| EnvironmentDifference::new(environment.clone(), with)),
@@ -113,7 +113,7 @@ impl EnvironmentPage {
         self.environment.name()
     }
 
-    /// What differs, the target's machines first.
+    /// Returns the differences, the hosts first.
     fn facing(&self) -> Vec<Facing<'_>> {
         let Some(difference) = &self.difference else { return Vec::new() };
         let EnvironmentDifference { run, with, .. } = difference;
@@ -122,28 +122,28 @@ impl EnvironmentPage {
             sentence: difference.sentence(),
             here: run.name(),
             there: with.name(),
-            facts: weighed(|weight| difference.of(weight)),
+            facts: by_weight(|weight| difference.with_weight(weight)),
         };
         let generators = difference.generators.iter().map(|one| Facing {
             title: Some(one.name()),
             sentence: one.sentence(),
             here: one.run.clone().unwrap_or_default(),
             there: one.with.clone().unwrap_or_default(),
-            facts: weighed(|weight| one.of(weight)),
+            facts: by_weight(|weight| one.with_weight(weight)),
         });
         [host].into_iter().chain(generators).collect()
     }
 }
 
-fn weighed<'a>(of: impl Fn(Weight) -> Vec<&'a FactDifference>) -> Vec<(Weight, Vec<&'a FactDifference>)> {
+fn by_weight<'a>(of: impl Fn(Weight) -> Vec<&'a FactDifference>) -> Vec<(Weight, Vec<&'a FactDifference>)> {
     Weight::ALL.into_iter().map(|weight| (weight, of(weight))).filter(|(_, facts)| !facts.is_empty()).collect()
 }
 
-/// Runs of agents, those of the same target first, and in any case the chosen one.
+/// Returns runs of agents, those of the same target first, always including the chosen one.
 fn others(environment: &RunEnvironment, with: Option<&RunEnvironment>, newest: &[Run]) -> Vec<Other> {
-    let told = |run: &&Run| run.has_ended() && run.origin == Origin::Agent && run.id != environment.run;
+    let is_offered = |run: &&Run| run.has_ended() && run.origin == Origin::Agent && run.id != environment.run;
     let (same, rest): (Vec<&Run>, Vec<&Run>) =
-        newest.iter().filter(told).partition(|run| run.target == environment.target);
+        newest.iter().filter(is_offered).partition(|run| run.target == environment.target);
     let runs = same.into_iter().chain(rest).take(OFFERED);
     let mut others: Vec<Other> = runs
         .map(|run| {
@@ -177,15 +177,15 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_is_shown_whole_and_others_are_offered() {
+    fn an_environment_is_shown_with_runs_to_compare_with() {
         let (one, other) = (finished("servy", 1), finished("gosherve", 2));
         let html = page(&environment(&one, &[("cpu.model", "Z80")]), None, &[one, other]);
         assert!(html.contains("Z80") && html.contains("<option value=\"gosherve-2\""), "{html}");
-        assert!(!html.contains("<option value=\"servy-1\""), "not itself");
+        assert!(!html.contains("<option value=\"servy-1\""), "the run itself is not offered");
     }
 
     #[test]
-    fn those_who_made_the_load_are_shown_and_held_against_each_other_too() {
+    fn generators_are_shown_and_compared_too() {
         let with = |model: &str| {
             let facts = [("cpu.model".to_owned(), model.to_owned())].into();
             let generator =
@@ -194,31 +194,31 @@ mod tests {
             RunEnvironment { generators: vec![generator], ..environment(&run, &[("cpu.model", "Z80")]) }
         };
         let html = page(&with("8080"), None, &[]);
-        assert!(html.contains("Load from gen-1") && html.contains("8080"), "{html}");
+        assert!(html.contains("Load generator gen-1") && html.contains("8080"), "{html}");
         let other = RunEnvironment { run: "servy-2".to_owned().into(), ..with("6502") };
         let html = page(&with("8080"), Some(&other), &[]);
-        assert!(html.contains("The environments are the same in all 1 facts"), "{html}");
-        assert!(html.contains("load from gen-1") && html.contains("1 fact that matters differs"), "{html}");
-        assert!(html.contains("<td data-label=\"there\">6502</td>"), "{html}");
+        assert!(html.contains("No differences; equal facts: 1"), "{html}");
+        assert!(html.contains("load generator gen-1") && html.contains("1 relevant difference"), "{html}");
+        assert!(html.contains("<td data-label=\"other run\">6502</td>"), "{html}");
     }
 
     #[test]
-    fn what_differs_stands_first_and_nothing_is_said_of_what_is_not_known() {
+    fn differences_come_first_and_unknown_environments_are_not_compared() {
         let (one, other) = (finished("servy", 1), finished("servy", 2));
         let (first, second) =
             (environment(&one, &[("cpu.model", "Z80")]), environment(&other, &[("cpu.model", "6502")]));
         let html = page(&first, Some(&second), &[]);
         let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not on the page: {html}"));
-        assert!(at("What matters") < at("6502"));
+        assert!(at("Relevant differences") < at("6502"));
         assert!(html.contains("<option value=\"servy-2\" selected"), "{html}");
         let html = page(&first, Some(&environment(&other, &[])), &[]);
-        assert!(html.contains("Nothing is known of the environment of servy") && !html.contains("What matters"));
+        assert!(html.contains("The environment of servy") && !html.contains("Relevant differences"));
         let html = page(&environment(&other, &[]), None, &[]);
-        assert!(html.contains("Nothing is known") && !html.contains("<select"), "{html}");
+        assert!(html.contains("No environment data") && !html.contains("<select"), "{html}");
     }
 
     #[test]
-    fn hostile_facts_stay_text() {
+    fn html_in_facts_is_escaped() {
         let name = "<script>alert(1)</script>";
         let (one, other) = (finished(name, 1), finished(name, 2));
         let facts = [(name, name)];

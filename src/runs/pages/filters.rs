@@ -1,49 +1,49 @@
-//! How runs are found: the search, the filters, the order, the columns. Template: `runs/_finder.html`. Pure.
+//! Search, filters, order and columns of the history. Template: `runs/_finder.html`. Pure.
 
 use crate::runs::{
     column::{self, Column, Order},
-    filter::{PHASES, VERDICTS, Wanted, address},
+    filter::{PHASES, RunQuery, VERDICTS, address},
     store::values::Values,
-    view::kept,
+    view::pairs,
 };
 
-/// The form above the history. It works as a plain form; all of it is in the address.
+/// The form above the history. Its whole state is in the address, so it works without JavaScript.
 #[derive(Debug)]
 pub struct Finder {
-    wanted: Wanted,
-    /// One a filter that is set.
+    query: RunQuery,
+    /// The active filters.
     pub chips: Vec<Chip>,
     pub(super) fields: Vec<Field>,
     columns: Vec<Column>,
 }
 
-/// A filter that is set.
+/// An active filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chip {
-    /// The parameter's name.
+    /// The name of the parameter.
     pub name: &'static str,
-    /// E.g. `target: servy`.
+    /// The label, e.g. `target: servy`.
     pub text: String,
-    /// The address without it.
+    /// The address without this filter.
     pub without: String,
 }
 
-/// A field with what it may say.
+/// A form field with suggested values.
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) value: String,
     pub(super) offered: Vec<String>,
-    /// Nothing but what is offered makes sense.
+    /// Whether only the suggested values are valid.
     pub(super) closed: bool,
 }
 
 impl Finder {
-    /// For what is wanted now.
-    pub fn new(wanted: &Wanted, values: Values, columns: Vec<Column>, chosen: Option<&str>) -> Self {
+    /// Creates the form for a query.
+    pub fn new(query: &RunQuery, values: Values, columns: Vec<Column>, column_keys: Option<&str>) -> Self {
         let value = |name: &str| {
-            let pair = wanted.narrows().into_iter().find(|(known, _)| *known == name);
+            let pair = query.filters().into_iter().find(|(known, _)| *known == name);
             pair.map_or_else(String::new, |(_, value)| value.to_owned())
         };
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
@@ -61,40 +61,40 @@ impl Finder {
             closed("phase", "Phase", words(&PHASES)),
             closed("verdict", "Verdict", words(&VERDICTS)),
         ];
-        Self { chips: chips(wanted, chosen), wanted: wanted.clone(), fields, columns }
+        Self { chips: chips(query, column_keys), query: query.clone(), fields, columns }
     }
 
-    /// The text that is searched for.
+    /// The search text.
     pub fn text(&self) -> &str {
-        self.wanted.q.as_deref().unwrap_or_default()
+        self.query.q.as_deref().unwrap_or_default()
     }
 
     /// The first day.
     pub fn from(&self) -> &str {
-        self.wanted.from.as_deref().unwrap_or_default()
+        self.query.from.as_deref().unwrap_or_default()
     }
 
     /// The last day.
     pub fn to(&self) -> &str {
-        self.wanted.to.as_deref().unwrap_or_default()
+        self.query.to.as_deref().unwrap_or_default()
     }
 
-    /// The experiment that it is narrowed to.
+    /// The experiment that the list is filtered by.
     pub fn experiment(&self) -> &str {
-        self.wanted.experiment.as_deref().unwrap_or_default()
+        self.query.experiment.as_deref().unwrap_or_default()
     }
 
-    /// Every order as (key, words); the usual one has no key.
+    /// All orders as (key, description); the default has no key.
     pub fn orders(&self) -> Vec<(String, String)> {
         let both = column::all().filter_map(Column::order).flat_map(|order| [order, order.reversed()]);
-        let usual = Order::default();
-        let rest = both.filter(|order| *order != usual).map(|order| (order.key(), order.words()));
-        [(String::new(), usual.words())].into_iter().chain(rest).collect()
+        let default = Order::default();
+        let rest = both.filter(|order| *order != default).map(|order| (order.key(), order.words()));
+        [(String::new(), default.words())].into_iter().chain(rest).collect()
     }
 
-    /// Whether it is ordered like this.
+    /// Whether this is the current order.
     pub fn is_order(&self, key: &str) -> bool {
-        self.wanted.sorted().unwrap_or_default() == key
+        self.query.sorted().unwrap_or_default() == key
     }
 
     /// Whether a column is shown.
@@ -102,16 +102,16 @@ impl Finder {
         self.columns.contains(column)
     }
 
-    /// Keys of the columns that need not be said.
+    /// Keys of the default columns.
     pub fn usual(&self) -> String {
-        column::USUAL.map(Column::key).join(",")
+        column::DEFAULT.map(Column::key).join(",")
     }
 }
 
-/// The filters that are set, each with the address without it.
-pub fn chips(wanted: &Wanted, columns: Option<&str>) -> Vec<Chip> {
+/// Returns the active filters, each with the address without it.
+pub fn chips(query: &RunQuery, columns: Option<&str>) -> Vec<Chip> {
     let chip = |(name, value): (&'static str, &str)| {
-        let rest = wanted.without(name);
+        let rest = query.without(name);
         let word = match name {
             "q" => "text",
             "person" => "submitted by",
@@ -119,9 +119,9 @@ pub fn chips(wanted: &Wanted, columns: Option<&str>) -> Vec<Chip> {
             "to" => "until",
             other => other,
         };
-        Chip { name, text: format!("{word}: {value}"), without: address("/runs", &kept(&rest, columns)) }
+        Chip { name, text: format!("{word}: {value}"), without: address("/runs", &pairs(&rest, columns)) }
     };
-    wanted.narrows().into_iter().map(chip).collect()
+    query.filters().into_iter().map(chip).collect()
 }
 
 #[cfg(test)]
@@ -129,15 +129,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chip_takes_its_own_filter_away_and_keeps_the_rest() {
-        let wanted = Wanted {
+    fn a_chip_removes_only_its_own_filter() {
+        let query = RunQuery {
             target: Some("servy".to_owned()),
             verdict: Some("valid".to_owned()),
             sort: Some("-rps".to_owned()),
             before: Some("x".to_owned()),
-            ..Wanted::default()
+            ..RunQuery::default()
         };
-        let chips = chips(&wanted, Some("rps,p99"));
+        let chips = chips(&query, Some("rps,p99"));
         let [target, verdict] = chips.as_slice() else { panic!("two: {chips:?}") };
         assert_eq!(target.without, "/runs?verdict=valid&sort=-rps&columns=rps%2Cp99");
         assert_eq!(verdict.text, "verdict: valid");
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn every_order_is_offered_once() {
-        let finder = Finder::new(&Wanted::default(), Values::default(), Vec::new(), None);
+        let finder = Finder::new(&RunQuery::default(), Values::default(), Vec::new(), None);
         let mut keys: Vec<_> = finder.orders().into_iter().map(|(key, _)| key).collect();
         assert_eq!(keys.len(), 2 * column::sortable().len());
         keys.sort();

@@ -1,4 +1,4 @@
-//! What a run's page opens with: the figures, and what speaks against them. Pure.
+//! The top of a run's page: headline figures, errors, warnings and notes. Pure.
 
 use brewbench_agent::{reports::summary::Summary, wire::Phase};
 
@@ -10,20 +10,20 @@ use crate::{
     },
 };
 
-/// Something that speaks against the run.
+/// An error, a warning or a note about the run.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Doubt {
-    /// What it makes of the run, e.g. `Invalid.`
+pub struct Warning {
+    /// The kind, e.g. `Invalid.`
     pub title: &'static str,
-    /// Why.
+    /// The explanation.
     pub text: String,
-    /// The figure seen and the limit, where there are any.
+    /// The observed value and the limit, if there are any.
     pub figures: Option<String>,
-    /// Its class in `app.css`.
+    /// The class in `app.css`.
     pub class: &'static str,
 }
 
-/// The headline figures; none for a run that has none.
+/// Returns the headline figures; none for a run without results.
 pub fn cards(run: &Run, summary: Option<&Summary>) -> Vec<Card> {
     let Some(requests) = run.figures.requests else { return Vec::new() };
     let ok = summary.map(|summary| summary.figures().ok_latency);
@@ -32,9 +32,9 @@ pub fn cards(run: &Run, summary: Option<&Summary>) -> Vec<Card> {
     let latency = |label: &str, all: Option<f64>, ok: Option<f64>| {
         let value = all.map_or_else(|| "not known".to_owned(), |_| format::latency(all).text().to_owned());
         let detail = match (all, ok.filter(|_| run.figures.failed != Some(0))) {
-            (None, _) => "the summary does not have it".to_owned(),
-            (Some(_), Some(ok)) => format!("of all requests; {} of successful ones", format::latency(Some(ok)).text()),
-            (Some(_), None) => "of all requests".to_owned(),
+            (None, _) => "not in the summary".to_owned(),
+            (Some(_), Some(ok)) => format!("all requests; {} for successful ones", format::latency(Some(ok)).text()),
+            (Some(_), None) => "all requests".to_owned(),
         };
         Card::new(label, value, detail, Tone::Plain)
     };
@@ -50,12 +50,12 @@ pub fn cards(run: &Run, summary: Option<&Summary>) -> Vec<Card> {
 
 fn failures(run: &Run, requests: u64) -> Card {
     const LABEL: &str = "Failed requests";
-    let of = format::count(Some(requests));
+    let total = format::count(Some(requests));
     match run.figures.failed {
-        None => Card::new(LABEL, "not known", "the summary does not say", Tone::Doubtful),
-        Some(0) => Card::new(LABEL, "none", format!("of {}", of.text()), Tone::Plain),
+        None => Card::new(LABEL, "not known", "not in the summary", Tone::Doubtful),
+        Some(0) => Card::new(LABEL, "none", format!("of {}", total.text()), Tone::Plain),
         Some(failed) => {
-            let detail = format!("{} of {}", format::count(Some(failed)).text(), of.text());
+            let detail = format!("{} of {}", format::count(Some(failed)).text(), total.text());
             let tone = match run.verdict {
                 Some(Verdict::Invalid) => Tone::Bad,
                 Some(Verdict::Valid) => Tone::Plain,
@@ -66,16 +66,16 @@ fn failures(run: &Run, requests: u64) -> Card {
     }
 }
 
-/// What speaks against it; what makes its figures worthless stands first. A failure of its target is also a reason:
-/// it is told once.
-pub fn doubts(run: &Run) -> Vec<Doubt> {
+/// Returns errors, warnings and notes, the most severe first.
+/// A failure of the target is also a reason for the verdict, but is listed only once.
+pub fn warnings(run: &Run) -> Vec<Warning> {
     let ended = run.error.clone().map(|text| {
         let (title, class) = match run.phase {
             Phase::Cancelled => ("Cancelled.", ""),
             Phase::Lost => ("Lost.", "doubt"),
             _ => ("Failed.", "fault"),
         };
-        Doubt { title, text, figures: None, class }
+        Warning { title, text, figures: None, class }
     });
     let reasons = run.reasons.iter().filter(|reason| run.error.as_deref() != Some(&reason.text)).map(|reason| {
         let (title, class) = match reason.verdict {
@@ -83,10 +83,12 @@ pub fn doubts(run: &Run) -> Vec<Doubt> {
             Verdict::Suspect => ("Suspect.", "doubt"),
             Verdict::Valid => ("Note.", ""),
         };
-        Doubt { title, text: reason.text.clone(), figures: reason.figures(), class }
+        Warning { title, text: reason.text.clone(), figures: reason.figures(), class }
     });
-    let mut all: Vec<Doubt> = ended.into_iter().chain(reasons).collect();
-    all.sort_by_key(|doubt| ["fault", "doubt"].iter().position(|class| *class == doubt.class).unwrap_or(usize::MAX));
+    let mut all: Vec<Warning> = ended.into_iter().chain(reasons).collect();
+    all.sort_by_key(|warning| {
+        ["fault", "doubt"].iter().position(|class| *class == warning.class).unwrap_or(usize::MAX)
+    });
     all
 }
 
@@ -99,7 +101,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_not_known_is_said_and_never_zero() {
+    fn unknown_values_are_named_and_never_zero() {
         let mut run = finished("servy", 1);
         (run.figures.p99_ms, run.figures.failed) = (None, None);
         let cards = cards(&run, None);
@@ -108,27 +110,27 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_bad_only_where_they_make_the_run_invalid() {
+    fn failures_are_bad_only_if_they_make_the_run_invalid() {
         let change = |figures: &mut Figures| (figures.failed, figures.error_rate) = (Some(3), Some(0.000_03));
         let some = figured(finished("servy", 1), change);
         assert_eq!(failures(&judged(some.clone(), Verdict::Suspect, "why"), 100_000).tone, Tone::Doubtful);
-        assert_eq!(failures(&some, 100_000).tone, Tone::Plain, "no more than a note");
+        assert_eq!(failures(&some, 100_000).tone, Tone::Plain, "only a note");
         assert_eq!(failures(&judged(some, Verdict::Invalid, "why"), 100_000).tone, Tone::Bad);
         assert_eq!(failures(&finished("servy", 1), 100_000).value, "none");
     }
 
     #[test]
-    fn every_end_has_its_word() {
-        let told = |phase: &str| doubts(&failed("servy", phase, "why")).remove(0).title;
-        assert_eq!(["failed", "cancelled", "lost"].map(told), ["Failed.", "Cancelled.", "Lost."]);
-        assert_eq!(doubts(&judged(finished("servy", 1), Verdict::Suspect, "why"))[0].title, "Suspect.");
-        assert_eq!(doubts(&judged(finished("servy", 1), Verdict::Valid, "why"))[0].title, "Note.");
+    fn each_phase_and_verdict_has_a_title() {
+        let title = |phase: &str| warnings(&failed("servy", phase, "why")).remove(0).title;
+        assert_eq!(["failed", "cancelled", "lost"].map(title), ["Failed.", "Cancelled.", "Lost."]);
+        assert_eq!(warnings(&judged(finished("servy", 1), Verdict::Suspect, "why"))[0].title, "Suspect.");
+        assert_eq!(warnings(&judged(finished("servy", 1), Verdict::Valid, "why"))[0].title, "Note.");
     }
 
     #[test]
-    fn a_target_that_died_is_told_once() {
+    fn a_failed_target_is_listed_once() {
         let run = judged(failed("servy", "failed", "it died"), Verdict::Invalid, "it died");
-        let told: Vec<_> = doubts(&run).into_iter().map(|doubt| (doubt.title, doubt.text)).collect();
-        assert_eq!(told, [("Failed.", "it died".to_owned())]);
+        let shown: Vec<_> = warnings(&run).into_iter().map(|warning| (warning.title, warning.text)).collect();
+        assert_eq!(shown, [("Failed.", "it died".to_owned())]);
     }
 }

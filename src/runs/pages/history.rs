@@ -1,4 +1,4 @@
-//! `/runs`: what waits and runs, and all that has ended.
+//! `/runs`: queued and running runs, and the history.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -17,9 +17,9 @@ use crate::{
     auth::{caller::Read, model::Scope},
     live::feed::Rate,
     runs::{
-        api::trash::regret_since,
+        api::trash::restorable_since,
         column::Column,
-        filter::{Among, Filter, Wanted, address},
+        filter::{Among, Filter, RunQuery, address},
         model::Run,
         pages::{
             filters::Finder,
@@ -38,7 +38,7 @@ use crate::{
 
 const PAGE: usize = 50;
 
-/// So many of what runs and comes next are shown; the rest is counted.
+/// Maximum number of unfinished runs shown; the rest is counted.
 const MOST_UNFINISHED: usize = 8;
 
 /// The page.
@@ -51,52 +51,52 @@ pub struct HistoryPage {
     history: History,
 }
 
-/// All of it that changes. Its root is `#history`.
+/// The part of the page that changes. Its root is `#history`.
 #[derive(Debug, Template)]
 #[template(path = "runs/_history.html")]
 struct HistoryPart<'a> {
     history: &'a History,
 }
 
-/// What waits and runs. Its root is `#unfinished`.
+/// Queued and running runs. Its root is `#unfinished`.
 #[derive(Debug, Template)]
-#[template(path = "runs/_unfinished.html")]
+#[template(path = "runs/_active.html")]
 struct UnfinishedPart<'a> {
     history: &'a History,
 }
 
-/// What the page shows.
+/// The content of the page.
 #[derive(Debug)]
 pub struct History {
-    wanted: Wanted,
+    query: RunQuery,
     filter: Filter,
     columns: Vec<Column>,
-    /// The columns were chosen.
-    chosen: Option<String>,
-    /// In the order in which it will be done.
+    /// Keys of the columns, unless they are the default.
+    column_keys: Option<String>,
+    /// Unfinished runs in order of execution.
     doing: Vec<Doing>,
     running: usize,
     queued: usize,
-    /// In the order that is wanted; only what has ended, unless something is asked for.
+    /// Runs in the requested order; only ended ones unless the list is filtered or sorted.
     lines: Vec<Line>,
-    /// Where the next page begins, if there is one.
+    /// The last run of this page, if there is a next page.
     older: Option<RunId>,
-    /// Ids of the runs that the address says are ticked.
+    /// Ids of the ticked runs in the address.
     ticked: Vec<RunId>,
-    /// Those of them that this page does not list.
+    /// Ticked runs that are not on this page.
     elsewhere: Vec<Line>,
-    /// Filters without which something would be found.
+    /// Filters that, removed alone, would leave results.
     culprits: Vec<(String, String)>,
-    /// What can still be brought back.
+    /// Deletions that can still be undone.
     deletions: Vec<Deletion>,
     scope: Scope,
 }
 
 impl History {
-    async fn read(state: &AppState, wanted: &Wanted, place: &Place, scope: Scope) -> Result<Self> {
+    async fn read(state: &AppState, query: &RunQuery, place: &Place, scope: Scope) -> Result<Self> {
         let pool = &state.db.read;
-        let mut filter = wanted.filter().map_err(Error::Invalid)?;
-        let asks = !wanted.narrows().is_empty() || wanted.sorted().is_some();
+        let mut filter = query.filter().map_err(Error::Invalid)?;
+        let asks = !query.filters().is_empty() || query.sorted().is_some();
         filter.among = if asks { Among::All } else { Among::Ended };
         let (unfinished, running, queued) =
             if asks || filter.before.is_some() { (Vec::new(), 0, 0) } else { unfinished(state).await? };
@@ -107,18 +107,22 @@ impl History {
         let older = listed.last().filter(|_| more).map(|run| run.id.clone());
         let ticked = crate::runs::store::by_ids(&state.db.rows, &ids::listed(&place.runs)).await?;
         let marks = marks(state, &[&unfinished, &listed, &ticked]).await?;
-        let columns = view::shown(&place.columns);
+        let columns = view::columns_of(&place.columns);
         let mut doing = doing(unfinished, &listed, &marks);
         for doing in &mut doing {
             doing.rate = rate(state, &doing.line.run);
         }
         let is_here = |run: &Run| listed.iter().any(|other| other.id == run.id);
         Ok(Self {
-            culprits: if listed.is_empty() { culprits(state, wanted).await? } else { Vec::new() },
-            deletions: if scope >= Scope::Submit { trash::deletions(pool, regret_since()).await? } else { Vec::new() },
-            wanted: wanted.clone(),
+            culprits: if listed.is_empty() { culprits(state, query).await? } else { Vec::new() },
+            deletions: if scope >= Scope::Submit {
+                trash::deletions(pool, restorable_since()).await?
+            } else {
+                Vec::new()
+            },
+            query: query.clone(),
             filter,
-            chosen: view::chosen(&columns),
+            column_keys: view::column_keys(&columns),
             columns,
             ticked: ticked.iter().map(|run| run.id.clone()).collect(),
             elsewhere: ticked.into_iter().filter(|run| !is_here(run)).map(|run| Line::new(run, &marks)).collect(),
@@ -131,13 +135,13 @@ impl History {
         })
     }
 
-    /// Looks again at what moves from second to second; nothing of that is in the database.
+    /// Updates progress, which is in memory only.
     fn tick(&mut self, state: &AppState) {
         let (now, ended) = (now_ms(), &self.lines);
         for doing in &mut self.doing {
-            let others = of_same(&doing.line.run, ended.iter().map(|line| &line.run));
+            let others = of_same_experiment(&doing.line.run, ended.iter().map(|line| &line.run));
             let rate = rate(state, &doing.line.run);
-            doing.look_again(&others, rate, now);
+            doing.refresh(&others, rate, now);
         }
     }
 
@@ -145,12 +149,12 @@ impl History {
         self.scope >= Scope::Submit
     }
 
-    /// Whether something is asked for besides everything.
+    /// Whether the list is filtered or sorted.
     fn asks(&self) -> bool {
         self.filter.among == Among::All
     }
 
-    /// Whether it does not begin at the beginning.
+    /// Whether this is not the first page.
     fn is_later(&self) -> bool {
         self.filter.before.is_some()
     }
@@ -164,43 +168,43 @@ impl History {
         self.ticked.contains(&run.id)
     }
 
-    /// Runs that wait and have no line of their own.
+    /// Number of unfinished runs without a line.
     fn unseen(&self) -> usize {
         (self.running + self.queued).saturating_sub(self.doing.len())
     }
 
-    /// A time, unix ms, as seen from now.
+    /// A time, unix ms, relative to now.
     pub fn when(&self, at_ms: &i64) -> Moment {
         time_ago::ago(Some(*at_ms))
     }
 
-    /// What the address says of filters, order and columns, for whatever leads on from here.
-    fn kept(&self) -> Vec<(&str, &str)> {
-        view::kept(&self.wanted, self.chosen.as_deref())
+    /// Query parameters of filters, order and columns, for links from this page.
+    fn pairs(&self) -> Vec<(&str, &str)> {
+        view::pairs(&self.query, self.column_keys.as_deref())
     }
 
-    /// Where the head of a column leads, if its order can be wanted.
+    /// The address of a column heading, if the column is sortable.
     pub fn sorted_by(&self, column: &Column) -> Option<String> {
         let order = self.filter.order;
         let next = if order.column == *column { order.reversed() } else { column.order()? };
         let (key, ticked) = (next.key(), joined(&self.ticked));
-        let mut pairs = self.wanted.narrows();
+        let mut pairs = self.query.filters();
         pairs.push(("sort", &key));
-        pairs.extend(self.chosen.as_deref().map(|columns| ("columns", columns)));
+        pairs.extend(self.column_keys.as_deref().map(|columns| ("columns", columns)));
         if !ticked.is_empty() {
             pairs.push(("runs", &ticked));
         }
         Some(address("/runs", &pairs))
     }
 
-    /// What a screen reader says of the head of a column.
+    /// The `aria-sort` value of a column heading.
     pub fn direction(&self, column: &Column) -> Option<&'static str> {
         (self.filter.order.column == *column).then(|| self.filter.order.first.aria())
     }
 
-    /// Where the page follows the history. The query is encoded, so nothing in it can end the string of an expression.
+    /// The address of the live stream. The query is encoded, so nothing in it can end the string of an expression.
     fn live_address(&self) -> String {
-        let mut pairs = self.kept();
+        let mut pairs = self.pairs();
         pairs.extend(self.ticked.iter().map(|id| ("runs", id.as_str())));
         let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         format!("/runs/live?{query}")
@@ -217,11 +221,11 @@ async fn unfinished(state: &AppState) -> Result<(Vec<Run>, usize, usize)> {
     Ok((crate::runs::store::unfinished(&state.db.rows, limit).await?, running, queued))
 }
 
-/// The filters that alone keep everything out, each with the address without it.
-async fn culprits(state: &AppState, wanted: &Wanted) -> Result<Vec<(String, String)>> {
+/// Returns the filters that, removed alone, would leave results, each with the address without it.
+async fn culprits(state: &AppState, query: &RunQuery) -> Result<Vec<(String, String)>> {
     let mut culprits = Vec::new();
-    for chip in crate::runs::pages::filters::chips(wanted, None) {
-        let filter = wanted.without(chip.name).filter().map_err(Error::Invalid)?;
+    for chip in crate::runs::pages::filters::chips(query, None) {
+        let filter = query.without(chip.name).filter().map_err(Error::Invalid)?;
         if !crate::runs::store::list(&state.db.rows, &filter, 1).await?.is_empty() {
             culprits.push((chip.text, chip.without));
         }
@@ -234,33 +238,33 @@ async fn marks(state: &AppState, lists: &[&[Run]]) -> Result<Marks> {
     Ok(crate::catalog::store::marks(&state.db.read, &targets).await?)
 }
 
-/// How long a run takes is known from those of the same experiment.
+/// Estimates progress from ended runs of the same experiment.
 fn doing(unfinished: Vec<Run>, ended: &[Run], marks: &Marks) -> Vec<Doing> {
     let now = now_ms();
     let line = |run: Run| {
-        let others = of_same(&run, ended.iter());
+        let others = of_same_experiment(&run, ended.iter());
         Doing::new(run, marks, &others, now)
     };
     unfinished.into_iter().map(line).collect()
 }
 
-/// Those of the same experiment.
-fn of_same<'a>(run: &Run, ended: impl Iterator<Item = &'a Run>) -> Vec<&'a Run> {
+/// Returns the runs of the same experiment.
+fn of_same_experiment<'a>(run: &Run, ended: impl Iterator<Item = &'a Run>) -> Vec<&'a Run> {
     ended.filter(|other| run.experiment.is_some() && other.experiment == run.experiment).collect()
 }
 
-/// How fast a run is now.
+/// Returns the current throughput of a run.
 pub fn rate(state: &AppState, run: &Run) -> Option<Rate> {
-    run.id.to_wire().ok().and_then(|id| state.underway.rate(id))
+    run.id.to_wire().ok().and_then(|id| state.live_feed.rate(id))
 }
 
-/// What an address says beside the filters: ticks go along from page to page, and so do columns.
+/// Query parameters beside the filters, kept from page to page: ticked runs and columns.
 #[derive(Debug, Default, Deserialize)]
 pub struct Place {
-    /// Ids, separated by commas or one `runs` each.
+    /// Ids of ticked runs, comma-separated or in repeated `runs` parameters.
     #[serde(default)]
     runs: Vec<String>,
-    /// Keys, separated by commas or one `columns` each; the usual ones if absent.
+    /// Keys of columns, comma-separated or in repeated `columns` parameters; the defaults if absent.
     #[serde(default)]
     columns: Vec<String>,
 }
@@ -269,35 +273,35 @@ pub struct Place {
 pub async fn history(
     Read(caller): Read,
     State(state): State<AppState>,
-    Asked(wanted): Asked<Wanted>,
+    Asked(query): Asked<RunQuery>,
     Asked(place): Asked<Place>,
 ) -> Result<HistoryPage> {
-    let history = History::read(&state, &wanted, &place, caller.scope).await?;
+    let history = History::read(&state, &query, &place, caller.scope).await?;
     let values = state.values.read(&state.db.rows).await?;
-    let chosen = history.chosen.as_deref();
-    let finder = Finder::new(&wanted, values, history.columns.clone(), chosen);
-    let views = Views::read(&state, &wanted, chosen, caller.scope).await?;
+    let column_keys = history.column_keys.as_deref();
+    let finder = Finder::new(&query, values, history.columns.clone(), column_keys);
+    let views = Views::read(&state, &query, column_keys, caller.scope).await?;
     Ok(HistoryPage { shell: Shell::signed_in("Runs", Section::Runs, &caller.name), views, finder, history })
 }
 
-/// The first page as it changes.
+/// The live stream of the first page.
 pub async fn live(
     Read(caller): Read,
     State(state): State<AppState>,
-    Asked(wanted): Asked<Wanted>,
+    Asked(query): Asked<RunQuery>,
     Asked(place): Asked<Place>,
 ) -> Result<impl IntoResponse> {
-    let wanted = Wanted { before: None, ..wanted };
-    let view = LiveHistory { state: state.clone(), wanted, place, scope: caller.scope, history: None };
+    let query = RunQuery { before: None, ..query };
+    let view = LiveHistory { state: state.clone(), query, place, scope: caller.scope, history: None };
     live::follow(&state, &caller.name, Concerns::Everything, view)
 }
 
 struct LiveHistory {
     state: AppState,
-    wanted: Wanted,
+    query: RunQuery,
     place: Place,
     scope: Scope,
-    /// As it was sent last.
+    /// The content that was sent last.
     history: Option<History>,
 }
 
@@ -310,7 +314,7 @@ impl View for LiveHistory {
                 (history, patch)
             }
             _ => {
-                let history = History::read(&self.state, &self.wanted, &self.place, self.scope).await?;
+                let history = History::read(&self.state, &self.query, &self.place, self.scope).await?;
                 let patch = live::patch(&HistoryPart { history: &history })?;
                 (history, patch)
             }
@@ -337,10 +341,10 @@ mod tests {
     fn ticked(unfinished: Vec<Run>, ended: Vec<Run>, ticked: &[Run], scope: Scope) -> String {
         let marks = Marks::default();
         let history = History {
-            wanted: Wanted::default(),
+            query: RunQuery::default(),
             filter: Filter { among: Among::Ended, ..Filter::default() },
-            columns: column::USUAL.to_vec(),
-            chosen: None,
+            columns: column::DEFAULT.to_vec(),
+            column_keys: None,
             culprits: Vec::new(),
             deletions: Vec::new(),
             running: unfinished.len(),
@@ -357,20 +361,20 @@ mod tests {
             scope,
         };
         let shell = Shell::signed_in("Runs", Section::Runs, "ada");
-        let finder = Finder::new(&Wanted::default(), Values::default(), column::USUAL.to_vec(), None);
-        let views = Views::of(Vec::new(), String::new(), scope);
+        let finder = Finder::new(&RunQuery::default(), Values::default(), column::DEFAULT.to_vec(), None);
+        let views = Views::new(Vec::new(), String::new(), scope);
         HistoryPage { shell, views, finder, history }.render().expect("it renders")
     }
 
     #[test]
-    fn an_empty_history_says_how_to_fill_it() {
+    fn an_empty_history_explains_how_to_add_runs() {
         let html = page(Vec::new(), Vec::new(), Scope::Submit);
         assert!(html.contains("make demo") && html.contains("brewbench run import FILE"), "{html}");
         assert!(!html.contains("<table"));
     }
 
     #[test]
-    fn the_table_is_one_form_to_the_comparison() {
+    fn the_table_is_a_form_that_leads_to_the_comparison() {
         let ended = vec![finished("servy", 2), failed("servy", "failed", "it died")];
         let html = ticked(Vec::new(), ended, &[finished("servy", 2), finished("old", 1)], Scope::Submit);
         assert!(html.contains(r#"<form id="choice" action="/compare" method="get">"#), "{html}");
@@ -379,20 +383,20 @@ mod tests {
             html[at..].split('>').next().unwrap_or_default().to_owned()
         };
         assert!(!box_of("servy-1").contains(" checked") && box_of("servy-2").contains(" checked"));
-        assert!(box_of("old-1").contains(" checked"), "what was ticked on another page is not lost");
+        assert!(box_of("old-1").contains(" checked"), "runs ticked on another page stay ticked");
         assert!(html.contains(r#"formaction="/runs" name="before" value="servy-1""#), "{html}");
         assert!(html.contains("/runs/live?runs=servy-2&#38;runs=old-1"), "{html}");
     }
 
     #[test]
-    fn only_who_may_submit_sees_how_to_cancel() {
-        let of = |scope| page(vec![measuring("servy")], Vec::new(), scope);
-        assert!(of(Scope::Submit).contains(r#"href="/runs/servy-3/cancel""#));
-        assert!(!of(Scope::Read).contains("/cancel"));
+    fn only_a_user_who_may_submit_sees_the_cancel_link() {
+        let html = |scope| page(vec![measuring("servy")], Vec::new(), scope);
+        assert!(html(Scope::Submit).contains(r#"href="/runs/servy-3/cancel""#));
+        assert!(!html(Scope::Read).contains("/cancel"));
     }
 
     #[test]
-    fn hostile_names_stay_text() {
+    fn html_in_names_is_escaped() {
         let name = "<script>alert(1)</script>";
         let mut run = finished(name, 1);
         run.scenario = Some(name.to_owned());

@@ -1,59 +1,59 @@
-//! Every metric of a summary, in tables. Templates: `runs/_trends.html`, `runs/_totals.html`. Pure.
+//! Tables of all metrics of a summary. Templates: `runs/_trends.html`, `runs/_totals.html`. Pure.
 
 use brewbench_agent::reports::summary::{Contains, Kind, Metric, Summary};
 
 use crate::web::format::{self, Figure};
 
-/// More of one kind than this are left to the raw summary.
+/// Maximum number of metrics of one kind; the raw summary has all.
 const MOST: usize = 300;
 
-/// Every metric of a summary.
+/// All metrics of a summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metrics {
-    /// The columns of the distributions, in order.
+    /// Column headings of the distributions.
     pub statistics: Vec<String>,
     /// Distributions.
     pub trends: Vec<Section<Trend>>,
-    /// Counters, shares and gauges.
+    /// Counters, rates and gauges.
     pub totals: Vec<Section<Total>>,
-    /// Metrics that there was no room for.
+    /// Number of metrics that are not shown.
     pub left_out: usize,
 }
 
-/// Metrics that belong together.
+/// A group of metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section<T> {
-    /// What they are about.
+    /// The title.
     pub title: &'static str,
-    /// By name.
+    /// The metrics, by name.
     pub rows: Vec<T>,
 }
 
-/// A counter, a share or a gauge.
+/// A counter, a rate or a gauge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Total {
-    /// As in the summary: any text.
+    /// The name in the summary: any text.
     pub name: String,
-    /// The count, the share, the last value.
+    /// The count, the rate or the last value.
     pub value: Figure,
-    /// What belongs to it: a rate, the counts of a share, the range of a gauge.
+    /// A detail: count per second, counts of a rate, or range of a gauge.
     pub detail: String,
 }
 
 /// A distribution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trend {
-    /// As in the summary: any text.
+    /// The name in the summary: any text.
     pub name: String,
-    /// `ms`, or nothing.
+    /// `ms`, or empty.
     pub unit: &'static str,
-    /// One for each of [`Metrics::statistics`].
+    /// One value for each of [`Metrics::statistics`].
     pub cells: Vec<Figure>,
 }
 
 const SECTIONS: [&str; 6] = ["HTTP", "Execution", "Network", "Other protocols", "Custom", "By tag"];
 
-/// All metrics of a summary.
+/// Returns all metrics of a summary.
 pub fn metrics(summary: &Summary) -> Metrics {
     let (mut trends, mut totals): (Vec<_>, Vec<_>) =
         summary.metrics.iter().partition(|(_, metric)| metric.kind == Kind::Trend);
@@ -71,7 +71,7 @@ pub fn metrics(summary: &Summary) -> Metrics {
 
 type Named<'a> = (&'a String, &'a Metric);
 
-/// Sections without any are left out.
+/// Groups metrics into sections; skips empty sections.
 fn sections<T>(all: &[Named], row: impl Fn(&str, &Metric) -> T) -> Vec<Section<T>> {
     let section = |title| {
         let own = all.iter().filter(|(name, _)| section_of(name) == title);
@@ -94,7 +94,7 @@ fn section_of(name: &str) -> &'static str {
     }
 }
 
-/// The statistics that any of these has: average, least, percentiles in order, greatest, count.
+/// All statistics of these metrics: average, minimum, percentiles in order, maximum, count.
 fn statistics(trends: &[Named]) -> Vec<String> {
     let mut names: Vec<String> = trends.iter().flat_map(|(_, metric)| metric.values.keys().cloned()).collect();
     names.sort_by(|a, b| rank(a).total_cmp(&rank(b)).then_with(|| a.cmp(b)));
@@ -117,7 +117,7 @@ fn percentile(name: &str) -> Option<f64> {
     name.strip_prefix("p(")?.strip_suffix(')')?.trim().parse().ok()
 }
 
-/// A statistic as a column's head: `p99.9` for `p(99.9)`.
+/// The column heading of a statistic: `p99.9` for `p(99.9)`.
 fn head(name: &str) -> String {
     match name {
         "med" => "p50".to_owned(),
@@ -152,12 +152,12 @@ fn total(name: &str, metric: &Metric) -> Total {
         }
         Kind::Rate => {
             let (passes, fails) = (value("passes"), value("fails"));
-            let of = passes.zip(fails).map(|(passes, fails)| passes + fails);
-            // k6's own quirk: for this one, to pass is to fail.
+            let total = passes.zip(fails).map(|(passes, fails)| passes + fails);
+            // In k6, a pass of this metric is a failed request.
             let word = if name.starts_with("http_req_failed") { "failed" } else { "true" };
-            // Without samples there is no share of them.
-            let rate = value("rate").filter(|_| of != Some(0.0));
-            (format::percent(rate), format!("{} of {} {word}", whole(passes), whole(of)))
+            // Without samples there is no rate.
+            let rate = value("rate").filter(|_| total != Some(0.0));
+            (format::percent(rate), format!("{} of {} {word}", integer_text(passes), integer_text(total)))
         }
         Kind::Gauge | Kind::Trend => {
             let range = value("min").zip(value("max"));
@@ -179,7 +179,7 @@ fn with_unit(value: Option<f64>, contains: Contains) -> Figure {
     if contains == Contains::Time { format::latency(value) } else { amount(value, contains) }
 }
 
-/// Counts are exact; everything else has four digits.
+/// Formats whole numbers exactly and others with four digits.
 fn exact_if_whole(value: Option<f64>) -> Figure {
     match value {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and in range")]
@@ -188,7 +188,7 @@ fn exact_if_whole(value: Option<f64>) -> Figure {
     }
 }
 
-fn whole(value: Option<f64>) -> String {
+fn integer_text(value: Option<f64>) -> String {
     exact_if_whole(value).text().to_owned()
 }
 
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn statistics_stand_in_the_order_in_which_people_read_them() {
+    fn statistics_are_in_reading_order() {
         for name in ["handle-summary-v1.8.1.json", "summary-export-v1.8.1.json", "machine-readable-v1.8.1.json"] {
             let metrics = metrics(&real(name));
             let heads: Vec<_> = metrics.statistics.iter().map(String::as_str).collect();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_without_samples_has_no_zeros() {
+    fn a_metric_without_samples_shows_no_zeros() {
         let metric = |count| Metric {
             kind: Kind::Trend,
             contains: Contains::Time,
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_shares_and_gauges_carry_their_units() {
+    fn counters_rates_and_gauges_have_units() {
         let metrics = metrics(&real("handle-summary-v1.8.1.json"));
         let total = |name: &str| {
             let mut totals = metrics.totals.iter().flat_map(|section| &section.rows);

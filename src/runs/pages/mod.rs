@@ -1,6 +1,6 @@
-//! The history and single runs as pages.
+//! Pages of the history and of single runs.
 //!
-//! [`history`] and [`show`] load what the pure files here turn into parts of a page: [`headline`], [`row`], [`phases`],
+//! [`history`] and [`show`] load the data. Pure files turn it into parts of a page: [`headline`], [`row`], [`phases`],
 //! [`metrics`], [`checks`], [`machine`], [`timeseries`], `work` and [`charts`].
 
 pub mod actions;
@@ -29,7 +29,7 @@ use axum::{
 
 use crate::app::state::AppState;
 
-/// The pages of this module. A form of files may be as large as said.
+/// Routes of the pages.
 pub fn router() -> Router<AppState> {
     Router::new()
         .route("/runs", get(history::history))

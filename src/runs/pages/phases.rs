@@ -1,4 +1,4 @@
-//! The phases of a run with their times. Pure.
+//! The phases of a run with start and duration. Pure.
 
 use std::str::FromStr;
 
@@ -6,28 +6,28 @@ use brewbench_agent::wire::Phase;
 
 use crate::web::{format, time_ago};
 
-/// One phase that a run went through, or is in.
+/// A past or current phase of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stage {
-    /// E.g. `warming up`.
+pub struct PhaseTiming {
+    /// The name, e.g. `warming up`.
     pub name: String,
-    /// Its class in `app.css`: its word in the database.
+    /// The class in `app.css`, which is the word in the database.
     pub class: &'static str,
-    /// When it began, unix ms.
+    /// Start, unix ms.
     pub at_ms: i64,
-    /// How long it took, or takes so far, in seconds; none for the last phase of a run that has ended.
+    /// Duration so far, in seconds; none for a final phase.
     pub took_s: Option<f64>,
-    /// Whether it is on the bar: the wait for an agent says nothing of the run and would hide the rest.
+    /// Whether the bar shows it: the time in the queue would hide the rest.
     pub on_bar: bool,
 }
 
-impl Stage {
-    /// Its part of the bar, in milliseconds: below 1 in all, parts would not fill it.
+impl PhaseTiming {
+    /// Its `flex-grow` in the bar, in milliseconds, because a sum below 1 would not fill the bar.
     pub fn weight(&self) -> f64 {
         self.took_s.unwrap_or_default() * 1_000.0
     }
 
-    /// How long it took; most phases take less than a second.
+    /// Its duration in words; most phases take less than a second.
     pub fn took(&self) -> String {
         match self.took_s {
             None => String::new(),
@@ -36,17 +36,16 @@ impl Stage {
         }
     }
 
-    /// The exact time.
+    /// The exact start time.
     pub fn began(&self) -> String {
         time_ago::exact(Some(self.at_ms))
     }
 }
 
-/// The phases in the order in which a run goes through them. Two clocks had a part in the times: a phase that seems to
-/// have begun before the one ahead of it took no time.
-pub fn stages(begun: &[(String, i64)], now_ms: i64) -> Vec<Stage> {
+/// Returns the phases in order. The times come from two clocks, so durations are at least zero.
+pub fn timings(starts: &[(String, i64)], now_ms: i64) -> Vec<PhaseTiming> {
     let mut known: Vec<(Phase, i64)> =
-        begun.iter().filter_map(|(phase, at)| Some((Phase::from_str(phase).ok()?, *at))).collect();
+        starts.iter().filter_map(|(phase, at)| Some((Phase::from_str(phase).ok()?, *at))).collect();
     known.sort_by_key(|(phase, _)| Phase::ALL.iter().position(|other| other == phase));
     let ends = known.iter().skip(1).map(|(_, at)| Some(*at)).chain([None]);
     known
@@ -54,7 +53,7 @@ pub fn stages(begun: &[(String, i64)], now_ms: i64) -> Vec<Stage> {
         .zip(ends)
         .map(|((phase, at), end)| {
             let end = end.or_else(|| (!phase.is_final()).then_some(now_ms));
-            Stage {
+            PhaseTiming {
                 name: phase.as_str().replace('_', " "),
                 class: phase.as_str(),
                 at_ms: *at,
@@ -69,26 +68,26 @@ pub fn stages(begun: &[(String, i64)], now_ms: i64) -> Vec<Stage> {
 mod tests {
     use super::*;
 
-    fn seen(phases: &[(&str, i64)], now: i64) -> Vec<(String, Option<f64>)> {
-        let begun: Vec<_> = phases.iter().map(|(phase, at)| ((*phase).to_owned(), *at)).collect();
-        stages(&begun, now).into_iter().map(|stage| (stage.name, stage.took_s)).collect()
+    fn durations(phases: &[(&str, i64)], now: i64) -> Vec<(String, Option<f64>)> {
+        let starts: Vec<_> = phases.iter().map(|(phase, at)| ((*phase).to_owned(), *at)).collect();
+        timings(&starts, now).into_iter().map(|phase| (phase.name, phase.took_s)).collect()
     }
 
     #[test]
-    fn each_phase_lasts_until_the_next_and_the_present_one_until_now() {
-        let now = seen(&[("queued", 0), ("leased", 1_000), ("warming_up", 1_500)], 3_500);
-        let told = [("queued", 1.0), ("leased", 0.5), ("warming up", 2.0)];
-        assert_eq!(now, told.map(|(name, took)| (name.to_owned(), Some(took))));
+    fn each_phase_lasts_until_the_next_and_the_current_one_until_now() {
+        let actual = durations(&[("queued", 0), ("leased", 1_000), ("warming_up", 1_500)], 3_500);
+        let expected = [("queued", 1.0), ("leased", 0.5), ("warming up", 2.0)];
+        assert_eq!(actual, expected.map(|(name, took)| (name.to_owned(), Some(took))));
     }
 
     #[test]
-    fn a_run_that_has_ended_does_not_last() {
-        assert_eq!(seen(&[("queued", 0), ("cancelled", 250)], 9_000)[1], ("cancelled".to_owned(), None));
+    fn a_final_phase_has_no_duration() {
+        assert_eq!(durations(&[("queued", 0), ("cancelled", 250)], 9_000)[1], ("cancelled".to_owned(), None));
     }
 
     #[test]
-    fn clocks_that_differ_do_not_turn_phases_around() {
-        let times = seen(&[("leased", 1_000), ("preparing", 998), ("measuring", 2_000), ("nonsense", 1)], 2_000);
+    fn different_clocks_do_not_change_the_order_of_phases() {
+        let times = durations(&[("leased", 1_000), ("preparing", 998), ("measuring", 2_000), ("nonsense", 1)], 2_000);
         let names: Vec<_> = times.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["leased", "preparing", "measuring"]);
         assert_eq!(times[0].1, Some(0.0));

@@ -1,4 +1,4 @@
-//! Labels and the note on a run's page. Without a script its forms lead back to the page; with it the part is patched.
+//! Labels and the note on a run's page. Forms patch this part with JavaScript, and redirect to the page without.
 
 use std::convert::Infallible;
 
@@ -22,24 +22,24 @@ use crate::{
     },
 };
 
-/// What people say of one thing. Template: `runs/_remarks.html`, variable `remarks`; its root is `#remarks`.
+/// Labels and note of one object. Template: `runs/_remarks.html`, variable `remarks`; its root is `#remarks`.
 #[derive(Clone, Debug)]
 pub struct Remarks {
-    /// Where its forms post to, e.g. `/runs/ID`.
+    /// The base address of its forms, e.g. `/runs/ID`.
     pub place: String,
-    /// Where a label leads to: the list at this address, narrowed to it.
+    /// The address of the list that a label filters.
     list: &'static str,
-    /// By the alphabet.
+    /// Labels, sorted alphabetically.
     pub labels: Vec<String>,
-    /// As it was written.
+    /// The note as Markdown.
     pub note: String,
     scope: Scope,
-    /// The page around it is sent anew as it changes, and must not close an open editor.
+    /// Whether the surrounding page is live and must not close an open editor.
     pub moves: bool,
 }
 
 impl Remarks {
-    /// Of a run.
+    /// Creates the remarks of a run.
     pub fn of(run: &Run, scope: Scope) -> Self {
         Self {
             place: format!("/runs/{}", run.id),
@@ -51,12 +51,12 @@ impl Remarks {
         }
     }
 
-    /// Of something else that has labels and a note.
+    /// Creates the remarks of another object with labels and a note.
     pub fn at(place: String, list: &'static str, labels: Vec<String>, note: Option<String>, scope: Scope) -> Self {
         Self { place, list, labels, note: note.unwrap_or_default(), scope, moves: false }
     }
 
-    /// Whether who looks may change them.
+    /// Whether the user may change them.
     pub fn may_write(&self) -> bool {
         self.scope >= Scope::Submit
     }
@@ -66,7 +66,7 @@ impl Remarks {
         markdown::render(&self.note)
     }
 
-    /// The list narrowed to a label.
+    /// The address of the list filtered by a label.
     pub fn labelled(&self, label: &str) -> String {
         crate::runs::filter::address(self.list, &[("label", label)])
     }
@@ -79,7 +79,7 @@ struct RemarksPart<'a> {
     remarks: &'a Remarks,
 }
 
-/// The part for who asked by script, the page for everybody else.
+/// Returns a patch for requests by script, and a redirect to the page otherwise.
 pub fn answer(headers: &HeaderMap, mut remarks: Remarks) -> Result<Response> {
     if !headers.contains_key("datastar-request") {
         return Ok(Redirect::to(&remarks.place).into_response());
@@ -89,14 +89,14 @@ pub fn answer(headers: &HeaderMap, mut remarks: Remarks) -> Result<Response> {
     Ok(Sse::new(stream::iter([Ok::<_, Infallible>(event)])).into_response())
 }
 
-/// A note as a form sends it.
+/// The form of a note.
 #[derive(Debug, Deserialize)]
 pub struct NoteForm {
     /// Markdown.
     pub note: String,
 }
 
-/// A label as a form sends it.
+/// The form of a label.
 #[derive(Debug, Deserialize)]
 pub struct LabelForm {
     /// The label.
@@ -112,8 +112,8 @@ pub async fn note(
     Form(form): Form<NoteForm>,
 ) -> Result<Response> {
     let run = lookup::found(&state, &id).await?;
-    api::remarks::note_on(&state, &run, &form.note).await?;
-    again(&submit, &state, &id, &headers).await
+    api::remarks::set_note_of(&state, &run, &form.note).await?;
+    respond(&submit, &state, &id, &headers).await
 }
 
 /// `POST /runs/{id}/labels`
@@ -126,7 +126,7 @@ pub async fn add_label(
 ) -> Result<Response> {
     let run = lookup::found(&state, &id).await?;
     api::remarks::add_label_to(&state, &[run], &form.label).await?;
-    again(&submit, &state, &id, &headers).await
+    respond(&submit, &state, &id, &headers).await
 }
 
 /// `POST /runs/{id}/labels/remove`
@@ -139,9 +139,9 @@ pub async fn remove_label(
 ) -> Result<Response> {
     let run = lookup::found(&state, &id).await?;
     api::remarks::remove_label_from(&state, &[run], &form.label).await?;
-    again(&submit, &state, &id, &headers).await
+    respond(&submit, &state, &id, &headers).await
 }
 
-async fn again(Submit(caller): &Submit, state: &AppState, id: &RunId, headers: &HeaderMap) -> Result<Response> {
+async fn respond(Submit(caller): &Submit, state: &AppState, id: &RunId, headers: &HeaderMap) -> Result<Response> {
     answer(headers, Remarks::of(&lookup::found(state, id).await?, caller.scope))
 }

@@ -1,4 +1,4 @@
-//! One line of a list of runs. Templates: `runs/_lines.html`, `runs/_figures.html`, variable `line`. Pure.
+//! One row of a list of runs. Templates: `runs/_lines.html`, `runs/_figures.html`, variable `line`. Pure.
 
 use brewbench_agent::wire::Phase;
 
@@ -17,32 +17,32 @@ use crate::{
     },
 };
 
-/// So many characters of a note stand in a list.
+/// Maximum number of characters of a note in a list.
 const NOTE: usize = 80;
 
-/// A run with what a list says of it in other words.
+/// A run with the texts of a list.
 #[derive(Clone, Debug)]
 pub struct Line {
     /// The run.
     pub run: Run,
-    /// Its target's colour.
+    /// The target's colour.
     pub mark: Mark,
     /// Scenario, parameters and load: `hash · 10 VUs · 10 s`.
     pub load: String,
 }
 
 impl Line {
-    /// The line of a run.
+    /// Creates the row of a run.
     pub fn new(run: Run, marks: &Marks) -> Self {
         Self { mark: marks.of(&run.target), load: load(&run), run }
     }
 
-    /// What it is worth, or how far it is.
+    /// The badge of its verdict or phase.
     pub fn state(&self) -> Pill {
         state(&self.run)
     }
 
-    /// Who did it.
+    /// The agent.
     pub fn agent(&self) -> &str {
         match (&self.run.agent, self.run.origin) {
             (Some(agent), _) => agent,
@@ -51,9 +51,9 @@ impl Line {
         }
     }
 
-    /// How hard it was loaded, with everything that is known.
+    /// The load with all details.
     pub fn how_hard(&self) -> Option<String> {
-        self.run.load.as_ref().map(loads::whole).or_else(|| how_hard(&self.run))
+        self.run.load.as_ref().map(loads::with_max_vus).or_else(|| how_hard(&self.run))
     }
 
     /// The beginning of its note.
@@ -63,91 +63,91 @@ impl Line {
         Some(if short.len() < first.len() { format!("{short}…") } else { short })
     }
 
-    /// Whether its figures may be used.
+    /// Whether the run may be compared.
     pub fn counts(&self) -> bool {
         self.run.counts()
     }
 }
 
-/// A run that has not ended, with what is left of it.
+/// An unfinished run with its progress.
 #[derive(Clone, Debug)]
 pub struct Doing {
     /// The run.
     pub line: Line,
-    /// The share of its time that has passed; none while it waits, or if it can't be told.
+    /// Completed share of its time; none while queued or if unknown.
     pub share: Option<f64>,
-    /// In words: `12 s left`, `takes 15 s`.
+    /// Remaining time in words: `12 s left`, `takes 15 s`.
     pub left: String,
-    /// How fast it is; none until its first second has ended.
+    /// Current throughput; none until the first second has ended.
     pub rate: Option<Rate>,
 }
 
 impl Doing {
-    /// What a run is at, judged by others of the same plan.
+    /// Estimates the progress of a run from others of the same plan.
     pub fn new(run: Run, marks: &Marks, others: &[&Run], now_ms: i64) -> Self {
         let mut doing = Self { share: None, left: String::new(), rate: None, line: Line::new(run, marks) };
-        doing.look_again(others, None, now_ms);
+        doing.refresh(others, None, now_ms);
         doing
     }
 
-    /// The same run later on.
-    pub fn look_again(&mut self, others: &[&Run], rate: Option<Rate>, now_ms: i64) {
+    /// Updates the progress.
+    pub fn refresh(&mut self, others: &[&Run], rate: Option<Rate>, now_ms: i64) {
         let run = &self.line.run;
-        let begun = run.phase != Phase::Queued;
-        self.left = left_text(progress::left_s(run, others, now_ms), begun);
-        self.share = progress::share(run, others, now_ms).filter(|_| begun);
+        let started = run.phase != Phase::Queued;
+        self.left = left_text(progress::left_s(run, others, now_ms), started);
+        self.share = progress::share(run, others, now_ms).filter(|_| started);
         self.rate = rate;
     }
 
-    /// How fast it is, in words: `1,200 requests/s`.
+    /// Current throughput in words: `1,200 requests/s`.
     pub fn speed(&self) -> Option<String> {
         let Rate { rps, failed_rps } = self.rate?;
-        let failed = if failed_rps > 0.0 { format!(", {} failed/s", whole(failed_rps)) } else { String::new() };
-        Some(format!("{}\u{a0}requests/s{failed}", whole(rps)))
+        let failed = if failed_rps > 0.0 { format!(", {} failed/s", rounded(failed_rps)) } else { String::new() };
+        Some(format!("{}\u{a0}requests/s{failed}", rounded(rps)))
     }
 
-    /// What is being done.
+    /// The current activity.
     pub fn sentence(&self) -> &'static str {
         match self.line.run.phase {
-            Phase::Queued => "It waits for an agent.",
-            Phase::Leased => "An agent was told to do it.",
-            Phase::Preparing => "The agent starts the target in its sandbox and waits until the machine is quiet.",
-            Phase::WarmingUp => "k6 warms the target up; these figures are thrown away.",
-            Phase::Measuring => "k6 measures.",
-            _ => "The agent gathers the results.",
+            Phase::Queued => "Waiting for an agent.",
+            Phase::Leased => "Assigned to an agent.",
+            Phase::Preparing => "The agent starts the target in its sandbox and waits until the machine is idle.",
+            Phase::WarmingUp => "k6 warms up the target; these results are discarded.",
+            Phase::Measuring => "k6 is measuring.",
+            _ => "The agent collects the results.",
         }
     }
 }
 
-/// Without the digits that change with every second.
-fn whole(value: f64) -> String {
+/// Drops digits that would change every second.
+fn rounded(value: f64) -> String {
     format::number(Some(if value >= 10.0 { value.round() } else { value })).text().to_owned()
 }
 
-fn left_text(left: Option<f64>, begun: bool) -> String {
+fn left_text(left: Option<f64>, started: bool) -> String {
     let text = |seconds: f64| format::duration(Some(seconds.ceil())).text().to_owned();
-    match (left, begun) {
-        (None, _) => "as long as its script takes".to_owned(),
+    match (left, started) {
+        (None, _) => "until its script ends".to_owned(),
         (Some(seconds), true) if seconds < 0.5 => "any moment".to_owned(),
         (Some(seconds), true) => format!("{} left", text(seconds)),
         (Some(seconds), false) => format!("takes {}", text(seconds)),
     }
 }
 
-/// What a run is worth, or how far it is.
+/// Returns the badge of a run's verdict or phase.
 pub fn state(run: &Run) -> Pill {
     match run.verdict.filter(|_| run.phase == Phase::Finished) {
-        Some(verdict) => badge::state(verdict.as_str()).about(because(run)),
+        Some(verdict) => badge::state(verdict.as_str()).about(reasons(run)),
         None => badge::state(run.phase.as_str()),
     }
 }
 
-/// Why it is not simply valid, in one line.
-fn because(run: &Run) -> String {
+/// All reasons in one line.
+fn reasons(run: &Run) -> String {
     run.reasons.iter().map(|reason| reason.text.as_str()).collect::<Vec<_>>().join("; ")
 }
 
-/// Scenario, parameters and load of a run.
+/// Describes scenario, parameters and load of a run.
 pub fn load(run: &Run) -> String {
     let mut parts: Vec<String> = run.scenario.iter().cloned().collect();
     parts.extend(run.parameters.iter().map(|(name, value)| format!("{name}={value}")));
@@ -159,7 +159,7 @@ pub fn load(run: &Run) -> String {
 }
 
 fn how_hard(run: &Run) -> Option<String> {
-    // Of an import no more is known than how many there were at most.
+    // An import has only the maximum number of VUs.
     run.load.as_ref().map(loads::words).or_else(|| run.vus.map(vus_text))
 }
 
@@ -168,7 +168,7 @@ fn vus_text(vus: u32) -> String {
     format!("{}\u{a0}VU{}", count.text(), if vus == 1 { "" } else { "s" })
 }
 
-/// What k6 measured is never quite a whole second; nobody wants to read that in a list.
+/// Rounds to whole seconds, because measured durations are never exact.
 fn seconds_text(seconds: f64) -> Figure {
     format::duration(Some(if seconds >= 3.0 { seconds.round() } else { seconds }))
 }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_load_names_what_is_known_and_nothing_else() {
+    fn the_load_lists_known_values_only() {
         let mut run = finished("servy", 1);
         run.parameters.insert("size".to_owned(), "10k".to_owned());
         assert_eq!(plain(&load(&run)), "hash · size=10k · 10 VUs · 10 s");
@@ -213,15 +213,15 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_says_what_is_left_and_what_waits_how_long_it_takes() {
+    fn a_running_run_shows_its_time_left_and_a_queued_one_its_duration() {
         let run = measuring("servy");
-        let began = run.started_at_ms.expect("it was begun");
-        let doing = |run: Run, at| Doing::new(run, &Marks::default(), &[], began + at);
+        let started = run.started_at_ms.expect("it has started");
+        let doing = |run: Run, at| Doing::new(run, &Marks::default(), &[], started + at);
         assert_eq!(plain(&doing(run.clone(), 3_500).left), "10 s left");
         assert_eq!(doing(run.clone(), 60_000).left, "any moment");
         let mut fast = doing(run.clone(), 3_500);
         assert_eq!(fast.speed(), None);
-        fast.look_again(&[], Some(Rate { rps: 1_234.5, failed_rps: 0.5 }), began + 4_500);
+        fast.refresh(&[], Some(Rate { rps: 1_234.5, failed_rps: 0.5 }), started + 4_500);
         let speed = fast.speed().map(|speed| plain(&speed));
         assert_eq!(
             (plain(&fast.left), speed.as_deref()),

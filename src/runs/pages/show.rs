@@ -1,4 +1,4 @@
-//! `/runs/{id}`: everything that is known of one run.
+//! `/runs/{id}`: the page of one run.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use brewbench_agent::{
 use super::{
     charts,
     checks::{self, CheckGroup, Threshold},
-    headline::{self, Doubt},
+    headline::{self, Warning},
     machine,
     metrics::{self, Metrics},
     remarks::Remarks,
@@ -45,9 +45,9 @@ use crate::{
         api, lookup,
         model::{Origin, Run},
         pages::{
-            phases::Stage,
+            phases::PhaseTiming,
             row::{Doing, Line},
-            timeseries::Story,
+            timeseries::TimeSeries,
         },
         verdict::Verdict,
     },
@@ -68,64 +68,64 @@ pub struct RunPage {
     view: RunView,
 }
 
-/// All of it but what surrounds it. Its root is `#run`.
+/// The page's content, for patches. Its root is `#run`.
 #[derive(Debug, Template)]
 #[template(path = "runs/_run.html")]
 pub(crate) struct RunPart<'a> {
     pub(crate) view: &'a RunView,
 }
 
-/// What the page shows.
+/// The content of the page.
 #[derive(Debug)]
 pub struct RunView {
     line: Line,
     remarks: Remarks,
-    /// Only while it has not ended.
+    /// Progress, while the run has not ended.
     pub(crate) doing: Option<Doing>,
     cards: Vec<Card>,
-    doubts: Vec<Doubt>,
+    warnings: Vec<Warning>,
     rules: Option<Rules>,
-    /// Where others than the target's agent make the load.
+    /// The generators of a distributed run.
     generators: Option<Generators>,
     charts: Vec<Chart>,
-    story: Option<Story>,
-    /// What was done to its series because it is old, and when.
+    story: Option<TimeSeries>,
+    /// How and when its old series was reduced.
     reduced: Option<(&'static str, Moment)>,
-    /// How many repetitions its cell has.
+    /// Number of repetitions of its cell.
     repetitions: usize,
     enforced: String,
-    stages: Vec<Stage>,
+    stages: Vec<PhaseTiming>,
     figures: Option<Figures>,
-    /// What its requests were.
+    /// Properties of its requests.
     work: Vec<(&'static str, String)>,
-    seen: Option<Seen>,
+    seen: Option<AgentEvidence>,
     scope: Scope,
 }
 
-/// What the summary says.
+/// The contents of the summary.
 #[derive(Debug)]
 struct Figures {
-    /// What an import was taken for.
+    /// The detected format of an import.
     taken: Option<String>,
     metrics: Metrics,
     checks: Vec<CheckGroup>,
     thresholds: Vec<Threshold>,
 }
 
-/// What the agent saw.
+/// The agent's evidence.
 #[derive(Debug)]
-struct Seen {
+struct AgentEvidence {
     machine: Vec<Fact>,
     groups: Vec<Group>,
     sandbox: Vec<Fact>,
-    /// What its target's agent has told of the target; nothing where it has told nothing.
+    /// The target's log; none until the agent has sent it.
     target_log: Option<String>,
-    /// Why the target's agent failed after the run had.
+    /// Why the target's agent failed after the run had failed.
     said_later: Option<String>,
     generator_log: String,
 }
 
-/// What is stored of a run beside itself.
+/// The stored data of a run beside the run itself.
 #[derive(Debug, Default)]
 pub(crate) struct Stored {
     pub(crate) phases: Vec<(String, i64)>,
@@ -133,18 +133,18 @@ pub(crate) struct Stored {
     evidence: Option<Evidence>,
     shares: Option<GeneratorList>,
     pub(crate) series: Option<Series>,
-    /// How fast it is now.
+    /// Current throughput.
     rate: Option<Rate>,
-    /// All repetitions of its cell, itself among them.
+    /// All repetitions of its cell, including the run.
     pub(crate) cell: Vec<Run>,
     pub(crate) marks: Marks,
     judged: Option<JudgedBy>,
-    /// What was done to its series, and when, unix ms.
+    /// How its series was reduced, and when, unix ms.
     reduced: Option<(String, i64)>,
 }
 
 impl Stored {
-    /// What its agents saw.
+    /// Returns the evidence of its agents.
     pub(crate) fn evidence(&self) -> Option<&Evidence> {
         self.evidence.as_ref()
     }
@@ -154,17 +154,17 @@ impl Stored {
         let cell = crate::runs::store::repetitions(&state.db.rows, run).await?;
         let marks = crate::catalog::store::marks(pool, &[run.target.as_str()]).await?;
         let summary = match crate::runs::store::summary(pool, &run.id).await? {
-            // What was stored was read before; should it not be any more, its figures are still in the run.
+            // A summary that is no longer readable is skipped: the run still has its metrics.
             Some(body) => brewbench_agent::reports::read::parse(&blob::unpack(&body).map_err(Error::internal)?).ok(),
             None => None,
         };
         let evidence = api::environment::evidence(state, &run.id).await?;
         let shares = distributed::api::read(state, run, evidence.as_ref()).await?;
-        let series = crate::results::api::series::known(state, run).await?;
-        let rate = run.id.to_wire().ok().and_then(|id| state.underway.rate(id));
+        let series = crate::results::api::series::current(state, run).await?;
+        let rate = run.id.to_wire().ok().and_then(|id| state.live_feed.rate(id));
         let judged = verdicts::judged_by(pool, &run.id).await?;
         let phases = crate::runs::store::phases(pool, &run.id).await?;
-        let reduced = downsampled::of(pool, &run.id).await?;
+        let reduced = downsampled::reduction(pool, &run.id).await?;
         Ok(Self { phases, summary, evidence, shares: Some(shares), series, rate, cell, marks, judged, reduced })
     }
 }
@@ -180,34 +180,38 @@ impl RunView {
         let Stored { phases, summary, evidence, shares, series, rate, cell, marks, judged, reduced } = stored;
         let mark = marks.of(&run.target);
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
-        let seen = evidence.as_ref().map_or(&[][..], |evidence| &evidence.generators);
-        let cores = SideCores::of(&run, evidence.as_ref());
+        let observed = evidence.as_ref().map_or(&[][..], |evidence| &evidence.generators);
+        let cores = SideCores::new(&run, evidence.as_ref());
         Self {
-            generators: shares.and_then(|shares| Generators::of(&run, shares, seen)),
+            generators: shares.and_then(|shares| Generators::of(&run, shares, observed)),
             doing: (!run.has_ended()).then(|| {
                 let mut doing = Doing::new(run.clone(), &marks, &others, now);
-                doing.look_again(&others, rate, now);
+                doing.refresh(&others, rate, now);
                 doing
             }),
             cards: headline::cards(&run, summary.as_ref()),
-            doubts: headline::doubts(&run),
+            warnings: headline::warnings(&run),
             rules: judged.map(|judged| Rules::new(&run, &judged)),
             charts: charts::charts(&run, mark, &cell, summary.as_ref(), series.as_ref()),
-            story: series.and_then(|series| Story::new(&run, mark, series, cores)),
+            story: series.and_then(|series| TimeSeries::new(&run, mark, series, cores)),
             reduced: reduced.map(|(how, at)| {
-                (if how == "thin" { "thinned to points of ten seconds" } else { "deleted" }, time_ago::ago(Some(at)))
+                (
+                    if how == "thin" { "downsampled to points of ten seconds" } else { "deleted" },
+                    time_ago::ago(Some(at)),
+                )
             }),
             repetitions: cell.iter().map(|other| other.repetition).collect::<BTreeSet<_>>().len(),
             enforced: machine::enforced(&run),
-            stages: crate::runs::pages::phases::stages(&phases, now),
+            stages: crate::runs::pages::phases::timings(&phases, now),
             figures: summary.as_ref().map(|summary| Figures {
-                taken: (run.origin == Origin::Import).then(|| ImportedFile::of(None, &run.id, summary).sentence()),
+                taken: (run.origin == Origin::Import)
+                    .then(|| ImportedFile::from_summary(None, &run.id, summary).sentence()),
                 metrics: metrics::metrics(summary),
                 checks: checks::checks(summary),
                 thresholds: checks::thresholds(summary),
             }),
             work: work::work(&run),
-            seen: evidence.map(|evidence| Seen {
+            seen: evidence.map(|evidence| AgentEvidence {
                 machine: machine::machine(&evidence),
                 groups: facts::groups(&facts::facts(&evidence)),
                 sandbox: machine::sandbox(&run, &evidence),
@@ -229,7 +233,7 @@ impl RunView {
         self.scope >= Scope::Submit
     }
 
-    /// What k6 wrote on other machines than the target's.
+    /// Logs of k6 on the generators of a distributed run.
     fn generator_logs(&self) -> &[(String, String)] {
         self.generators.as_ref().map_or(&[], |generators| &generators.logs)
     }
@@ -238,19 +242,19 @@ impl RunView {
         self.run().origin == Origin::Import
     }
 
-    /// When it was submitted.
+    /// Time of submission.
     fn submitted(&self) -> Moment {
         time_ago::ago(Some(self.run().queued_at_ms))
     }
 
-    /// When it last did something.
+    /// Time of its last activity.
     fn when(&self) -> Moment {
         let run = self.run();
         time_ago::ago(run.finished_at_ms.or(run.started_at_ms).or(Some(run.queued_at_ms)))
     }
 
-    /// Figures that mean nothing must not be read before that is known.
-    fn doubts_first(&self) -> bool {
+    /// Whether warnings come before the figures, as for an invalid run.
+    fn warnings_first(&self) -> bool {
         self.run().verdict == Some(Verdict::Invalid)
     }
 }
@@ -259,7 +263,7 @@ impl RunView {
 pub async fn one(Read(caller): Read, State(state): State<AppState>, Path(id): Path<RunId>) -> Result<RunPage> {
     let view = RunView::read(&state, &id, caller.scope).await?;
     let title = format!("{}, repetition {}", view.run().target, view.run().repetition);
-    Ok(RunPage { shell: Shell::signed_in(title, Section::Runs, &caller.name), view })
+    Ok(RunPage { shell: Shell::signed_in(title, Section::Runs, &caller.name).explained_in("guide/verdict"), view })
 }
 
 #[cfg(test)]
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_run_opens_with_its_figures_and_ends_with_its_logs() {
+    fn a_finished_run_shows_figures_first_and_logs_last() {
         let evidence = Evidence { target_log: "listening".to_owned(), ..Evidence::default() };
         let stored = Stored { summary: Some(real()), evidence: Some(evidence), ..Stored::default() };
         let html = page(finished("servy", 1), stored, Scope::Submit);
@@ -287,11 +291,11 @@ mod tests {
         assert!(at("10,000</p>") < at("data-chart") && at("data-chart") < at("http_req_duration"));
         assert!(at("http_req_duration") < at("listening"));
         assert!(html.contains("/runs/servy-1/delete") && !html.contains("/runs/servy-1/cancel"));
-        assert!(!html.contains("data-init"), "nothing changes any more");
+        assert!(!html.contains("data-init"), "a finished run is not live");
     }
 
     #[test]
-    fn a_run_on_its_way_follows_and_can_be_cancelled_by_who_may() {
+    fn an_unfinished_run_is_live_and_can_be_cancelled_by_a_user_who_may_submit() {
         let html = page(measuring("servy"), Stored::default(), Scope::Submit);
         assert!(
             html.contains("@get(&#39;/runs/servy-3/live&#39;") || html.contains("@get('/runs/servy-3/live'"),
@@ -302,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_figures_worthless_is_told_before_them() {
+    fn the_reason_of_an_invalid_run_comes_before_its_figures() {
         let run = judged(finished("servy", 1), Verdict::Invalid, "all requests failed");
         let html = page(run, Stored::default(), Scope::Read);
         let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is not on the page"));
@@ -310,13 +314,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_figures_says_why_and_shows_none() {
+    fn a_failed_run_shows_its_error_and_no_figures() {
         let html = page(failed("servy", "failed", "the target died: exit code 1"), Stored::default(), Scope::Read);
         assert!(html.contains("the target died: exit code 1") && !html.contains("headline"), "{html}");
     }
 
     #[test]
-    fn hostile_names_and_logs_stay_text() {
+    fn html_in_names_and_logs_is_escaped() {
         let name = "<script>alert(1)</script>";
         let mut run = finished(name, 1);
         run.parameters.insert(name.to_owned(), name.to_owned());

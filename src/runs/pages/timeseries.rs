@@ -1,12 +1,12 @@
-//! What happened during a run, second by second: charts and the table with the same figures. Template:
-//! `runs/_story.html`, variable `story`. Pure.
+//! The time series of a run: charts, and a table with the same data. Template: `runs/_story.html`, variable `story`.
+//! Pure.
 
 use brewbench_agent::wire::series::Series;
 
 use super::charts;
 use crate::{
     results::series::{
-        model::{SecondBody, SeriesBody, SideCores, UsageBody, thinned},
+        model::{SecondBody, SeriesBody, SideCores, UsageBody, limit_points},
         table,
     },
     runs::model::Run,
@@ -17,31 +17,31 @@ use crate::{
     },
 };
 
-/// So many points fit a screen; a longer run is told in larger steps, and whole by the API.
+/// Maximum number of points on the page; longer runs are downsampled. The API returns all points.
 const MOST_POINTS: usize = 240;
 
-/// The story of one run.
+/// The time series of one run.
 #[derive(Debug)]
-pub struct Story {
-    /// What to look at.
+pub struct TimeSeries {
+    /// The charts.
     pub charts: Vec<Chart>,
-    /// The same in figures.
+    /// The same data as a table.
     pub lines: Vec<Line>,
 }
 
-/// A line of the table: a second, or a larger step of a long run.
+/// A row of the table: one second, or several of a long run.
 #[derive(Debug)]
 pub struct Line {
-    /// Whether it does not count.
+    /// Whether it belongs to the warm-up.
     pub warm_up: bool,
-    /// When it ended, seconds since the run's first request.
+    /// Its end, in seconds since the first request of the run.
     pub at: Figure,
-    /// In the order of [`Story::HEADS`].
+    /// Values in the order of [`TimeSeries::HEADS`].
     pub figures: Vec<Figure>,
 }
 
-impl Story {
-    /// What the columns are, and in which unit.
+impl TimeSeries {
+    /// Names and units of the columns.
     pub const HEADS: [(&'static str, &'static str); 12] = [
         ("Requests", "1/s"),
         ("Failed", "1/s"),
@@ -57,21 +57,21 @@ impl Story {
         ("CPU of k6", "cores"),
     ];
 
-    /// Nothing where not one point is known.
+    /// Creates it from a series; none if the series has no points.
     pub fn new(run: &Run, mark: Mark, series: Series, cores: SideCores) -> Option<Self> {
-        let body = SeriesBody::new(&run.id, &thinned(series, MOST_POINTS), cores);
+        let body = SeriesBody::new(&run.id, &limit_points(series, MOST_POINTS), cores);
         let charts = charts::over_time(run, mark, &body);
-        let stretches = [(true, &body.warm_up), (false, &body.measured)];
-        let rows = |(warm_up, stretch)| {
-            Option::iter(stretch).flat_map(table::rows).map(move |(second, usage)| Line::new(warm_up, second, usage))
+        let windows = [(true, &body.warm_up), (false, &body.measured)];
+        let rows = |(warm_up, window)| {
+            Option::iter(window).flat_map(table::rows).map(move |(second, usage)| Line::new(warm_up, second, usage))
         };
-        (!charts.is_empty()).then(|| Self { charts, lines: stretches.into_iter().flat_map(rows).collect() })
+        (!charts.is_empty()).then(|| Self { charts, lines: windows.into_iter().flat_map(rows).collect() })
     }
 }
 
 impl Line {
     fn new(warm_up: bool, second: &SecondBody, usage: Option<&UsageBody>) -> Self {
-        let of = |figure: fn(&UsageBody) -> Option<f64>| format::number(usage.and_then(figure));
+        let value = |figure: fn(&UsageBody) -> Option<f64>| format::number(usage.and_then(figure));
         let latency = &second.succeeded;
         let figures = vec![
             format::number(second.rps),
@@ -82,10 +82,10 @@ impl Line {
             format::number(latency.p99_ms),
             format::number(latency.max_ms),
             format::count(second.vus),
-            of(|usage| usage.target.cores),
+            value(|usage| usage.target.cores),
             format::percent(usage.and_then(|usage| usage.target.throttled)),
             format::bytes(usage.and_then(|usage| usage.target.memory_bytes).map(|bytes| bytes as f64)),
-            of(|usage| usage.generator.cores),
+            value(|usage| usage.generator.cores),
         ];
         Self { warm_up, at: format::number(Some(second.at_s)), figures }
     }
@@ -96,36 +96,39 @@ mod tests {
     use super::*;
     use crate::{results::series::model::tests::rising, runs::testing::finished};
 
-    fn story() -> Story {
-        Story::new(&finished("servy", 1), Mark(0), rising(), SideCores::default()).expect("it has points")
+    fn time_series() -> TimeSeries {
+        TimeSeries::new(&finished("servy", 1), Mark(0), rising(), SideCores::default()).expect("it has points")
     }
 
     #[test]
-    fn a_story_has_its_charts_and_a_line_for_every_second() {
-        let story = story();
-        let titles: Vec<&str> = story.charts.iter().map(|chart| chart.title.as_str()).collect();
+    fn a_time_series_has_charts_and_a_row_per_second() {
+        let time_series = time_series();
+        let titles: Vec<&str> = time_series.charts.iter().map(|chart| chart.title.as_str()).collect();
         assert_eq!(
             titles,
             [
                 "Throughput over time",
                 "Latency over time",
-                "Latencies over time",
-                "How many requests took how long",
+                "Latency heatmap",
+                "Latency histogram",
                 "CPU",
                 "Memory",
                 "Virtual users",
-                "The whole machine",
+                "CPU of the machine",
             ]
         );
-        assert_eq!(story.lines.iter().filter(|line| line.warm_up).count(), 2);
-        assert!(story.lines.len() == 12 && story.lines.iter().all(|line| line.figures.len() == Story::HEADS.len()));
-        assert_eq!(story.lines[11].figures[0].text(), "1,000");
-        assert_eq!(story.lines[11].figures[11].text(), "–", "nobody said what k6 used");
+        assert_eq!(time_series.lines.iter().filter(|line| line.warm_up).count(), 2);
+        assert!(
+            time_series.lines.len() == 12
+                && time_series.lines.iter().all(|line| line.figures.len() == TimeSeries::HEADS.len())
+        );
+        assert_eq!(time_series.lines[11].figures[0].text(), "1,000");
+        assert_eq!(time_series.lines[11].figures[11].text(), "–", "the CPU usage of k6 is unknown");
     }
 
     #[test]
-    fn the_warm_up_is_marked_on_every_chart_over_time_and_no_line_leads_out_of_it() {
-        for chart in story().charts.iter().filter(|chart| chart.shares.is_some()) {
+    fn the_warm_up_is_marked_on_every_chart_and_not_connected_to_the_measurement() {
+        for chart in time_series().charts.iter().filter(|chart| chart.shares.is_some()) {
             assert_eq!(chart.figure.0["layout"]["shapes"][0]["x1"], 2.5, "{}", chart.title);
             let first = &chart.figure.0["data"][0];
             if first["type"] == "scatter" {
@@ -136,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn each_curve_says_where_its_next_points_are() {
-        for chart in story().charts.iter().filter(|chart| chart.shares.is_some()) {
+    fn each_curve_names_the_source_of_its_points() {
+        for chart in time_series().charts.iter().filter(|chart| chart.shares.is_some()) {
             for trace in chart.figure.0["data"].as_array().expect("traces") {
                 let meta = &trace["meta"];
                 assert!(meta["from"] == "seconds" || meta["from"] == "usage", "{}: {meta}", chart.title);
@@ -146,17 +149,17 @@ mod tests {
     }
 
     #[test]
-    fn every_curve_of_a_chart_with_several_can_be_told_apart_without_colours() {
-        for chart in story().charts {
-            let mut looks: Vec<_> = chart.legend.iter().map(|key| (key.dash, &key.role)).collect();
+    fn curves_of_one_chart_differ_without_colours() {
+        for chart in time_series().charts {
+            let mut styles: Vec<_> = chart.legend.iter().map(|key| (key.dash, &key.role)).collect();
             let dashes: Vec<_> = chart.legend.iter().map(|key| key.dash).collect();
-            looks.dedup();
-            assert_eq!(looks.len(), chart.legend.len(), "{}: {dashes:?}", chart.title);
+            styles.dedup();
+            assert_eq!(styles.len(), chart.legend.len(), "{}: {dashes:?}", chart.title);
         }
     }
 
     #[test]
-    fn a_run_that_nothing_is_known_of_has_no_story() {
-        assert!(Story::new(&finished("servy", 1), Mark(0), Series::default(), SideCores::default()).is_none());
+    fn a_run_without_points_has_no_time_series() {
+        assert!(TimeSeries::new(&finished("servy", 1), Mark(0), Series::default(), SideCores::default()).is_none());
     }
 }

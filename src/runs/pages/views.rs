@@ -1,4 +1,4 @@
-//! Saved views: links above the history, saving what is shown, removing with a question. Template: `runs/_views.html`.
+//! Saved views: links above the history, saving and removing. Template: `runs/_views.html`.
 
 use axum::{Form, extract::State, response::Redirect};
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::{
     auth::{caller::Submit, model::Scope},
     runs::{
         api::views,
-        filter::{Wanted, address},
+        filter::{RunQuery, address},
         view::{self, SavedView},
     },
     web::{
@@ -20,50 +20,50 @@ use crate::{
     },
 };
 
-/// What stands above the history of views.
+/// The saved views above the history.
 #[derive(Debug)]
 pub struct Views {
     saved: Vec<SavedView>,
-    /// What is shown now, as a view's query.
+    /// The current query, in canonical form.
     pub now: String,
     scope: Scope,
 }
 
 impl Views {
-    /// For what is wanted now.
-    pub async fn read(state: &AppState, wanted: &Wanted, chosen: Option<&str>, scope: Scope) -> Result<Self> {
-        Ok(Self::of(crate::runs::store::views::views(&state.db.read).await?, view::query(wanted, chosen), scope))
+    /// Loads the views for the current query.
+    pub async fn read(state: &AppState, query: &RunQuery, column_keys: Option<&str>, scope: Scope) -> Result<Self> {
+        Ok(Self::new(crate::runs::store::views::views(&state.db.read).await?, view::write(query, column_keys), scope))
     }
 
-    /// These, while the history shows this query.
-    pub fn of(saved: Vec<SavedView>, now: String, scope: Scope) -> Self {
+    /// Creates it from saved views and the current query.
+    pub fn new(saved: Vec<SavedView>, now: String, scope: Scope) -> Self {
         Self { saved, now, scope }
     }
 
-    /// Name, address and whether it is shown now, of each.
+    /// Returns name, address and whether it is current for each view.
     pub fn links(&self) -> Vec<(&str, String, bool)> {
         let link = |view: &SavedView| format!("/runs?{}", view.query);
         self.saved.iter().map(|view| (view.name.as_str(), link(view), view.query == self.now)).collect()
     }
 
-    /// Whether all runs are shown as usual.
+    /// Whether the history is unfiltered, with default order and columns.
     pub fn is_all(&self) -> bool {
         self.now.is_empty()
     }
 
-    /// Where the one that is shown can be removed, by who may.
+    /// The address to remove the current view, if the user may.
     pub fn remove(&self) -> Option<String> {
         let shown = self.saved.iter().find(|view| view.query == self.now).filter(|_| self.scope >= Scope::Submit)?;
         Some(address("/runs/views/remove", &[("name", &shown.name)]))
     }
 
-    /// Whether what is shown can be saved: it is something, and not saved yet.
+    /// Whether the current query can be saved.
     pub fn can_be_saved(&self) -> bool {
         self.scope >= Scope::Submit && !self.is_all() && !self.saved.iter().any(|view| view.query == self.now)
     }
 }
 
-/// A view to be saved.
+/// The form to save a view.
 #[derive(Debug, Deserialize)]
 pub struct Save {
     name: String,
@@ -100,8 +100,8 @@ pub async fn ask_remove(
         deed,
         what: view.name,
         consequences: vec![
-            format!("{} saved it; nobody will find it above the history any more.", view.created_by),
-            "The runs that it shows stay.".to_owned(),
+            format!("The view, saved by {}, is removed for all users.", view.created_by),
+            "Its runs stay.".to_owned(),
         ],
         back: format!("/runs?{}", view.query),
     })

@@ -1,4 +1,4 @@
-//! What the requests of a run were, line by line. Template: `runs/_work.html`. Pure.
+//! Properties of a run's requests, as a list of facts. Template: `runs/_work.html`. Pure.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use crate::{
     web::format,
 };
 
-/// What stands for what is not known.
+/// The text for unknown values.
 const UNKNOWN: &str = "not known";
 
-/// Name and value of each fact that must be alike where runs are compared.
+/// Returns name and value of each fact that must match for a comparison.
 pub fn work(run: &Run) -> Vec<(&'static str, String)> {
     let work = &run.work;
     let known = |value: Option<f64>, unit: &str| match value {
@@ -39,9 +39,9 @@ pub fn work(run: &Run) -> Vec<(&'static str, String)> {
 
 fn known_checks(run: &Run) -> String {
     let (Some(passed), Some(failed)) = (run.checks_passed, run.checks_failed) else { return UNKNOWN.to_owned() };
-    let of = passed.saturating_add(failed);
-    let rate = (of > 0).then(|| passed as f64 / of as f64);
-    format!("{} of {}", format::percent(rate).text(), format::count(Some(of)).text())
+    let total = passed.saturating_add(failed);
+    let rate = (total > 0).then(|| passed as f64 / total as f64);
+    format!("{} of {}", format::percent(rate).text(), format::count(Some(total)).text())
 }
 
 #[cfg(test)]
@@ -50,15 +50,15 @@ mod tests {
     use crate::runs::{testing::finished, work::RunWork};
 
     #[test]
-    fn what_is_known_has_its_unit_and_the_rest_says_so() {
+    fn known_values_have_units_and_others_are_not_known() {
         let work = RunWork::new(Some(1_000), Some(500), Some(1_204_000.0));
         let work = work.with_connections(Some(10), Some(10), Some(1_000));
         let statuses = [("200".to_owned(), 500), ("302".to_owned(), 500)].into();
         let run = Run { iterations: Some(500), work: work.with_counts(Some(statuses), None), ..finished("servy", 1) };
-        let told: Vec<String> =
+        let lines: Vec<String> =
             super::work(&run).iter().map(|(name, value)| format!("{name}: {value}").replace('\u{a0}', " ")).collect();
         assert_eq!(
-            told,
+            lines,
             [
                 "Iterations: 500",
                 "Requests per iteration: 2.00",

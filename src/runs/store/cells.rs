@@ -1,5 +1,6 @@
-//! SQL of cells over time: which there are, and the runs of one. Only runs whose figures count are asked for. What makes a
-//! cell is the column `cell_key`, and over time the agent.
+//! SQL of cells over time: lists cells and their runs. Only runs that count are included.
+//!
+//! A cell is identified by the column `cell_key`, and over time also by the agent.
 
 use std::collections::BTreeMap;
 
@@ -19,47 +20,47 @@ use crate::{
     },
 };
 
-/// The columns that runs of one cell have in common, as they are stored.
+/// The columns shared by the runs of a cell, as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellColumns {
     /// Name of the target.
     pub target: String,
-    /// What the machine size is called.
+    /// Name of the machine size.
     pub size_name: Option<String>,
-    /// Its cores.
+    /// Cores.
     pub vcpus: Option<f64>,
-    /// Its memory.
+    /// Memory.
     pub memory_bytes: Option<i64>,
     /// Name of the scenario.
     pub scenario: Option<String>,
-    /// Its revision.
+    /// Revision of the scenario.
     pub scenario_sha256: Option<String>,
-    /// Its parameters as JSON.
+    /// Parameters as JSON.
     pub parameters: String,
     /// The load as JSON; none for imports.
     pub load: Option<String>,
-    /// Virtual users, where they are constant.
+    /// Number of virtual users, if constant.
     pub vus: Option<i64>,
     /// The load generator and its version.
     pub engine: Option<String>,
     /// The agent.
     pub agent: Option<String>,
-    /// All of that but the agent and how long a constant load lasts, as one text.
+    /// The cell key: all of the above except the agent and the duration of a constant load.
     pub key: String,
 }
 
-/// A cell and what there is of it.
+/// A cell and the number of its runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellRow {
-    /// What its runs have in common.
+    /// The columns shared by its runs.
     pub columns: CellColumns,
-    /// How many there are.
+    /// Number of runs.
     pub runs: usize,
-    /// When the newest was submitted, unix ms.
+    /// When the newest run was submitted, unix ms.
     pub newest_at_ms: i64,
 }
 
-/// The cells of a target, or of the last `recent` runs of all; the one with the newest run first.
+/// Returns the cells of a target, or of the last `recent` runs; the cell with the newest run first.
 pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx::Result<Vec<CellRow>> {
     let rows = sqlx::query!(
         r#"select target as "target!", max(size_name) as "size_name?: String", vcpus as "vcpus?", memory_bytes as "memory_bytes?",
@@ -97,7 +98,7 @@ pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx
         .collect()
 }
 
-/// The newest runs that count of cells on one agent, at most `limit`, in the order of submission.
+/// Returns the newest runs of cells on one agent that count, at most `limit`, in order of submission.
 pub async fn in_cells(rows: &Rows, keys: &[String], agent: Option<&str>, limit: i64) -> sqlx::Result<Vec<Run>> {
     let (keys, agent) = (serde_json::to_string(keys).map_err(decode)?, agent.map(str::to_owned));
     let rest = "indexed by run_cell
@@ -109,22 +110,23 @@ pub async fn in_cells(rows: &Rows, keys: &[String], agent: Option<&str>, limit: 
     Ok(runs)
 }
 
-/// The figures of a run of the past that counts. Null where a summary does not have one.
+/// Metrics of an earlier run that counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PastRun {
-    /// Its experiment.
+    /// Experiment.
     pub experiment: ExperimentId,
-    /// When an agent took it, unix ms; null for an import.
+    /// When an agent leased the run, unix ms; none for an import.
     pub at_ms: Option<i64>,
-    /// The metrics that comparisons show, in their order.
+    /// The compared metrics, in their order; none if unknown.
     pub figures: Vec<Option<f64>>,
 }
 
-/// The past of the cell of each of these runs, in whatever version and under the very same load: the newest runs of
-/// experiments that count, at most `limit`, in the order of submission. Leaves out the runs in `but` and what lies more than
-/// 20,000 runs back.
-pub async fn past(rows: &Rows, of: Vec<RunId>, but: &[RunId], limit: i64) -> sqlx::Result<Vec<Vec<PastRun>>> {
-    let but = serde_json::to_string(but).map_err(decode)?;
+/// Returns the history of the cell of each of these runs, for all versions and exactly the same load.
+///
+/// Includes the newest runs of experiments that count, at most `limit`, in order of submission. Excludes the runs in
+/// `except` and those more than [`RECENT`] runs back.
+pub async fn past(rows: &Rows, runs: Vec<RunId>, except: &[RunId], limit: i64) -> sqlx::Result<Vec<Vec<PastRun>>> {
+    let except = serde_json::to_string(except).map_err(decode)?;
     let figures: Vec<_> = metrics::compared().map(|metric| metric.def().sql).collect();
     let count = figures.len();
     let select = format!(
@@ -142,9 +144,9 @@ pub async fn past(rows: &Rows, of: Vec<RunId>, but: &[RunId], limit: i64) -> sql
     );
     rows.read(move |connection| {
         let mut statement = connection.prepare_cached(&select)?;
-        let mut cells = Vec::with_capacity(of.len());
-        for run in of {
-            let found = statement.query_map((run.as_str(), &but, limit, RECENT), |row| {
+        let mut cells = Vec::with_capacity(runs.len());
+        for run in runs {
+            let found = statement.query_map((run.as_str(), &except, limit, RECENT), |row| {
                 let figures = (2..2 + count).map(|column| row.get(column)).collect::<rusqlite::Result<_>>()?;
                 Ok(PastRun { experiment: row.get(0)?, at_ms: row.get(1)?, figures })
             })?;
@@ -157,10 +159,10 @@ pub async fn past(rows: &Rows, of: Vec<RunId>, but: &[RunId], limit: i64) -> sql
     .await
 }
 
-/// So many runs back the past of a cell is looked for: a machine of longer ago is another one.
+/// How many runs back the history of a cell reaches; before that, the machine has probably changed.
 const RECENT: i64 = 20_000;
 
-/// The most looks at any of these experiments: 1, and 1 more each time somebody added repetitions.
+/// Returns the maximum number of looks at these experiments: 1, plus 1 for each time repetitions were added.
 pub async fn looks(pool: &SqlitePool, experiments: &[ExperimentId]) -> sqlx::Result<usize> {
     let ids = serde_json::to_string(experiments).map_err(decode)?;
     let most = sqlx::query_scalar!(
@@ -172,7 +174,7 @@ pub async fn looks(pool: &SqlitePool, experiments: &[ExperimentId]) -> sqlx::Res
     usize::try_from(most).map_err(decode)
 }
 
-/// A cell that is to be measured, by what identifies it apart from the agent.
+/// A planned cell, identified by everything except the agent.
 #[derive(Clone, Debug)]
 pub struct Planned<'a> {
     /// Name of the target.
@@ -183,19 +185,19 @@ pub struct Planned<'a> {
     pub memory_bytes: u64,
     /// Name of the scenario.
     pub scenario: &'a str,
-    /// Its revision.
+    /// Revision of the scenario.
     pub scenario_sha256: &'a str,
-    /// Its parameters.
+    /// Parameters.
     pub parameters: &'a BTreeMap<String, String>,
-    /// How hard.
+    /// Load.
     pub load: &'a Load,
 }
 
-/// The newest run that counts of a cell, by whatever agent and with whatever load generator: a cell key begins with the plan
-/// key and a space.
+/// Returns the newest run of a cell that counts, on any agent and with any load generator.
+/// A cell key starts with the plan key and a space.
 pub async fn newest(pool: &SqlitePool, cell: &Planned<'_>) -> sqlx::Result<Option<RunId>> {
     let parameters = serde_json::to_string(cell.parameters).map_err(decode)?;
-    let (memory, load) = (cell.memory_bytes.cast_signed(), load::written(cell.load));
+    let (memory, load) = (cell.memory_bytes.cast_signed(), load::to_json(cell.load));
     let vus = load::constant_vus(cell.load);
     sqlx::query_scalar!(
         r#"with planned (plan_key) as (

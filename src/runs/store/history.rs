@@ -1,7 +1,7 @@
-//! SQL of the history: lists narrowed and ordered in any way, page by page.
+//! SQL of the history: lists of runs with any filters and order, page by page.
 //!
-//! A page goes on from the last run of the page before. What people look by has an index, and which one leads is decided
-//! by counting, up to [`FEW`], and then written into the statement, so that it does not depend on what a planner guesses.
+//! A page continues after the last run of the previous page. All filters have indexes. Which index leads is decided by
+//! counting, up to [`FEW`], and written into the statement, so that it does not depend on the planner's estimates.
 
 use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 
@@ -13,10 +13,10 @@ use crate::runs::{
     store::row::select,
 };
 
-/// So many runs are sorted sooner than an index of all is walked until a page is full.
+/// Up to this number, sorting the runs is faster than walking an index of all runs until a page is full.
 const FEW: i64 = 2_500;
 
-/// Runs that a filter leaves, in its order, at most `limit`.
+/// Returns the runs that match a filter, in its order, at most `limit`.
 pub async fn list(rows: &Rows, filter: &Filter, limit: i64) -> sqlx::Result<Vec<Run>> {
     let filter = filter.clone();
     rows.read(move |connection| {
@@ -36,7 +36,7 @@ pub async fn list(rows: &Rows, filter: &Filter, limit: i64) -> sqlx::Result<Vec<
     .await
 }
 
-/// How SQLite would go about a list: a line a step, part by part.
+/// Returns SQLite's query plan of a list, one line per step.
 pub async fn plan(rows: &Rows, filter: &Filter, limit: i64) -> sqlx::Result<Vec<String>> {
     let filter = filter.clone();
     rows.read(move |connection| {
@@ -53,7 +53,7 @@ pub async fn plan(rows: &Rows, filter: &Filter, limit: i64) -> sqlx::Result<Vec<
     .await
 }
 
-/// A part of a statement, and what is bound in it.
+/// SQL text and its bound values.
 #[derive(Debug)]
 struct Statement {
     sql: String,
@@ -77,14 +77,14 @@ impl Statement {
     }
 }
 
-/// What narrows most, and so is looked up first.
+/// The most selective filter, which is looked up first.
 #[derive(Clone, Debug, PartialEq)]
 enum Lead {
-    /// The order itself: it is walked until the page is full.
+    /// The index of the order, walked until the page is full.
     Order,
     /// The index of a property.
     Field(Field, &'static str),
-    /// The index of times of submission.
+    /// The index of submission times.
     Window,
     /// The label.
     Label,
@@ -95,9 +95,9 @@ enum Lead {
 fn lead(connection: &Connection, filter: &Filter) -> rusqlite::Result<Lead> {
     let indexed = |(field, value): &(Field, String)| Some(Lead::Field(*field, index(*field, value)?));
     let mut candidates: Vec<Lead> = filter.equal.iter().filter_map(indexed).collect();
-    // However many did not end well, they are few beside all, and mostly lack what a list is ordered by.
-    if let Some(broken) = candidates.iter().find(|lead| matches!(lead, Lead::Field(Field::Phase, _))) {
-        return Ok(broken.clone());
+    // Failed runs are few compared with all, and mostly lack the metric of the order.
+    if let Some(failed) = candidates.iter().find(|lead| matches!(lead, Lead::Field(Field::Phase, _))) {
+        return Ok(failed.clone());
     }
     let as_submitted = filter.order.column == Column::Submitted;
     let leads_alone = candidates.len() == 1 && filter.label.is_none() && filter.text.is_none();
@@ -109,22 +109,22 @@ fn lead(connection: &Connection, filter: &Filter) -> rusqlite::Result<Lead> {
     if filter.from_ms.is_some() || filter.to_ms.is_some() {
         candidates.push(Lead::Window);
     }
-    let mut least: Option<(i64, Lead)> = None;
+    let mut best: Option<(i64, Lead)> = None;
     for candidate in candidates {
         let count = count(connection, filter, &candidate)?;
-        if least.as_ref().is_none_or(|(known, _)| count < *known) {
-            least = Some((count, candidate));
+        if best.as_ref().is_none_or(|(known, _)| count < *known) {
+            best = Some((count, candidate));
         }
     }
-    Ok(match least {
+    Ok(match best {
         Some((count, lead)) if count < FEW => lead,
-        // Its index is in the order that is wanted, so it costs nothing even if there are many.
+        // The index is already in the requested order, so the number of runs does not matter.
         Some((_, lead @ (Lead::Field(..) | Lead::Window))) if as_submitted => lead,
         _ => Lead::Order,
     })
 }
 
-/// The index that gives the runs of a value in the order of the history; none where most runs have the value.
+/// The index of a value's runs in order of submission; none if most runs have the value.
 fn index(field: Field, value: &str) -> Option<&'static str> {
     Some(match (field, value) {
         (Field::Target, _) => "overview_run_target",
@@ -142,7 +142,7 @@ fn index(field: Field, value: &str) -> Option<&'static str> {
     })
 }
 
-/// The index that a list in this order is read from; none where that is the table itself.
+/// The index for this order; none if the table itself is in this order.
 fn index_of(order: Order) -> Option<&'static str> {
     match order.column {
         Column::Ended => Some("overview_run_finished"),
@@ -151,7 +151,7 @@ fn index_of(order: Order) -> Option<&'static str> {
     }
 }
 
-/// How many runs a lead alone leaves; counts no further than [`FEW`].
+/// Counts the runs that match a lead alone, up to [`FEW`].
 fn count(connection: &Connection, filter: &Filter, lead: &Lead) -> rusqlite::Result<i64> {
     let mut statement = Statement::new("select count(*) from (select 1 from ");
     match lead {
@@ -171,7 +171,7 @@ fn count(connection: &Connection, filter: &Filter, lead: &Lead) -> rusqlite::Res
         }
         Lead::Text => {
             statement.push("(");
-            push_found(&mut statement, &pattern(filter));
+            push_matches(&mut statement, &pattern(filter));
             statement.push(")");
         }
     }
@@ -179,22 +179,22 @@ fn count(connection: &Connection, filter: &Filter, lead: &Lead) -> rusqlite::Res
     connection.prepare_cached(&statement.sql)?.query_row(params_from_iter(statement.values), |row| row.get(0))
 }
 
-/// A stretch of a list that one statement reads.
+/// A part of a list that one statement reads.
 #[derive(Clone, Debug, PartialEq)]
 enum Part {
-    /// All that have the figure.
+    /// All runs with the metric.
     All,
-    /// Those with the same figure as a run, after it.
+    /// Runs with the same value as a run, after it.
     Ties(f64, i64),
-    /// Those behind a figure.
-    Behind(f64),
-    /// Those without the figure, the newest first; where one is named, after it.
+    /// Runs after a value.
+    Beyond(f64),
+    /// Runs without the metric, newest first, optionally after a run.
     Missing(Option<i64>),
 }
 
-/// What follows the run that the page before ended with; none if there is no such run.
+/// Returns the parts after the last run of the previous page; none if that run does not exist.
 fn parts(connection: &Connection, filter: &Filter, lead: &Lead) -> rusqlite::Result<Option<Vec<Part>>> {
-    // Every run was submitted: to look for one that was not would mean to look at all.
+    // Every run has a submission time, and searching for one without would scan all runs.
     let missing = (filter.order.column != Column::Submitted).then_some(Part::Missing(None));
     let Some(before) = &filter.before else { return Ok(Some([Part::All].into_iter().chain(missing).collect())) };
     let figure = ordered_by(filter.order, lead);
@@ -204,25 +204,25 @@ fn parts(connection: &Connection, filter: &Filter, lead: &Lead) -> rusqlite::Res
         .query_row([before.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     Ok(place.map(|(seq, figure)| match figure {
-        Some(figure) => [Part::Ties(figure, seq), Part::Behind(figure)].into_iter().chain(missing).collect(),
+        Some(figure) => [Part::Ties(figure, seq), Part::Beyond(figure)].into_iter().chain(missing).collect(),
         None => vec![Part::Missing(Some(seq))],
     }))
 }
 
-/// What a list is ordered by. A stretch of time has an index in its own order, which is that of submission.
+/// The SQL expression of the order. For a time window, the index of submission times is in the same order.
 fn ordered_by(order: Order, lead: &Lead) -> &'static str {
     if order.column == Column::Submitted && *lead == Lead::Window {
         "queued_at"
     } else {
-        order.column.stored().unwrap_or("seq")
+        order.column.sql().unwrap_or("seq")
     }
 }
 
-/// What follows `select … from run`: names of columns and indexes come from closed lists, everything else is bound.
+/// Writes what follows `select … from run`. Column and index names come from fixed lists; all values are bound.
 fn statement(filter: &Filter, lead: &Lead, part: &Part, limit: i64) -> Statement {
     let Filter { equal, label, text, among, .. } = filter;
     let index = match lead {
-        // What lacks the figure is in no index of it.
+        // The index of a metric does not contain runs without it.
         Lead::Order if !matches!(part, Part::Missing(_)) => index_of(filter.order),
         Lead::Field(_, index) => Some(*index),
         Lead::Window => Some("run_by_queued_at"),
@@ -253,7 +253,7 @@ fn statement(filter: &Filter, lead: &Lead, part: &Part, limit: i64) -> Statement
         let pattern = pattern(filter);
         if *lead == Lead::Text {
             statement.push(" and seq in (");
-            push_found(&mut statement, &pattern);
+            push_matches(&mut statement, &pattern);
         } else {
             statement.push(" and (target in (");
             push_targets(&mut statement, &pattern);
@@ -268,10 +268,9 @@ fn statement(filter: &Filter, lead: &Lead, part: &Part, limit: i64) -> Statement
     statement
 }
 
-/// Phases and verdicts come from closed lists and are written out: only so can SQLite tell that an index of few of them
-/// has them all.
+/// Adds an equality. Phases and verdicts are written out, because SQLite uses a partial index only for literals.
 fn push_equal(statement: &mut Statement, field: Field, value: &str) {
-    let column = field.stored();
+    let column = field.column();
     if matches!(field, Field::Phase | Field::Verdict) {
         let word = PHASES.into_iter().chain(VERDICTS).find(|word| *word == value).unwrap_or_default();
         statement.push(format!(" and {column} = '{word}'"));
@@ -298,7 +297,7 @@ fn push_part(statement: &mut Statement, figure: &str, first: First, part: &Part)
             statement.push(format!(" and {figure} = ")).push_bind(*value);
             statement.push(format!(" and seq {beyond} ")).push_bind(*seq).push(format!(" order by seq{way}"));
         }
-        Part::Behind(value) => {
+        Part::Beyond(value) => {
             statement.push(format!(" and {figure} {beyond} ")).push_bind(*value);
             statement.push(format!(" order by {figure}{way}, seq{way}"));
         }
@@ -320,8 +319,8 @@ fn push_window(statement: &mut Statement, filter: &Filter) {
     }
 }
 
-/// The runs in whose names or notes a text is found. Names are looked for where each stands once.
-fn push_found(statement: &mut Statement, pattern: &str) {
+/// Selects the runs whose names or notes contain a text. Names are searched in tables that hold each name once.
+fn push_matches(statement: &mut Statement, pattern: &str) {
     statement.push("select seq from run indexed by overview_run_target where target in (");
     push_targets(statement, pattern);
     statement.push(") union all select seq from run indexed by run_experiment where experiment_id in (");
@@ -340,7 +339,7 @@ fn push_experiments(statement: &mut Statement, pattern: &str) {
     statement.push(r" escape '\' or note like ").push_bind(pattern.to_owned()).push(r" escape '\'");
 }
 
-/// A text that is looked for anywhere, with nothing in it that `like` would obey.
+/// The pattern for `like` that finds a text anywhere, with wildcards escaped.
 fn pattern(filter: &Filter) -> String {
     let text = filter.text.as_deref().unwrap_or_default();
     format!("%{}%", text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_"))

@@ -1,4 +1,4 @@
-//! SQL of runs. A change of phase is guarded by the phase that it starts from, so that of two that race only one counts.
+//! SQL of runs. A phase change requires the previous phase, so that only one of two concurrent changes succeeds.
 
 pub mod cells;
 mod history;
@@ -27,14 +27,14 @@ use crate::{
     },
 };
 
-/// What waits or runs, in the order in which it will be done, at most `limit`.
+/// Returns running and queued runs in order of execution, at most `limit`.
 pub async fn unfinished(rows: &Rows, limit: i64) -> sqlx::Result<Vec<Run>> {
     let rest = "where phase not in ('finished', 'failed', 'cancelled', 'lost')
          order by phase = 'queued', priority desc, seq limit ?";
     rows.read(move |connection| select(connection, rest, [limit])).await
 }
 
-/// How many runs are being done, and how many wait.
+/// Counts running and queued runs.
 pub async fn unfinished_count(pool: &SqlitePool) -> sqlx::Result<(usize, usize)> {
     let row = sqlx::query!(
         r#"select count(*) filter (where phase <> 'queued') as "running!: i64",
@@ -46,16 +46,16 @@ pub async fn unfinished_count(pool: &SqlitePool) -> sqlx::Result<(usize, usize)>
     Ok((usize::try_from(row.running).map_err(decode)?, usize::try_from(row.queued).map_err(decode)?))
 }
 
-/// All runs of an experiment in the order of submission.
+/// Returns all runs of an experiment in order of submission.
 pub async fn of_experiment(rows: &Rows, experiment: &ExperimentId) -> sqlx::Result<Vec<Run>> {
     let experiment = experiment.to_string();
     let rest = "where experiment_id = ? and deleted_at is null order by seq";
     rows.read(move |connection| select(connection, rest, [experiment])).await
 }
 
-/// All repetitions of a run's cell in its experiment, itself among them, in the order of submission; none of a run without
-/// an experiment. Another version is another program, and another load generator another measurement; a run that has not
-/// got as far may have any.
+/// Returns all repetitions of a run's cell in its experiment, including the run, in order of submission.
+///
+/// None for a run without an experiment. Excludes runs whose version or load generator is known to differ.
 pub async fn repetitions(rows: &Rows, run: &Run) -> sqlx::Result<Vec<Run>> {
     let Some(experiment) = &run.experiment else { return Ok(Vec::new()) };
     let keys = [experiment.to_string(), run.id.to_string()];
@@ -70,12 +70,12 @@ pub async fn repetitions(rows: &Rows, run: &Run) -> sqlx::Result<Vec<Run>> {
     Ok(all.into_iter().filter(is_same).collect())
 }
 
-/// Whether two values are equal, as far as they are known.
+/// Whether two values are equal or at least one is unknown.
 fn may_be_same<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
     one.is_none() || other.is_none() || one == other
 }
 
-/// The runs with these ids, in the order of submission; unknown ids are left out.
+/// Returns the runs with these ids, in order of submission; skips unknown ids.
 pub async fn by_ids(rows: &Rows, ids: &[RunId]) -> sqlx::Result<Vec<Run>> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -85,21 +85,21 @@ pub async fn by_ids(rows: &Rows, ids: &[RunId]) -> sqlx::Result<Vec<Run>> {
     rows.read(move |connection| select(connection, rest, [ids])).await
 }
 
-/// One run.
+/// Returns one run.
 pub async fn one(rows: &Rows, id: &RunId) -> sqlx::Result<Option<Run>> {
     let id = id.to_string();
     let found = rows.read(move |connection| select(connection, "where id = ? and deleted_at is null", [id])).await?;
     Ok(found.into_iter().next())
 }
 
-/// When each phase of a run began, in order.
+/// Returns the start of each phase of a run, in order.
 pub async fn phases(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Vec<(String, i64)>> {
     let rows =
         sqlx::query!("select phase, at from run_phase where run_id = ? order by at, phase", id).fetch_all(pool).await?;
     Ok(rows.into_iter().map(|row| (row.phase, row.at)).collect())
 }
 
-/// The compressed summary of a run.
+/// Returns the compressed summary of a run.
 pub async fn summary(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Option<Vec<u8>>> {
     Ok(sqlx::query!("select body from run_summary where run_id = ?", id)
         .fetch_optional(pool)
@@ -107,13 +107,13 @@ pub async fn summary(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Option<Vec<u
         .map(|row| row.body))
 }
 
-/// The packed series of a run.
+/// Returns the packed series of a run.
 pub async fn series(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Option<Vec<u8>>> {
     let row = sqlx::query!("select body from run_series where run_id = ?", id).fetch_optional(pool).await?;
     Ok(row.map(|row| row.body))
 }
 
-/// The compressed evidence of a run.
+/// Returns the compressed evidence of a run.
 pub async fn evidence(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Option<Vec<u8>>> {
     Ok(sqlx::query!("select body from run_evidence where run_id = ?", id)
         .fetch_optional(pool)
@@ -121,12 +121,12 @@ pub async fn evidence(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Option<Vec<
         .map(|row| row.body))
 }
 
-/// The compressed evidence of those of these runs that have one, by their ids.
+/// Returns the compressed evidence of runs by id; skips runs without evidence.
 pub async fn evidence_of(rows: &Rows, ids: &[RunId]) -> sqlx::Result<HashMap<RunId, Vec<u8>>> {
     bodies("select run_id, body from run_evidence where run_id in (select value from json_each(?))", rows, ids).await
 }
 
-/// The packed series of those of these runs that have one, by their ids.
+/// Returns the packed series of runs by id; skips runs without a series.
 pub async fn series_of(rows: &Rows, ids: &[RunId]) -> sqlx::Result<HashMap<RunId, Vec<u8>>> {
     bodies("select run_id, body from run_series where run_id in (select value from json_each(?))", rows, ids).await
 }
@@ -141,44 +141,44 @@ async fn bodies(select: &'static str, rows: &Rows, ids: &[RunId]) -> sqlx::Resul
     .await
 }
 
-/// A run to be queued.
+/// A run to queue.
 #[derive(Clone, Debug)]
 pub struct NewRun<'a> {
-    /// Its id.
+    /// Id.
     pub id: RunId,
-    /// Its experiment.
+    /// Experiment.
     pub experiment: Option<&'a ExperimentId>,
-    /// The target.
+    /// Name of the target.
     pub target: &'a str,
-    /// The machine size.
+    /// Machine size.
     pub size: Option<&'a RunSize>,
-    /// The scenario's name.
+    /// Name of the scenario.
     pub scenario: Option<&'a str>,
-    /// The scenario's revision.
+    /// Revision of the scenario.
     pub scenario_sha256: Option<&'a str>,
-    /// The scenario's parameters as JSON.
+    /// Parameters of the scenario as JSON.
     pub parameters: &'a str,
-    /// How hard and how long.
+    /// Load.
     pub load: &'a Load,
-    /// Warm-up asked for.
+    /// Requested warm-up.
     pub warm_up_ms: Option<i64>,
-    /// Whether it goes on until the target is steady.
+    /// Whether the warm-up lasts until the target is steady.
     pub warm_up_auto: bool,
-    /// From 1.
+    /// Number of the repetition, from 1.
     pub repetition: u32,
-    /// How many more times that repetition is done, should this run fail, be lost or be invalid.
+    /// Remaining retries if the run fails, is lost or is invalid.
     pub retries: u32,
-    /// Only this agent may do it.
+    /// The required agent.
     pub wanted_agent: Option<&'a str>,
-    /// Only agents with this label may do it.
+    /// The required label of the agent.
     pub agent_label: Option<&'a str>,
-    /// Runs of one experiment with the same number stay on one machine.
+    /// Number of the block; runs of one block stay on one machine.
     pub block: u32,
-    /// Who makes the load, if others do.
+    /// Agents that generate the load of a distributed run.
     pub generators: &'a [String],
-    /// Who submitted it.
+    /// The user who submitted the run.
     pub created_by: &'a str,
-    /// When, unix ms.
+    /// When the run was submitted, unix ms.
     pub now: i64,
 }
 
@@ -188,7 +188,7 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
     let (size_name, vcpus, memory) =
         size.map_or((None, None, None), |(name, vcpus, memory)| (Some(name), Some(vcpus), Some(memory)));
     let (vus, duration_ms) = (load::constant_vus(run.load), load::duration_ms(run.load));
-    let load = load::written(run.load);
+    let load = load::to_json(run.load);
     let generators = serde_json::to_string(run.generators).map_err(decode)?;
     sqlx::query!(
         "insert into run (id, experiment_id, origin, target, size_name, vcpus, memory_bytes, scenario, scenario_sha256,
@@ -224,7 +224,7 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
     enter(connection, &run.id, "queued", run.now).await
 }
 
-/// Notes when a run entered a phase.
+/// Records when a run entered a phase.
 pub async fn enter(connection: &mut SqliteConnection, id: &RunId, phase: &str, at: i64) -> sqlx::Result<()> {
     sqlx::query!("insert into run_phase (run_id, phase, at) values (?, ?, ?) on conflict do nothing", id, phase, at)
         .execute(connection)

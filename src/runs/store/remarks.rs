@@ -1,10 +1,10 @@
-//! SQL of what people say of runs: labels and notes.
+//! SQL of labels and notes.
 
 use sqlx::SqlitePool;
 
 use crate::{app::ids::RunId, runs::store::row::decode};
 
-/// Gives some runs a label; those that have it keep it.
+/// Adds a label to runs; runs that already have it stay unchanged.
 pub async fn add_label(pool: &SqlitePool, ids: &[RunId], label: &str) -> sqlx::Result<()> {
     let ids = serde_json::to_string(ids).map_err(decode)?;
     sqlx::query!(
@@ -19,7 +19,7 @@ pub async fn add_label(pool: &SqlitePool, ids: &[RunId], label: &str) -> sqlx::R
     Ok(())
 }
 
-/// Takes a label from some runs.
+/// Removes a label from runs.
 pub async fn remove_label(pool: &SqlitePool, ids: &[RunId], label: &str) -> sqlx::Result<()> {
     let ids = serde_json::to_string(ids).map_err(decode)?;
     sqlx::query!(
@@ -33,7 +33,7 @@ pub async fn remove_label(pool: &SqlitePool, ids: &[RunId], label: &str) -> sqlx
     Ok(())
 }
 
-/// Takes the place of a run's note; none leaves it without one.
+/// Sets or removes the note of a run.
 pub async fn set_note(pool: &SqlitePool, id: &RunId, note: Option<&str>) -> sqlx::Result<()> {
     sqlx::query!("update run set note = ?2 where id = ?1 and deleted_at is null", id, note).execute(pool).await?;
     Ok(())

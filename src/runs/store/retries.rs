@@ -1,4 +1,4 @@
-//! SQL of retries: where a run stands, and what is queued in its place.
+//! SQL of retries: the phase of a run, and the run queued in its place.
 
 use sqlx::SqliteConnection;
 
@@ -7,18 +7,23 @@ use crate::{
     runs::store::enter,
 };
 
-/// A run that is in somebody's hands.
+/// A run that an agent holds a lease on.
 #[derive(Clone, Debug)]
 pub struct HeldRun {
-    /// Its id.
+    /// Id.
     pub id: RunId,
-    /// Its experiment.
+    /// Experiment.
     pub experiment_id: Option<ExperimentId>,
 }
 
-/// Queues a run's repetition anew if the run came to nothing and is not the last try: once for each such run, whoever
-/// asks how often. What is still wrong after that is left to people. True if it did.
-pub async fn repeat(connection: &mut SqliteConnection, id: &RunId, new_id: &RunId, now: i64) -> sqlx::Result<bool> {
+/// Queues a retry of a failed, lost or invalid run that has retries left. Returns whether it did.
+/// Idempotent: each run is retried at most once.
+pub async fn queue_retry(
+    connection: &mut SqliteConnection,
+    id: &RunId,
+    new_id: &RunId,
+    now: i64,
+) -> sqlx::Result<bool> {
     let queued = sqlx::query!(
         "insert into run (id, experiment_id, retry_of, origin, target, version, size_name, vcpus, memory_bytes, scenario,
              scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, agent_label, block,
@@ -42,7 +47,7 @@ pub async fn repeat(connection: &mut SqliteConnection, id: &RunId, new_id: &RunI
     Ok(true)
 }
 
-/// The run that was queued in place of a lost one.
+/// Returns the run that was queued in place of a lost one, and its phase.
 pub async fn retry_of(connection: &mut SqliteConnection, id: &RunId) -> sqlx::Result<Option<(RunId, String)>> {
     let row = sqlx::query!(r#"select id as "id: RunId", phase from run where retry_of = ?"#, id)
         .fetch_optional(connection)
@@ -50,13 +55,16 @@ pub async fn retry_of(connection: &mut SqliteConnection, id: &RunId) -> sqlx::Re
     Ok(row.map(|row| (row.id, row.phase)))
 }
 
-/// Where a run stands and whose it is.
-pub async fn standing(connection: &mut SqliteConnection, id: &RunId) -> sqlx::Result<Option<(String, Option<String>)>> {
+/// Returns the phase and the agent of a run.
+pub async fn phase_and_agent(
+    connection: &mut SqliteConnection,
+    id: &RunId,
+) -> sqlx::Result<Option<(String, Option<String>)>> {
     let row = sqlx::query!("select phase, agent from run where id = ?", id).fetch_optional(connection).await?;
     Ok(row.map(|row| (row.phase, row.agent)))
 }
 
-/// Takes the place-holder of a lost run out of the queue, because the lost run's result arrived after all.
+/// Removes the queued retry of a lost run, because the lost run's result has arrived.
 pub async fn withdraw(connection: &mut SqliteConnection, id: &RunId) -> sqlx::Result<()> {
     sqlx::query!("delete from run where id = ? and phase = 'queued'", id).execute(connection).await?;
     Ok(())

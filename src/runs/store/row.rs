@@ -1,4 +1,4 @@
-//! A row of the table `run` as a [`Run`].
+//! Reads rows of the table `run` into [`Run`].
 
 use rusqlite::{Connection, Params, types::FromSql};
 
@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// A row of `run`, column by column.
+/// A row of `run`, one field per column.
 #[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
 pub struct RunRow {
-    /// Order of submission.
+    /// Sequence number in order of submission.
     pub seq: i64,
     /// The run's id.
     pub id: RunId,
@@ -93,7 +93,7 @@ pub struct RunRow {
     pub(crate) idle_memory_bytes: Option<i64>,
 }
 
-/// The columns of a row in the order in which they are read.
+/// The columns of a row in reading order.
 pub(crate) const COLUMNS: &str = "seq, id, experiment_id, retry_of, origin, target, version, target_sha256, size_name, vcpus, memory_bytes, \
     scenario, scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, created_by, agent, phase, \
     queued_at, phase_at, started_at, finished_at, error, verdict, reasons, requests, failed, rps, measured_ms, \
@@ -103,7 +103,7 @@ pub(crate) const COLUMNS: &str = "seq, id, experiment_id, retry_of, origin, targ
     received_per_s, generators, in_turn, least_new_connections, most_new_connections, statuses, protocols, \
     warm_up_auto, warmed_up_ms, warm_up_steady, throttled_share, startup_ms, idle_memory_bytes";
 
-/// Takes the columns of a row one after the other: to look each up by its name would take longer than to read it.
+/// Reads the columns of a row by position, because a lookup by name would take longer than the read.
 struct Columns<'r> {
     row: &'r rusqlite::Row<'r>,
     at: usize,
@@ -117,7 +117,7 @@ impl Columns<'_> {
 }
 
 impl RunRow {
-    /// From a statement that selects [`COLUMNS`].
+    /// Reads a row of a statement that selects [`COLUMNS`].
     pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         let mut columns = Columns { row, at: 0 };
         Ok(Self {
@@ -195,7 +195,7 @@ impl RunRow {
     }
 }
 
-/// The runs that a statement selects: `rest` follows `select … from run`.
+/// Returns the runs of a statement; `rest` follows `select … from run`.
 pub(crate) fn select(connection: &Connection, rest: &str, values: impl Params) -> Result<Vec<Run>, Fault> {
     let mut statement = connection.prepare_cached(&format!("select {COLUMNS} from run {rest}"))?;
     let rows = statement.query_map(values, RunRow::read)?;
@@ -206,7 +206,7 @@ pub(crate) fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>)
     sqlx::Error::Decode(fault.into())
 }
 
-pub(crate) fn whole<T: TryFrom<i64, Error: Into<Box<dyn std::error::Error + Send + Sync>>>>(
+pub(crate) fn integer<T: TryFrom<i64, Error: Into<Box<dyn std::error::Error + Send + Sync>>>>(
     value: Option<i64>,
 ) -> sqlx::Result<Option<T>> {
     value.map(T::try_from).transpose().map_err(decode)
@@ -296,7 +296,7 @@ impl TryFrom<RunRow> for Run {
             }
             _ => None,
         };
-        let (requests, failed) = (whole::<u64>(requests)?, whole::<u64>(failed)?);
+        let (requests, failed) = (integer::<u64>(requests)?, integer::<u64>(failed)?);
         let counts = |text: Option<String>| text.as_deref().map(serde_json::from_str).transpose().map_err(decode);
         Ok(Self {
             id,
@@ -313,7 +313,7 @@ impl TryFrom<RunRow> for Run {
             scenario_sha256,
             parameters: serde_json::from_str(&parameters).map_err(decode)?,
             load: load.as_deref().map(load::read).transpose().map_err(decode)?,
-            vus: whole(vus)?,
+            vus: integer(vus)?,
             repetition: u32::try_from(repetition).map_err(decode)?,
             phase: phase.parse().map_err(decode)?,
             verdict: verdict.map(|text| text.parse()).transpose().map_err(|fault: String| decode(fault))?,
@@ -322,13 +322,13 @@ impl TryFrom<RunRow> for Run {
             figures: Figures {
                 error_rate: requests
                     .zip(failed)
-                    .filter(|(of, _)| *of > 0)
-                    .map(|(of, failed)| failed as f64 / of as f64),
+                    .filter(|(total, _)| *total > 0)
+                    .map(|(total, failed)| failed as f64 / total as f64),
                 cpu_ms_per_request: requests
                     .zip(target_cpu_us)
-                    .filter(|(of, _)| *of > 0)
-                    .map(|(of, us)| us as f64 / 1_000.0 / of as f64),
-                target_memory_bytes: whole(target_memory_bytes)?,
+                    .filter(|(total, _)| *total > 0)
+                    .map(|(total, us)| us as f64 / 1_000.0 / total as f64),
+                target_memory_bytes: integer(target_memory_bytes)?,
                 requests,
                 failed,
                 rps,
@@ -343,7 +343,7 @@ impl TryFrom<RunRow> for Run {
                 measured_s: measured_ms.map(|ms| ms / 1_000.0),
                 throttled_share,
                 startup_ms,
-                idle_memory_bytes: whole(idle_memory_bytes)?,
+                idle_memory_bytes: integer(idle_memory_bytes)?,
                 data_received_bytes,
                 data_sent_bytes,
                 received_per_s: received_per_s.or_else(|| {
@@ -351,15 +351,15 @@ impl TryFrom<RunRow> for Run {
                     data_received_bytes.zip(seconds).map(|(bytes, seconds)| bytes / seconds)
                 }),
             },
-            iterations: whole(iterations)?,
-            dropped_iterations: whole(dropped_iterations)?,
-            work: RunWork::new(requests, whole(iterations)?, data_received_bytes)
-                .with_connections(whole(least_new_connections)?, whole(most_new_connections)?, requests)
+            iterations: integer(iterations)?,
+            dropped_iterations: integer(dropped_iterations)?,
+            work: RunWork::new(requests, integer(iterations)?, data_received_bytes)
+                .with_connections(integer(least_new_connections)?, integer(most_new_connections)?, requests)
                 .with_counts(counts(statuses)?, counts(protocols)?),
-            checks_passed: whole(checks_passed)?,
-            checks_failed: whole(checks_failed)?,
-            thresholds: whole(thresholds)?,
-            thresholds_failed: whole(thresholds_failed)?,
+            checks_passed: integer(checks_passed)?,
+            checks_failed: integer(checks_failed)?,
+            thresholds: integer(thresholds)?,
+            thresholds_failed: integer(thresholds_failed)?,
             warm_up_s: warm_up_ms.map(|ms| ms as f64 / 1_000.0),
             warm_up_auto: warm_up_auto != 0,
             warmed_up_s: warmed_up_ms.map(|ms| ms as f64 / 1_000.0),
@@ -388,7 +388,7 @@ mod tests {
     use super::*;
     use crate::app::db;
 
-    /// A row with another value in each column.
+    /// Inserts a row with a different value in each column.
     async fn insert(pool: &sqlx::SqlitePool) {
         let columns =
             sqlx::query("select name, type from pragma_table_info('run')").fetch_all(pool).await.expect("columns");
@@ -422,6 +422,6 @@ mod tests {
         };
         assert_eq!(db.rows.read(read).await.expect("a row"), by_name);
         db.rows.close().await;
-        assert!(db.rows.read(read).await.is_err(), "nothing is read after the end");
+        assert!(db.rows.read(read).await.is_err(), "a closed database is not read");
     }
 }

@@ -1,4 +1,4 @@
-//! SQL of deleting: a deleted run is seen by nobody, can be brought back for a while, and then goes for good.
+//! SQL of deletion: a deleted run is hidden, can be restored for a while, and is then purged.
 
 use sqlx::SqlitePool;
 
@@ -9,11 +9,11 @@ use crate::{
     runs::{model::Run, store::row::decode},
 };
 
-/// Deletes those of some runs that have ended; gives how many.
+/// Deletes the runs among these ids that have ended. Returns their number.
 pub async fn delete(pool: &SqlitePool, ids: &[RunId], now: i64, act: &Act) -> sqlx::Result<u64> {
     let ids = serde_json::to_string(ids).map_err(decode)?;
     let mut transaction = pool.begin().await?;
-    let done = sqlx::query!(
+    let deleted = sqlx::query!(
         "update run set deleted_at = ?2, deleted_by = ?3
          where id in (select value from json_each(?1)) and deleted_at is null
            and phase in ('finished', 'failed', 'cancelled', 'lost')",
@@ -24,18 +24,18 @@ pub async fn delete(pool: &SqlitePool, ids: &[RunId], now: i64, act: &Act) -> sq
     .execute(&mut *transaction)
     .await?
     .rows_affected();
-    if done > 0 {
+    if deleted > 0 {
         audit::note(&mut transaction, act).await?;
         transaction.commit().await?;
     }
-    Ok(done)
+    Ok(deleted)
 }
 
-/// Brings deleted runs back that were deleted since a time; gives those of the named that are there then.
+/// Restores runs that were deleted since a time. Returns the existing runs among these ids.
 pub async fn restore(db: &Db, ids: &[RunId], since: i64, act: &Act) -> sqlx::Result<Vec<Run>> {
     let named = serde_json::to_string(ids).map_err(decode)?;
     let mut transaction = db.write.begin().await?;
-    let done = sqlx::query!(
+    let restored = sqlx::query!(
         "update run set deleted_at = null, deleted_by = null
          where id in (select value from json_each(?1)) and deleted_at >= ?2",
         named,
@@ -43,7 +43,7 @@ pub async fn restore(db: &Db, ids: &[RunId], since: i64, act: &Act) -> sqlx::Res
     )
     .execute(&mut *transaction)
     .await?;
-    if done.rows_affected() == 0 {
+    if restored.rows_affected() == 0 {
         return Ok(Vec::new());
     }
     audit::note(&mut transaction, act).await?;
@@ -51,18 +51,18 @@ pub async fn restore(db: &Db, ids: &[RunId], since: i64, act: &Act) -> sqlx::Res
     by_ids(&db.rows, ids).await
 }
 
-/// Runs that were deleted together.
+/// Runs that were deleted in one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
-    /// When, unix ms; names it.
+    /// When, unix ms; identifies the deletion.
     pub at: i64,
-    /// By whom.
+    /// Who deleted them.
     pub by: String,
-    /// How many runs.
+    /// Number of runs.
     pub runs: i64,
 }
 
-/// What was deleted since a time, the last first; a few of them.
+/// Returns up to five deletions since a time, newest first.
 pub async fn deletions(pool: &SqlitePool, since: i64) -> sqlx::Result<Vec<Deletion>> {
     sqlx::query_as!(
         Deletion,
@@ -74,7 +74,7 @@ pub async fn deletions(pool: &SqlitePool, since: i64) -> sqlx::Result<Vec<Deleti
     .await
 }
 
-/// The ids of what was deleted at a time.
+/// Returns the ids of the runs of a deletion.
 pub async fn deleted_at(pool: &SqlitePool, at: i64) -> sqlx::Result<Vec<RunId>> {
     let rows = sqlx::query!(r#"select id as "id: RunId" from run where deleted_at = ? order by seq"#, at)
         .fetch_all(pool)
@@ -82,7 +82,7 @@ pub async fn deleted_at(pool: &SqlitePool, at: i64) -> sqlx::Result<Vec<RunId>> 
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
-/// The full ids of deleted runs whose ids end with a text; two at most.
+/// Returns up to two ids of deleted runs that end with a text.
 pub async fn deleted_ending(pool: &SqlitePool, end: &str, since: i64) -> sqlx::Result<Vec<RunId>> {
     let rows = sqlx::query!(
         r#"select id as "id: RunId" from run where deleted_at >= ?2 and substr(id, -length(?1)) = ?1 limit 2"#,
@@ -94,14 +94,14 @@ pub async fn deleted_ending(pool: &SqlitePool, end: &str, since: i64) -> sqlx::R
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
-/// Removes what was deleted before a time, with all that belongs to it; a few at once, so that nobody waits long for
-/// the one connection that writes. Gives how many went.
+/// Purges up to 200 runs deleted before a time, with all their data. Returns their number.
+/// The limit keeps the only writing connection free for others.
 pub async fn purge(pool: &SqlitePool, before: i64) -> sqlx::Result<u64> {
-    let done = sqlx::query!(
+    let deleted = sqlx::query!(
         "delete from run where seq in (select seq from run where deleted_at < ? order by deleted_at limit 200)",
         before
     )
     .execute(pool)
     .await?;
-    Ok(done.rows_affected())
+    Ok(deleted.rows_affected())
 }

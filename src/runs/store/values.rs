@@ -1,4 +1,4 @@
-//! The values that the filters of the history offer.
+//! Values offered by the filters of the history.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use crate::app::rows::{Fault, Rows};
 
-/// Values that runs have, by the field of the form that offers them; a few of each.
+/// Existing values of runs, by form field; limited to [`OFFERED`] each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values {
     /// Names of targets.
@@ -21,25 +21,25 @@ pub struct Values {
     pub agent: Vec<String>,
     /// Load generators.
     pub engine: Vec<String>,
-    /// Who submitted.
+    /// Users who submitted runs.
     pub person: Vec<String>,
     /// Labels.
     pub label: Vec<String>,
 }
 
-/// How many values a field offers.
+/// Maximum number of values per field.
 const OFFERED: usize = 100;
 
-/// The values as they were read last, with the number of changes before that (migration 36); cheap to clone.
+/// The last values read and the change counter at that time (migration 36); cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct LastValues(Arc<Mutex<Option<(i64, Values)>>>);
 
 impl LastValues {
-    /// The values of all runs; read again if any has changed.
+    /// Returns the values of all runs; reads them again if any has changed.
     pub async fn read(&self, rows: &Rows) -> sqlx::Result<Values> {
         let last = Arc::clone(&self.0);
         rows.read(move |connection| {
-            // Before the values: what is read later is as new or newer.
+            // Read the counter first, so that the values are never older than it.
             let changes: i64 =
                 connection.prepare_cached("select changes from run_values")?.query_row([], |row| row.get(0))?;
             let known = last.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -55,20 +55,20 @@ impl LastValues {
 }
 
 fn values(connection: &Connection) -> Result<Values, Fault> {
-    let of = |table: &str, column: &str| offered(connection, table, column);
+    let read = |table: &str, column: &str| offered(connection, table, column);
     Ok(Values {
-        target: of("run", "target")?,
-        version: of("run", "version")?,
-        size: of("run", "size_name")?,
-        scenario: of("run", "scenario")?,
-        agent: of("run", "agent")?,
-        engine: of("run", "engine")?,
-        person: of("run", "created_by")?,
-        label: of("run_label", "label")?,
+        target: read("run", "target")?,
+        version: read("run", "version")?,
+        size: read("run", "size_name")?,
+        scenario: read("run", "scenario")?,
+        agent: read("run", "agent")?,
+        engine: read("run", "engine")?,
+        person: read("run", "created_by")?,
+        label: read("run_label", "label")?,
     })
 }
 
-/// Finds each value by the one before it: this takes as many steps as there are values, not as there are runs.
+/// Finds each value from the previous one, which takes as many steps as there are values, not runs.
 fn offered(connection: &Connection, table: &str, column: &str) -> rusqlite::Result<Vec<String>> {
     let select = format!(
         "with recursive v(x) as (select min({column}) from {table} union all

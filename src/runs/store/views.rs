@@ -7,7 +7,7 @@ use crate::{
     runs::view::SavedView,
 };
 
-/// All of them by name.
+/// Returns all saved views, by name.
 pub async fn views(pool: &SqlitePool) -> sqlx::Result<Vec<SavedView>> {
     sqlx::query_as!(
         SavedView,
@@ -17,11 +17,11 @@ pub async fn views(pool: &SqlitePool) -> sqlx::Result<Vec<SavedView>> {
     .await
 }
 
-/// Saves a view; false if its name is that of another one already.
+/// Saves a view; false if another view already has the name.
 pub async fn save_view(pool: &SqlitePool, view: &SavedView) -> sqlx::Result<bool> {
     let SavedView { name, query, created_by, created_at_ms } = view;
     let mut transaction = pool.begin().await?;
-    let done = sqlx::query!(
+    let result = sqlx::query!(
         "insert into saved_view (name, query, created_by, created_at) values (?, ?, ?, ?) on conflict do nothing",
         name,
         query,
@@ -33,17 +33,17 @@ pub async fn save_view(pool: &SqlitePool, view: &SavedView) -> sqlx::Result<bool
     let same = sqlx::query!("select name from saved_view where name = ? and query = ?", name, query)
         .fetch_optional(&mut *transaction)
         .await?;
-    if done.rows_affected() > 0 {
+    if result.rows_affected() > 0 {
         transaction.commit().await?;
     }
     Ok(same.is_some())
 }
 
-/// Removes a view; false if there is none of that name.
+/// Removes a view; false if there is none with this name.
 pub async fn remove_view(pool: &SqlitePool, name: &str, act: &Act) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
-    let done = sqlx::query!("delete from saved_view where name = ?", name).execute(&mut *transaction).await?;
-    if done.rows_affected() == 0 {
+    let result = sqlx::query!("delete from saved_view where name = ?", name).execute(&mut *transaction).await?;
+    if result.rows_affected() == 0 {
         return Ok(false);
     }
     audit::note(&mut transaction, act).await?;

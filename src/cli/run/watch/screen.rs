@@ -1,4 +1,4 @@
-//! How a run that goes on looks in a terminal: a bar, and the last second under it; without a terminal a line a second.
+//! A run in progress in a terminal: a bar with the last second below it. Without a terminal: a line per second.
 
 use std::time::Instant;
 
@@ -16,52 +16,52 @@ use crate::{
 
 const STEPS: u64 = 1_000;
 
-/// What is shown.
+/// The display.
 pub struct Screen {
     bar: ProgressBar,
-    /// Where the run stood, and when that was.
+    /// The last known state of the run and when it was received.
     now: Option<(RunNow, Instant)>,
-    /// CPU of target and k6, cores.
+    /// CPU cores used by target and k6.
     cores: (Option<f64>, Option<f64>),
 }
 
 impl Screen {
-    /// Empty.
+    /// Creates an empty display.
     pub fn new() -> anyhow::Result<Self> {
         let bar = ProgressBar::new(STEPS);
         bar.set_style(ProgressStyle::with_template("{bar:40} {prefix}\n{wide_msg}")?.progress_chars("━╸─"));
         Ok(Self { bar, now: None, cores: (None, None) })
     }
 
-    /// The run has entered a phase.
+    /// Shows a new phase or state of the run.
     pub fn phase(&mut self, now: RunNow) {
         let is_new = self.now.as_ref().is_none_or(|(before, _)| before.phase != now.phase);
         self.now = Some((now, Instant::now()));
         if self.bar.is_hidden() && is_new {
-            eprintln!("{}", self.standing());
+            eprintln!("{}", self.status());
         }
         self.tick();
     }
 
-    /// Time has passed.
+    /// Updates the remaining time.
     pub fn tick(&mut self) {
         let share = self.now.as_ref().and_then(|(now, _)| now.share);
-        let whole = self.now.as_ref().and_then(|(now, _)| Some(now.left_s? / (1.0 - now.share?)));
-        let share = match (whole, self.left_s()) {
-            (Some(whole), Some(left)) if whole.is_finite() && whole > 0.0 => 1.0 - left / whole,
+        let total = self.now.as_ref().and_then(|(now, _)| Some(now.left_s? / (1.0 - now.share?)));
+        let share = match (total, self.left_s()) {
+            (Some(total), Some(left)) if total.is_finite() && total > 0.0 => 1.0 - left / total,
             _ => share.unwrap_or(0.0),
         };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of 0 to 1")]
         self.bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
-        self.bar.set_prefix(self.standing());
+        self.bar.set_prefix(self.status());
     }
 
-    /// What was used lately.
+    /// Updates the CPU usage.
     pub fn usage(&mut self, usage: &UsageBody) {
         self.cores = (usage.target.cores, usage.generator.cores);
     }
 
-    /// What the load did in a second.
+    /// Shows one second of load.
     pub fn second(&mut self, second: &SecondBody) {
         let line = self.line(second);
         if self.bar.is_hidden() {
@@ -70,12 +70,12 @@ impl Screen {
         self.bar.set_message(line);
     }
 
-    /// Why nothing is to be seen.
-    pub fn trouble(&mut self, what: &str) {
-        if self.bar.is_hidden() && self.bar.message() != what {
-            eprintln!("{what}");
+    /// Shows a connection error.
+    pub fn error(&mut self, message: &str) {
+        if self.bar.is_hidden() && self.bar.message() != message {
+            eprintln!("{message}");
         }
-        self.bar.set_message(what.to_owned());
+        self.bar.set_message(message.to_owned());
     }
 
     fn left_s(&self) -> Option<f64> {
@@ -84,13 +84,13 @@ impl Screen {
         now.left_s.map(|left| (left - passed).max(0.0))
     }
 
-    fn standing(&self) -> String {
+    fn status(&self) -> String {
         let phase = self.now.as_ref().map_or(String::new(), |(now, _)| now.phase.words());
         let left = self.left_s().filter(|left| *left > 0.0);
         left.map_or(phase.clone(), |left| format!("{phase} · {} left", duration::text(left)))
     }
 
-    /// At most 80 columns.
+    /// Formats a second in at most 80 columns.
     fn line(&self, second: &SecondBody) -> String {
         let latency = &second.succeeded;
         let (target, generator) = self.cores;

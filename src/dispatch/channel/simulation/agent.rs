@@ -1,4 +1,4 @@
-//! An agent without its machine: the real session, its disk, its work, and its ends of the lines.
+//! A simulated agent: a real session, with simulated disk, run and connections.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -23,20 +23,20 @@ use uuid::Uuid;
 
 const SUMMARY: &str = include_str!("../../../../tests/fixtures/k6/summary-export-hash-v1.8.1.json");
 
-/// One connection, as both sides see it.
+/// Both ends of one connection.
 pub struct Line {
     pub connection: Uuid,
-    /// Here until the server finds it dead.
+    /// Present until the server notices that the connection is dead.
     pub heard: Option<watch::Sender<()>>,
     pub to_server: VecDeque<AgentMessage>,
     pub from_server: mpsc::UnboundedReceiver<ServerMessage>,
 }
 
-/// What it works on.
+/// The run in progress.
 struct Work {
     job: Job,
     step: usize,
-    /// Until this gate opens nothing goes on.
+    /// The gate that it waits for.
     waits: Option<Gate>,
     stopped: bool,
 }
@@ -45,10 +45,10 @@ struct Work {
 #[derive(Clone, Copy)]
 enum Step {
     Enter(Phase),
-    /// Says that it is there, and waits for the others.
+    /// Announces its arrival at a gate, and waits for the others.
     Wait(Gate),
-    /// Says that it is there, and goes on.
-    Tell(Gate),
+    /// Announces its arrival at a gate, and continues.
+    Announce(Gate),
 }
 
 const ALONE: [Step; 4] = [
@@ -68,9 +68,9 @@ const HOST: [Step; 7] = [
     Step::Enter(Phase::Collecting),
 ];
 
-const GENERATOR: [Step; 3] = [Step::Wait(Gate::Load), Step::Wait(Gate::Measure), Step::Tell(Gate::End)];
+const GENERATOR: [Step; 3] = [Step::Wait(Gate::Load), Step::Wait(Gate::Measure), Step::Announce(Gate::End)];
 
-/// What a job comes to if nothing goes wrong.
+/// Returns the steps of a job without faults.
 fn steps(role: Role) -> &'static [Step] {
     match role {
         Role::Alone => &ALONE,
@@ -83,10 +83,10 @@ pub struct SimulatedAgent {
     pub name: String,
     pub life: Uuid,
     session: Session,
-    /// What survives its end.
+    /// Outcomes on disk, which survive a restart.
     pub spool: BTreeMap<wire::RunId, Outcome>,
     work: Option<Work>,
-    /// The newest last; the agent uses that one, if it believes that it lives.
+    /// The newest is last; the agent uses that one while it believes to be connected.
     pub lines: Vec<Line>,
     pub is_connected: bool,
 }
@@ -104,7 +104,7 @@ impl SimulatedAgent {
         }
     }
 
-    /// Its introduction, as the daemon makes it: where it stands when it dials.
+    /// Returns the `Hello` that the daemon would send now.
     pub fn hello(&self) -> Hello {
         let offer = TargetOffer {
             name: "fast".to_owned(),
@@ -140,7 +140,6 @@ impl SimulatedAgent {
         }
     }
 
-    /// What it works on, by its own account.
     pub fn running(&self) -> Option<wire::RunId> {
         self.session.running()
     }
@@ -149,7 +148,7 @@ impl SimulatedAgent {
         self.work.is_none() && self.session.running().is_none()
     }
 
-    /// Is killed: what it said last may still be on its way, and its disk stays.
+    /// Is killed: its disk stays, and its last messages may still be in transit.
     pub fn die(&mut self) {
         self.is_connected = false;
         self.life = Uuid::new_v4();
@@ -157,30 +156,30 @@ impl SimulatedAgent {
         self.work = None;
     }
 
-    pub fn hear(&mut self, message: ServerMessage) {
+    pub fn receive(&mut self, message: ServerMessage) {
         self.step(Input::Server(message), None);
     }
 
-    /// It has a new connection.
+    /// Reports a new connection to the session.
     pub fn connected(&mut self) {
         self.step(Input::Connected, None);
     }
 
-    pub fn beat(&mut self) {
+    pub fn heartbeat(&mut self) {
         let running = self.session.running();
-        self.say(AgentMessage::Heartbeat { running });
+        self.send(AgentMessage::Heartbeat { running });
     }
 
-    pub fn end(&mut self) {
+    pub fn shut_down(&mut self) {
         self.step(Input::Shutdown, None);
-        self.end_if_over();
+        self.restart_if_over();
     }
 
-    /// Its job goes a step further.
+    /// Continues the job by one step.
     pub fn work(&mut self) {
         let Some(work) = &mut self.work else { return };
         if work.stopped {
-            return self.over(Ended::Cancelled);
+            return self.finish(Ended::Cancelled);
         }
         if work.waits.is_some() {
             return;
@@ -191,12 +190,12 @@ impl SimulatedAgent {
         let serves = (role == Role::Host).then(|| "http://10.0.0.5:1".to_owned());
         match next {
             Some(Step::Enter(phase)) => self.step(Input::Phase(run, phase), None),
-            Some(Step::Tell(gate)) => self.step(Input::At(run, gate, serves), None),
+            Some(Step::Announce(gate)) => self.step(Input::At(run, gate, serves), None),
             Some(Step::Wait(gate)) => {
                 work.waits = Some(gate);
                 self.step(Input::At(run, gate, serves), None);
             }
-            None => self.over(Ended::Finished),
+            None => self.finish(Ended::Finished),
         }
     }
 
@@ -206,18 +205,18 @@ impl SimulatedAgent {
             Some(work) if work.stopped => Ended::Cancelled,
             _ => Ended::Failed { reason, cause: Cause::Other },
         };
-        self.over(ended);
+        self.finish(ended);
     }
 
-    fn over(&mut self, ended: Ended) {
+    fn finish(&mut self, ended: Ended) {
         let Some(Work { job, .. }) = self.work.take() else { return };
         let outcome = outcome(&job, ended);
         self.step(Input::Over(job.run), Some(outcome));
-        self.end_if_over();
+        self.restart_if_over();
     }
 
-    /// Somebody starts it anew.
-    fn end_if_over(&mut self) {
+    /// Restarts the agent after it has shut down.
+    fn restart_if_over(&mut self) {
         if self.session.is_over() {
             self.die();
         }
@@ -227,7 +226,7 @@ impl SimulatedAgent {
         let mut outcome = outcome;
         for effect in self.session.step(input) {
             match effect {
-                Effect::Send(message) => self.say(message),
+                Effect::Send(message) => self.send(message),
                 Effect::Start(job) => {
                     assert!(self.work.is_none(), "two jobs at once");
                     self.work = Some(Work { job: *job, step: 0, waits: None, stopped: false });
@@ -235,27 +234,27 @@ impl SimulatedAgent {
                 Effect::Stop => self.work.iter_mut().for_each(|work| work.stopped = true),
                 Effect::Keep(run) => {
                     self.spool.extend(outcome.take().map(|outcome| (run, outcome)));
-                    self.say(AgentMessage::Done { run });
+                    self.send(AgentMessage::Done { run });
                 }
                 Effect::Open(opening) => {
                     for work in self.work.iter_mut().filter(|work| work.waits == Some(opening.gate)) {
                         work.waits = None;
                     }
                 }
-                Effect::TellClock { asked_ms } => self.say(AgentMessage::Clock { asked_ms, now_ms: now_ms() }),
+                Effect::ReportClock { asked_ms } => self.send(AgentMessage::Clock { asked_ms, now_ms: now_ms() }),
                 Effect::Forget | Effect::Inspect(..) | Effect::StopInspecting | Effect::ChangeKey => {}
             }
         }
     }
 
-    fn say(&mut self, message: AgentMessage) {
+    fn send(&mut self, message: AgentMessage) {
         if let Some(line) = self.lines.last_mut().filter(|_| self.is_connected) {
             line.to_server.push_back(message);
         }
     }
 
-    /// The runs that it knows anything of.
-    pub fn knows(&self) -> BTreeSet<wire::RunId> {
+    /// Returns the run in progress and the runs with a stored outcome.
+    pub fn known_runs(&self) -> BTreeSet<wire::RunId> {
         self.spool.keys().copied().chain(self.work.as_ref().map(|work| work.job.run)).collect()
     }
 }

@@ -1,10 +1,11 @@
-//! The whole conversation with everything that can happen to it: real sessions of agents on one side, on the other the
-//! server's own decisions over a real database, and between them a line that loses, delays, doubles and reorders across
-//! connections, and that both sides find dead at different times. Both sides are killed and started anew. Time passes by
-//! moving leases into the past. Some runs are done by one agent, some by all of them together.
+//! Simulates agents and server under random faults.
+//!
+//! The agents' sessions, the server's decisions and its database are real. The network between them loses, delays,
+//! duplicates and reorders messages across connections, and each side notices a dead connection at a different time.
+//! Both sides are killed and restarted. Time passes by moving leases into the past. Runs are single or distributed.
 
 mod agent;
-mod laws;
+mod invariants;
 mod world;
 
 use proptest::{
@@ -14,51 +15,51 @@ use proptest::{
 };
 use world::World;
 
-/// Agents in a world: as many as a run takes whose load two others make.
+/// Agents in a world: enough for a distributed run with two generators.
 const AGENTS: usize = 3;
 
-/// Something that happens. Numbers choose among what there is.
+/// A random event. Numbers select an agent, a run, a connection or an outcome.
 #[derive(Clone, Debug)]
 enum Event {
-    /// Somebody submits a run that may be done again so often.
+    /// A user submits a run with this many retries.
     Submit(u32),
-    /// The same of one whose target this agent is to run, while the others make its load.
-    SubmitTogether(usize, u32),
-    /// For a moment everything works between an agent and the server.
+    /// A user submits a distributed run: this agent is the host and the others are generators.
+    SubmitDistributed(usize, u32),
+    /// Everything between an agent and the server works for a moment.
     Calm(usize),
-    /// Somebody cancels one.
+    /// A user cancels a run.
     Cancel(usize),
-    /// The server hands out what it can.
-    HandOut,
-    /// An agent dials, if it believes that it has no connection.
-    Dial(usize),
-    /// A message arrives at the server over one of an agent's connections, also over one that the agent has given up.
+    /// The server assigns runs.
+    Assign,
+    /// An agent connects, if it believes that it is disconnected.
+    Connect(usize),
+    /// The server receives a message over one of an agent's connections, perhaps one that the agent has abandoned.
     ToServer(usize, usize),
-    /// A message arrives at an agent.
+    /// An agent receives a message.
     ToAgent(usize),
-    /// An agent gives a sign of life.
-    Beat(usize),
-    /// An agent finds its connection dead.
+    /// An agent sends a heartbeat.
+    Heartbeat(usize),
+    /// An agent notices that its connection is dead.
     AgentHangsUp(usize),
-    /// The server finds one of an agent's connections dead.
+    /// The server notices that one of an agent's connections is dead.
     ServerHangsUp(usize, usize),
-    /// An agent's work goes on.
+    /// An agent's run continues.
     Work(usize),
-    /// An agent's work goes wrong.
+    /// An agent's run fails.
     Fail(usize),
-    /// An agent sends an outcome home; it may be under way for long.
+    /// An agent uploads an outcome, which may take long to arrive.
     Send(usize),
-    /// An outcome arrives, and may arrive again; its acknowledgement may get lost.
+    /// An outcome arrives, perhaps to arrive again later; its acknowledgement may be lost.
     Arrive { which: usize, again: bool, acknowledged: bool },
-    /// An outcome under way is lost.
+    /// An outcome in transit is lost.
     Drop(usize),
-    /// An agent is killed and started anew.
+    /// An agent is killed and restarted.
     KillAgent(usize),
-    /// An agent is asked to end, and started anew once it has.
-    EndAgent(usize),
-    /// The server is killed and started anew.
+    /// An agent is asked to shut down, and restarted afterwards.
+    ShutDownAgent(usize),
+    /// The server is killed and restarted.
     KillServer,
-    /// So many seconds pass.
+    /// This many seconds pass.
     Pass(u8),
 }
 
@@ -66,14 +67,14 @@ fn event() -> impl Strategy<Value = Event> {
     let agent = || 0..AGENTS;
     prop_oneof![
         2 => (0..3_u32).prop_map(Event::Submit),
-        2 => (agent(), 0..3_u32).prop_map(|(host, retries)| Event::SubmitTogether(host, retries)),
+        2 => (agent(), 0..3_u32).prop_map(|(host, retries)| Event::SubmitDistributed(host, retries)),
         3 => agent().prop_map(Event::Calm),
         1 => (0..8_usize).prop_map(Event::Cancel),
-        4 => Just(Event::HandOut),
-        4 => agent().prop_map(Event::Dial),
+        4 => Just(Event::Assign),
+        4 => agent().prop_map(Event::Connect),
         8 => (agent(), 0..3_usize).prop_map(|(agent, line)| Event::ToServer(agent, line)),
         8 => agent().prop_map(Event::ToAgent),
-        3 => agent().prop_map(Event::Beat),
+        3 => agent().prop_map(Event::Heartbeat),
         2 => agent().prop_map(Event::AgentHangsUp),
         2 => (agent(), 0..3_usize).prop_map(|(agent, line)| Event::ServerHangsUp(agent, line)),
         9 => agent().prop_map(Event::Work),
@@ -83,45 +84,45 @@ fn event() -> impl Strategy<Value = Event> {
             .prop_map(|(which, again, acknowledged)| Event::Arrive { which, again, acknowledged }),
         1 => (0..4_usize).prop_map(Event::Drop),
         1 => agent().prop_map(Event::KillAgent),
-        1 => agent().prop_map(Event::EndAgent),
+        1 => agent().prop_map(Event::ShutDownAgent),
         1 => Just(Event::KillServer),
         2 => (1..40_u8).prop_map(Event::Pass),
     ]
 }
 
-/// Lives through all of it, and then until everything has ended.
-async fn live(events: Vec<Event>) -> Result<(), TestCaseError> {
+/// Plays all events, then lets the world settle.
+async fn play(events: Vec<Event>) -> Result<(), TestCaseError> {
     let mut world = World::new().await;
     for event in events {
-        world.happen(event).await;
+        world.apply(event).await;
         world.check().await?;
     }
-    world.come_to_rest().await
+    world.settle().await
 }
 
 #[test]
-fn where_nothing_goes_wrong_a_run_that_three_do_is_finished() {
+fn a_distributed_run_finishes_without_faults() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let phases = runtime.block_on(async {
         let mut world = World::new().await;
-        for event in [Event::SubmitTogether(1, 0), Event::Submit(0), Event::SubmitTogether(0, 0)] {
-            world.happen(event).await;
+        for event in [Event::SubmitDistributed(1, 0), Event::Submit(0), Event::SubmitDistributed(0, 0)] {
+            world.apply(event).await;
         }
-        world.come_to_rest().await.expect("at rest");
+        world.settle().await.expect("settled");
         world.phases().await
     });
     assert_eq!(phases, ["finished"; 3]);
 }
 
 #[test]
-fn whatever_happens_every_run_ends_once_and_no_result_is_lost_or_counted_twice() {
+fn every_run_ends_once_and_no_result_is_lost_or_counted_twice() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let config = Config { failure_persistence: None, max_shrink_iters: 300, ..Config::with_cases(cases()) };
-    let lived = TestRunner::new(config).run(&vec(event(), 20..150), |events| runtime.block_on(live(events)));
-    lived.unwrap_or_else(|fault| panic!("{fault}"));
+    let result = TestRunner::new(config).run(&vec(event(), 20..150), |events| runtime.block_on(play(events)));
+    result.unwrap_or_else(|fault| panic!("{fault}"));
 }
 
-/// Each takes a database of its own, so there are fewer than usual; `PROPTEST_CASES` says how many.
+/// Returns `PROPTEST_CASES`, by default fewer than usual because each case creates a database.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(48)
 }

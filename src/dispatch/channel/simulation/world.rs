@@ -1,4 +1,4 @@
-//! A server, agents and what is between them.
+//! The simulated world: a server, its agents and the network between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,18 +15,18 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    super::{super::assign, Visit},
+    super::{super::assign, AgentConnection},
     AGENTS, Event,
     agent::{Line, SimulatedAgent},
 };
 use crate::{
     app::{config::Config, ids::RunId, server::Server, state::RunChanged},
     dispatch::{
-        renewal::{give_up_expired, prolong_all},
-        worker::hear,
+        renewal::{give_up_expired, renew_all},
+        worker::handle_change,
     },
     distributed::{
-        coordinate::{Meetings, Together},
+        coordinate::{Barriers, Coordinator},
         ingest,
     },
     fleet::presence::Presence,
@@ -37,17 +37,17 @@ use crate::{
 pub struct World {
     pub server: Server,
     pub presence: Presence,
-    meetings: Meetings,
+    barriers: Barriers,
     changes: broadcast::Receiver<RunChanged>,
     pub agents: Vec<SimulatedAgent>,
-    /// Outcomes on their way, and whose.
-    under_way: Vec<(usize, Outcome)>,
+    /// Outcomes in transit, each with its agent.
+    in_transit: Vec<(usize, Outcome)>,
     submitted: Vec<RunId>,
-    /// Results that count, by what the server answered.
-    pub kept: BTreeMap<RunId, String>,
-    /// Parts that count, by the same: of which run, and whose.
-    pub kept_parts: BTreeSet<(RunId, String)>,
-    /// Ends that nothing changes any more.
+    /// Results that the server acknowledged as counting, with the phase of the run.
+    pub acknowledged: BTreeMap<RunId, String>,
+    /// Run and agent of each part that the server acknowledged as counting.
+    pub acknowledged_parts: BTreeSet<(RunId, String)>,
+    /// Runs that have reached a final phase, with that phase.
     pub ended: BTreeMap<RunId, String>,
     _folder: TempDir,
 }
@@ -65,52 +65,53 @@ impl World {
         }
         Self {
             presence: Presence::default(),
-            meetings: Meetings::default(),
+            barriers: Barriers::default(),
             changes: server.state.events.listen(),
             server,
             agents,
-            under_way: Vec::new(),
+            in_transit: Vec::new(),
             submitted: Vec::new(),
-            kept: BTreeMap::new(),
-            kept_parts: BTreeSet::new(),
+            acknowledged: BTreeMap::new(),
+            acknowledged_parts: BTreeSet::new(),
             ended: BTreeMap::new(),
             _folder: folder,
         }
     }
 
-    pub async fn happen(&mut self, event: Event) {
+    pub async fn apply(&mut self, event: Event) {
         match event {
             Event::Submit(retries) => self.submit(retries, None, &[]).await,
-            Event::SubmitTogether(host, retries) => self.submit_together(host, retries).await,
-            Event::Calm(agent) => self.work_well(agent).await,
+            Event::SubmitDistributed(host, retries) => self.submit_distributed(host, retries).await,
+            Event::Calm(agent) => self.work_without_faults(agent).await,
             Event::Cancel(which) => self.cancel(which).await,
-            Event::HandOut => self.hand_out().await,
-            Event::Dial(agent) => self.dial(agent).await,
-            Event::ToServer(agent, line) => self.server_hears(agent, line).await,
-            Event::ToAgent(agent) => self.agent_hears(agent),
-            Event::Beat(agent) => self.agents[agent].beat(),
+            Event::Assign => self.assign().await,
+            Event::Connect(agent) => self.connect(agent).await,
+            Event::ToServer(agent, line) => self.server_receives(agent, line).await,
+            Event::ToAgent(agent) => self.agent_receives(agent),
+            Event::Heartbeat(agent) => self.agents[agent].heartbeat(),
             Event::AgentHangsUp(agent) => self.agents[agent].is_connected = false,
-            Event::ServerHangsUp(agent, line) => self.hang_up(agent, line).await,
+            Event::ServerHangsUp(agent, line) => self.disconnect(agent, line).await,
             Event::Work(agent) => self.agents[agent].work(),
             Event::Fail(agent) => self.agents[agent].fail(),
             Event::Send(agent) => {
-                self.under_way.extend(self.agents[agent].spool.values().next().map(|outcome| (agent, outcome.clone())));
+                self.in_transit
+                    .extend(self.agents[agent].spool.values().next().map(|outcome| (agent, outcome.clone())));
             }
             Event::Arrive { which, again, acknowledged } => self.arrive(which, again, acknowledged).await,
             Event::Drop(which) => {
-                if which < self.under_way.len() {
-                    self.under_way.remove(which);
+                if which < self.in_transit.len() {
+                    self.in_transit.remove(which);
                 }
             }
             Event::KillAgent(agent) => self.agents[agent].die(),
-            Event::EndAgent(agent) => self.agents[agent].end(),
+            Event::ShutDownAgent(agent) => self.agents[agent].shut_down(),
             Event::KillServer => self.kill_server().await,
             Event::Pass(seconds) => self.pass(seconds).await,
         }
-        self.hear_changes().await;
+        self.handle_changes().await;
     }
 
-    async fn submit_together(&mut self, host: usize, retries: u32) {
+    async fn submit_distributed(&mut self, host: usize, retries: u32) {
         let name = self.agents[host].name.clone();
         let others: Vec<String> =
             self.agents.iter().map(|agent| agent.name.clone()).filter(|other| *other != name).collect();
@@ -149,26 +150,27 @@ impl World {
     async fn cancel(&mut self, which: usize) {
         let Some(id) = self.submitted.get(which) else { return };
         let state = &self.server.state;
-        if endings::cancel(&state.db.write, id, "cancelled", now_ms()).await.expect("asked") {
-            state.events.tell(RunChanged { run: id.clone(), experiment: None });
+        if endings::cancel(&state.db.write, id, "cancelled", now_ms()).await.expect("cancelled") {
+            state.events.publish(RunChanged { run: id.clone(), experiment: None });
         }
     }
 
-    pub async fn hand_out(&mut self) {
-        assign::assign(&self.server.state, &self.presence).await.expect("handed out");
+    pub async fn assign(&mut self) {
+        assign::assign(&self.server.state, &self.presence).await.expect("assigned");
     }
 
-    async fn dial(&mut self, agent: usize) {
+    async fn connect(&mut self, agent: usize) {
         let caller = &mut self.agents[agent];
         if caller.is_connected {
             return;
         }
-        let (state, meetings) = (&self.server.state, &self.meetings);
-        let entered = Visit::enter(&caller.name, Box::new(caller.hello()), state, &self.presence, meetings).await;
-        let (visit, from_server, _close) = entered.expect("entered");
+        let (state, barriers) = (&self.server.state, &self.barriers);
+        let entered =
+            AgentConnection::enter(&caller.name, Box::new(caller.hello()), state, &self.presence, barriers).await;
+        let (connection, from_server, _close) = entered.expect("entered");
         let line = Line {
-            connection: visit.connection,
-            heard: Some(visit.heard),
+            connection: connection.connection,
+            heard: Some(connection.heard),
             to_server: std::collections::VecDeque::new(),
             from_server,
         };
@@ -177,72 +179,72 @@ impl World {
         caller.connected();
     }
 
-    /// Over one of its lines, the newest first.
-    async fn server_hears(&mut self, agent: usize, line: usize) {
+    /// Delivers a message to the server over one of the agent's lines, counted from the newest.
+    async fn server_receives(&mut self, agent: usize, line: usize) {
         let SimulatedAgent { name, lines, .. } = &mut self.agents[agent];
         let Some(line) = lines.iter_mut().rev().nth(line) else { return };
         let Some(message) = line.to_server.pop_front() else { return };
         let Some(heard) = line.heard.clone() else { return };
-        let (state, presence, meetings) = (&self.server.state, &self.presence, &self.meetings);
-        let visit = Visit { name, connection: line.connection, state, presence, meetings, heard };
-        visit.take(message).await.expect("taken");
+        let (state, presence, barriers) = (&self.server.state, &self.presence, &self.barriers);
+        let connection = AgentConnection { name, connection: line.connection, state, presence, barriers, heard };
+        connection.handle(message).await.expect("handled");
     }
 
-    fn agent_hears(&mut self, agent: usize) {
+    fn agent_receives(&mut self, agent: usize) {
         let caller = &mut self.agents[agent];
         let line = caller.lines.last_mut().filter(|_| caller.is_connected);
         if let Some(message) = line.and_then(|line| line.from_server.try_recv().ok()) {
-            caller.hear(message);
+            caller.receive(message);
         }
     }
 
-    async fn hang_up(&mut self, agent: usize, line: usize) {
+    async fn disconnect(&mut self, agent: usize, line: usize) {
         let SimulatedAgent { name, lines, .. } = &mut self.agents[agent];
         let Some(line) = lines.iter_mut().rev().nth(line) else { return };
         let Some(heard) = line.heard.take() else { return };
-        let (state, presence, meetings) = (&self.server.state, &self.presence, &self.meetings);
-        let visit = Visit { name, connection: line.connection, state, presence, meetings, heard };
-        visit.leave().await.expect("left");
+        let (state, presence, barriers) = (&self.server.state, &self.presence, &self.barriers);
+        let connection = AgentConnection { name, connection: line.connection, state, presence, barriers, heard };
+        connection.leave().await.expect("left");
     }
 
     async fn arrive(&mut self, which: usize, again: bool, acknowledged: bool) {
-        if which >= self.under_way.len() {
+        if which >= self.in_transit.len() {
             return;
         }
-        let (agent, outcome) = self.under_way[which].clone();
+        let (agent, outcome) = self.in_transit[which].clone();
         if !again {
-            self.under_way.remove(which);
+            self.in_transit.remove(which);
         }
         let sender = &mut self.agents[agent];
         let state = &self.server.state;
         let settled = ingest::accept(&state.db, &sender.name, &outcome).await;
-        // Its place-holder has left the queue.
+        // A retry that was withdrawn from the queue no longer exists.
         let Ok(settled) = settled else { return };
         if acknowledged {
             sender.spool.remove(&outcome.run);
         }
         let (name, id) = (sender.name.clone(), RunId::from(outcome.run));
-        let together = Together { state, presence: &self.presence, meetings: &self.meetings };
-        together.delivered(&name, outcome.run).await.expect("told");
-        state.events.tell(RunChanged { run: id.clone(), experiment: None });
+        let coordinator = Coordinator { state, presence: &self.presence, barriers: &self.barriers };
+        coordinator.delivered(&name, outcome.run).await.expect("delivered");
+        state.events.publish(RunChanged { run: id.clone(), experiment: None });
         if settled.kept {
             let run = self.stored().await.into_iter().find(|run| run.id == id).expect("a run");
-            // A part may count for a run that goes on, or that was given up.
-            if run.is_together {
-                self.kept_parts.insert((id.clone(), name));
+            // A part may count for a run that is in progress or was given up.
+            if run.is_distributed {
+                self.acknowledged_parts.insert((id.clone(), name));
             }
-            if !run.is_together || matches!(run.phase.as_str(), "finished" | "failed") {
-                self.kept.insert(id, run.phase);
+            if !run.is_distributed || matches!(run.phase.as_str(), "finished" | "failed") {
+                self.acknowledged.insert(id, run.phase);
             }
         }
     }
 
     async fn kill_server(&mut self) {
-        (self.presence, self.meetings) = (Presence::default(), Meetings::default());
+        (self.presence, self.barriers) = (Presence::default(), Barriers::default());
         for line in self.agents.iter_mut().flat_map(|agent| &mut agent.lines) {
             line.heard = None;
         }
-        prolong_all(&self.server.state).await.expect("prolonged");
+        renew_all(&self.server.state).await.expect("renewed");
     }
 
     pub async fn pass(&mut self, seconds: u8) {
@@ -252,16 +254,16 @@ impl World {
         give_up_expired(state).await.expect("given up");
     }
 
-    /// As the dispatch does, which is told of every change.
-    pub async fn hear_changes(&mut self) {
+    /// Handles every change as the dispatch task does.
+    pub async fn handle_changes(&mut self) {
         while let Ok(event) = self.changes.try_recv() {
-            let heard = hear(&self.server.state, &self.presence, &self.meetings, Some(&event)).await;
-            heard.expect("passed on");
+            let handled = handle_change(&self.server.state, &self.presence, &self.barriers, Some(&event)).await;
+            handled.expect("handled");
         }
     }
 
-    pub async fn work_well(&mut self, agent: usize) {
-        // Old lines are found dead, with what was on them.
+    pub async fn work_without_faults(&mut self, agent: usize) {
+        // Both sides notice dead lines; messages on them are lost.
         let newest = self.agents[agent].lines.len().saturating_sub(1);
         for line in (0..self.agents[agent].lines.len()).rev() {
             let is_used = self.agents[agent].is_connected && line == newest;
@@ -269,22 +271,22 @@ impl World {
             if is_used && !is_known {
                 self.agents[agent].is_connected = false;
             } else if is_known && !is_used {
-                self.hang_up(agent, newest - line).await;
+                self.disconnect(agent, newest - line).await;
             }
         }
-        self.dial(agent).await;
-        self.agents[agent].beat();
+        self.connect(agent).await;
+        self.agents[agent].heartbeat();
         for _ in 0..8 {
-            self.server_hears(agent, 0).await;
-            self.agent_hears(agent);
+            self.server_receives(agent, 0).await;
+            self.agent_receives(agent);
         }
         self.agents[agent].work();
         for outcome in self.agents[agent].spool.values().cloned().collect::<Vec<_>>() {
-            self.under_way.push((agent, outcome));
+            self.in_transit.push((agent, outcome));
         }
-        while !self.under_way.is_empty() {
+        while !self.in_transit.is_empty() {
             self.arrive(0, false, true).await;
         }
-        self.hear_changes().await;
+        self.handle_changes().await;
     }
 }

@@ -2,17 +2,17 @@
 
 use brewbench_agent::wire::load::{Closed, Fault, Form, Load, Open, Part};
 
-use super::{Draft, Faults, number, time, written};
+use super::{Draft, Faults, number, seconds_text, time};
 use crate::{
     experiments::{
         knee::{model::Knee, objective::Objective},
         plan::{share, share_text},
-        sweep::{self, Of, Sweep},
+        sweep::{self, Sweep, Unit},
     },
     runs::load::{parse_stages, stages_text},
 };
 
-/// By what a load is given.
+/// The kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadBy {
     /// A number of virtual users.
@@ -30,15 +30,15 @@ pub enum LoadBy {
 }
 
 impl LoadBy {
-    /// All of them, in the order in which the form offers them.
+    /// All kinds in the order of the form.
     pub const ALL: [Self; 6] = [Self::Vus, Self::VusStages, Self::Rate, Self::RateStages, Self::Knee, Self::Script];
 
-    /// Whether it is a rate.
+    /// Whether it is an arrival rate.
     pub fn is_open(self) -> bool {
         matches!(self, Self::Rate | Self::RateStages | Self::Knee)
     }
 
-    /// The value in forms and addresses.
+    /// Returns the value in forms and URLs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Vus => "vus",
@@ -50,33 +50,33 @@ impl LoadBy {
         }
     }
 
-    /// What the form calls it.
+    /// Returns the label in the form.
     pub fn label(self) -> &'static str {
         match self {
             Self::Vus => "Constant virtual users",
             Self::VusStages => "Virtual users in stages",
             Self::Rate => "Constant rate",
             Self::RateStages => "Rate in stages",
-            Self::Knee => "Search for the knee",
-            Self::Script => "As the script says",
+            Self::Knee => "Knee search",
+            Self::Script => "Defined by the script",
         }
     }
 
-    /// What it means.
+    /// Returns the explanation in the form.
     pub fn detail(self) -> &'static str {
         match self {
-            Self::Vus => "each begins its next iteration when its last one has ended",
-            Self::VusStages => "from zero, from one level to the next in a straight line",
-            Self::Rate => "iterations begin on time, however slow the target answers",
-            Self::RateStages => "the same with a rate that changes",
-            Self::Knee => "the highest rate at which an objective holds",
-            Self::Script => "its own options decide how hard and how long",
+            Self::Vus => "each starts its next iteration when the previous one has ended",
+            Self::VusStages => "starts at zero and changes linearly from level to level",
+            Self::Rate => "iterations start on schedule, even if the target is slow",
+            Self::RateStages => "starts at zero and changes linearly from rate to rate",
+            Self::Knee => "finds the highest rate at which an objective holds",
+            Self::Script => "the options of the script set load and duration",
         }
     }
 }
 
 impl Draft {
-    /// The same with another load.
+    /// Replaces the load.
     #[must_use]
     pub fn with_load(mut self, load: &Load) -> Self {
         let (Some(shape), is_open) = (load.shape(), matches!(load, Load::Open(_))) else {
@@ -89,32 +89,33 @@ impl Draft {
             (Form::Stages(stages), true) => (self.load, self.rate_stages) = (LoadBy::RateStages, stages_text(stages)),
         }
         if let Form::Constant { .. } = shape.form() {
-            self.duration = written(shape.duration().as_secs_f64());
+            self.duration = seconds_text(shape.duration().as_secs_f64());
         }
         if let Load::Open(open) = load
-            && open.max_vus() != Open::usual_vus(shape)
+            && open.max_vus() != Open::default_vus(shape)
         {
             self.max_vus = open.max_vus().to_string();
         }
         self
     }
 
-    /// The same with other loads.
+    /// Replaces the loads.
     #[must_use]
     pub fn with_loads(self, loads: &[Load]) -> Self {
         let Some(first) = loads.first() else { return Self { load: LoadBy::Script, ..self } };
         let mut draft = self.with_load(first);
-        if let Some(Sweep { of, levels, max_vus, .. }) = Sweep::of(loads).filter(|sweep| sweep.levels.len() > 1) {
-            match of {
-                Of::Vus => draft.vus = sweep::text(&levels),
-                Of::Rate => draft.rate = sweep::text(&levels),
+        let sweep = Sweep::from_loads(loads).filter(|sweep| sweep.levels.len() > 1);
+        if let Some(Sweep { unit, levels, max_vus, .. }) = sweep {
+            match unit {
+                Unit::Vus => draft.vus = sweep::text(&levels),
+                Unit::Rate => draft.rate = sweep::text(&levels),
             }
             draft.max_vus = max_vus.map(|count| count.to_string()).unwrap_or_default();
         }
         draft
     }
 
-    /// The same with a search.
+    /// Replaces the load with a knee search.
     #[must_use]
     pub fn with_knee(self, knee: &Knee) -> Self {
         let Knee { objective, from, to, duration_s, precision, max_vus } = knee;
@@ -123,19 +124,19 @@ impl Draft {
             knee: format!("{from}..{to}"),
             objective: objective.to_string(),
             precision: share_text(*precision),
-            duration: written(*duration_s),
+            duration: seconds_text(*duration_s),
             max_vus: max_vus.map(|count| count.to_string()).unwrap_or_default(),
             ..self
         }
     }
 
-    /// The loads that it says, or the search; else what is wrong with them.
-    pub fn how_hard(&self) -> Result<(Vec<Load>, Option<Knee>), Faults> {
+    /// Returns the loads or the knee search, or all faults.
+    pub fn loads(&self) -> Result<(Vec<Load>, Option<Knee>), Faults> {
         let mut faults = Faults::default();
-        let said = match self.load {
+        let parsed = match self.load {
             LoadBy::Script => Some((vec![Load::Script], None)),
-            LoadBy::Vus => self.levels(Of::Vus, "vus", &self.vus, &mut faults).map(|loads| (loads, None)),
-            LoadBy::Rate => self.levels(Of::Rate, "rate", &self.rate, &mut faults).map(|loads| (loads, None)),
+            LoadBy::Vus => self.levels(Unit::Vus, "vus", &self.vus, &mut faults).map(|loads| (loads, None)),
+            LoadBy::Rate => self.levels(Unit::Rate, "rate", &self.rate, &mut faults).map(|loads| (loads, None)),
             LoadBy::VusStages => {
                 self.stages("vus-stages", &self.vus_stages, &mut faults).map(|load| (vec![load], None))
             }
@@ -144,19 +145,19 @@ impl Draft {
             }
             LoadBy::Knee => self.search(&mut faults).map(|knee| (Vec::new(), Some(knee))),
         };
-        said.filter(|_| faults.0.is_empty()).ok_or(faults)
+        parsed.filter(|_| faults.0.is_empty()).ok_or(faults)
     }
 
-    fn levels(&self, of: Of, field: &'static str, text: &str, faults: &mut Faults) -> Option<Vec<Load>> {
+    fn levels(&self, unit: Unit, field: &'static str, text: &str, faults: &mut Faults) -> Option<Vec<Load>> {
         let levels = sweep::levels(text).map_err(|sentence| faults.add(field, &sentence)).ok();
-        let (lasts, max_vus) = (time("duration", &self.duration, faults), self.most(faults));
-        let loads = sweep::loads(of, &levels?, lasts?, max_vus?);
+        let (duration_s, max_vus) = (time("duration", &self.duration, faults), self.max_vus(faults));
+        let loads = sweep::loads(unit, &levels?, duration_s?, max_vus?);
         loads.map_err(|fault| faults.add(self.field(fault.part), &fault.text)).ok()
     }
 
     fn stages(&self, field: &'static str, text: &str, faults: &mut Faults) -> Option<Load> {
         let stages = parse_stages(text).map_err(|sentence| faults.add(field, &sentence)).ok();
-        let max_vus = self.most(faults)?;
+        let max_vus = self.max_vus(faults)?;
         let form = Form::Stages(stages?);
         let load = if self.load.is_open() {
             Open::new(form, max_vus).map(Load::Open)
@@ -170,10 +171,10 @@ impl Draft {
         let bounds = sweep::bounds(&self.knee).map_err(|sentence| faults.add("knee", &sentence)).ok();
         let objective = self.objective.parse::<Objective>().map_err(|sentence| faults.add("objective", &sentence)).ok();
         let precision = share(&self.precision).map_err(|sentence| faults.add("precision", &sentence)).ok();
-        let (lasts, max_vus) = (time("duration", &self.duration, faults), self.most(faults));
+        let (duration_s, max_vus) = (time("duration", &self.duration, faults), self.max_vus(faults));
         let (from, to) = bounds?;
         let knee =
-            Knee { objective: objective?, from, to, duration_s: lasts?, precision: precision?, max_vus: max_vus? };
+            Knee { objective: objective?, from, to, duration_s: duration_s?, precision: precision?, max_vus: max_vus? };
         if let Err(fault) = knee.load(from).and_then(|_| knee.load(to)) {
             let field = if fault.part == Part::Rate { "knee" } else { self.field(fault.part) };
             let text = if field == "knee" { fault.to_string() } else { fault.text };
@@ -183,16 +184,16 @@ impl Draft {
         Some(knee)
     }
 
-    /// Virtual users that keep a rate up at most; none outside where that can't be read.
-    #[expect(clippy::option_option, reason = "none inside: as many as are usual")]
-    fn most(&self, faults: &mut Faults) -> Option<Option<u32>> {
+    /// Returns the maximum number of virtual users; the outer `None` if it is invalid.
+    #[expect(clippy::option_option, reason = "inner `None`: the default")]
+    fn max_vus(&self, faults: &mut Faults) -> Option<Option<u32>> {
         match self.max_vus.as_str() {
             text if self.load.is_open() && !text.is_empty() => number("max-vus", text, faults).map(Some),
             _ => Some(None),
         }
     }
 
-    /// The field that says a part of the load.
+    /// Returns the field of a part of the load.
     fn field(&self, part: Part) -> &'static str {
         match part {
             Part::Vus => "vus",

@@ -1,4 +1,4 @@
-//! What is typed into the form, and what comes of it.
+//! Tests of parsing the form.
 
 use brewbench_agent::wire::load::Load;
 
@@ -12,11 +12,11 @@ use crate::{
 };
 
 fn draft(query: &str) -> Draft {
-    Draft::read(query.as_bytes())
+    Draft::parse(query.as_bytes())
 }
 
 #[test]
-fn what_is_typed_becomes_a_plan_and_a_plan_the_same_form() {
+fn a_form_becomes_a_plan_and_a_plan_the_same_form() {
     let query = "target=a&target=b+c&size=2%2F4GiB&scenario=single-file&set.PAYLOAD=10k&vus=20&duration=1m30s&\
                  warm-up=0.5&repeat=5&agent=rack&load-from=one&load-from=two&name=x";
     let defaults = BTreeMap::from([("PAYLOAD".to_owned(), "1k".to_owned())]);
@@ -25,76 +25,76 @@ fn what_is_typed_becomes_a_plan_and_a_plan_the_same_form() {
     assert_eq!((plan.warm_up_s, plan.repetitions), (0.5, 5));
     assert_eq!(plan.parameters.get("PAYLOAD").map(String::as_str), Some("10k"));
     assert_eq!(plan.generators, ["one", "two"]);
-    let again = draft(&Draft::of(&plan).query());
+    let again = draft(&Draft::from_plan(&plan).query());
     assert_eq!(again.plan(&defaults).expect("a plan"), plan);
     let few = LoadBody::Rate { rate: 50, duration_s: 1.5, max_vus: Some(7) }.try_into().expect("a load");
-    let (stages, _) = draft("load=rate-stages&rate-stages=500ms:10,2s:0&max-vus=3").how_hard().expect("a load");
+    let (stages, _) = draft("load=rate-stages&rate-stages=500ms:10,2s:0&max-vus=3").loads().expect("a load");
     for load in [Load::Script, rate(2_000, 5.0), few, vus_stages("5s:10,500ms:50"), stages[0].clone()] {
         let plan = Plan { loads: vec![load], agent: None, ..plan.clone() };
-        assert_eq!(draft(&Draft::of(&plan).query()).plan(&defaults).expect("a plan"), plan);
+        assert_eq!(draft(&Draft::from_plan(&plan).query()).plan(&defaults).expect("a plan"), plan);
     }
 }
 
 #[test]
-fn one_choice_names_an_agent_or_a_label() {
+fn one_field_selects_an_agent_or_a_label() {
     let none = BTreeMap::new();
-    let of = |query: &str| draft(query).plan(&none).expect("a plan");
-    let labelled = of("agent=label:rack+2&spread=on");
+    let plan_of = |query: &str| draft(query).plan(&none).expect("a plan");
+    let labelled = plan_of("agent=label:rack+2&spread=on");
     assert_eq!((&labelled.agent, labelled.agent_label.as_deref(), labelled.spread), (&None, Some("rack 2"), true));
-    assert_eq!(of("agent-label=rack+2&spread=on"), labelled);
-    assert_eq!(draft(&Draft::of(&labelled).query()).plan(&none).expect("a plan"), labelled);
-    assert_eq!(of("agent=label:arm&agent=rack").agent_label, None, "what was chosen last counts");
+    assert_eq!(plan_of("agent-label=rack+2&spread=on"), labelled);
+    assert_eq!(draft(&Draft::from_plan(&labelled).query()).plan(&none).expect("a plan"), labelled);
+    assert_eq!(plan_of("agent=label:arm&agent=rack").agent_label, None, "the last choice counts");
     for name in ["rack", "label:arm", "agent:label:arm"] {
-        let plan = Plan { agent: Some(name.to_owned()), ..of("") };
-        assert_eq!(draft(&Draft::of(&plan).query()).plan(&none).expect("a plan"), plan);
+        let plan = Plan { agent: Some(name.to_owned()), ..plan_of("") };
+        assert_eq!(draft(&Draft::from_plan(&plan).query()).plan(&none).expect("a plan"), plan);
     }
 }
 
 #[test]
-fn a_warm_up_until_the_target_is_steady_is_a_word() {
+fn an_automatic_warm_up_is_parsed() {
     let none = BTreeMap::new();
     let plan = draft("warm-up=auto").plan(&none).expect("a plan");
     assert_eq!((plan.warm_up_s, plan.warm_up_auto, plan.longest_warm_up_s()), (2.0, true, 20.0));
-    assert_eq!(draft(&Draft::of(&plan).query()).plan(&none).expect("a plan"), plan);
+    assert_eq!(draft(&Draft::from_plan(&plan).query()).plan(&none).expect("a plan"), plan);
     assert!(crate::experiments::new::command::command(&plan).contains(" --warm-up auto "));
-    assert!(describe::asked(&plan).replace('\u{a0}', " ").contains("warm-up until steady, at most 20 s"));
+    assert!(describe::describe_plan(&plan).replace('\u{a0}', " ").contains("warm-up until steady, at most 20 s"));
     let faults = draft("warm-up=automatic").plan(&none).expect_err("a fault");
     assert!(faults.of("warm-up").is_some_and(|fault| fault.ends_with("or auto")));
 }
 
 #[test]
-fn parameters_that_say_the_default_or_belong_to_another_scenario_are_left_out() {
+fn default_parameters_and_those_of_other_scenarios_are_omitted() {
     let defaults = BTreeMap::from([("N".to_owned(), "1".to_owned())]);
     let plan = draft("set.N=1&set.OTHER=2").plan(&defaults).expect("a plan");
     assert_eq!(plan.parameters, BTreeMap::new());
 }
 
 #[test]
-fn everything_that_can_not_be_read_is_told_at_once_by_its_field() {
+fn all_faults_are_reported_by_field() {
     let faults = draft("vus=many&duration=soon&warm-up=-1s&repeat=").plan(&BTreeMap::new()).expect_err("faults");
     for field in ["vus", "duration", "warm-up", "repeat"] {
         assert!(faults.of(field).is_some(), "{field}: {faults:?}");
     }
     let script = draft("load=script&vus=many&duration=soon").plan(&BTreeMap::new());
-    assert!(script.is_ok(), "nobody asks for them: {script:?}");
+    assert!(script.is_ok(), "hidden fields are ignored: {script:?}");
     assert!(draft("duration=inf").plan(&BTreeMap::new()).is_err());
     let table = [
         ("vus=0", "vus", "between 1 and 100000"),
         ("duration=0.5s", "duration", "between 1 and 86400 seconds"),
         ("load=rate&rate=0", "rate", "between 1 and 1000000"),
         ("load=rate&rate=5&max-vus=0", "max-vus", "between 1 and 100000"),
-        ("load=rate&rate=5&max-vus=few", "max-vus", "a whole number, such as 10"),
-        ("load=vus-stages&vus-stages=5s", "vus-stages", "stage 1 is \"5s\": write it as 10s:50"),
+        ("load=rate&rate=5&max-vus=few", "max-vus", "must be a whole number, such as 10"),
+        ("load=vus-stages&vus-stages=5s", "vus-stages", "stage 1 (\"5s\"): write it as 10s:50"),
         ("load=rate-stages&rate-stages=5s:0", "rate-stages", "none of them goes above 0"),
         ("vus=1..8", "vus", "a range needs a step: 1..8x2 doubles, 1..8+10 adds 10"),
-        ("load=knee&knee=1000", "knee", "two levels, such as 1000..20000"),
+        ("load=knee&knee=1000", "knee", "write a range, such as 1000..20000"),
         ("load=knee&knee=0..9", "knee", "rate: between 1 and 1000000"),
-        ("load=knee&objective=p99", "objective", "condition 1 is \"p99\": write it as p99<50ms or failures<0.1%"),
-        ("load=knee&precision=5", "precision", "a share, such as 2%"),
-        ("until=2", "until", "a share, such as 2%"),
-        ("until=2%25&at-most=many", "at-most", "a whole number, such as 10"),
-        ("retries=-1", "retries", "a whole number, such as 10"),
-        ("seed=x", "seed", "a whole number, such as 10"),
+        ("load=knee&objective=p99", "objective", "condition 1 (\"p99\"): write it as p99<50ms or failures<0.1%"),
+        ("load=knee&precision=5", "precision", "must be a share, such as 2%"),
+        ("until=2", "until", "must be a share, such as 2%"),
+        ("until=2%25&at-most=many", "at-most", "must be a whole number, such as 10"),
+        ("retries=-1", "retries", "must be a whole number, such as 10"),
+        ("seed=x", "seed", "must be a whole number, such as 10"),
     ];
     for (query, field, sentence) in table {
         let faults = draft(query).plan(&BTreeMap::new()).expect_err(query);
@@ -103,22 +103,22 @@ fn everything_that_can_not_be_read_is_told_at_once_by_its_field() {
 }
 
 #[test]
-fn a_refusal_stands_at_its_field_and_what_has_none_at_the_top() {
+fn an_api_error_is_assigned_to_its_field_or_is_general() {
     let mut faults = Faults::default();
-    faults.refused("warm_up_s: between 0 and 86400 seconds");
-    faults.refused("this makes 90000 runs; at most 10000 go into one experiment");
-    assert_eq!(faults.of("warm-up"), Some("between 0 and 86400 seconds"));
-    assert_eq!(faults.general(), Some("this makes 90000 runs; at most 10000 go into one experiment"));
+    faults.add_refusal("warm_up_s: must be between 0 and 86400 seconds");
+    faults.add_refusal("this makes 90000 runs; an experiment has at most 10000");
+    assert_eq!(faults.of("warm-up"), Some("must be between 0 and 86400 seconds"));
+    assert_eq!(faults.general(), Some("this makes 90000 runs; an experiment has at most 10000"));
 }
 
 #[test]
-fn several_levels_are_a_sweep_and_a_search_has_a_range_and_an_objective() {
+fn several_levels_are_a_sweep_and_a_knee_search_has_its_own_fields() {
     let none = BTreeMap::new();
     let sweep = draft("vus=1..8x2&duration=5s&seed=7&retries=0&until=2%25&at-most=9").plan(&none).expect("a plan");
     assert_eq!(sweep.loads, [1, 2, 4, 8].map(|level| vus(level, 5.0)));
     assert_eq!((sweep.seed, sweep.retries, sweep.until.map(|until| until.at_most)), (Some(7), 0, Some(9)));
-    let again = draft(&Draft::of(&sweep).query()).plan(&none).expect("a plan");
-    assert_eq!(again, Plan { seed: None, ..sweep }, "the same once more is in another order");
+    let again = draft(&Draft::from_plan(&sweep).query()).plan(&none).expect("a plan");
+    assert_eq!(again, Plan { seed: None, ..sweep }, "a copy has no seed");
     let search = draft("load=knee&knee=100..9000&objective=p95%3C1s&precision=10%25&duration=5s&max-vus=50&until=2%25");
     let search = search.plan(&none).expect("a plan");
     let knee = search.knee.clone().expect("a search");
@@ -127,5 +127,5 @@ fn several_levels_are_a_sweep_and_a_search_has_a_range_and_an_objective() {
         (100, 9_000, "p95<1s".to_owned(), Some(50))
     );
     assert_eq!((search.loads.len(), search.until), (0, None));
-    assert_eq!(draft(&Draft::of(&search).query()).plan(&none).expect("a plan"), search);
+    assert_eq!(draft(&Draft::from_plan(&search).query()).plan(&none).expect("a plan"), search);
 }

@@ -1,4 +1,4 @@
-//! Each reason that generators on other machines can give, at and beyond its limit.
+//! Each reason of generators on other machines, at and beyond its limit.
 
 use brewbench_agent::{
     reports::summary::{Figures, Latency},
@@ -13,12 +13,12 @@ use super::*;
 use crate::results::{
     clock::Clock,
     conditions::{Conditions, CoreUse, Cores, Ground, NetworkUse},
-    generator_record::{SeriesSeen, Used, compare_starts},
+    generator_record::{CpuUse, SeriesContent, compare_starts},
     verdict::{judge::judge, model::Judgement},
 };
 
-fn seen(agent: &str) -> GeneratorSeen {
-    GeneratorSeen {
+fn record(agent: &str) -> GeneratorRecord {
+    GeneratorRecord {
         agent: agent.to_owned(),
         figures: Some(Share {
             requests: 5_000,
@@ -31,13 +31,13 @@ fn seen(agent: &str) -> GeneratorSeen {
         environment: [("cpu.usable".to_owned(), "2".to_owned())].into(),
         clock: Some(Clock { offset_ms: -40_000.0, error_ms: 2.0 }),
         start_ms: Some(1_000),
-        series: Some(SeriesSeen { requests: 5_000, seconds: 10, samples: 11, ..SeriesSeen::default() }),
-        used: Some(Used { thirds: vec![0.5, 0.6, 0.5], mean: 0.5, others: 0.02, ..Used::default() }),
-        ..GeneratorSeen::default()
+        series: Some(SeriesContent { requests: 5_000, seconds: 10, samples: 11, ..SeriesContent::default() }),
+        used: Some(CpuUse { thirds: vec![0.5, 0.6, 0.5], mean: 0.5, others: 0.02, ..CpuUse::default() }),
+        ..GeneratorRecord::default()
     }
 }
 
-/// The target uses half of its core, and its machine has nothing else to do.
+/// Returns the series of a host whose target uses `cpu_us` per second on an otherwise idle machine.
 fn of_host(cpu_us: u64) -> Series {
     let usage = |number: i32| Usage {
         at_ms: number * 1_000,
@@ -49,8 +49,8 @@ fn of_host(cpu_us: u64) -> Series {
     Series { warm_up: None, measured: Some(Stretch { usage, ..Stretch::default() }) }
 }
 
-fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorSeen])) -> Judgement {
-    let mut generators = vec![seen("bench-02"), seen("bench-03")];
+fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorRecord])) -> Judgement {
+    let mut generators = vec![record("bench-02"), record("bench-03")];
     change(&mut generators);
     compare_starts(&mut generators);
     let latency = Latency { avg_ms: Some(1.0), ..Latency::default() };
@@ -75,7 +75,7 @@ fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorSeen])) -> Ju
         thresholds_failed: None,
         thresholds: None,
     };
-    let making = Making {
+    let context = Context {
         enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },
         cores: &Cores { target: vec![0], generator: Vec::new() },
         machine_cores: Some(2.0),
@@ -84,17 +84,17 @@ fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorSeen])) -> Ju
         oom_kills: 0,
         conditions: &Conditions::default(),
         generators: &generators,
-        recorded: Recorded::Series(series),
+        series: SeriesState::Series(series),
     };
-    judge(&figures, Some(&making), &Limits::default())
+    judge(&figures, Some(&context), &Limits::default())
 }
 
-fn judged(change: impl FnOnce(&mut [GeneratorSeen])) -> Judgement {
+fn judged(change: impl FnOnce(&mut [GeneratorRecord])) -> Judgement {
     judged_with(&of_host(500_000), change)
 }
 
 #[track_caller]
-fn suspect(code: &str, change: impl FnOnce(&mut [GeneratorSeen])) -> Reason {
+fn suspect(code: &str, change: impl FnOnce(&mut [GeneratorRecord])) -> Reason {
     let Judgement { verdict, reasons } = judged(change);
     assert_eq!((verdict, reasons.len()), (Verdict::Suspect, 1), "{code}: {reasons:?}");
     assert_eq!(reasons[0].code, code, "{reasons:?}");
@@ -102,38 +102,38 @@ fn suspect(code: &str, change: impl FnOnce(&mut [GeneratorSeen])) -> Reason {
 }
 
 #[track_caller]
-fn fine(change: impl FnOnce(&mut [GeneratorSeen])) {
+fn fine(change: impl FnOnce(&mut [GeneratorRecord])) {
     assert_eq!(judged(change).reasons, []);
 }
 
 #[test]
-fn an_ordinary_run_of_several_machines_is_valid() {
+fn an_ordinary_distributed_run_is_valid() {
     fine(|_| ());
 }
 
 #[test]
-fn a_generator_that_did_nothing_or_ended_early() {
+fn an_idle_or_early_generator_is_suspect() {
     let idle = suspect("generator_idle", |all| {
         all[1].figures = Some(Share { measured_ms: 10_000.0, ..Share::default() });
-        all[1].series = Some(SeriesSeen { requests: 0, seconds: 10, samples: 11, ..SeriesSeen::default() });
+        all[1].series = Some(SeriesContent { requests: 0, seconds: 10, samples: 11, ..SeriesContent::default() });
     });
     assert!(idle.text.starts_with("on bench-03: "), "{idle:?}");
     let early = |ms: f64| {
-        move |all: &mut [GeneratorSeen]| all[0].figures = all[0].figures.map(|own| Share { measured_ms: ms, ..own })
+        move |all: &mut [GeneratorRecord]| all[0].figures = all[0].figures.map(|own| Share { measured_ms: ms, ..own })
     };
     fine(early(9_000.0));
     let reason = suspect("ended_early", early(8_990.0));
     assert_eq!((reason.seen, reason.limit, reason.unit), (Some(0.899), Some(0.9), Some(Unit::Share)));
     assert_eq!(
         reason.text,
-        "on bench-02: k6 measured for 8.99 s and others for 10 s: the target had less load than asked for"
+        "on bench-02: k6 measured for 8.99 s, another generator for 10 s: the load was lower than requested"
     );
 }
 
 #[test]
-fn generators_that_did_not_begin_together() {
+fn generators_that_started_apart_are_suspect() {
     let late = |ms: i64, error_ms: f64| {
-        move |all: &mut [GeneratorSeen]| {
+        move |all: &mut [GeneratorRecord]| {
             all[1].start_ms = Some(1_000 + ms);
             all[1].clock = Some(Clock { offset_ms: 0.0, error_ms });
         }
@@ -141,7 +141,7 @@ fn generators_that_did_not_begin_together() {
     fine(late(247, 1.0));
     let reason = suspect("started_apart", late(247, 1.5));
     assert_eq!((reason.seen, reason.limit, reason.unit), (Some(250.5), Some(250.0), Some(Unit::Milliseconds)));
-    assert!(reason.text.starts_with("bench-02 and bench-03 began 247 ms apart"), "{reason:?}");
+    assert!(reason.text.starts_with("bench-02 and bench-03 started 247 ms apart"), "{reason:?}");
     suspect("started_apart", late(-300, 0.0));
     suspect("started_apart", late(0, 400.0));
     let unknown = suspect("started_apart", |all| (all[0].clock, all[0].start_ms) = (None, None));
@@ -149,8 +149,8 @@ fn generators_that_did_not_begin_together() {
 }
 
 #[test]
-fn a_busy_generator_unless_the_target_could_do_no_more() {
-    let busy = |all: &mut [GeneratorSeen]| all[1].used.as_mut().expect("known").thirds[1] = 1.9;
+fn a_busy_generator_is_suspect_unless_the_target_is_saturated() {
+    let busy = |all: &mut [GeneratorRecord]| all[1].used.as_mut().expect("known").thirds[1] = 1.9;
     let reason = suspect("generator_busy", busy);
     assert_eq!((reason.seen, reason.limit), (Some(0.95), Some(0.8)));
     assert!(reason.text.starts_with("on bench-03: k6 was the bottleneck"), "{reason:?}");
@@ -158,9 +158,10 @@ fn a_busy_generator_unless_the_target_could_do_no_more() {
 }
 
 #[test]
-fn what_happened_on_the_machine_of_a_generator() {
-    let used = |change: fn(&mut Used)| move |all: &mut [GeneratorSeen]| change(all[0].used.as_mut().expect("known"));
-    // Of two cores together.
+fn the_machine_of_a_generator_is_judged() {
+    let used =
+        |change: fn(&mut CpuUse)| move |all: &mut [GeneratorRecord]| change(all[0].used.as_mut().expect("known"));
+    // Summed over two cores.
     assert!(judged(used(|used| used.throttled = 0.02)).reasons.is_empty());
     suspect("generator_throttled", used(|used| used.throttled = 0.021));
     suspect("host_steal", used(|used| (used.steal, used.stolen) = (0.2, 0.1)));
@@ -181,11 +182,12 @@ fn what_happened_on_the_machine_of_a_generator() {
 }
 
 #[test]
-fn a_series_that_is_missing_or_not_whole() {
+fn a_missing_or_incomplete_series_is_suspect() {
     let missing = suspect("series_incomplete", |all| (all[0].series, all[0].used) = (None, None));
     assert!(missing.text.starts_with("on bench-02: "), "{missing:?}");
-    let series =
-        |change: fn(&mut SeriesSeen)| move |all: &mut [GeneratorSeen]| change(all[1].series.as_mut().expect("there"));
+    let series = |change: fn(&mut SeriesContent)| {
+        move |all: &mut [GeneratorRecord]| change(all[1].series.as_mut().expect("exists"))
+    };
     suspect("series_incomplete", series(|series| series.requests = 4_900));
     suspect("series_incomplete", series(|series| series.samples = 1));
     suspect("series_incomplete", series(|series| series.lacks = Lacks { unfinished: 1, ..Lacks::default() }));
@@ -195,7 +197,7 @@ fn a_series_that_is_missing_or_not_whole() {
 }
 
 #[test]
-fn who_could_not_or_left_makes_a_run_invalid() {
+fn a_failed_or_lost_generator_makes_a_run_invalid() {
     assert_eq!((failed("why").verdict, failed("why").reasons[0].code.as_str()), (Verdict::Invalid, "generator_failed"));
     assert_eq!((lost("why").verdict, lost("why").reasons[0].code.as_str()), (Verdict::Invalid, "generator_lost"));
 }

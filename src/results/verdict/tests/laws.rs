@@ -1,11 +1,11 @@
-//! What holds for all runs: rules only add reasons, and a judgement is always the same.
+//! Properties of all runs: rules only add reasons, and the verdict is the worst of them.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::results::conditions;
 
-/// Everything bad that can be added to a run.
+/// Faults that can be added to a run.
 const FAULTS: [fn(&mut Case); 16] = [
     |case| case.figures.failed = Some(case.figures.requests / 2 + 1),
     |case| case.figures.failed = Some(case.figures.requests),
@@ -55,7 +55,7 @@ fn any_second() -> impl Strategy<Value = Second> {
 
 proptest! {
     #[test]
-    fn whatever_came_is_judged(
+    fn any_input_is_judged(
         usage in prop::collection::vec(any_usage(), 0..12),
         seconds in prop::collection::vec(any_second(), 0..12),
         floats in any::<[f64; 4]>(),
@@ -80,7 +80,7 @@ proptest! {
     }
 
     #[test]
-    fn a_fault_more_never_makes_a_run_better(chosen in any::<u16>(), more in 0..FAULTS.len()) {
+    fn an_additional_fault_never_improves_the_verdict(chosen in any::<u16>(), more in 0..FAULTS.len()) {
         let mut case = ordinary();
         for (number, fault) in FAULTS.iter().enumerate() {
             if chosen & (1 << number) != 0 {
@@ -89,7 +89,7 @@ proptest! {
         }
         let before = case.judge().verdict;
         FAULTS[more](&mut case);
-        // One of two ways to fail requests stays: what it replaces is no fault that was added.
+        // The two faults of failed requests overwrite each other; both make the run invalid.
         let after = case.judge().verdict;
         prop_assert!(after >= before, "{before:?} became {after:?}");
         prop_assert!(after != Verdict::Valid);

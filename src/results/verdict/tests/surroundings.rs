@@ -1,33 +1,33 @@
-//! What few failures, throttled time, the run's own cores and the network say of a run.
+//! Reasons from few failures, throttled time, the run's cores and the network.
 
 use super::*;
 use crate::results::conditions::{CoreUse, Ground};
 
 #[test]
-fn a_failure_in_millions_is_a_note_and_no_figure_is_rounded_to_its_limit() {
-    let of = |requests: u64, failed| {
+fn one_failure_in_millions_is_a_note_and_no_value_is_rounded_to_its_limit() {
+    let failing = |requests: u64, failed| {
         with(|case| {
-            // Its seconds have as many.
+            // Without a series, because its requests would not match.
             case.series = None;
             (case.figures.requests, case.figures.failed) = (requests, Some(failed));
         })
     };
     let reason = |case: &Case| case.judge().reasons.into_iter().find(|reason| reason.code == "requests_failed");
-    let note = reason(&of(3_000_000, 1)).expect("a note");
+    let note = reason(&failing(3_000_000, 1)).expect("a note");
     assert!(note.is_note());
     assert_eq!(note.text, "1 of 3000000 requests failed: 0.000033 %, the limit is 0.001 %");
-    assert!(reason(&of(100_000, 1)).expect("a note").is_note(), "1 in 100,000");
-    assert_eq!(reason(&of(99_999, 1)).map(|reason| reason.verdict), Some(Verdict::Suspect));
-    let close = reason(&of(99_999, 1)).expect("a reason");
+    assert!(reason(&failing(100_000, 1)).expect("a note").is_note(), "1 in 100,000");
+    assert_eq!(reason(&failing(99_999, 1)).map(|reason| reason.verdict), Some(Verdict::Suspect));
+    let close = reason(&failing(99_999, 1)).expect("a reason");
     assert_eq!(close.text, "1 of 99999 requests failed: 0.00100001 %, the limit is 0.001 %");
-    let mut strict = of(3_000_000, 1);
+    let mut strict = failing(3_000_000, 1);
     strict.limits.set(Limit::RequestsFailed, 0.0);
     let strict = reason(&strict).expect("a reason");
     assert_eq!((strict.verdict, strict.figures().as_deref()), (Verdict::Suspect, Some("0.000033 %, limit 0 %")));
 }
 
 #[test]
-fn a_figure_and_its_limit_are_told_with_as_many_digits_as_it_takes() {
+fn a_value_and_its_limit_get_as_many_digits_as_needed() {
     let texts = |unit: Unit, seen, limit| unit.texts(seen, limit);
     let table = [
         (Unit::Share, 0.97, 0.9, ("97 %", "90 %")),
@@ -43,7 +43,7 @@ fn a_figure_and_its_limit_are_told_with_as_many_digits_as_it_takes() {
 }
 
 #[test]
-fn throttled_time_is_divided_by_the_cores_that_the_kernel_adds_it_up_over() {
+fn throttled_time_is_divided_by_the_number_of_cores() {
     let held = |us, cores| {
         let mut case = ordinary().each_usage(move |usage| usage.generator.throttled_us = Some(us));
         case.cores.generator = (1..=cores).collect();
@@ -52,7 +52,7 @@ fn throttled_time_is_divided_by_the_cores_that_the_kernel_adds_it_up_over() {
     fine(&held(40_000, 4));
     let most = suspect(&held(9_000_000, 4), "generator_throttled");
     assert_eq!(most.seen, Some(1.0), "a share is no more than all of it");
-    // 4 % of the time on each of four cores is not at its limit; 5 % is.
+    // 4 % of the time on each of four cores is not saturated; 5 % is.
     let target = |us| {
         let mut case = busy(990_000, 300_000).each_usage(move |usage| usage.target.throttled_us = Some(us));
         (case.cores.target, case.vcpus) = (vec![2, 3, 4, 5], Some(4.0));
@@ -63,8 +63,8 @@ fn throttled_time_is_divided_by_the_cores_that_the_kernel_adds_it_up_over() {
 }
 
 #[test]
-fn only_the_cores_of_the_run_are_disturbed() {
-    // Half a core of others, of two that the run has; 15 ms are the traffic's.
+fn only_activity_on_the_runs_cores_counts() {
+    // Other programs on the run's two cores; 15 ms are the traffic's.
     let used = |others_us: u64| CoreUse {
         cores: 2,
         elapsed_us: 10_000_000,
@@ -76,10 +76,10 @@ fn only_the_cores_of_the_run_are_disturbed() {
     fine(&watched(2_150_000));
     let disturbed = suspect(&watched(2_200_000), "host_disturbed");
     assert!(disturbed.text.contains("of the run's 2 cores"), "{}", disturbed.text);
-    // Whatever goes on elsewhere.
+    // Activity elsewhere does not count.
     let mut elsewhere = watched(0).each_usage(|usage| usage.host.user_us += 60_000_000);
     fine(&elsewhere);
-    // As agents of before told it, of the whole machine.
+    // Older agents measured the whole machine.
     elsewhere.conditions.core_use = None;
     assert!(suspect(&elsewhere, "host_disturbed").text.contains("of the machine's 2 cores"));
     let nothing = CoreUse { cores: 0, elapsed_us: 0, busy_us: u64::MAX, target_us: 0, generator_us: 0 };
@@ -89,22 +89,22 @@ fn only_the_cores_of_the_run_are_disturbed() {
 }
 
 #[test]
-fn a_network_that_is_full_or_loses_packets() {
+fn a_saturated_or_lossy_network_is_suspect() {
     let network = |change: fn(&mut NetworkUse)| {
-        let mut seen = NetworkUse {
+        let mut network = NetworkUse {
             interface: Some("eth0".to_owned()),
             speed_bits: Some(1_000_000_000),
             peak_bits: Some(899_000_000),
             segments: Some(1_000_000),
             retransmitted: Some(1_000),
         };
-        change(&mut seen);
-        with(|case| case.conditions.network = Some(seen))
+        change(&mut network);
+        with(|case| case.conditions.network = Some(network))
     };
     fine(&network(|_| ()));
     let full = suspect(&network(|seen| seen.peak_bits = Some(900_000_000)), "network_saturated");
     assert_eq!((full.seen, full.limit, full.unit), (Some(0.9), Some(0.9), Some(Unit::Share)));
-    assert!(full.text.starts_with("eth0 was full: 900 of its 1000 Mbit/s in one direction"), "{}", full.text);
+    assert!(full.text.starts_with("eth0 was saturated: 900 of its 1000 Mbit/s in one direction"), "{}", full.text);
     fine(&network(|seen| (seen.peak_bits, seen.speed_bits) = (Some(u64::MAX), None)));
     fine(&network(|seen| (seen.peak_bits, seen.speed_bits) = (Some(u64::MAX), Some(0))));
     let lossy = suspect(&network(|seen| seen.retransmitted = Some(1_001)), "retransmits");
@@ -117,7 +117,7 @@ fn a_network_that_is_full_or_loses_packets() {
 }
 
 #[test]
-fn a_machine_that_was_not_quiet() {
+fn a_machine_that_was_not_idle_is_suspect() {
     let ground = |quiet, busy_cores| {
         let ground = Ground { waited_ms: 30_000, busy_cores, limit_cores: 0.2, quiet };
         with(|case| case.conditions.ground = Some(ground))

@@ -1,13 +1,13 @@
-//! What the target did besides answering, and what its failures say.
+//! Reasons from the target's behaviour and failures.
 
 use super::*;
 
 #[test]
-fn what_the_target_did() {
+fn the_targets_behaviour_is_judged() {
     let oom = only(&with(|case| case.oom_kills = 2), "oom_killed", Verdict::Invalid);
     assert_eq!((oom.seen, oom.unit), (Some(2.0), Some(Unit::Count)));
     let gone =
-        |of, gone| with(|case| (case.conditions.processes, case.conditions.processes_gone) = (Some(of), Some(gone)));
+        |all, gone| with(|case| (case.conditions.processes, case.conditions.processes_gone) = (Some(all), Some(gone)));
     fine(&gone(4, 0));
     assert!(suspect(&gone(4, 1), "target_restarted").text.starts_with("1 of the target's 4 processes"));
     only(&gone(4, 4), "target_restarted", Verdict::Invalid);
@@ -18,7 +18,7 @@ fn what_the_target_did() {
 }
 
 #[test]
-fn failures_of_the_target_are_a_verdict_on_it_and_others_are_none() {
+fn only_failures_of_the_target_yield_a_verdict() {
     for (cause, code) in [
         (Cause::TargetNotReady, "target_not_ready"),
         (Cause::TargetDied, "target_died"),

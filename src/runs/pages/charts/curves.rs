@@ -1,4 +1,4 @@
-//! Curves over the time of a run. A page that goes on drawing finds by `meta` where a curve's next points come from.
+//! Curves over the time of a run. Live pages use `meta` to find the source of a curve's next points.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ use crate::{
     web::chart::{Chart, Key, ScriptJson, layout},
 };
 
-/// All charts over the time of a run have the same horizontal axis.
+/// The name of the horizontal axis shared by all charts over time.
 pub const TIME: &str = "time";
 
-/// The points of a run as the API tells them, one after the other.
+/// The points of a run in the form of the API, in order.
 #[derive(Debug)]
 pub struct Points {
     seconds: Vec<Value>,
@@ -18,45 +18,45 @@ pub struct Points {
     warm_up: Option<(f64, f64)>,
 }
 
-/// Which points a curve is made of.
+/// The source of a curve's points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
-    /// What the load did.
+    /// Load and latency.
     Seconds,
-    /// What was used.
+    /// Resource usage.
     Usage,
 }
 
 /// One curve.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// In legend and hints.
+    /// Name in legend and tooltips.
     pub name: &'static str,
-    /// Its colour, as a role.
+    /// Colour role.
     pub role: String,
-    /// By Plotly's names.
+    /// Dashes, by Plotly's names.
     pub dash: &'static str,
-    /// px
+    /// Width, px.
     pub width: f64,
-    /// Where its figure is.
+    /// Source of its points.
     pub from: From,
-    /// The figure by its path in a point: `succeeded.p99_ms`.
+    /// Path of the value in a point: `succeeded.p99_ms`.
     pub figure: &'static str,
-    /// So many of the figure's units are one of the chart's.
+    /// Number of the value's units per unit of the chart.
     pub unit: f64,
 }
 
 impl Points {
-    /// Of the whole run.
+    /// Creates the points of a run.
     pub fn new(series: &SeriesBody) -> Self {
         let mut points = Self { seconds: Vec::new(), usage: Vec::new(), warm_up: None };
-        for stretch in series.stretches() {
-            // No line leads from the warm-up to what counts: something else happened between them.
-            let gap = (!points.seconds.is_empty()).then(|| json!({"at_s": stretch.from_s}));
+        for window in series.stretches() {
+            // A gap separates the warm-up from the measurement.
+            let gap = (!points.seconds.is_empty()).then(|| json!({"at_s": window.from_s}));
             points.seconds.extend(gap.clone());
             points.usage.extend(gap);
-            points.seconds.extend(stretch.seconds.iter().map(|second| json!(second)));
-            points.usage.extend(stretch.usage.iter().map(|usage| json!(usage)));
+            points.seconds.extend(window.seconds.iter().map(|second| json!(second)));
+            points.usage.extend(window.usage.iter().map(|usage| json!(usage)));
         }
         points.warm_up = series.warm_up.as_ref().map(|warm_up| {
             let last = warm_up.seconds.last().map_or(warm_up.from_s, |second| second.at_s);
@@ -65,30 +65,30 @@ impl Points {
         points
     }
 
-    fn of(&self, from: From) -> &[Value] {
+    fn points(&self, from: From) -> &[Value] {
         match from {
             From::Seconds => &self.seconds,
             From::Usage => &self.usage,
         }
     }
 
-    /// A figure of all points.
+    /// One value of all points.
     pub fn figures(&self, from: From, figure: &str) -> impl Iterator<Item = Option<f64>> {
         let path = format!("/{}", figure.replace('.', "/"));
-        self.of(from).iter().map(move |point| point.pointer(&path).and_then(Value::as_f64))
+        self.points(from).iter().map(move |point| point.pointer(&path).and_then(Value::as_f64))
     }
 
-    /// When the points were.
+    /// The times of the points.
     pub fn times(&self, from: From) -> Vec<f64> {
         self.figures(from, "at_s").map(Option::unwrap_or_default).collect()
     }
 
-    /// Whether a figure is known and not zero anywhere.
+    /// Whether a value is above zero in any point.
     pub fn has(&self, from: From, figure: &str) -> bool {
         self.figures(from, figure).flatten().any(|value| value > 0.0)
     }
 
-    /// The layout of a chart over time, the warm-up marked.
+    /// The layout of a chart over time, with the warm-up marked.
     pub fn layout(&self, y: Value) -> Value {
         let title = json!({"text": "seconds", "standoff": 6});
         let mut layout = layout(
@@ -116,7 +116,7 @@ impl Points {
 }
 
 impl Curve {
-    /// A line of ordinary width.
+    /// Creates a curve of default width.
     pub fn new(
         name: &'static str,
         role: impl Into<String>,
@@ -127,7 +127,7 @@ impl Curve {
         Self { name, role: role.into(), dash, width: 2.0, from, figure, unit: 1.0 }
     }
 
-    /// A trace of Plotly.
+    /// The curve as a Plotly trace.
     pub fn trace(&self, points: &Points) -> Value {
         let Self { name, role, dash, width, from, figure, unit } = self;
         let y: Vec<Option<f64>> = points.figures(*from, figure).map(|value| value.map(|value| value / unit)).collect();
@@ -148,20 +148,20 @@ impl Curve {
     }
 }
 
-/// What a chart over time says of itself.
+/// Title, unit and label of a chart over time.
 #[derive(Debug)]
 pub struct Head {
     /// Unique on the page.
     pub id: &'static str,
-    /// What it shows.
+    /// The title.
     pub title: &'static str,
-    /// Of its vertical axis.
+    /// Unit of the vertical axis.
     pub unit: String,
-    /// What somebody hears who can't see it.
+    /// Text alternative for screen readers.
     pub label: String,
 }
 
-/// Curves over time, with a legend where there are several.
+/// Creates a chart of curves over time, with a legend if there are several.
 pub fn chart(head: Head, points: &Points, curves: &[Curve], y: Value) -> Chart {
     let data: Vec<Value> = curves.iter().map(|curve| curve.trace(points)).collect();
     let legend = curves.iter().enumerate().map(|(trace, curve)| curve.key(trace)).filter(|_| curves.len() > 1);

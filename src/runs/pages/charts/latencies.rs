@@ -1,4 +1,4 @@
-//! How the latencies of a run are spread: over time, as a percentile curve and as a histogram. Pure.
+//! The latency distribution of a run: heatmap, percentile curve and histogram. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,31 +15,31 @@ use crate::{
     },
 };
 
-/// Bands a doubling: wide enough for a phone, and each a whole number of k6's buckets.
+/// Bands per doubling: wide enough for a phone, and each covers a whole number of k6's buckets.
 const PER_DOUBLING: f64 = 4.0;
 
-/// The shortest latency that has a band of its own, ms.
+/// Lower limit of the bands, ms.
 const SHORTEST_MS: f64 = 0.001;
 
-/// The band of a bucket by its upper edge: band n ends at 2^(n ÷ 4) seconds.
+/// Returns the band of a bucket from its upper bound: band n ends at 2^(n ÷ 4) seconds.
 #[expect(clippy::cast_possible_truncation, reason = "logarithms of milliseconds are small")]
 fn band(upto_ms: f64) -> i64 {
-    // The edge of a bucket is the edge of a band but for its rounding.
+    // A bucket's bound is a band's bound, except for rounding.
     (place(upto_ms) - 0.01).ceil() as i64
 }
 
-/// Where a latency lies among the bands.
+/// The position of a latency among the bands.
 fn place(ms: f64) -> f64 {
     PER_DOUBLING * (ms.max(SHORTEST_MS) / 1e3).log2()
 }
 
-/// Where a band begins and ends.
+/// The range of a band in words.
 fn range(band: i64) -> String {
     let edge = |band: i64| format::latency(Some(2_f64.powf(band as f64 / PER_DOUBLING) * 1e3)).text().to_owned();
     format!("{} to {}", edge(band - 1), edge(band))
 }
 
-/// How many observations each band has, from buckets by their upper bound in ms.
+/// Counts observations per band, from buckets with their upper bound in ms.
 pub fn by_band(buckets: impl IntoIterator<Item = (f64, u64)>) -> BTreeMap<i64, u64> {
     let mut counts = BTreeMap::new();
     for (upto_ms, count) in buckets {
@@ -48,14 +48,14 @@ pub fn by_band(buckets: impl IntoIterator<Item = (f64, u64)>) -> BTreeMap<i64, u
     counts
 }
 
-/// An axis over bands with latencies in ms at it.
+/// An axis over bands, labelled with latencies in ms.
 pub fn axis(bands: impl Iterator<Item = i64> + Clone) -> Value {
     let (first, last) = (bands.clone().min().unwrap_or(0), bands.max().unwrap_or(0));
     let ticks = [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5].into_iter();
     let fine = last - first < 24;
     let steps: &[f64] = if fine { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let all: Vec<f64> = ticks.flat_map(|power| steps.iter().map(move |step| power * step)).collect();
-    // A band is drawn around its number; its upper edge is half a step above.
+    // A band is centred on its number; its upper bound is half a step above.
     let places: Vec<f64> = all.iter().map(|ms| place(*ms) + 0.5).collect();
     let names: Vec<String> = all.iter().map(|ms| format!("{}", (ms * 1e4).round() / 1e4)).collect();
     json!({
@@ -64,9 +64,9 @@ pub fn axis(bands: impl Iterator<Item = i64> + Clone) -> Value {
     })
 }
 
-/// Time × latency, the number of requests as colour.
+/// The heatmap: time × latency, with the number of requests as colour.
 pub fn heatmap(points: &Points, series: &SeriesBody, mark: Mark) -> Option<Chart> {
-    let seconds: Vec<_> = series.stretches().flat_map(|stretch| &stretch.seconds).collect();
+    let seconds: Vec<_> = series.stretches().flat_map(|window| &window.seconds).collect();
     let columns: Vec<BTreeMap<i64, u64>> =
         seconds.iter().map(|second| by_band(second.succeeded.buckets.iter().copied())).collect();
     let bands: BTreeSet<i64> = columns.iter().flat_map(BTreeMap::keys).copied().collect();
@@ -89,12 +89,9 @@ pub fn heatmap(points: &Points, series: &SeriesBody, mark: Mark) -> Option<Chart
     let median = series.measured.as_ref().and_then(|measured| measured.succeeded.p50_ms);
     Some(Chart {
         id: "run-heat",
-        title: "Latencies over time".to_owned(),
-        unit: "ms, successful requests · logarithmic axis · more requests, stronger colour".to_owned(),
-        label: format!(
-            "How many requests took how long in each second; half of all took less than {}",
-            format::latency(median).text()
-        ),
+        title: "Latency heatmap".to_owned(),
+        unit: "ms, successful requests · logarithmic axis · stronger colour: more requests".to_owned(),
+        label: format!("Number of requests by latency in each second; median {}", format::latency(median).text()),
         height: 260,
         min_width: 280,
         figure: ScriptJson(json!({"data": [trace], "layout": layout})),
@@ -103,12 +100,12 @@ pub fn heatmap(points: &Points, series: &SeriesBody, mark: Mark) -> Option<Chart
     })
 }
 
-/// A hundred times as many are twice as dark: few requests must be seen beside many.
+/// The colour value of a count; logarithmic, so that few requests are visible beside many.
 fn shade(count: u64) -> f64 {
     ((1.0 + count as f64).log10() * 1e3).round() / 1e3
 }
 
-/// Which share of the requests took how long at most.
+/// The percentile curves.
 pub fn percentiles(series: &Series, mark: Mark) -> Option<Chart> {
     let (succeeded, failed) = latencies(series.measured.as_ref()?);
     let mut data = Vec::new();
@@ -140,7 +137,7 @@ pub fn percentiles(series: &Series, mark: Mark) -> Option<Chart> {
     })
 }
 
-/// The layout of a chart over percentiles: each nine has the same room.
+/// The layout of a chart over percentiles; the axis is logarithmic in nines.
 pub fn percentile_layout(y: Value) -> Value {
     let x = json!({
         "tickvals": [0.0, 0.301, 1, 2, 3, 4, 5, 6], "zeroline": false,
@@ -152,7 +149,7 @@ pub fn percentile_layout(y: Value) -> Value {
     layout
 }
 
-/// The places of a percentile curve, as nines: from the least to where a single one of so many requests decides.
+/// The points of a percentile curve, in nines, up to the resolution of the number of requests.
 pub fn nines(requests: u64) -> impl Iterator<Item = f64> {
     const STEP: f64 = 0.05;
     let most = (requests as f64).log10();
@@ -163,7 +160,7 @@ fn text_ms(ms: f64) -> String {
     format::latency(Some(ms)).text().to_owned()
 }
 
-/// Latency by percentile, as a trace of Plotly. The name must be text that is safe in Plotly.
+/// A Plotly trace of latency by percentile. The name must be escaped for Plotly.
 pub fn percentile_curve(name: &str, role: &str, dash: &str, histogram: &Histogram) -> Value {
     let points: Vec<(f64, f64, String)> = nines(histogram.total())
         .filter_map(|nines| {
@@ -183,7 +180,7 @@ pub fn percentile_curve(name: &str, role: &str, dash: &str, histogram: &Histogra
     })
 }
 
-/// How many requests took how long.
+/// The histogram.
 pub fn histogram(series: &SeriesBody, mark: Mark) -> Option<Chart> {
     let measured = series.measured.as_ref()?;
     let bands = |latency: &LatencyBody| by_band(latency.buckets.iter().copied());
@@ -215,9 +212,9 @@ pub fn histogram(series: &SeriesBody, mark: Mark) -> Option<Chart> {
     let common = succeeded.iter().chain(&failed).max_by_key(|(_, count)| **count).map(|(band, _)| range(*band));
     Some(Chart {
         id: "run-histogram",
-        title: "How many requests took how long".to_owned(),
+        title: "Latency histogram".to_owned(),
         unit: "requests · logarithmic latency".to_owned(),
-        label: format!("How many requests took how long; most took {}", common.unwrap_or_default()),
+        label: format!("Number of requests by latency; most frequent: {}", common.unwrap_or_default()),
         height: 260,
         min_width: 280,
         figure: ScriptJson(json!({"data": data, "layout": layout})),

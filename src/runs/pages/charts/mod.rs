@@ -19,18 +19,17 @@ use crate::{
     },
 };
 
-/// Latency, whole where there is a series, and throughput among its repetitions; where there are none, what a request's
-/// time was spent on.
+/// Returns two charts: latency, and throughput by repetition or, without repetitions, where the time goes.
 pub fn charts(run: &Run, mark: Mark, cell: &[Run], summary: Option<&Summary>, series: Option<&Series>) -> Vec<Chart> {
-    let whole = series.filter(|_| run.has_ended()).and_then(|series| latencies::percentiles(series, mark));
-    let first = whole.or_else(|| latency(run, mark, summary));
+    let curve = series.filter(|_| run.has_ended()).and_then(|series| latencies::percentiles(series, mark));
+    let first = curve.or_else(|| latency(run, mark, summary));
     let second = repetitions(run, mark, cell).or_else(|| summary.and_then(|summary| spent(summary, mark)));
     first.into_iter().chain(second).collect()
 }
 
-/// What happened during the run; nothing where there is no point yet.
+/// Returns the charts over time; none while there are no points.
 pub fn over_time(run: &Run, mark: Mark, body: &SeriesBody) -> Vec<Chart> {
-    if body.stretches().all(|stretch| stretch.seconds.is_empty() && stretch.usage.is_empty()) {
+    if body.stretches().all(|window| window.seconds.is_empty() && window.usage.is_empty()) {
         return Vec::new();
     }
     let points = Points::new(body);
@@ -43,7 +42,7 @@ pub fn over_time(run: &Run, mark: Mark, body: &SeriesBody) -> Vec<Chart> {
 
 const PERCENTILES: [&str; 7] = ["min", "p50", "p90", "p95", "p99", "p99.9", "max"];
 
-/// One figure for each of [`PERCENTILES`].
+/// One value for each of [`PERCENTILES`].
 type Figures = [Option<f64>; 7];
 
 fn latency(run: &Run, mark: Mark, summary: Option<&Summary>) -> Option<Chart> {
@@ -60,11 +59,11 @@ fn latency(run: &Run, mark: Mark, summary: Option<&Summary>) -> Option<Chart> {
         let ok = summary.figures().ok_latency;
         [ok.min_ms, ok.p50_ms, ok.p90_ms, ok.p95_ms, ok.p99_ms, ok.p999_ms, ok.max_ms]
     });
-    // Where nothing failed, both are the same line.
+    // Without failures, both lines are the same.
     let successful =
         successful.filter(|_| run.figures.failed != Some(0)).filter(|ok: &Figures| ok.iter().any(Option::is_some));
     let known = || all.iter().chain(successful.iter().flatten()).flatten().copied();
-    // A target that was never reached answers in no time at all.
+    // All values are zero if the target was never reached.
     known().find(|value| *value > 0.0)?;
     let scale = Scale::of(known().map(|value| (value, value)));
     let mut data =
@@ -77,9 +76,10 @@ fn latency(run: &Run, mark: Mark, summary: Option<&Summary>) -> Option<Chart> {
             "dot",
         ));
     }
-    let explained = if successful.is_some() { "filled: all requests, hollow: successful ones" } else { "all requests" };
-    let kept: Vec<&str> = kept(&all, successful.as_ref()).collect();
-    let x = json!({"type": "category", "categoryorder": "array", "categoryarray": kept, "showgrid": false});
+    let explained =
+        if successful.is_some() { "filled: all requests, hollow: successful requests" } else { "all requests" };
+    let names: Vec<&str> = known_names(&all, successful.as_ref()).collect();
+    let x = json!({"type": "category", "categoryorder": "array", "categoryarray": names, "showgrid": false});
     let spoken: Vec<String> = PERCENTILES
         .iter()
         .zip(all)
@@ -88,7 +88,7 @@ fn latency(run: &Run, mark: Mark, summary: Option<&Summary>) -> Option<Chart> {
     Some(Chart {
         id: "run-latency",
         title: "Latency".to_owned(),
-        unit: format!("ms, {explained}{}", scale.said()),
+        unit: format!("ms, {explained}{}", scale.note()),
         label: format!("Latency of all requests in milliseconds: {}", spoken.join(", ")),
         height: 280,
         min_width: 280,
@@ -98,8 +98,8 @@ fn latency(run: &Run, mark: Mark, summary: Option<&Summary>) -> Option<Chart> {
     })
 }
 
-/// The percentiles that a summary has, in order.
-fn kept<'a>(all: &'a Figures, successful: Option<&'a Figures>) -> impl Iterator<Item = &'static str> + use<'a> {
+/// The names of the known percentiles, in order.
+fn known_names<'a>(all: &'a Figures, successful: Option<&'a Figures>) -> impl Iterator<Item = &'static str> + use<'a> {
     let known = move |place: usize| all[place].is_some() || successful.is_some_and(|ok| ok[place].is_some());
     PERCENTILES.into_iter().enumerate().filter(move |(place, _)| known(*place)).map(|(_, name)| name)
 }
@@ -120,7 +120,7 @@ fn percentiles(what: &str, values: &Figures, marker: &Value, dash: &str) -> Valu
     })
 }
 
-/// The throughput of every repetition of the same cell, this one marked.
+/// The throughput of every repetition of the cell, with this run marked.
 fn repetitions(run: &Run, mark: Mark, cell: &[Run]) -> Option<Chart> {
     let mut shown: Vec<(&Run, f64)> = cell
         .iter()
@@ -147,7 +147,7 @@ fn repetitions(run: &Run, mark: Mark, cell: &[Run]) -> Option<Chart> {
     }]);
     let title = json!({"text": "repetition", "standoff": 8});
     let last = cell.iter().map(|other| other.repetition).max().unwrap_or(1);
-    // Whole repetitions only, and not more of them than can be read.
+    // Only whole numbers, and not more than fit.
     let step = last.div_ceil(12);
     let x = json!({
         "range": [0.5, f64::from(last) + 0.5], "dtick": step, "tick0": 1, "showgrid": false, "zeroline": false, "title": title,
@@ -161,7 +161,7 @@ fn repetitions(run: &Run, mark: Mark, cell: &[Run]) -> Option<Chart> {
         .collect();
     Some(Chart {
         id: "run-repetitions",
-        title: "Throughput among its repetitions".to_owned(),
+        title: "Throughput by repetition".to_owned(),
         unit: "requests/s, higher is better · this run is the dark bar".to_owned(),
         label: format!("Throughput in requests per second: {}", spoken.join(", ")),
         height: 280,
@@ -177,11 +177,11 @@ const PARTS: [(&str, &str); 6] = [
     ("http_req_connecting", "connecting"),
     ("http_req_tls_handshaking", "TLS handshake"),
     ("http_req_sending", "sending"),
-    ("http_req_waiting", "waiting for the answer"),
+    ("http_req_waiting", "waiting for the response"),
     ("http_req_receiving", "receiving"),
 ];
 
-/// What an average request's time was spent on.
+/// The average time per part of a request.
 fn spent(summary: &Summary, mark: Mark) -> Option<Chart> {
     let known: Vec<(&str, f64)> = PARTS
         .into_iter()
@@ -207,7 +207,7 @@ fn spent(summary: &Summary, mark: Mark) -> Option<Chart> {
         id: "run-spent",
         title: "Where the time goes".to_owned(),
         unit: "ms of an average request".to_owned(),
-        label: format!("What an average request's time was spent on: {}", texts.join(", ")),
+        label: format!("Average time per part of a request: {}", texts.join(", ")),
         height: 280,
         min_width: 320,
         figure: ScriptJson(json!({"data": data, "layout": layout})),
@@ -236,11 +236,11 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_shown_among_its_repetitions_or_else_by_what_took_its_time() {
+    fn the_second_chart_shows_repetitions_or_where_the_time_goes() {
         let run = finished("servy", 2);
         let cell = [finished("servy", 1), run.clone(), finished("servy", 3)];
         let among = charts(&run, Mark(0), &cell, Some(&real()), None);
-        assert_eq!(titles(&among), ["Latency", "Throughput among its repetitions"]);
+        assert_eq!(titles(&among), ["Latency", "Throughput by repetition"]);
         assert_eq!(among[1].figure.0["data"][0]["marker"]["opacity"], json!([0.28, 0.85, 0.28]));
         assert_eq!(
             titles(&charts(&run, Mark(0), &cell[1..2], Some(&real()), None)),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_that_do_not_count_are_left_out_but_for_the_run_itself() {
+    fn repetitions_that_do_not_count_are_excluded_except_the_run_itself() {
         let run = judged(finished("servy", 1), Verdict::Invalid, "why");
         let bad = judged(finished("servy", 2), Verdict::Invalid, "why");
         let cell = [run.clone(), bad, finished("servy", 3)];
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn successful_requests_have_a_line_of_their_own_only_if_some_failed() {
+    fn successful_requests_have_their_own_line_only_if_some_failed() {
         let mut run = finished("servy", 1);
         let lines = |run: &Run| {
             let chart = latency(run, Mark(0), Some(&real())).expect("it has figures");
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_has_no_place_and_a_run_without_figures_no_chart() {
+    fn unknown_percentiles_are_left_out_and_a_run_without_figures_has_no_chart() {
         let mut run = finished("servy", 1);
         run.figures.p99_ms = None;
         let chart = latency(&run, Mark(0), None).expect("the rest is known");

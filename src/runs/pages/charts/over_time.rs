@@ -1,4 +1,4 @@
-//! What happened during a run, second by second: load, latency, resources. Pure.
+//! Charts of a run over time: load, latency and resources. Pure.
 
 use serde_json::{Value, json};
 
@@ -16,12 +16,12 @@ use crate::{
 
 const MIB: f64 = 1_048_576.0;
 
-/// Requests, and how long they took.
+/// Charts of throughput and latency.
 pub fn load(points: &Points, series: &SeriesBody, mark: Mark) -> Vec<Chart> {
     vec![throughput(points, series, mark), latency(points, series, mark)]
 }
 
-/// What it took.
+/// Charts of resource usage.
 pub fn resources(points: &Points, size: Option<&RunSize>, mark: Mark) -> Vec<Chart> {
     let has_usage = points.has(From::Usage, "host.load") || points.has(From::Usage, "target.memory_bytes");
     let mut charts = Vec::new();
@@ -41,28 +41,28 @@ fn throughput(points: &Points, series: &SeriesBody, mark: Mark) -> Chart {
         Curve::new("all requests", mark.role(), "solid", From::Seconds, "rps"),
         Curve::new("failed", "bad", "dot", From::Seconds, "failed_rps"),
     ];
-    let spoken = spread_of(series, |second| second.rps);
+    let range = range_of(series, |second| second.rps);
     let failed = if failures { "some failed" } else { "none failed" };
     let head = Head {
         id: "run-rate",
         title: "Throughput over time",
         unit: "requests/s".to_owned(),
-        label: format!("Requests per second over time: {spoken}; {failed}"),
+        label: format!("Requests per second over time: {range}; {failed}"),
     };
     curves::chart(head, points, &curves, json!({"nticks": 6}))
 }
 
 fn latency(points: &Points, series: &SeriesBody, mark: Mark) -> Chart {
-    let of = |name, dash, figure| Curve::new(name, mark.role(), dash, From::Seconds, figure);
+    let curve = |name, dash, figure| Curve::new(name, mark.role(), dash, From::Seconds, figure);
     let mut curves = vec![
-        of("p50", "solid", "succeeded.p50_ms"),
-        of("p90", "dash", "succeeded.p90_ms"),
-        of("p95", "dashdot", "succeeded.p95_ms"),
-        of("p99", "dot", "succeeded.p99_ms"),
+        curve("p50", "solid", "succeeded.p50_ms"),
+        curve("p90", "dash", "succeeded.p90_ms"),
+        curve("p95", "dashdot", "succeeded.p95_ms"),
+        curve("p99", "dot", "succeeded.p99_ms"),
         Curve { width: 1.0, ..Curve::new("max", "soft ink", "solid", From::Seconds, "succeeded.max_ms") },
     ];
     if points.has(From::Seconds, "failed.count") {
-        curves.push(Curve::new("p50 of failed ones", "bad", "dot", From::Seconds, "failed.p50_ms"));
+        curves.push(Curve::new("p50 of failed requests", "bad", "dot", From::Seconds, "failed.p50_ms"));
     }
     let head = Head {
         id: "run-latency-time",
@@ -70,21 +70,21 @@ fn latency(points: &Points, series: &SeriesBody, mark: Mark) -> Chart {
         unit: "ms, successful requests · logarithmic axis".to_owned(),
         label: format!(
             "p99 latency of successful requests in milliseconds over time: {}",
-            spread_of(series, |second| second.succeeded.p99_ms)
+            range_of(series, |second| second.succeeded.p99_ms)
         ),
     };
     curves::chart(head, points, &curves, json!({"type": "log", "rangemode": "normal", "dtick": "D2"}))
 }
 
-/// From what to what a figure went while it counted.
-fn spread_of(series: &SeriesBody, figure: fn(&SecondBody) -> Option<f64>) -> String {
-    let mut known: Vec<f64> = series.measured.iter().flat_map(|stretch| &stretch.seconds).filter_map(figure).collect();
+/// Describes the range and median of a value during the measurement.
+fn range_of(series: &SeriesBody, figure: fn(&SecondBody) -> Option<f64>) -> String {
+    let mut known: Vec<f64> = series.measured.iter().flat_map(|window| &window.seconds).filter_map(figure).collect();
     known.sort_by(f64::total_cmp);
     match known.as_slice() {
         [] => "not known".to_owned(),
-        [least, .., most] => {
+        [lowest, .., highest] => {
             let text = |value: f64| format::number(Some(value)).text().to_owned();
-            format!("between {} and {}, {} in the middle", text(*least), text(*most), text(known[known.len() / 2]))
+            format!("between {} and {}, median {}", text(*lowest), text(*highest), text(known[known.len() / 2]))
         }
         [only] => format::number(Some(*only)).text().to_owned(),
     }
@@ -101,11 +101,11 @@ fn cpu(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
     let head = Head {
         id: "run-cpu",
         title: "CPU",
-        unit: "cores · throttled: by the quota of its size, as a part of the time".to_owned(),
-        label: format!("CPU of target and k6 over time in cores: {}", spoken(points, "target.cores", 1.0)),
+        unit: "cores · throttled: share of the time limited by the CPU quota".to_owned(),
+        label: format!("CPU of target and k6 over time in cores: {}", maximum(points, "target.cores", 1.0)),
     };
     let mut chart = curves::chart(head, points, &curves, json!({"nticks": 6}));
-    // Shaded, so that it is seen where nobody looks for it.
+    // Shaded, to make throttling noticeable.
     if curves.len() == 3 {
         chart.figure.0["data"][2]["fill"] = json!("tozeroy");
         chart.figure.0["data"][2]["opacity"] = json!(0.7);
@@ -117,7 +117,7 @@ fn memory(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
     let in_mib = |curve: Curve| Curve { unit: MIB, ..curve };
     let curves = [
         Curve::new("target", mark.role(), "solid", From::Usage, "target.memory_bytes"),
-        Curve::new("target at most", mark.role(), "dot", From::Usage, "target.peak_memory_bytes"),
+        Curve::new("target peak", mark.role(), "dot", From::Usage, "target.peak_memory_bytes"),
         Curve::new("k6", "soft ink", "dash", From::Usage, "generator.memory_bytes"),
     ]
     .map(in_mib);
@@ -132,8 +132,8 @@ fn memory(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
     let head = Head {
         id: "run-memory",
         title: "Memory",
-        unit: format!("MiB{}", scale.said()),
-        label: format!("Memory of target and k6 over time in MiB: {}", spoken(points, "target.memory_bytes", MIB)),
+        unit: format!("MiB{}", scale.note()),
+        label: format!("Memory of target and k6 over time in MiB: {}", maximum(points, "target.memory_bytes", MIB)),
     };
     limit(curves::chart(head, points, &curves, y), points, ceiling)
 }
@@ -149,7 +149,7 @@ fn virtual_users(points: &Points, mark: Mark) -> Chart {
         id: "run-vus",
         title: "Virtual users",
         unit: "at the end of each second".to_owned(),
-        label: format!("Virtual users over time: {} at most", format::number(Some(most)).text()),
+        label: format!("Virtual users over time: maximum {}", format::number(Some(most)).text()),
     };
     let mut chart = curves::chart(head, points, &curves, json!({"nticks": 6}));
     chart.figure.0["data"][0]["line"]["shape"] = json!("vh");
@@ -157,28 +157,28 @@ fn virtual_users(points: &Points, mark: Mark) -> Chart {
 }
 
 fn machine(points: &Points) -> Chart {
-    let of = |name, role, dash, figure| Curve::new(name, role, dash, From::Usage, figure);
+    let curve = |name, role, dash, figure| Curve::new(name, role, dash, From::Usage, figure);
     let curves = [
-        of("programs", "ink", "solid", "host.user_cores"),
-        of("kernel", "ink", "dash", "host.system_cores"),
-        of("stolen by the hypervisor", "bad", "dot", "host.steal_cores"),
-        of("waiting for a disk", "doubtful", "dashdot", "host.iowait_cores"),
+        curve("user", "ink", "solid", "host.user_cores"),
+        curve("system", "ink", "dash", "host.system_cores"),
+        curve("stolen by the hypervisor", "bad", "dot", "host.steal_cores"),
+        curve("waiting for disk", "doubtful", "dashdot", "host.iowait_cores"),
     ];
     let head = Head {
         id: "run-machine",
-        title: "The whole machine",
+        title: "CPU of the machine",
         unit: "cores".to_owned(),
-        label: format!("CPU of the whole machine over time in cores: {}", spoken(points, "host.user_cores", 1.0)),
+        label: format!("CPU of the machine over time in cores: {}", maximum(points, "host.user_cores", 1.0)),
     };
     curves::chart(head, points, &curves, json!({"nticks": 6}))
 }
 
-fn spoken(points: &Points, figure: &str, unit: f64) -> String {
+fn maximum(points: &Points, figure: &str, unit: f64) -> String {
     let most = points.figures(From::Usage, figure).flatten().reduce(f64::max);
-    most.map_or("not known".to_owned(), |most| format!("{} at most", format::number(Some(most / unit)).text()))
+    most.map_or("not known".to_owned(), |most| format!("maximum {}", format::number(Some(most / unit)).text()))
 }
 
-/// A line at what the size allows.
+/// Adds a line at the limit of the machine size.
 fn limit(mut chart: Chart, points: &Points, ceiling: Option<f64>) -> Chart {
     let times = points.times(From::Usage);
     let (Some(ceiling), Some(first), Some(last)) = (ceiling, times.first(), times.last()) else { return chart };

@@ -1,4 +1,4 @@
-//! A comparison with what its page shows of it, rendered once for everybody who looks at it.
+//! A comparison with the HTML of its page, rendered once for all users.
 
 use std::{ops::Deref, sync::OnceLock};
 
@@ -6,9 +6,9 @@ use askama::Template;
 
 use crate::compare::view::Comparison;
 
-/// A comparison that does not change any more.
+/// A final comparison with its cached HTML.
 #[derive(Debug, PartialEq)]
-pub struct Made {
+pub struct Rendered {
     comparison: Comparison,
     html: OnceLock<String>,
 }
@@ -17,16 +17,16 @@ pub struct Made {
 #[template(path = "compare/_comparison.html")]
 struct Part<'a> {
     comparison: &'a Comparison,
-    told_in_title: bool,
+    named_in_title: bool,
 }
 
-impl From<Comparison> for Made {
+impl From<Comparison> for Rendered {
     fn from(comparison: Comparison) -> Self {
         Self { comparison, html: OnceLock::new() }
     }
 }
 
-impl Deref for Made {
+impl Deref for Rendered {
     type Target = Comparison;
 
     fn deref(&self) -> &Comparison {
@@ -34,13 +34,13 @@ impl Deref for Made {
     }
 }
 
-impl Made {
-    /// The part of its page that is the same for everybody.
+impl Rendered {
+    /// Returns the part of the page that is the same for all users.
     pub fn html(&self) -> askama::Result<&str> {
-        if let Some(known) = self.html.get() {
-            return Ok(known);
+        if let Some(html) = self.html.get() {
+            return Ok(html);
         }
-        let part = Part { comparison: &self.comparison, told_in_title: self.comparison.pair().is_some() }.render()?;
+        let part = Part { comparison: &self.comparison, named_in_title: self.comparison.pair().is_some() }.render()?;
         Ok(self.html.get_or_init(|| part))
     }
 }

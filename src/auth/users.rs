@@ -1,127 +1,127 @@
-//! What the API says about people and what is theirs: passkeys, sessions, invitations, tokens.
+//! API types of users and their passkeys, sessions, invitations and tokens.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::auth::model::{Role, Scope};
 
-/// A person as administrators see her.
+/// A user as administrators see them.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Person {
     /// Unique name.
     pub name: String,
-    /// What she is.
+    /// The user's role.
     pub role: Role,
-    /// How many passkeys she has.
+    /// Number of passkeys.
     pub passkeys: i64,
     /// Unix ms.
     pub created_at_ms: i64,
-    /// Unix ms, to the minute; null for never.
+    /// Unix ms, to the minute; null if never.
     pub last_seen_at_ms: Option<i64>,
 }
 
-/// Everybody.
+/// All users.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct PersonList {
+pub struct UserList {
     /// By name.
-    pub people: Vec<Person>,
+    pub users: Vec<Person>,
 }
 
-/// What a person is to become.
+/// The new role of a user.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct NewRole {
     /// The role.
     pub role: Role,
 }
 
-/// The person who asks.
+/// Your account.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Account {
     /// Unique name.
     pub name: String,
-    /// What she is.
+    /// Your role.
     pub role: Role,
-    /// The oldest first; never none.
+    /// Oldest first; never empty.
     pub passkeys: Vec<OwnPasskey>,
-    /// This one first, then the one that was used last.
+    /// The current session first, then by last use.
     pub sessions: Vec<OwnSession>,
 }
 
 /// A passkey as its owner sees it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OwnPasskey {
-    /// For addresses.
+    /// Id in URLs.
     pub id: i64,
-    /// As its owner calls it.
+    /// Name chosen by its owner.
     pub name: String,
     /// Unix ms.
     pub created_at_ms: i64,
-    /// Unix ms; null if nobody has logged in with it yet.
+    /// Unix ms; null if it was never used to log in.
     pub last_used_at_ms: Option<i64>,
 }
 
 /// A session as its owner sees it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OwnSession {
-    /// For addresses.
+    /// Id in URLs.
     pub id: i64,
-    /// In words: `Firefox on Linux`.
+    /// Description such as `Firefox on Linux`.
     pub device: String,
     /// Unix ms.
     pub created_at_ms: i64,
     /// Unix ms, to the minute.
     pub last_used_at_ms: i64,
-    /// Unix ms: earlier if it is not used for seven days.
+    /// Unix ms; it ends earlier if it is not used for seven days.
     pub expires_at_ms: i64,
-    /// Whether it is the one that asks.
+    /// Whether it is the current session.
     pub this: bool,
 }
 
-/// Another name.
+/// A new name.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Renamed {
     /// 1 to 80 characters on one line.
     pub name: String,
 }
 
-/// An invitation to be made.
+/// An invitation to create.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct NewInvite {
-    /// What somebody new becomes; `member` unless told.
+    /// Role of a new user; `member` by default.
     #[serde(default)]
     pub role: Role,
-    /// Somebody who is there already and gets another passkey by it; the role stays what it is.
+    /// Name of an existing user who registers another passkey with it and keeps their role.
     pub person: Option<String>,
-    /// Whether that person's passkeys and sessions of before end when it is used.
+    /// Whether using it removes that user's earlier passkeys and sessions.
     #[serde(default)]
-    pub ends_passkeys: bool,
+    pub resets_passkeys: bool,
 }
 
 /// A one-time registration link. Its secret can't be shown again.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 pub struct Invite {
-    /// What the invited person becomes, or is.
+    /// Role of the invited user.
     pub role: Role,
-    /// Who gets another passkey by it; null for somebody new.
+    /// Name of the existing user it is for; null for a new user.
     pub person: Option<String>,
-    /// Where to register, once.
+    /// URL of the registration page; it works once.
     pub url: String,
     /// Unix ms.
     pub expires_at_ms: i64,
 }
 
-/// An invitation that can still be used, without its secret.
+/// An open invitation, without its secret.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OpenInvite {
-    /// For addresses.
+    /// Id in URLs.
     pub id: i64,
     /// `viewer`, `member` or `admin`.
     pub role: String,
-    /// Who gets another passkey by it; null for somebody new.
+    /// Name of the existing user it is for; null for a new user.
     pub person: Option<String>,
-    /// Whether that person's passkeys and sessions of before end when it is used.
-    pub ends_passkeys: bool,
-    /// Who made it; null if that is not known.
+    /// Whether using it removes that user's earlier passkeys and sessions.
+    pub resets_passkeys: bool,
+    /// Who created it; null if unknown.
     pub created_by: Option<String>,
     /// Unix ms.
     pub created_at_ms: i64,
@@ -129,25 +129,25 @@ pub struct OpenInvite {
     pub expires_at_ms: i64,
 }
 
-/// Invitations that can still be used.
+/// Open invitations.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct InviteList {
-    /// The one that ends first first.
+    /// By expiry, earliest first.
     pub invites: Vec<OpenInvite>,
 }
 
-/// A token as lists show it; its secret is nowhere.
+/// A token, without its secret.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Token {
     /// Unique name.
     pub name: String,
-    /// `read`, `submit` or `admin`; it never reaches farther than its owner.
+    /// `read`, `submit` or `admin`; limited by the owner's role.
     pub scope: String,
-    /// Whose it is: it ends with the person. Null for one made on the server's own machine.
+    /// Name of its owner, with whom it ends; null if it was created on the server's machine.
     pub owner: Option<String>,
     /// Unix ms.
     pub created_at_ms: i64,
-    /// Unix ms; null for a token without an end.
+    /// Unix ms; null if it does not expire.
     pub expires_at_ms: Option<i64>,
     /// Unix ms, to the minute.
     pub last_used_at_ms: Option<i64>,
@@ -156,7 +156,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// `good`, `revoked` or `expired` at a time.
+    /// Returns its state at a time: `good`, `revoked` or `expired`.
     pub fn state(&self, now_ms: i64) -> &'static str {
         match self {
             Self { revoked_at_ms: Some(_), .. } => "revoked",
@@ -173,22 +173,22 @@ pub struct TokenList {
     pub tokens: Vec<Token>,
 }
 
-/// A token to be made.
+/// A token to create.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct NewToken {
     /// Unique name.
     pub name: String,
-    /// How far it reaches: no farther than its maker.
+    /// Its scope, at most your own.
     pub scope: Scope,
-    /// Days until it ends; absent for none.
+    /// Days until it expires; absent for never.
     pub expires_in_days: Option<u32>,
 }
 
-/// A secret that was just made. It can't be shown again.
+/// A new secret. It cannot be shown again.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
 pub struct MadeSecret {
-    /// What it is called.
+    /// Name of the token or agent.
     pub name: String,
-    /// The secret itself.
+    /// The secret.
     pub secret: String,
 }

@@ -1,4 +1,4 @@
-//! What must hold in a world at any time, and in the end.
+//! The invariants of a world, at any time and after it has settled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use proptest::{prelude::TestCaseError, prop_assert, prop_assert_eq};
 use super::{AGENTS, world::World};
 use crate::{app::ids::RunId, fleet::presence::Connected};
 
-/// After so many rounds in which everything works, everything has ended.
-const ROUNDS: usize = 120;
+/// The world settles within this many fault-free rounds.
+const MAX_ROUNDS: usize = 120;
 
-/// A run as it stands.
+/// A stored run.
 #[derive(sqlx::FromRow)]
 pub struct Stored {
     pub id: RunId,
@@ -18,8 +18,7 @@ pub struct Stored {
     pub phase: String,
     verdict: Option<String>,
     leased: bool,
-    /// Whether several do it.
-    pub is_together: bool,
+    pub is_distributed: bool,
 }
 
 impl Stored {
@@ -34,31 +33,31 @@ impl Stored {
 
 impl World {
     pub async fn stored(&self) -> Vec<Stored> {
-        let all = "select id, retry_of, phase, verdict, generators <> '[]' as is_together,
+        let all = "select id, retry_of, phase, verdict, generators <> '[]' as is_distributed,
                        exists (select 1 from lease where run_id = run.id) as leased
                    from run order by seq";
         sqlx::query_as(all).fetch_all(&self.server.state.db.read).await.expect("runs")
     }
 
-    /// How all runs stand.
+    /// Returns the phases of all runs.
     pub async fn phases(&self) -> Vec<String> {
         self.stored().await.into_iter().map(|run| run.phase).collect()
     }
 
-    /// Which parts of runs are stored: of which run, and whose.
+    /// Returns run and agent of each stored part.
     async fn parts(&self) -> BTreeSet<(RunId, String)> {
         let all = "select run_id, agent from run_part where outcome is not null";
         sqlx::query_as(all).fetch_all(&self.server.state.db.read).await.expect("parts").into_iter().collect()
     }
 
-    /// What must hold at any time.
+    /// Checks what must hold at any time.
     pub async fn check(&mut self) -> Result<(), TestCaseError> {
         let stored = self.stored().await;
-        for (id, phase) in &self.kept {
-            let now = stored.iter().find(|run| run.id == *id).map(|run| run.phase.as_str());
-            prop_assert_eq!(now, Some(phase.as_str()), "an acknowledged result is gone");
+        for (id, phase) in &self.acknowledged {
+            let current = stored.iter().find(|run| run.id == *id).map(|run| run.phase.as_str());
+            prop_assert_eq!(current, Some(phase.as_str()), "an acknowledged result is gone");
         }
-        let lost = self.kept_parts.difference(&self.parts().await).next().cloned();
+        let lost = self.acknowledged_parts.difference(&self.parts().await).next().cloned();
         prop_assert_eq!(lost, None, "an acknowledged part is gone");
         for run in &stored {
             let final_phase = matches!(run.phase.as_str(), "finished" | "failed" | "cancelled");
@@ -71,27 +70,27 @@ impl World {
         }
         let mut counting: BTreeMap<&RunId, usize> = BTreeMap::new();
         for run in stored.iter().filter(|run| run.counts()) {
-            *counting.entry(cell(&stored, run)).or_default() += 1;
+            *counting.entry(original(&stored, run)).or_default() += 1;
         }
-        prop_assert!(counting.values().all(|count| *count == 1), "a cell counts twice");
+        prop_assert!(counting.values().all(|count| *count == 1), "a repetition counts twice");
         Ok(())
     }
 
-    /// From now on everything works: then every run ends, every outcome comes home and everybody is free.
-    pub async fn come_to_rest(&mut self) -> Result<(), TestCaseError> {
-        for round in 0..ROUNDS {
+    /// Plays rounds without faults until every run has ended, every outcome is delivered and every agent is free.
+    pub async fn settle(&mut self) -> Result<(), TestCaseError> {
+        for round in 0..MAX_ROUNDS {
             for agent in 0..AGENTS {
-                self.work_well(agent).await;
+                self.work_without_faults(agent).await;
             }
-            self.hand_out().await;
-            self.hear_changes().await;
+            self.assign().await;
+            self.handle_changes().await;
             if round % 10 == 9 {
-                // Whoever holds something has said so in the meantime.
+                // Every agent that holds a lease has renewed it by now.
                 self.pass(10).await;
-                self.hear_changes().await;
+                self.handle_changes().await;
             }
             self.check().await?;
-            if self.is_at_rest().await {
+            if self.is_settled().await {
                 return Ok(());
             }
         }
@@ -99,11 +98,11 @@ impl World {
         let open: Vec<_> = stored.iter().filter(|run| !run.has_ended()).map(|run| (&run.id, &run.phase)).collect();
         let busy: Vec<_> =
             self.presence.list().into_iter().map(|(name, agent)| (name, agent.busy, agent.declined)).collect();
-        let known: Vec<_> = self.agents.iter().map(|agent| (agent.running(), agent.knows())).collect();
-        Err(TestCaseError::fail(format!("it does not come to rest: {open:?}, {busy:?}, {known:?}")))
+        let known: Vec<_> = self.agents.iter().map(|agent| (agent.running(), agent.known_runs())).collect();
+        Err(TestCaseError::fail(format!("the world does not settle: {open:?}, {busy:?}, {known:?}")))
     }
 
-    async fn is_at_rest(&self) -> bool {
+    async fn is_settled(&self) -> bool {
         let free = |(_, agent): &(String, Connected)| agent.is_free();
         self.stored().await.iter().all(Stored::has_ended)
             && self.agents.iter().all(|agent| agent.is_idle() && agent.spool.is_empty())
@@ -111,8 +110,8 @@ impl World {
     }
 }
 
-/// The first of those that were done in place of each other.
-fn cell<'a>(stored: &'a [Stored], run: &'a Stored) -> &'a RunId {
+/// Returns the first run of a chain of retries.
+fn original<'a>(stored: &'a [Stored], run: &'a Stored) -> &'a RunId {
     let before = run.retry_of.as_ref().and_then(|before| stored.iter().find(|other| other.id == *before));
-    before.map_or(&run.id, |before| cell(stored, before))
+    before.map_or(&run.id, |before| original(stored, before))
 }

@@ -1,4 +1,4 @@
-//! `brewbench agent-restore`
+//! `brewbench agent restore`
 
 use std::path::PathBuf;
 
@@ -6,28 +6,28 @@ use anyhow::Context;
 use brewbench_agent::host::cpu_tuning::{self, Restored};
 use clap::Args;
 
-/// Puts back what an agent with --steady-cpu has changed.
+/// Restore the CPU settings that an agent with --cpu-tuning changed.
 #[derive(Debug, Args)]
-pub struct AgentRestore {
-    /// The agent's folder
+pub struct Restore {
+    /// The agent's state folder
     #[arg(long, env = "BREWBENCH_STATE", default_value = "/var/lib/brewbench-agent")]
     state: PathBuf,
 }
 
-impl AgentRestore {
-    /// Puts it back, and says what it was.
+impl Restore {
+    /// Restores the settings and prints each one.
     pub fn run(self) -> anyhow::Result<()> {
         let Self { state } = self;
         let Restored { back, left_alone } = cpu_tuning::restore(&state)
-            .with_context(|| format!("what is noted in {} is not put back whole", state.display()))?;
+            .with_context(|| format!("some CPU settings recorded in {} were not restored", state.display()))?;
         for path in &back {
-            eprintln!("as it was before: {}", path.display());
+            eprintln!("restored {}", path.display());
         }
         for path in &left_alone {
-            eprintln!("left as somebody else has set it: {}", path.display());
+            eprintln!("left unchanged, because it was set to another value since: {}", path.display());
         }
         if back.is_empty() && left_alone.is_empty() {
-            eprintln!("there was nothing to put back");
+            eprintln!("nothing to restore");
         }
         Ok(())
     }

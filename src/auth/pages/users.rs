@@ -1,4 +1,4 @@
-//! People and invitations, for administrators.
+//! The page of users and invitations, for administrators.
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -16,50 +16,50 @@ use crate::{
         state::AppState,
     },
     auth::{
-        api::people as api,
+        api::users as api,
         caller::{Admin, Caller},
         model::Role,
         pages::parts::{Once, Places, shell},
-        people::{Invite, NewInvite, NewRole, OpenInvite, Person},
         store::invites,
+        users::{Invite, NewInvite, NewRole, OpenInvite, Person},
     },
     web::{address::segment, confirm::Confirm, shell::Shell, time_ago},
 };
 
-const HERE: &str = "/people";
+const HERE: &str = "/users";
 
-/// A name as one step of an address.
+/// Encodes a name as a URL path segment.
 pub fn encoded(name: &str) -> String {
     segment(name)
 }
 
-/// The people.
+/// The page of users.
 #[derive(Debug, Template, WebTemplate)]
-#[template(path = "auth/people.html")]
+#[template(path = "auth/users.html")]
 pub struct Page {
     shell: Shell,
     places: Places,
-    people: Vec<Person>,
+    users: Vec<Person>,
     invites: Vec<OpenInvite>,
     me: String,
 }
 
 impl Page {
-    /// Whether this one must stay what she is.
+    /// Returns whether this user is the last administrator, who cannot be demoted or removed.
     fn is_last_admin(&self, person: &Person) -> bool {
-        person.role == Role::Admin && self.people.iter().filter(|other| other.role == Role::Admin).count() == 1
+        person.role == Role::Admin && self.users.iter().filter(|other| other.role == Role::Admin).count() == 1
     }
 }
 
-/// `GET /people`
+/// `GET /users`
 pub async fn show(Admin(caller): Admin, State(state): State<AppState>) -> Result<Page> {
-    let people = crate::auth::store::people(&state.db.read).await?;
+    let users = crate::auth::store::users(&state.db.read).await?;
     let invites = invites::open_invites(&state.db.read, now_ms()).await?;
-    let (shell, places) = (shell("People", &caller), Places::new(HERE, &caller));
-    Ok(Page { shell, places, people, invites, me: caller.name })
+    let (shell, places) = (shell("Users", &caller), Places::new(HERE, &caller));
+    Ok(Page { shell, places, users, invites, me: caller.name })
 }
 
-/// `POST /people/{name}/role`
+/// `POST /users/{name}/role`
 pub async fn role(
     admin: Admin,
     state: State<AppState>,
@@ -75,14 +75,14 @@ pub async fn role(
     Ok(Redirect::to(HERE).into_response())
 }
 
-/// A role as a form has it; `confirmed` once somebody has seen what ends with the role of before.
+/// The form of a role; `confirmed` is set after the user has seen what ends with the previous role.
 #[derive(Debug, Deserialize)]
 pub struct Chosen {
     role: Role,
     confirmed: Option<String>,
 }
 
-/// The question before a role that ends something.
+/// The confirmation of a role change that ends something.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "auth/role.html")]
 struct AskRole {
@@ -92,7 +92,7 @@ struct AskRole {
     consequences: Vec<String>,
 }
 
-/// `GET /people/{name}/remove`
+/// `GET /users/{name}/remove`
 pub async fn ask_remove(
     Admin(caller): Admin,
     State(state): State<AppState>,
@@ -100,32 +100,32 @@ pub async fn ask_remove(
 ) -> Result<Confirm> {
     let user = crate::auth::store::user(&state.db.read, &name).await?;
     let mut consequences = api::would_end(&state.db, &name, None).await?.sentences();
-    consequences.push("Runs and what the audit log says stay, with the name.".to_owned());
-    consequences.push("Coming back takes a new invitation.".to_owned());
+    consequences.push("Runs and audit log entries stay, with the name.".to_owned());
+    consequences.push("To come back, the user needs a new invitation.".to_owned());
     Ok(Confirm {
-        shell: shell("Remove this person", &caller),
-        deed: "Remove this person",
+        shell: shell("Remove this user", &caller),
+        deed: "Remove this user",
         what: format!("{}, {}", user.name, user.role.as_str()),
         consequences,
         back: HERE.to_owned(),
     })
 }
 
-/// `POST /people/{name}/remove`
+/// `POST /users/{name}/remove`
 pub async fn remove(admin: Admin, state: State<AppState>, name: Path<String>) -> Result<Redirect> {
     let _ended = api::remove(admin, state, name).await?;
     Ok(Redirect::to(HERE))
 }
 
-/// `POST /people/invites`
-pub async fn invite(Admin(caller): Admin, State(state): State<AppState>, Form(asked): Form<NewRole>) -> Result<Once> {
-    let asked = NewInvite { role: asked.role, ..NewInvite::default() };
-    let made = api::make_invite(&state.db, &state.public_url, &asked, &caller).await?;
-    let told = format!("Whoever opens it first makes a passkey and becomes {}.", a_role(asked.role));
-    Ok(once(&caller, "An invitation".to_owned(), told, made))
+/// `POST /users/invites`
+pub async fn invite(Admin(caller): Admin, State(state): State<AppState>, Form(form): Form<NewRole>) -> Result<Once> {
+    let request = NewInvite { role: form.role, ..NewInvite::default() };
+    let invite = api::create_invite(&state.db, &state.public_url, &request, &caller).await?;
+    let effect = format!("The first person to open it creates a passkey and becomes {}.", a_role(request.role));
+    Ok(once(&caller, "Invitation".to_owned(), effect, invite))
 }
 
-/// A role with its article.
+/// Returns the role with its article.
 pub fn a_role(role: Role) -> &'static str {
     match role {
         Role::Viewer => "a viewer",
@@ -134,73 +134,77 @@ pub fn a_role(role: Role) -> &'static str {
     }
 }
 
-fn once(caller: &Caller, title: String, told: String, made: Invite) -> Once {
-    let life = format!("It works once and ends {}.", time_ago::exact(Some(made.expires_at_ms)));
+fn once(caller: &Caller, title: String, effect: String, invite: Invite) -> Once {
+    let expiry = format!("It works once and expires {}.", time_ago::exact(Some(invite.expires_at_ms)));
     Once {
-        shell: shell("A registration link", caller),
+        shell: shell("Registration link", caller),
         places: Places::new(HERE, caller),
         title,
-        told: vec!["It is shown this once: send it to nobody but the person whom it is for.".to_owned(), told, life],
+        instructions: vec!["It is shown only once. Send it only to the person it is for.".to_owned(), effect, expiry],
         label: "Registration link",
-        secret: made.url,
+        secret: invite.url,
         back: HERE,
     }
 }
 
-/// A link for somebody who lost a passkey.
+/// The page that creates a recovery link for a user who lost a passkey.
 #[derive(Debug, Template, WebTemplate)]
-#[template(path = "auth/mend.html")]
-pub struct Mend {
+#[template(path = "auth/replace_passkey.html")]
+pub struct RecoveryPage {
     shell: Shell,
     person: String,
 }
 
-/// `GET /people/{name}/mend`
-pub async fn ask_mend(Admin(caller): Admin, State(state): State<AppState>, Path(name): Path<String>) -> Result<Mend> {
-    let user = crate::auth::store::user(&state.db.read, &name).await?;
-    Ok(Mend { shell: shell("Mend a lost passkey", &caller), person: user.name })
-}
-
-/// What is chosen for such a link; a box that is not ticked is not sent.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Mending {
-    ends_passkeys: Option<String>,
-}
-
-/// `POST /people/{name}/mend`
-pub async fn mend(
+/// `GET /users/{name}/reset-passkeys`
+pub async fn confirm_recovery(
     Admin(caller): Admin,
     State(state): State<AppState>,
     Path(name): Path<String>,
-    Form(asked): Form<Mending>,
-) -> Result<Once> {
-    let ends_passkeys = asked.ends_passkeys.is_some();
-    let asked = NewInvite { person: Some(name.clone()), ends_passkeys, ..NewInvite::default() };
-    let made = api::make_invite(&state.db, &state.public_url, &asked, &caller).await?;
-    let told = if ends_passkeys {
-        "Its use gives this person a new passkey and ends the ones of before, with all sessions."
-    } else {
-        "Its use gives this person one more passkey."
-    };
-    Ok(once(&caller, format!("A link for {name}"), told.to_owned(), made))
+) -> Result<RecoveryPage> {
+    let user = crate::auth::store::user(&state.db.read, &name).await?;
+    Ok(RecoveryPage { shell: shell("Replace a lost passkey", &caller), person: user.name })
 }
 
-/// `GET /people/invites/{id}/withdraw`
+/// The form of a recovery link. Browsers do not send an unticked box.
+#[derive(Clone, Debug, Deserialize)]
+pub struct RecoveryForm {
+    resets_passkeys: Option<String>,
+}
+
+/// `POST /users/{name}/reset-passkeys`
+pub async fn recover(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Form(form): Form<RecoveryForm>,
+) -> Result<Once> {
+    let resets_passkeys = form.resets_passkeys.is_some();
+    let request = NewInvite { person: Some(name.clone()), resets_passkeys, ..NewInvite::default() };
+    let invite = api::create_invite(&state.db, &state.public_url, &request, &caller).await?;
+    let effect = if resets_passkeys {
+        "Using it registers a new passkey and removes the user's earlier passkeys and sessions."
+    } else {
+        "Using it registers one more passkey for this user."
+    };
+    Ok(once(&caller, format!("Recovery link for {name}"), effect.to_owned(), invite))
+}
+
+/// `GET /users/invites/{id}/withdraw`
 pub async fn ask_withdraw(Admin(caller): Admin, State(state): State<AppState>, Path(id): Path<i64>) -> Result<Confirm> {
     let open = invites::open_invites(&state.db.read, now_ms()).await?;
-    let missing = || Error::NotFound(format!("invitation {id} that could still be used"));
+    let missing = || Error::NotFound(format!("open invitation {id}"));
     let invite = open.into_iter().find(|invite| invite.id == id).ok_or_else(missing)?;
-    let whom = invite.person.unwrap_or_else(|| "somebody new".to_owned());
+    let whom = invite.person.unwrap_or_else(|| "a new user".to_owned());
     Ok(Confirm {
         shell: shell("Withdraw this invitation", &caller),
         deed: "Withdraw this invitation",
         what: format!("For {whom}, as {}", invite.role),
-        consequences: vec!["Its link opens nothing any more. You can make another.".to_owned()],
+        consequences: vec!["Its link stops working. You can create another invitation.".to_owned()],
         back: HERE.to_owned(),
     })
 }
 
-/// `POST /people/invites/{id}/withdraw`
+/// `POST /users/invites/{id}/withdraw`
 pub async fn withdraw(admin: Admin, state: State<AppState>, id: Path<i64>) -> Result<Redirect> {
     api::withdraw_invite(admin, state, id).await?;
     Ok(Redirect::to(HERE))

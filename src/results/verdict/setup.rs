@@ -1,4 +1,4 @@
-//! Whether the run was made as it says.
+//! Checks the setup of a run: machine size, cores and clock.
 
 use brewbench_agent::wire::outcome::Mechanism;
 
@@ -7,59 +7,59 @@ use crate::{
         conditions::{Conditions, Placement},
         verdict::{
             limits::{Limit, Limits},
-            model::Making,
+            model::Context,
         },
     },
     runs::verdict::{Reason, Unit, Verdict},
 };
 
-pub(super) fn judge(making: &Making<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
-    let lacking: Vec<_> = [("CPU", making.enforced.cpu), ("memory", making.enforced.memory)]
+pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
+    let unlimited: Vec<_> = [("CPU", context.enforced.cpu), ("memory", context.enforced.memory)]
         .into_iter()
         .filter(|(_, mechanism)| *mechanism == Mechanism::None)
         .map(|(what, _)| what)
         .collect();
-    if !lacking.is_empty() {
-        let text = format!("the machine size was not enforced: nothing limited {}", lacking.join(" and "));
+    if !unlimited.is_empty() {
+        let text = format!("the machine size was not enforced: nothing limited {}", unlimited.join(" and "));
         reasons.push(Reason::new("size_not_enforced", Verdict::Suspect, text));
     }
-    reasons.extend(shared_cores(making));
-    reasons.extend(making.conditions.placement.and_then(physical_cores));
-    reasons.extend(clock_jumped(making.conditions, limits));
+    reasons.extend(shared_cores(context));
+    reasons.extend(context.conditions.placement.and_then(physical_cores));
+    reasons.extend(clock_jumped(context.conditions, limits));
 }
 
-/// On other machines than the target's k6 takes nothing from it.
-fn shared_cores(making: &Making<'_>) -> Option<Reason> {
-    let cores = making.cores;
+/// Judges cores shared by k6 and target; not for generators on other machines.
+fn shared_cores(context: &Context<'_>) -> Option<Reason> {
+    let cores = context.cores;
     let shared = cores.generator.iter().filter(|core| cores.target.contains(core)).count();
-    if !making.generators.is_empty() || (!cores.generator.is_empty() && shared == 0) {
+    if !context.generators.is_empty() || (!cores.generator.is_empty() && shared == 0) {
         return None;
     }
-    let text = "k6 had no core of its own: it took time from the target";
+    let text = "k6 had no core of its own: it took CPU time from the target";
     let reason = Reason::new("shared_cores", Verdict::Suspect, text);
     let known = !cores.generator.is_empty();
     Some(if known { reason.with(shared as f64, 0.0, Unit::Count) } else { reason })
 }
 
-/// What is said of processors that are no cores of their own.
+/// Judges vCPUs that are not physical cores of their own.
 fn physical_cores(placement: Placement) -> Option<Reason> {
     match placement {
-        // The processors themselves report the latter.
+        // `shared_cores` reports the latter.
         Placement::WholeCores | Placement::SharedCores => None,
         Placement::SiblingThreads => {
             let text =
-                "the target's vCPUs were hyperthreads of the same physical cores: the machine has too few for one each";
+                "the target's vCPUs were hyperthreads of the same physical cores: the machine has too few of them";
             Some(Reason::note("sibling_threads", text))
         }
         Placement::SharedPhysicalCore => {
-            let text = "k6 ran on hyperthreads of the target's physical cores, the machine has too few: it took time from the \
-                        target";
+            let text = "k6 ran on hyperthreads of the target's physical cores and took CPU time from it: the machine has \
+                       too few cores";
             Some(Reason::new("shared_physical_core", Verdict::Suspect, text))
         }
     }
 }
 
-/// By how much a machine's clock was set during a run, in words.
+/// Describes a clock change during a run.
 pub fn clock_set(jumped_ms: i64) -> String {
     let way = if jumped_ms < 0 { "back" } else { "forward" };
     let far_ms = jumped_ms.unsigned_abs() as f64;
@@ -69,9 +69,9 @@ pub fn clock_set(jumped_ms: i64) -> String {
 
 pub(super) fn clock_jumped(conditions: &Conditions, limits: &Limits) -> Option<Reason> {
     let jumped = conditions.clock_jump_ms.unwrap_or(0);
-    let (seen, limit) = (jumped.unsigned_abs() as f64, limits.of(Limit::ClockJumped));
-    if seen <= limit {
+    let (observed, limit) = (jumped.unsigned_abs() as f64, limits.get(Limit::ClockJumped));
+    if observed <= limit {
         return None;
     }
-    Some(Reason::new("clock_jumped", Verdict::Suspect, clock_set(jumped)).with(seen, limit, Unit::Milliseconds))
+    Some(Reason::new("clock_jumped", Verdict::Suspect, clock_set(jumped)).with(observed, limit, Unit::Milliseconds))
 }
