@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs a built brewbench with its targets, its services and their users. Nothing is started.
-# usage: [PREFIX=/usr/local] [DESTDIR=] install.sh FOLDER-OF-THE-PROGRAM FOLDER-OF-THE-SERVER'S-UNIT FOLDER-OF-THE-AGENT'S-UNIT
-# In a release archive all three are the archive's own folders: ./install.sh does.
+# Installs a built brewbench with its targets, systemd units and users. Starts nothing.
+# usage: [PREFIX=/usr/local] [DESTDIR=] install.sh PROGRAM-FOLDER SERVER-UNIT-FOLDER AGENT-UNIT-FOLDER
+# In a release archive the defaults are right: run ./install.sh without arguments.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 program=${1:-$here}
@@ -13,7 +13,7 @@ lib=$prefix/lib/brewbench
 units=$root${UNITDIR:-$prefix/lib/systemd/system}
 
 install -d "$root$lib/targets/bin" "$root$prefix/bin" "$units" "$root$prefix/lib/sysusers.d"
-# Beside the old one first: a program that runs can't be written over.
+# Copies to a temporary name and renames, because a running program cannot be overwritten.
 install -m 755 "$program/brewbench" "$root$lib/.brewbench.new"
 mv -f "$root$lib/.brewbench.new" "$root$lib/brewbench"
 install -m 644 "$program"/targets/*.toml "$root$lib/targets/"
@@ -26,8 +26,8 @@ done
 install -m 644 "$server/brewbench.sysusers" "$root$prefix/lib/sysusers.d/brewbench.conf"
 
 [ -n "$root" ] || cat <<EOF
-installed in $lib; then, as root:
+installed in $lib; next, as root:
   systemd-sysusers && systemctl daemon-reload
-  systemctl enable --now brewbench          # what it is told: /etc/brewbench/server.env
-  systemctl enable --now brewbench-agent    # and: /etc/brewbench/agent.env; it needs k6 in PATH, or BREWBENCH_K6
+  systemctl enable --now brewbench          # configuration: /etc/brewbench/server.env
+  systemctl enable --now brewbench-agent    # configuration: /etc/brewbench/agent.env; needs k6 in PATH, or BREWBENCH_K6
 EOF

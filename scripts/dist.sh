@@ -1,6 +1,6 @@
 #!/bin/sh
-# Packs what was built for a machine that has neither Rust nor Go nor Node.
-# usage: dist.sh FOLDER-OF-THE-PROGRAM FOLDER-FOR-THE-ARCHIVE
+# Packs a build into an archive for machines without Rust, Go or Node.
+# usage: dist.sh PROGRAM-FOLDER ARCHIVE-FOLDER
 set -eu
 built=$(cd "$1" && pwd)
 mkdir -p "$2"
@@ -15,7 +15,7 @@ cp "$built/brewbench" README.md LICENSE deploy/install.sh "$folder/$name/"
 cp "$built"/targets/*.toml "$folder/$name/targets/"
 cp "$built"/targets/bin/* "$folder/$name/targets/bin/"
 cp deploy/brewbench.service deploy/brewbench.sysusers agents/deploy/brewbench-agent.service "$folder/$name/systemd/"
-# The same bytes from the same files, whoever packs them and when.
+# Reproducible: the same files give the same bytes.
 when=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 tar -C "$folder" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$when" -cf - "$name" | gzip -n -"${LEVEL:-9}" >"$to/.$name.part"
 mv "$to/.$name.part" "$to/$name.tar.gz"

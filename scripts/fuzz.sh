@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fuzzes every decoder of bytes that strangers send, starting from real ones; what it found before is kept in fuzz/corpus.
-# usage: fuzz.sh SECONDS-EACH
+# Fuzzes every decoder of untrusted bytes, starting from real data. Keeps earlier findings in fuzz/corpus.
+# usage: fuzz.sh SECONDS-PER-TARGET
 set -eu
 cd "$(dirname "$0")/.."
 rustup toolchain list | grep -q '^nightly' || { echo "fuzz: rustup toolchain install nightly" >&2; rustup toolchain install nightly --profile minimal; }
@@ -9,7 +9,7 @@ mkdir -p fuzz/corpus/summary fuzz/corpus/push fuzz/corpus/packed fuzz/corpus/mes
 for file in samples/published/*.json samples/published/*.txt agents/tests/fixtures/series/*/summary.json; do
   cp "$file" "fuzz/corpus/summary/seed-$(echo "$file" | tr / -)"
 done
-# A recording is one push after the other, each behind a time of 8 bytes and a length of 4.
+# A recording is a sequence of pushes, each after 8 bytes of time and 4 bytes of length.
 for file in agents/tests/fixtures/series/*/pushes.bin; do
   length=$(od -An -tu4 -j8 -N4 "$file")
   tail -c +13 "$file" | head -c "$((length))" > "fuzz/corpus/push/seed-$(echo "$file" | tr / -)"

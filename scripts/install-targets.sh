@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts the bundled targets and their manifests where the program looks for them: targets/ beside it.
-# usage: install-targets.sh FOLDER-OF-THE-PROGRAM
+# Installs the bundled targets and manifests into targets/ beside the program.
+# usage: install-targets.sh PROGRAM-FOLDER
 set -eu
 folder=$(cd "$1" && pwd)
 cd "$(dirname "$0")/../agents/targets"

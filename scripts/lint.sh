@@ -1,5 +1,5 @@
 #!/bin/sh
-# Format, lints and documentation; anything to complain about is an error.
+# Checks format, lints, dependencies and documentation. Warnings are errors.
 set -eu
 cd "$(dirname "$0")/.."
 echo "== format"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every check there is, in the order of what fails fastest.
+# Runs all checks, fastest first.
 # usage: test.sh TARGET-FOLDER
 set -eu
 cd "$(dirname "$0")/.."

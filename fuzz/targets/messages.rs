@@ -1,4 +1,4 @@
-//! What agent and server say to each other, and the results that agents upload.
+//! Messages between agent and server, and the results that agents upload.
 
 #![no_main]
 

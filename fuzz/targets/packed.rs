@@ -1,4 +1,4 @@
-//! The time series of a run, as agents send it and as it is stored.
+//! The time series of a run in its wire and storage format.
 
 #![no_main]
 
@@ -6,7 +6,7 @@ use brewbench_agent::wire::series::Packed;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Ok(series) = Packed::from_bytes(bytes.to_vec()).unpack_within(1 << 20) {
-        // What was read can be stored, and is then the same.
+        // A decoded series survives a round trip.
         assert_eq!(Packed::pack(&series).unpack().as_ref(), Ok(&series));
     }
 });

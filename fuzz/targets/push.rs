@@ -1,4 +1,4 @@
-//! What k6 pushes during a run: a snappy block with a remote-write message.
+//! Metrics that k6 pushes during a run: a remote-write message compressed with snappy.
 
 #![no_main]
 
