@@ -124,7 +124,7 @@ pub struct PastRun {
 /// Returns the history of the cell of each of these runs, for all versions and exactly the same load.
 ///
 /// Includes the newest runs of experiments that count, at most `limit`, in order of submission. Excludes the runs in
-/// `except` and those more than [`RECENT`] runs back.
+/// `except` and those more than `RECENT` runs back.
 pub async fn past(rows: &Rows, runs: Vec<RunId>, except: &[RunId], limit: i64) -> sqlx::Result<Vec<Vec<PastRun>>> {
     let except = serde_json::to_string(except).map_err(decode)?;
     let figures: Vec<_> = metrics::compared().map(|metric| metric.def().sql).collect();

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use crate::app::rows::{Fault, Rows};
 
-/// Existing values of runs, by form field; limited to [`OFFERED`] each.
+/// Existing values of runs, by form field; limited to `OFFERED` each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values {
     /// Names of targets.
