@@ -60,7 +60,7 @@ impl Map {
 }
 
 /// Pages that need no data.
-const PLAIN: [(&str, &str); 22] = [
+const PLAIN: [(&str, &str); 24] = [
     ("dashboard", "/"),
     ("runs", "/runs"),
     ("new-run", "/experiments/new"),
@@ -83,6 +83,8 @@ const PLAIN: [(&str, &str); 22] = [
     ("users", "/users"),
     ("audit", "/audit"),
     ("missing", "/nowhere/to/be/found"),
+    ("docs", "/docs/guide/verdict"),
+    ("docs-search", "/docs/search?q=knee"),
 ];
 
 /// Pages of baselines, share links and gates.
