@@ -102,8 +102,7 @@ fn embed_docs(out: &Path) -> io::Result<()> {
     let mut table = String::from("&[\n");
     for file in files {
         let name = file.strip_prefix("docs").map_err(io::Error::other)?.with_extension("");
-        let (name, text) = (name.display(), fs::canonicalize(&file)?);
-        let _ = writeln!(table, "(\"{name}\", include_str!(\"{}\")),", text.display());
+        let _ = writeln!(table, "(\"{}\", {:?}),", name.display(), fs::read_to_string(&file)?);
     }
     fs::write(out.join("docs.rs"), table + "]")
 }

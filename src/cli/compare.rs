@@ -8,7 +8,7 @@ use reqwest::Method;
 
 use super::{
     gate::Gate,
-    table::{Align, cut, figure, plain, short_id, table},
+    table::{Align, at_spaces, cut, figure, plain, short_id, table},
 };
 use crate::{
     app::ids::joined,
@@ -149,7 +149,7 @@ pub fn text(comparison: &Comparison) -> String {
 
 /// Wraps text to the terminal's width, or to 80 columns without a terminal.
 fn wrapped(text: &str) -> String {
-    textwrap::fill(text, textwrap::Options::with_termwidth().subsequent_indent("  "))
+    textwrap::fill(text, at_spaces(textwrap::termwidth()).subsequent_indent("  "))
 }
 
 /// Title, metric and scale of each column.

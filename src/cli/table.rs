@@ -49,7 +49,12 @@ pub fn table(head: &[(&str, Align)], rows: &[Vec<String>]) -> String {
 pub fn hanging(text: &str, indent: usize) -> String {
     const MIN_WIDTH: usize = 20;
     let width = textwrap::termwidth().saturating_sub(indent).max(MIN_WIDTH);
-    textwrap::wrap(text, width).join(&format!("\n{}", " ".repeat(indent)))
+    textwrap::wrap(text, at_spaces(width)).join(&format!("\n{}", " ".repeat(indent)))
+}
+
+/// Wraps lines at spaces only: `bench-02` and `--min-effect` can be copied from any line.
+pub fn at_spaces<'a>(width: usize) -> textwrap::Options<'a> {
+    textwrap::Options::new(width).word_splitter(textwrap::WordSplitter::NoHyphenation)
 }
 
 /// Formats lines, replacing control characters.

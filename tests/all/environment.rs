@@ -1,4 +1,4 @@
-//! Under what runs were measured: as JSON, as a page and as a command, alone and held against another run's.
+//! The environment of runs: as JSON, as a page and as a command, alone and compared with another run's.
 
 use brewbench_agent::wire::outcome::{Conditions, Ground, Outcome};
 use reqwest::Method;
@@ -12,7 +12,7 @@ use crate::harness::{
     summaries::good,
 };
 
-/// A run of one target on one machine, of another on another, and one that was imported.
+/// Two runs of different targets on different machines, and an imported run.
 struct Site {
     app: App,
     user: Actor,
@@ -50,14 +50,18 @@ fn facts(document: &Value) -> usize {
 }
 
 #[tokio::test]
-async fn an_environment_is_told_and_held_against_another() {
+async fn the_api_returns_an_environment_and_its_differences() {
     let Site { app: _app, user, runs: [rack, laptop, imported], _agents } = Site::start().await;
-    let told = user.get(&format!("/api/v1/runs/{rack}/environment")).await.ok().json();
-    assert_eq!((&told["facts"]["cpu.model"], &told["agent"]), (&json!("Z80"), &json!("rack")), "{told}");
+    let environment = user.get(&format!("/api/v1/runs/{rack}/environment")).await.ok().json();
+    assert_eq!(
+        (&environment["facts"]["cpu.model"], &environment["agent"]),
+        (&json!("Z80"), &json!("rack")),
+        "{environment}"
+    );
 
     let path = format!("/api/v1/runs/{rack}/environment/difference");
     let difference = user.get(&format!("{path}?with={laptop}")).await.ok().json();
-    let told: Vec<_> = difference["differences"]
+    let rows: Vec<_> = difference["differences"]
         .as_array()
         .expect("differences")
         .iter()
@@ -68,7 +72,7 @@ async fn an_environment_is_told_and_held_against_another() {
         ["target.command", "bin/fast --listen {port}", "bin/slow --listen {port}", "target"],
         ["load.before", "3 0 0", "4 0 0", "passing"],
     ];
-    assert_eq!(told, expected);
+    assert_eq!(rows, expected);
     assert!(difference["alike"].as_u64() > Some(10), "{difference}");
 
     let unknown = user.get(&format!("/api/v1/runs/{imported}/environment")).await.ok().json();
@@ -81,7 +85,7 @@ async fn an_environment_is_told_and_held_against_another() {
 }
 
 #[tokio::test]
-async fn pages_show_the_environment_and_lead_to_the_differences() {
+async fn pages_show_the_environment_and_link_to_the_differences() {
     let Site { app, runs: [rack, laptop, imported], .. } = Site::start().await;
     let user = app.user().await.in_browser();
     let page = async |path: String| user.get(&path).await.ok().text().replace('\u{a0}', " ");
@@ -101,24 +105,24 @@ async fn pages_show_the_environment_and_lead_to_the_differences() {
 }
 
 #[tokio::test]
-async fn a_command_tells_the_same() {
+async fn the_command_shows_environments_and_differences() {
     let Site { app, user, runs: [rack, laptop, imported], _agents } = Site::start().await;
     let end = |id: &str| id.rsplit('-').next().expect("an end").to_owned();
-    let tell = async |arguments: &[&str]| as_user(&app, user.secret(), arguments).await.ok();
-    let text = tell(&["run", "environment", &end(&rack)]).await;
+    let command = async |arguments: &[&str]| as_user(&app, user.secret(), arguments).await.ok();
+    let text = command(&["run", "environment", &end(&rack)]).await;
     assert!(text.contains("\nProcessor\n") && text.contains("Z80") && text.contains("net.core.somaxconn"), "{text}");
     assert!(text.contains("not idle within 10 s: 1.50 cores in use,"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    let text = tell(&["run", "environment", &end(&rack), &end(&laptop)]).await;
+    let text = command(&["run", "environment", &end(&rack), &end(&laptop)]).await;
     assert!(text.starts_with("1 relevant difference;") && text.contains("6502"), "{text}");
-    let text = tell(&["compare", &rack, &laptop]).await;
+    let text = command(&["compare", &rack, &laptop]).await;
     assert!(
         text.contains(&format!("  details: brewbench run environment {} {}\n", end(&rack), end(&laptop))),
         "{text}"
     );
-    let text = tell(&["run", "environment", &imported]).await;
+    let text = command(&["run", "environment", &imported]).await;
     assert!(text.contains("no environment: the run was imported"), "{text}");
-    let printed: Value = serde_json::from_str(&tell(&["run", "environment", &rack, "--json"]).await).expect("JSON");
+    let printed: Value = serde_json::from_str(&command(&["run", "environment", &rack, "--json"]).await).expect("JSON");
     let request = user.request(&Method::GET, &format!("/api/v1/runs/{rack}/environment"));
     assert_eq!(printed, request.send().await.expect("an answer").json::<Value>().await.expect("JSON"));
 }

@@ -1,6 +1,6 @@
-//! A real target that does less work under a real k6: it looks faster, is reported, and wins nothing.
+//! A target that does less work, measured by a real k6: it looks faster, is reported, and wins nothing.
 //!
-//! Where k6 or the bundled targets are missing, the reason is printed and nothing is tested.
+//! Without k6 or the bundled targets, the tests print the reason and pass.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -15,10 +15,10 @@ use crate::{
     processes::{serve_with_agent, until, user_of},
 };
 
-/// Its target does nothing but to answer; no check looks at what.
-const ASKS: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/hash'); }";
+/// Requests one path and checks nothing.
+const SCRIPT: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/hash'); }";
 
-/// A server with its own agent, whose targets are variants of the bundled one in Rust.
+/// A server with a local agent whose targets are variants of the bundled `rust-hyper`.
 struct Site {
     program: Running,
     user: Actor,
@@ -35,7 +35,7 @@ impl Site {
             std::fs::write(targets.join(format!("{name}.toml")), manifest(name, flags, &tools)).expect("a manifest");
         }
         let mut command = serve_with_agent(data.path(), &tools);
-        // Elsewhere k6 follows no redirect, and a target that redirects has other statuses, not more requests.
+        // Otherwise k6 follows no redirects, and a redirecting target differs in statuses, not in requests.
         command.args(["--any-scenario", "--allow-any-address"]).arg("--manifests").arg(&targets);
         let program = Running::start(command);
         let user = user_of(&program, data.path()).await;
@@ -44,12 +44,12 @@ impl Site {
             (list["agents"][0]["connected"] == true).then_some(())
         })
         .await;
-        user.post("/api/v1/scenarios", &json!({"name": "asks", "script": ASKS})).await.ok();
+        user.post("/api/v1/scenarios", &json!({"name": "one-path", "script": SCRIPT})).await.ok();
         Some(Self { program, user, _data: data })
     }
 
-    /// Submits a plan, waits for its end, and gives the experiment's id and its runs.
-    async fn measured(&self, plan: &Value) -> (String, Vec<Value>) {
+    /// Submits a plan, waits until it has ended, and returns the experiment's id and its runs.
+    async fn measure(&self, plan: &Value) -> (String, Vec<Value>) {
         let (experiment, ids) = submit(&self.user, &plan_with(plan)).await;
         let mut runs = Vec::new();
         for id in ids {
@@ -77,7 +77,7 @@ fn manifest(name: &str, flags: &[&str], tools: &Tools) -> String {
 }
 
 fn path_text(path: &Path) -> &str {
-    path.to_str().expect("a path of letters")
+    path.to_str().expect("a UTF-8 path")
 }
 
 fn codes(run: &Value) -> Vec<String> {
@@ -85,7 +85,7 @@ fn codes(run: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_target_that_does_other_work_wins_nothing() {
+async fn a_target_that_does_different_work_wins_nothing() {
     let variants: [(&str, &[&str]); 6] = [
         ("plain", &[]),
         ("redirect", &["--other-work", "redirect"]),
@@ -96,18 +96,18 @@ async fn a_target_that_does_other_work_wins_nothing() {
     ];
     let Some(site) = Site::start(&variants).await else { return };
     let names: Vec<&str> = variants.iter().map(|(name, _)| *name).collect();
-    let plan = json!({"targets": names, "scenario": "asks", "load": vus(2, 1.0), "warm_up_s": 0.2, "retries": 0});
-    let (experiment, runs) = site.measured(&plan).await;
-    let of = |name: &str| runs.iter().find(|run| run["target"] == name).expect("a run").clone();
+    let plan = json!({"targets": names, "scenario": "one-path", "load": vus(2, 1.0), "warm_up_s": 0.2, "retries": 0});
+    let (experiment, runs) = site.measure(&plan).await;
+    let run_of = |name: &str| runs.iter().find(|run| run["target"] == name).expect("a run").clone();
     for run in &runs {
         assert_eq!(run["phase"], "finished", "{run}");
         assert_eq!(run["work"]["protocols"].as_object().expect("protocols").len(), 1, "{run}");
     }
-    let usual = of("plain");
+    let usual = run_of("plain");
     assert_eq!((&usual["work"]["requests_per_iteration"], &usual["work"]["new_connections"]), (&json!(1.0), &json!(2)));
     assert_eq!(usual["work"]["statuses"], json!({"200": usual["requests"]}));
-    assert_eq!(of("redirect")["work"]["requests_per_iteration"], json!(2.0));
-    assert_eq!(of("close")["work"]["new_connections"], of("close")["requests"]);
+    assert_eq!(run_of("redirect")["work"]["requests_per_iteration"], json!(2.0));
+    assert_eq!(run_of("close")["work"]["new_connections"], run_of("close")["requests"]);
 
     let comparison =
         site.user.get(&format!("/api/v1/compare?experiments={experiment}&allow_confounders=true")).await.ok().json();
@@ -133,33 +133,34 @@ async fn a_target_that_does_other_work_wins_nothing() {
 }
 
 #[tokio::test]
-async fn a_slow_start_makes_a_run_suspect_and_an_automatic_warm_up_waits_for_its_end() {
-    // Each request costs many times as much in the begin, and less with every second.
+async fn a_slow_start_makes_a_run_suspect_unless_an_automatic_warm_up_covers_it() {
+    // Requests are expensive at the start and get cheaper every second.
     let slow: &[&str] = &["--extra-rounds", "20000", "--slow-start", "12"];
     let brief: &[&str] = &["--extra-rounds", "20000", "--slow-start", "4"];
     let Some(site) = Site::start(&[("slow", slow), ("brief", brief)]).await else { return };
-    let plan = json!({"targets": ["slow"], "scenario": "asks", "load": vus(2, 12.0), "warm_up_s": 0.2, "retries": 0});
-    let cold = site.measured(&plan).await.1.remove(0);
+    let plan =
+        json!({"targets": ["slow"], "scenario": "one-path", "load": vus(2, 12.0), "warm_up_s": 0.2, "retries": 0});
+    let cold = site.measure(&plan).await.1.remove(0);
     let reason = cold["reasons"].as_array().expect("reasons").iter().find(|reason| reason["code"] == "not_steady");
     match reason {
         Some(reason) => assert!(text(&reason["text"]).contains("throughput rose by"), "{reason:?}"),
-        // Other tests on the same cores hide what would be clear on a quiet machine, and then the run says so.
+        // Tests on the same cores may hide the slow start; then the run reports a disturbed host.
         None => assert!(is_disturbed(&cold), "{}", cold["reasons"]),
     }
 
-    let plan = json!({"targets": ["brief"], "scenario": "asks", "load": vus(2, 1.0), "warm_up_auto": true,
+    let plan = json!({"targets": ["brief"], "scenario": "one-path", "load": vus(2, 1.0), "warm_up_auto": true,
         "warm_up_s": 2.0, "retries": 0});
-    let warm = site.measured(&plan).await.1.remove(0);
+    let warm = site.measure(&plan).await.1.remove(0);
     let took = warm["warmed_up_s"].as_f64().expect("a time");
-    assert!((9.5..=22.0).contains(&took), "three windows of three seconds, and 20 s at most: {warm}");
+    assert!((9.5..=22.0).contains(&took), "at least three windows of 3 s, at most 20 s: {warm}");
     assert!(warm["warm_up_steady"].is_boolean() && warm["warm_up_auto"] == true, "{warm}");
-    // What made it slow is over when it is measured.
+    // The measurement starts after the slow start.
     let rps = |run: &Value| run["rps"].as_f64().expect("a rate");
     let is_faster = rps(&warm) > 1.2 * rps(&cold);
     assert!(is_faster || is_disturbed(&cold) || is_disturbed(&warm), "{} {}", rps(&warm), rps(&cold));
 }
 
-/// Whether other programs kept the cores of a run busy.
+/// Returns whether other programs kept the cores of a run busy.
 fn is_disturbed(run: &Value) -> bool {
     codes(run).contains(&"host_disturbed".to_owned())
 }

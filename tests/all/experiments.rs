@@ -1,4 +1,4 @@
-//! Submissions: what is refused and with which words, the order of runs, progress, comparison.
+//! Submissions: refusals and their messages, the order of runs, progress, and comparisons.
 
 use brewbench_agent::wire::{
     Phase,
@@ -28,7 +28,7 @@ async fn without_an_agent_nothing_is_queued() {
 }
 
 #[tokio::test]
-async fn after_a_restart_runs_wait_for_the_agents_that_are_known() {
+async fn runs_submitted_after_a_restart_wait_for_known_agents() {
     let app = App::start().await;
     let mut agent = Agent::start(&app, "rack").await;
     agent.disconnect();
@@ -52,7 +52,7 @@ async fn after_a_restart_runs_wait_for_the_agents_that_are_known() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_done_is_refused_at_submission_with_the_reason() {
+async fn impossible_plans_are_refused_at_submission_with_the_reason() {
     let app = App::start().await;
     let (user, admin) = (app.user().await, app.admin().await);
     let _agent = Agent::start(&app, "rack").await;
@@ -123,7 +123,7 @@ async fn what_can_not_be_done_is_refused_at_submission_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_script_of_a_user_runs_where_it_is_welcome() {
+async fn a_user_script_runs_only_on_agents_that_allow_it() {
     let app = App::start().await;
     let user = app.user().await;
     let _strict = Agent::start(&app, "a-strict").await;
@@ -142,7 +142,7 @@ async fn a_script_of_a_user_runs_where_it_is_welcome() {
 }
 
 #[tokio::test]
-async fn runs_are_handed_out_one_at_a_time_in_the_order_that_favours_nobody() {
+async fn runs_are_assigned_one_at_a_time_in_shuffled_order() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -161,14 +161,14 @@ async fn runs_are_handed_out_one_at_a_time_in_the_order_that_favours_nobody() {
     }
     targets.sort();
     assert_eq!(targets, ["fast", "fast", "slow", "slow"], "the runs of two blocks are shuffled together");
-    let whole = user.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json();
-    assert_eq!(whole["progress"]["total"], 4);
-    assert_eq!((&whole["progress"]["ended"], &whole["progress"]["share"]), (&json!(4), &json!(1.0)));
-    assert_eq!(whole["url"], format!("{}experiments/{experiment}", app.state.public_url));
+    let full = user.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json();
+    assert_eq!(full["progress"]["total"], 4);
+    assert_eq!((&full["progress"]["ended"], &full["progress"]["share"]), (&json!(4), &json!(1.0)));
+    assert_eq!(full["url"], format!("{}experiments/{experiment}", app.state.public_url));
 }
 
 #[tokio::test]
-async fn the_stream_of_events_ends_when_all_runs_have_ended() {
+async fn the_event_stream_ends_when_all_runs_have_ended() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -197,7 +197,7 @@ async fn the_stream_of_events_ends_when_all_runs_have_ended() {
 }
 
 #[tokio::test]
-async fn cancelling_an_experiment_stops_what_runs_and_keeps_what_has_ended() {
+async fn cancelling_an_experiment_stops_its_run_and_keeps_ended_ones() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -205,14 +205,14 @@ async fn cancelling_an_experiment_stops_what_runs_and_keeps_what_has_ended() {
     let first = agent.job().await;
     agent.finish(&first, &good()).await;
     let second = agent.job().await;
-    let whole = user.post(&format!("/api/v1/experiments/{experiment}/cancel"), &()).await.ok().json();
-    let phases: Vec<_> = whole["runs"].as_array().expect("runs").iter().map(|run| text(&run["phase"])).collect();
+    let full = user.post(&format!("/api/v1/experiments/{experiment}/cancel"), &()).await.ok().json();
+    let phases: Vec<_> = full["runs"].as_array().expect("runs").iter().map(|run| text(&run["phase"])).collect();
     assert_eq!(phases, ["finished", "cancelled", "cancelled"]);
     assert_eq!(agent.cancelled().await, second.run);
-    assert_eq!(whole["progress"]["ended"], runs.len());
+    assert_eq!(full["progress"]["ended"], runs.len());
 }
 
-/// A comparison of one repetition of each of two targets: `fast` does well, `slow` ends as is said.
+/// Compares one repetition of each of two targets: `fast` succeeds, `slow` ends as given.
 async fn compared_with(end: impl FnOnce(&brewbench_agent::wire::job::Job) -> Outcome) -> Value {
     let app = App::start().await;
     let user = app.user().await;
@@ -224,65 +224,65 @@ async fn compared_with(end: impl FnOnce(&brewbench_agent::wire::job::Job) -> Out
         let job = agent.job().await;
         match end.take_if(|_| job.target == "slow") {
             Some(end) => agent.end(end(&job)).await,
-            // Far fewer requests than those of a target that is down.
+            // Far fewer requests than the summary of a target that is down.
             None => agent.finish(&job, &good()).await,
         }
-        app.until("its end", async || user.run(id).await["finished_at_ms"].as_i64()).await;
+        app.until("the end of the run", async || user.run(id).await["finished_at_ms"].as_i64()).await;
     }
     user.get(&format!("/api/v1/compare?runs={}", runs.join(","))).await.ok().json()
 }
 
-/// Neither a best figure nor a figure at all for `slow`.
-fn assert_out(comparison: &Value) {
+/// Asserts that `slow` has no statistics, wins nothing, and is listed as excluded.
+fn assert_excluded(comparison: &Value) {
     let subject = comparison["subjects"].as_array().expect("subjects").iter().position(|one| one["target"] == "slow");
     let cells =
         comparison["rows"].as_array().expect("rows").iter().flat_map(|row| row["cells"].as_array().expect("cells"));
-    let mut seen = 0;
+    let mut checked = 0;
     for cell in cells.filter(|cell| Some(&cell["subject"]) == subject.map(Value::from).as_ref()) {
         for stat in cell["stats"].as_array().expect("stats") {
-            seen += 1;
+            checked += 1;
             assert_eq!((&stat["best"], &stat["spread"]), (&json!(false), &Value::Null), "{stat}");
         }
     }
-    assert!(seen > 5 || subject.is_none(), "{comparison}");
-    let said = format!("{} {}", comparison["title"], comparison["cards"]);
-    assert!(!said.contains("slow wins") && !said.contains("\"slow\",\"value\""), "{said}");
+    assert!(checked > 5 || subject.is_none(), "{comparison}");
+    let headline = format!("{} {}", comparison["title"], comparison["cards"]);
+    assert!(!headline.contains("slow wins") && !headline.contains("\"slow\",\"value\""), "{headline}");
     assert_eq!(comparison["left_out"].as_array().map(Vec::len), Some(1), "{comparison}");
 }
 
 #[tokio::test]
-async fn a_target_that_only_failed_requests_never_wins() {
-    assert_out(&compared_with(|job| outcome(job, &target_down())).await);
+async fn a_target_that_failed_all_requests_never_wins() {
+    assert_excluded(&compared_with(|job| outcome(job, &target_down())).await);
 }
 
 #[tokio::test]
-async fn a_run_that_failed_never_wins() {
+async fn a_failed_run_never_wins() {
     let failed = |job: &_| {
         let reason = "target slow died during the measurement: exit status 1".to_owned();
         Outcome { ended: Ended::Failed { reason, cause: Cause::Other }, ..outcome(job, &good()) }
     };
-    assert_out(&compared_with(failed).await);
+    assert_excluded(&compared_with(failed).await);
 }
 
 #[tokio::test]
-async fn a_run_whose_target_was_killed_for_its_memory_never_wins() {
+async fn an_oom_killed_target_never_wins() {
     let killed = |job: &_| {
         let observed = Some(brewbench_agent::wire::outcome::Observed { oom_kills: Some(2), ..Default::default() });
         Outcome { observed, ..outcome(job, &good()) }
     };
-    assert_out(&compared_with(killed).await);
+    assert_excluded(&compared_with(killed).await);
 }
 
 #[tokio::test]
-async fn a_result_whose_summary_is_rubbish_makes_a_failed_run_that_says_so() {
+async fn an_unusable_summary_makes_the_run_failed_with_the_reason() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let (_, runs) = submit(&user, &plan_with(&json!({"repetitions": 2}))).await;
     let job = agent.job().await;
-    let rubbish = outcome(&job, &good_with("http_reqs", "count", &json!(-1)));
-    let conditions = Conditions { clock_jump_ms: Some(-3_600_000), ..rubbish.conditions.clone() };
-    agent.end(Outcome { conditions, ..rubbish }).await;
+    let unusable = outcome(&job, &good_with("http_reqs", "count", &json!(-1)));
+    let conditions = Conditions { clock_jump_ms: Some(-3_600_000), ..unusable.conditions.clone() };
+    agent.end(Outcome { conditions, ..unusable }).await;
     let error = text(&reaches(&app, &user, &runs[0], "failed").await["error"]);
     assert!(error.starts_with("k6's summary can't be used: metrics.http_reqs"), "{error}");
     assert!(error.ends_with("; the machine's clock was set back by 3600 s during the run"), "{error}");

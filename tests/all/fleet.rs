@@ -1,4 +1,4 @@
-//! Agents as people look after them: what they may take, names, labels, an end; and how they come to their keys.
+//! Managing agents: standing, names, labels, removal, keys, and the doctor.
 
 use std::{os::unix::fs::PermissionsExt, path::Path};
 
@@ -17,18 +17,18 @@ use crate::harness::{
     summaries::good,
 };
 
-async fn stand(admin: &Actor, name: &str, standing: &str) -> Value {
+async fn set_standing(admin: &Actor, name: &str, standing: &str) -> Value {
     let path = format!("/api/v1/agents/{name}/standing");
     admin.put(&path, &json!({"standing": standing})).await.ok().json()
 }
 
-async fn agent_in_list(who: &Actor, name: &str) -> Option<Value> {
+async fn listed_agent(who: &Actor, name: &str) -> Option<Value> {
     let list = who.get("/api/v1/agents").await.ok().json();
     list["agents"].as_array().expect("a list").iter().find(|agent| agent["name"] == name).cloned()
 }
 
-/// What was done to agents, the newest first.
-async fn deeds(admin: &Actor) -> Vec<(String, String)> {
+/// The actions on agents in the audit log with their agents, newest first.
+async fn agent_actions(admin: &Actor) -> Vec<(String, String)> {
     let log = admin.get("/api/v1/audit?limit=200").await.ok().json();
     let entries = log["entries"].as_array().expect("entries").iter();
     let entries = entries.map(|entry| (text(&entry["what"]), text(&entry["object"])));
@@ -36,68 +36,68 @@ async fn deeds(admin: &Actor) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_drained_agent_finishes_what_it_does_and_gets_nothing_more_until_it_is_enabled() {
+async fn a_drained_agent_finishes_its_run_and_gets_no_more_until_it_is_enabled() {
     let app = App::start().await;
     let admin = app.admin().await;
     let mut agent = Agent::start(&app, "rack").await;
     let (_, runs) = submit(&admin, &plan_with(&json!({"repetitions": 2}))).await;
     let job = agent.job().await;
-    let drained = stand(&admin, "rack", "drained").await;
+    let drained = set_standing(&admin, "rack", "drained").await;
     assert_eq!((&drained["standing"], &drained["connected"]), (&json!("drained"), &json!(true)));
     agent.finish(&job, &good()).await;
     assert_eq!(admin.run(&runs[0]).await["phase"], "finished");
-    app.until("it to be free", async || {
+    app.until("it to be idle", async || {
         let queue = admin.get("/api/v1/queue").await.ok().json();
         (queue["waiting"][0]["reason"] == "drained").then_some(())
     })
     .await;
     assert_eq!(admin.run(&runs[1]).await["phase"], "queued");
-    stand(&admin, "rack", "enabled").await;
+    set_standing(&admin, "rack", "enabled").await;
     assert_eq!(agent.job().await.run.to_string(), runs[1]);
     assert_eq!(
-        deeds(&admin).await[..2],
+        agent_actions(&admin).await[..2],
         [("agent enabled".to_owned(), "rack".to_owned()), ("agent drained".to_owned(), "rack".to_owned())]
     );
 }
 
 #[tokio::test]
-async fn a_drained_agent_is_asked_about_no_script_and_stays_drained_when_it_comes_back() {
+async fn a_drained_agent_checks_no_scripts_and_stays_drained_after_a_reconnect() {
     let app = App::start().await;
     let admin = app.admin().await;
     let mut agent = Agent::start_with(&app, "rack", |hello| hello.any_scenario = true).await;
-    stand(&admin, "rack", "drained").await;
+    set_standing(&admin, "rack", "drained").await;
     agent.disconnect();
     agent.connect(&app).await.expect("a welcome");
     let scenario = json!({"name": "mine", "script": "invalid script"});
     let added = admin.post("/api/v1/scenarios", &scenario).await.ok().json();
-    assert_eq!(added["check"], Value::Null, "nobody looked at it: {added}");
-    assert_eq!(agent_in_list(&admin, "rack").await.expect("an agent")["standing"], "drained");
+    assert_eq!(added["check"], Value::Null, "no agent checked it: {added}");
+    assert_eq!(listed_agent(&admin, "rack").await.expect("an agent")["standing"], "drained");
 }
 
 #[tokio::test]
-async fn a_disabled_agent_is_cut_off_at_once_and_its_run_goes_to_another() {
+async fn a_disabled_agent_is_disconnected_and_its_run_goes_to_another() {
     let app = App::start().await;
     let admin = app.admin().await;
     let mut agent = Agent::start(&app, "a").await;
     let id = submit_one(&admin).await;
     let job = agent.job().await;
     let mut other = Agent::start(&app, "b").await;
-    stand(&admin, "a", "disabled").await;
+    set_standing(&admin, "a", "disabled").await;
     assert_eq!(agent.cancelled().await, job.run);
     assert_eq!(agent.receive().await, None);
     let lost = reaches(&app, &admin, &id, "lost").await;
     assert_eq!(lost["error"], "its agent was disabled");
     assert_eq!(text(&retry_of(&admin, &id).await.expect("a retry")["id"]), other.job().await.run.to_string());
-    let refused = agent.connect(&app).await.expect_err("it is not let in");
+    let refused = agent.connect(&app).await.expect_err("a refusal");
     assert!(refused.contains("403"), "{refused}");
-    let said = agent.send(&outcome(&job, &good())).await.refused(403);
-    assert!(said.contains("disabled by token admin"), "{said}");
-    stand(&admin, "a", "enabled").await;
+    let error = agent.send(&outcome(&job, &good())).await.refused(403);
+    assert!(error.contains("disabled by token admin"), "{error}");
+    set_standing(&admin, "a", "enabled").await;
     agent.connect(&app).await.expect("a welcome");
 }
 
 #[tokio::test]
-async fn an_experiment_stays_on_one_machine_until_that_is_disabled() {
+async fn an_experiment_stays_on_one_agent_until_it_is_disabled() {
     let app = App::start().await;
     let admin = app.admin().await;
     let mut poor = Agent::start_with(&app, "a-poor", |hello| hello.targets.truncate(1)).await;
@@ -105,8 +105,8 @@ async fn an_experiment_stays_on_one_machine_until_that_is_disabled() {
     let plan = plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 2}));
     let (experiment, runs) = submit(&admin, &plan).await;
     let first = rich.job().await;
-    assert_eq!(first.run.to_string(), runs[0], "only that one can do all of it");
-    // Somebody else's is done meanwhile, and what belongs to the first waits.
+    assert_eq!(first.run.to_string(), runs[0], "only this agent can do all of its runs");
+    // The other agent does another experiment's run; the rest of the first experiment waits.
     let other = submit_one(&admin).await;
     let job = poor.job().await;
     assert_eq!(job.run.to_string(), other);
@@ -115,30 +115,30 @@ async fn an_experiment_stays_on_one_machine_until_that_is_disabled() {
     let _second = rich.job().await;
     rich.disconnect();
     let away = app
-        .until("its absence", async || {
+        .until("the agent to be away", async || {
             let queue = admin.get("/api/v1/queue").await.ok().json();
             (queue["waiting"][0]["reason"] == "away").then_some(queue)
         })
         .await;
     assert!(text(&away["waiting"][0]["why"]).contains("is measured on rich, which is not connected"), "{away}");
-    stand(&admin, "rich", "disabled").await;
+    set_standing(&admin, "rich", "disabled").await;
     let taken_over = poor.job().await;
-    assert_eq!(taken_over.target, "fast", "what it can do of it");
+    assert_eq!(taken_over.target, "fast", "the only target that it offers");
     assert_eq!(admin.run(&taken_over.run.to_string()).await["experiment"], experiment);
 }
 
 #[tokio::test]
-async fn who_looks_after_agents_says_so_on_their_pages() {
+async fn admins_manage_agents_on_their_pages() {
     let app = App::start().await;
     let (admin, viewer) =
         (app.signed_in(Role::Admin).await.in_browser(), app.signed_in(Role::Viewer).await.in_browser());
     let mut agent = Agent::start(&app, "rack 1").await;
     let page = async |who: &Actor| who.get("/agents/rack%201").await.ok().text();
     let offered = page(&admin).await;
-    for act in ["/drain", "/disable", "/forget", "/revoke", "/rename", "/labels", "/change-key"] {
-        assert!(offered.contains(&format!("/agents/rack%201{act}\"")), "{act}: {offered}");
+    for action in ["/drain", "/disable", "/forget", "/revoke", "/rename", "/labels", "/change-key"] {
+        assert!(offered.contains(&format!("/agents/rack%201{action}\"")), "{action}: {offered}");
     }
-    assert!(!page(&viewer).await.contains("/agents/rack%201/"), "a viewer can only look");
+    assert!(!page(&viewer).await.contains("/agents/rack%201/"), "a viewer has no actions");
     let done = admin.form("/agents/rack%201/drain", &[]).await;
     assert_eq!((done.status, done.header("location")), (StatusCode::SEE_OTHER, "/agents/rack%201"));
     let drained = page(&viewer).await;
@@ -166,7 +166,7 @@ async fn who_looks_after_agents_says_so_on_their_pages() {
 }
 
 #[tokio::test]
-async fn labels_are_kept_in_order_and_nonsense_is_refused() {
+async fn labels_are_sorted_and_invalid_ones_are_refused() {
     let app = App::start().await;
     let admin = app.admin().await;
     app.key("rack").await;
@@ -176,12 +176,12 @@ async fn labels_are_kept_in_order_and_nonsense_is_refused() {
     assert_eq!(labels(json!([])).await.ok().json()["labels"], json!([]));
     admin.put("/api/v1/agents/nobody/labels", &json!({"labels": []})).await.refused(404);
     admin.put("/api/v1/agents/nobody/standing", &json!({"standing": "drained"})).await.refused(404);
-    let said = admin.put("/api/v1/agents/rack/standing", &json!({"standing": "tired"})).await.refused(422);
-    assert!(said.contains("tired") && said.contains("drained"), "{said}");
+    let error = admin.put("/api/v1/agents/rack/standing", &json!({"standing": "tired"})).await.refused(422);
+    assert!(error.contains("tired") && error.contains("drained"), "{error}");
 }
 
 #[tokio::test]
-async fn a_new_name_goes_with_the_agents_runs_and_not_while_it_is_at_work() {
+async fn an_agent_is_renamed_with_its_runs_unless_it_is_busy() {
     let app = App::start().await;
     let admin = app.admin().await;
     let mut agent = Agent::start(&app, "old").await;
@@ -190,16 +190,16 @@ async fn a_new_name_goes_with_the_agents_runs_and_not_while_it_is_at_work() {
     let job = agent.job().await;
     let rename = async |new: &str| admin.put("/api/v1/agents/old/name", &json!({"name": new})).await;
     assert!(rename("new").await.refused(409).contains("is busy"));
-    stand(&admin, "old", "drained").await;
+    set_standing(&admin, "old", "drained").await;
     agent.finish(&job, &good()).await;
     assert!(rename("taken").await.refused(409).contains("already"));
     rename(" ").await.refused(422);
     assert_eq!(rename("new").await.ok().json()["name"], "new");
-    assert_eq!(agent.receive().await, None, "it is to connect anew");
-    stand(&admin, "new", "enabled").await;
+    assert_eq!(agent.receive().await, None, "it must reconnect");
+    set_standing(&admin, "new", "enabled").await;
     agent.name = "new".to_owned();
     agent.connect(&app).await.expect("a welcome by its new name");
-    assert_eq!(agent.job().await.run.to_string(), runs[1], "what waited for it still does");
+    assert_eq!(agent.job().await.run.to_string(), runs[1], "its queued run still waits for it");
     assert_eq!(admin.run(&runs[0]).await["agent"], "new");
     let plan = &admin.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json()["experiment"]["plan"];
     assert_eq!(plan["agent"], "new");
@@ -207,7 +207,7 @@ async fn a_new_name_goes_with_the_agents_runs_and_not_while_it_is_at_work() {
 }
 
 #[tokio::test]
-async fn a_forgotten_agent_is_cut_off_its_runs_stay_and_its_name_is_free() {
+async fn a_removed_agent_is_disconnected_its_runs_stay_and_its_name_is_free() {
     let app = App::start().await;
     let admin = app.admin().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -218,7 +218,7 @@ async fn a_forgotten_agent_is_cut_off_its_runs_stay_and_its_name_is_free() {
     assert_eq!(agent.close_code().await, Some(1001));
     assert_eq!(agent.connect(&app).await, Err("401".to_owned()));
     assert_eq!(admin.run(&id).await["agent"], "rack");
-    assert_eq!(agent_in_list(&admin, "rack").await, None);
+    assert_eq!(listed_agent(&admin, "rack").await, None);
     admin.delete("/api/v1/agents/rack").await.refused(404);
     admin.post("/api/v1/agent-keys", &json!({"name": "rack"})).await.ok();
 }
@@ -237,7 +237,7 @@ async fn another_process_with_the_same_key_is_refused_and_the_first_keeps_its_ru
     assert!(reason.contains("another process is connected with this agent's key, on rack-1"), "{reason}");
     first.finish(&job, &good()).await;
     assert_eq!(user.run(&id).await["phase"], "finished");
-    // Once it is gone, the other is welcome.
+    // Once the first is gone, the other may connect.
     first.disconnect();
     copy.connect(&app).await.expect("a welcome");
 }
@@ -247,27 +247,27 @@ fn new_key(key: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_one_time_key_is_exchanged_once_and_opens_nothing_else() {
+async fn a_one_time_key_is_exchanged_once_and_grants_nothing_else() {
     let app = App::start().await;
     let admin = app.admin().await;
     let newcomer = app.anonymous().with_secret(&app.one_time_key("rack").await);
     newcomer.get("/api/v1/agent/self").await.refused(401);
     newcomer.get("/api/v1/agent/channel").await.refused(401);
     newcomer.post("/api/v1/agent/enrolment", &json!({"key_sha256": "short"})).await.refused(422);
-    // The answer may be lost: the same is asked once more.
+    // The response may get lost, so the same request may come twice.
     for _ in 0..2 {
         newcomer.post("/api/v1/agent/enrolment", &new_key("bba_mine")).await.ok();
     }
-    let said = newcomer.post("/api/v1/agent/enrolment", &new_key("bba_other")).await.refused(409);
-    assert!(said.contains("was already used"), "{said}");
+    let error = newcomer.post("/api/v1/agent/enrolment", &new_key("bba_other")).await.refused(409);
+    assert!(error.contains("was already used"), "{error}");
     let own = app.anonymous().with_secret("bba_mine");
     assert_eq!(own.get("/api/v1/agent/self").await.ok().json(), json!({"name": "rack"}));
     own.post("/api/v1/agent/enrolment", &new_key("bba_other")).await.refused(401);
-    assert_eq!(deeds(&admin).await[0], ("agent enrolled".to_owned(), "rack".to_owned()));
+    assert_eq!(agent_actions(&admin).await[0], ("agent enrolled".to_owned(), "rack".to_owned()));
 
     let late = app.anonymous().with_secret(&app.one_time_key("late").await);
-    let end = "update agent set one_time_until = 1 where name = 'late'";
-    sqlx::query(end).execute(&app.state.db.write).await.expect("a week later");
+    let expire = "update agent set one_time_until = 1 where name = 'late'";
+    sqlx::query(expire).execute(&app.state.db.write).await.expect("a week later");
     late.post("/api/v1/agent/enrolment", &new_key("bba_late")).await.refused(401);
     let revoked = app.anonymous().with_secret(&app.one_time_key("revoked").await);
     admin.delete("/api/v1/agent-keys/revoked").await.ok();
@@ -275,14 +275,14 @@ async fn a_one_time_key_is_exchanged_once_and_opens_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_agent_is_asked_for_another_key_and_the_old_one_works_until_the_new_one_was_used() {
+async fn a_key_rotation_keeps_the_old_key_until_the_new_one_is_used() {
     let app = App::start().await;
     let admin = app.admin().await;
     let mut agent = Agent::start(&app, "rack").await;
-    let asked = admin.post("/api/v1/agent-keys/rack/change", &()).await.ok().json();
-    assert!(asked["key_change_asked_at_ms"].is_i64(), "{asked}");
+    let requested = admin.post("/api/v1/agent-keys/rack/change", &()).await.ok().json();
+    assert!(requested["key_change_asked_at_ms"].is_i64(), "{requested}");
     assert_eq!(agent.receive().await, Some(ServerMessage::ChangeKey));
-    // It did not get round to it: it is asked again.
+    // It reconnects before it has rotated the key, so the request is repeated.
     agent.disconnect();
     agent.connect(&app).await.expect("a welcome");
     assert_eq!(agent.receive().await, Some(ServerMessage::ChangeKey));
@@ -291,10 +291,10 @@ async fn an_agent_is_asked_for_another_key_and_the_old_one_works_until_the_new_o
     old.get("/api/v1/agent/self").await.ok();
     new.get("/api/v1/agent/self").await.ok();
     old.get("/api/v1/agent/self").await.refused(401);
-    let listed = agent_in_list(&admin, "rack").await.expect("an agent");
+    let listed = listed_agent(&admin, "rack").await.expect("an agent");
     assert_eq!(listed["key_change_asked_at_ms"], Value::Null);
-    assert_eq!(deeds(&admin).await[0], ("agent key rotated".to_owned(), "rack".to_owned()));
-    // The connection that there is stays, and so does its work.
+    assert_eq!(agent_actions(&admin).await[0], ("agent key rotated".to_owned(), "rack".to_owned()));
+    // The open connection stays, and its run counts.
     let id = submit_one(&admin).await;
     let job = agent.job().await;
     agent.http = new;
@@ -302,8 +302,8 @@ async fn an_agent_is_asked_for_another_key_and_the_old_one_works_until_the_new_o
     assert_eq!(admin.run(&id).await["phase"], "finished");
 
     app.one_time_key("fresh").await;
-    let said = admin.post("/api/v1/agent-keys/fresh/change", &()).await.refused(409);
-    assert!(said.contains("no key of its own"), "{said}");
+    let error = admin.post("/api/v1/agent-keys/fresh/change", &()).await.refused(409);
+    assert!(error.contains("no key of its own"), "{error}");
     admin.post("/api/v1/agent-keys/nobody/change", &()).await.refused(404);
 }
 
@@ -313,34 +313,33 @@ fn agent_program(app: &App, state: &Path, tools: &Tools, more: &[&str]) -> Comma
     command
 }
 
-async fn connected(app: &App, admin: &Actor) {
-    app.until("the agent", async || agent_in_list(admin, "rack").await.filter(|agent| agent["connected"] == true))
-        .await;
+async fn wait_for_agent(app: &App, admin: &Actor) {
+    app.until("the agent", async || listed_agent(admin, "rack").await.filter(|agent| agent["connected"] == true)).await;
 }
 
-fn kept_key(state: &Path) -> String {
-    let kept: Value = serde_json::from_slice(&std::fs::read(state.join("key")).expect("a key")).expect("JSON");
-    text(&kept["key"])
+fn stored_key(state: &Path) -> String {
+    let stored: Value = serde_json::from_slice(&std::fs::read(state.join("key")).expect("a key")).expect("JSON");
+    text(&stored["key"])
 }
 
 #[tokio::test]
-async fn a_real_agent_makes_itself_a_key_keeps_it_for_itself_and_changes_it() {
+async fn a_real_agent_creates_stores_and_rotates_its_key() {
     let Some(tools) = Tools::find() else { return };
     let app = App::start().await;
     let admin = app.admin().await;
     let folder = tempfile::tempdir().expect("a folder");
     let one_time = app.one_time_key("rack").await;
     let mut agent = Running::start(agent_program(&app, folder.path(), &tools, &["--key", &one_time]));
-    connected(&app, &admin).await;
-    let first = kept_key(folder.path());
+    wait_for_agent(&app, &admin).await;
+    let first = stored_key(folder.path());
     assert!(first.starts_with("bba_") && first != one_time);
     let mode = std::fs::metadata(folder.path().join("key")).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 
     admin.post("/api/v1/agent-keys/rack/change", &()).await.ok();
     app.until("another key", async || {
-        let agent = agent_in_list(&admin, "rack").await?;
-        (agent["key_change_asked_at_ms"].is_null() && kept_key(folder.path()) != first).then_some(())
+        let agent = listed_agent(&admin, "rack").await?;
+        (agent["key_change_asked_at_ms"].is_null() && stored_key(folder.path()) != first).then_some(())
     })
     .await;
     app.anonymous().with_secret(&first).get("/api/v1/agent/self").await.refused(401);
@@ -349,29 +348,29 @@ async fn a_real_agent_makes_itself_a_key_keeps_it_for_itself_and_changes_it() {
 
     agent.signal(nix::sys::signal::Signal::SIGTERM);
     agent.ended(PATIENCE).await;
-    // Its own key is enough from now on, and the one-time key of its unit does no harm.
+    // Its own key is enough from now on, and a leftover one-time key is ignored.
     for more in [&[][..], &["--key", &one_time]] {
         let mut again = Running::start(agent_program(&app, folder.path(), &tools, more));
-        connected(&app, &admin).await;
+        wait_for_agent(&app, &admin).await;
         again.signal(nix::sys::signal::Signal::SIGTERM);
         again.ended(PATIENCE).await;
     }
     let other = tempfile::tempdir().expect("a folder");
-    let said = Output::of(agent_program(&app, other.path(), &tools, &["--key", &one_time])).await.refused(1);
-    assert!(said.contains("was already used"), "{said}");
-    let said = Output::of(agent_program(&app, other.path(), &tools, &[])).await.refused(1);
-    assert!(said.contains("agent-key new NAME"), "{said}");
+    let error = Output::of(agent_program(&app, other.path(), &tools, &["--key", &one_time])).await.refused(1);
+    assert!(error.contains("was already used"), "{error}");
+    let error = Output::of(agent_program(&app, other.path(), &tools, &[])).await.refused(1);
+    assert!(error.contains("agent-key new NAME"), "{error}");
 }
 
 #[tokio::test]
-async fn commands_look_after_agents_as_the_pages_do() {
+async fn commands_manage_agents() {
     let app = App::start().await;
     let admin = app.admin().await;
     let token = admin.secret().to_owned();
     app.key("rack").await;
     let run = async |arguments: &[&str]| as_user(&app, &token, arguments).await;
-    let said = run(&["fleet", "drain", "rack"]).await;
-    assert!(said.err.contains("rack is drained"), "{}", said.err);
+    let done = run(&["fleet", "drain", "rack"]).await;
+    assert!(done.err.contains("rack is drained"), "{}", done.err);
     let disabled = run(&["fleet", "disable", "rack", "--json"]).await.json();
     assert_eq!(disabled["standing"], "disabled");
     assert!(run(&["fleet", "list"]).await.ok().contains("disabled"));
@@ -380,11 +379,11 @@ async fn commands_look_after_agents_as_the_pages_do() {
     assert!(run(&["fleet", "list", "--label", "arm"]).await.ok().contains("arm, old"));
     assert!(!run(&["fleet", "list", "--label", "new"]).await.ok().contains("rack"));
     run(&["fleet", "rename", "rack", "shelf"]).await.ok();
-    let said = run(&["agent-key", "change", "shelf"]).await;
-    assert!(said.err.contains("shelf rotates its key the next time it connects"), "{}", said.err);
+    let done = run(&["agent-key", "change", "shelf"]).await;
+    assert!(done.err.contains("shelf rotates its key the next time it connects"), "{}", done.err);
     run(&["fleet", "forget", "shelf"]).await.ok();
-    let said = run(&["fleet", "forget", "shelf"]).await.refused(1);
-    assert!(said.contains("shelf"), "{said}");
+    let error = run(&["fleet", "forget", "shelf"]).await.refused(1);
+    assert!(error.contains("shelf"), "{error}");
 }
 
 async fn doctor(server: &str, key: &str, state: &Path, k6: &Path) -> Output {
@@ -393,39 +392,39 @@ async fn doctor(server: &str, key: &str, state: &Path, k6: &Path) -> Output {
     Output::of(command).await
 }
 
-fn sign<'a>(signs: &'a Value, what: &str) -> &'a Value {
-    let found = signs.as_array().expect("signs").iter().find(|sign| sign["what"] == what);
-    found.unwrap_or_else(|| panic!("nothing about {what}: {signs}"))
+fn finding<'a>(findings: &'a Value, what: &str) -> &'a Value {
+    let found = findings.as_array().expect("findings").iter().find(|finding| finding["what"] == what);
+    found.unwrap_or_else(|| panic!("no finding about {what}: {findings}"))
 }
 
 #[tokio::test]
-async fn a_doctor_says_what_is_in_the_way_what_to_do_and_ends_with_a_code() {
+async fn the_doctor_reports_problems_and_remedies_and_exits_with_1() {
     let app = App::start().await;
     let folder = tempfile::tempdir().expect("a folder");
     let key = app.key("rack").await;
     let done = doctor(app.url.as_str(), &key, folder.path(), Path::new("/nonexistent/k6")).await;
     assert_eq!(done.code, Some(1), "{}", done.err);
-    let signs: Value = serde_json::from_str(&done.out).expect("JSON");
-    assert_eq!(sign(&signs, "k6")["rank"], "bad");
-    assert!(text(&sign(&signs, "k6")["seen"]).contains("go install"), "{signs}");
+    let findings: Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(finding(&findings, "k6")["rank"], "bad");
+    assert!(text(&finding(&findings, "k6")["seen"]).contains("go install"), "{findings}");
     for fine in ["server", "clock", "key"] {
-        assert_eq!(sign(&signs, fine)["rank"], "good", "{signs}");
+        assert_eq!(finding(&findings, fine)["rank"], "good", "{findings}");
     }
-    for there in ["targets", "control groups", "cores", "frequency", "ports", "open files", "state folder"] {
-        assert!(sign(&signs, there)["seen"].is_string(), "{signs}");
+    for what in ["targets", "control groups", "cores", "frequency", "ports", "open files", "state folder"] {
+        assert!(finding(&findings, what)["seen"].is_string(), "{findings}");
     }
-    assert!(!folder.path().join("key").exists(), "it only looks");
+    assert!(!folder.path().join("key").exists(), "the doctor exchanges no key");
 
     let done = doctor("http://127.0.0.1:1/", &key, folder.path(), Path::new("/nonexistent/k6")).await;
-    let signs: Value = serde_json::from_str(&done.out).expect("JSON");
-    assert_eq!(sign(&signs, "server")["rank"], "bad");
+    let findings: Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!(finding(&findings, "server")["rank"], "bad");
     let done = doctor(app.url.as_str(), "bba_wrong", folder.path(), Path::new("/nonexistent/k6")).await;
-    let signs: Value = serde_json::from_str(&done.out).expect("JSON");
-    assert!(text(&sign(&signs, "key")["remedy"]).contains("agent-key new"), "{signs}");
+    let findings: Value = serde_json::from_str(&done.out).expect("JSON");
+    assert!(text(&finding(&findings, "key")["remedy"]).contains("agent-key new"), "{findings}");
 }
 
 #[tokio::test]
-async fn a_doctor_that_finds_nothing_in_the_way_ends_well() {
+async fn the_doctor_succeeds_without_problems() {
     let Some(tools) = Tools::find() else { return };
     let app = App::start().await;
     let folder = tempfile::tempdir().expect("a folder");
@@ -438,9 +437,9 @@ async fn a_doctor_that_finds_nothing_in_the_way_ends_well() {
     spent.ok();
 }
 
-/// A copy of a key must not take over the agent by leaving out which process it is.
+/// A copied key must not take over the agent by omitting which process uses it.
 #[tokio::test]
-async fn a_process_that_names_no_life_is_refused_while_another_one_has_the_key() {
+async fn a_process_without_an_id_is_refused_while_another_one_uses_the_key() {
     let app = App::start().await;
     let mut first = Agent::start(&app, "rack").await;
     let mut copy = Agent { name: "rack".to_owned(), ..Agent::disconnected(&app, "unused").await };

@@ -1,5 +1,4 @@
-//! What becomes of an experiment after its submission: runs that are done again, a pause, more repetitions, and what it
-//! decides by itself.
+//! Experiments after submission: retries, pauses, more repetitions, adaptive repetitions, and knee searches.
 
 use brewbench_agent::wire::{
     job::Job,
@@ -18,24 +17,24 @@ use crate::{
     new_run::fill_in,
 };
 
-async fn whole(user: &Actor, id: &str) -> Value {
+async fn fetch(user: &Actor, id: &str) -> Value {
     user.get(&format!("/api/v1/experiments/{id}")).await.ok().json()
 }
 
-/// Waits until there is nothing left of an experiment to be done; gives it.
-async fn over(app: &App, user: &Actor, id: &str) -> Value {
-    let is_over = |whole: &Value| whole["progress"]["standing"] == "over";
-    app.until("the end of an experiment", async || Some(whole(user, id).await).filter(is_over)).await
+/// Waits until an experiment is over; returns it.
+async fn wait_until_over(app: &App, user: &Actor, id: &str) -> Value {
+    let is_over = |full: &Value| full["progress"]["standing"] == "over";
+    app.until("the end of an experiment", async || Some(fetch(user, id).await).filter(is_over)).await
 }
 
-/// A job that came to nothing.
+/// Reports a job as failed.
 async fn fail(agent: &Agent, job: &Job) {
     let ended = Ended::Failed { reason: "the port was taken".to_owned(), cause: Cause::Other };
     agent.end(Outcome { ended, summary: None, ..outcome(job, "") }).await;
 }
 
 #[tokio::test]
-async fn failed_and_invalid_runs_are_done_again_up_to_a_limit_and_that_is_said() {
+async fn failed_and_invalid_runs_are_retried_up_to_a_limit_and_retries_are_shown() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -50,11 +49,11 @@ async fn failed_and_invalid_runs_are_done_again_up_to_a_limit_and_that_is_said()
     let third = agent.job().await;
     assert_eq!(text(&user.run(&third.run.to_string()).await["retry_of"]), second.run.to_string());
     fail(&agent, &third).await;
-    let whole = over(&app, &user, &experiment).await;
-    assert_eq!(retry_of(&user, &third.run.to_string()).await, None, "two tries more, and no third");
-    assert_eq!((&whole["progress"]["total"], &whole["progress"]["ended"]), (&json!(1), &json!(1)));
+    let full = wait_until_over(&app, &user, &experiment).await;
+    assert_eq!(retry_of(&user, &third.run.to_string()).await, None, "two retries, and no third");
+    assert_eq!((&full["progress"]["total"], &full["progress"]["ended"]), (&json!(1), &json!(1)));
     let sentence = "2 runs were retried; the first: fast, repetition 1 failed (the port was taken)";
-    assert_eq!(whole["repeated"], sentence);
+    assert_eq!(full["repeated"], sentence);
     let page = user.clone().in_browser().get(&format!("/experiments/{experiment}")).await.ok().text();
     assert!(page.contains(sentence), "{page}");
     let shown = as_user(&app, user.secret(), &["experiment", "show", &experiment]).await.ok();
@@ -62,7 +61,7 @@ async fn failed_and_invalid_runs_are_done_again_up_to_a_limit_and_that_is_said()
 }
 
 #[tokio::test]
-async fn what_a_person_cancelled_or_nobody_wants_again_is_not_done_again() {
+async fn cancelled_runs_and_runs_without_retries_are_not_retried() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -78,7 +77,7 @@ async fn what_a_person_cancelled_or_nobody_wants_again_is_not_done_again() {
 }
 
 #[tokio::test]
-async fn none_of_the_runs_of_a_paused_experiment_is_begun_and_the_one_that_runs_ends_in_peace() {
+async fn a_paused_experiment_starts_no_runs_and_its_current_run_finishes() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -93,7 +92,7 @@ async fn none_of_the_runs_of_a_paused_experiment_is_begun_and_the_one_that_runs_
     assert_eq!(user.post(&format!("{path}/pause"), &()).await.refused(409), "the experiment is already paused");
     agent.finish(&first, &good()).await;
     assert_eq!(user.run(&runs[0]).await["phase"], "finished");
-    // Another experiment goes past it.
+    // Another experiment overtakes it.
     let (other, _) = submit(&user, &plan_with(&json!({}))).await;
     let job = agent.job().await;
     assert_eq!(text(&user.run(&job.run.to_string()).await["experiment"]), other);
@@ -106,12 +105,12 @@ async fn none_of_the_runs_of_a_paused_experiment_is_begun_and_the_one_that_runs_
 }
 
 #[tokio::test]
-async fn pages_and_commands_pause_resume_add_and_cancel_and_the_log_has_it() {
+async fn pages_and_commands_pause_resume_extend_and_cancel_and_are_audited() {
     let app = App::start().await;
     let (user, admin) = (app.user().await, app.admin().await);
     let mut agent = Agent::start(&app, "rack").await;
     let (experiment, _) = submit(&user, &plan_with(&json!({}))).await;
-    let command = async |deed: &[&str]| as_user(&app, user.secret(), &[&["experiment"], deed].concat()).await;
+    let command = async |arguments: &[&str]| as_user(&app, user.secret(), &[&["experiment"], arguments].concat()).await;
     assert!(command(&["pause", &experiment]).await.ok().contains("paused by"));
     command(&["resume", &experiment]).await.ok();
     let pages = user.clone().in_browser();
@@ -129,7 +128,7 @@ async fn pages_and_commands_pause_resume_add_and_cancel_and_the_log_has_it() {
     assert_eq!((&added["progress"]["total"], &added["experiment"]["plan"]["repetitions"]), (&json!(3), &json!(3)));
     assert!(pages.get(&format!("{place}/repetitions")).await.ok().text().contains("Each repetition adds 1 run"));
     fill_in(&pages, &format!("{place}/repetitions"), "repetitions=1").await;
-    let repetitions: Vec<_> = whole(&user, &experiment).await["runs"]
+    let repetitions: Vec<_> = fetch(&user, &experiment).await["runs"]
         .as_array()
         .expect("runs")
         .iter()
@@ -139,37 +138,38 @@ async fn pages_and_commands_pause_resume_add_and_cancel_and_the_log_has_it() {
     for wrong in ["repetitions=0", "repetitions=many", "repetitions=99999"] {
         assert_eq!(fill_in(&pages, &format!("{place}/repetitions"), wrong).await.status.as_u16(), 422, "{wrong}");
     }
-    let asked = pages.get(&format!("{place}/cancel")).await.ok().text();
-    assert!(asked.contains("3 runs will be cancelled"), "{asked}");
+    let confirmation = pages.get(&format!("{place}/cancel")).await.ok().text();
+    assert!(confirmation.contains("3 runs will be cancelled"), "{confirmation}");
     command(&["cancel", &experiment, "--yes"]).await.ok();
-    assert_eq!(whole(&user, &experiment).await["progress"]["standing"], "over");
+    assert_eq!(fetch(&user, &experiment).await["progress"]["standing"], "over");
     let log = admin.get("/api/v1/audit").await.ok().json();
-    let deeds: Vec<_> = log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["what"])).collect();
-    for deed in ["experiment paused", "experiment resumed", "repetitions added", "experiment cancelled"] {
-        assert!(deeds.iter().any(|known| known == deed), "{deed}: {deeds:?}");
+    let actions: Vec<_> =
+        log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["what"])).collect();
+    for action in ["experiment paused", "experiment resumed", "repetitions added", "experiment cancelled"] {
+        assert!(actions.iter().any(|known| known == action), "{action}: {actions:?}");
     }
 }
 
-/// Waits until an experiment whose runs have all ended has more of them, or is over.
-async fn decision(app: &App, user: &Actor, before: &Value) {
+/// Waits until an experiment whose runs have all ended has more runs or is over.
+async fn wait_for_decision(app: &App, user: &Actor, before: &Value) {
     let id = text(&before["experiment"]["id"]);
     app.until("a decision", async || {
-        let now = whole(user, &id).await["progress"].clone();
+        let now = fetch(user, &id).await["progress"].clone();
         (now["standing"] == "over" || now["total"] != before["progress"]["total"]).then_some(())
     })
     .await;
 }
 
-/// Does jobs as long as there are any: `fast` is 20 % faster, and figures scatter by so much.
-async fn work(app: &App, user: &Actor, agent: &mut Agent, id: &str, scatter: f64) -> Value {
+/// Does jobs until the experiment is over: `fast` is 20 % faster, and results vary by up to four times `scatter`.
+async fn do_all(app: &App, user: &Actor, agent: &mut Agent, id: &str, scatter: f64) -> Value {
     let mut done = 0_u32;
     loop {
-        let now = whole(user, id).await;
+        let now = fetch(user, id).await;
         if now["progress"]["standing"] == "over" {
             return now;
         }
         if now["progress"]["ended"] == now["progress"]["total"] {
-            decision(app, user, &now).await;
+            wait_for_decision(app, user, &now).await;
             continue;
         }
         let job = agent.job().await;
@@ -181,7 +181,7 @@ async fn work(app: &App, user: &Actor, agent: &mut Agent, id: &str, scatter: f64
 }
 
 #[tokio::test]
-async fn an_experiment_goes_on_until_its_differences_are_known() {
+async fn an_experiment_adds_repetitions_until_its_intervals_are_narrow() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -189,13 +189,9 @@ async fn an_experiment_goes_on_until_its_differences_are_known() {
     let plan = plan_with(&json!({"targets": ["slow", "fast"], "repetitions": 2, "until": until}));
     let (experiment, runs) = submit(&user, &plan).await;
     assert_eq!(runs.len(), 4);
-    let whole = work(&app, &user, &mut agent, &experiment, 0.001).await;
-    let narrowing = &whole["narrowing"];
-    assert_eq!(
-        (&narrowing["repetitions"], whole["runs"].as_array().map(Vec::len)),
-        (&json!(4), Some(8)),
-        "{narrowing}"
-    );
+    let full = do_all(&app, &user, &mut agent, &experiment, 0.001).await;
+    let narrowing = &full["narrowing"];
+    assert_eq!((&narrowing["repetitions"], full["runs"].as_array().map(Vec::len)), (&json!(4), Some(8)), "{narrowing}");
     let pair = &narrowing["pairs"][0];
     assert_eq!((&pair["target"], &pair["against"], &pair["state"]), (&json!("fast"), &json!("slow"), &json!("narrow")));
     assert!((pair["ratio"].as_f64().expect("a ratio") - 1.2).abs() < 0.02, "{pair}");
@@ -205,16 +201,16 @@ async fn an_experiment_goes_on_until_its_differences_are_known() {
     assert!(shown.contains("1 of 1 interval narrower than 5%, after 4 of at most 7 repetitions"), "{shown}");
 
     let (experiment, _) = submit(&user, &plan).await;
-    let whole = work(&app, &user, &mut agent, &experiment, 0.2).await;
+    let full = do_all(&app, &user, &mut agent, &experiment, 0.2).await;
     assert_eq!(
-        (&whole["narrowing"]["repetitions"], &whole["narrowing"]["pairs"][0]["state"]),
+        (&full["narrowing"]["repetitions"], &full["narrowing"]["pairs"][0]["state"]),
         (&json!(7), &json!("wide"))
     );
     user.post(&format!("/api/v1/experiments/{experiment}/repetitions"), &json!({"repetitions": 1})).await.ok();
 }
 
 #[tokio::test]
-async fn whoever_cancels_an_experiment_that_decides_by_itself_has_the_last_word() {
+async fn a_cancelled_experiment_adds_no_repetitions() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -229,18 +225,18 @@ async fn whoever_cancels_an_experiment_that_decides_by_itself_has_the_last_word(
     let second = agent.job().await;
     user.post(&format!("/api/v1/experiments/{experiment}/cancel"), &()).await.ok();
     agent.end_cancelled(&second).await;
-    let whole = over(&app, &user, &experiment).await;
-    assert_eq!(whole["progress"]["total"], 2, "no further block");
+    let full = wait_until_over(&app, &user, &experiment).await;
+    assert_eq!(full["progress"]["total"], 2, "no further block");
 }
 
-/// A good summary with this p99, ms.
+/// A valid summary with this p99, ms.
 fn with_p99(p99: f64) -> String {
     let mut summary: Value = serde_json::from_str(&good_with("http_req_duration", "max", &json!(100.0))).expect("JSON");
     summary["metrics"]["http_req_duration"]["values"]["p(99)"] = json!(p99);
     summary.to_string()
 }
 
-/// A search for the knee of `fast`, whose p99 is 10 ms up to a rate and 90 ms beyond.
+/// Runs a knee search of `fast`, whose p99 is 10 ms up to the rate `knee` and 90 ms beyond; returns the experiment.
 async fn search(app: &App, user: &Actor, agent: &mut Agent, knee: f64, changes: &Value) -> Value {
     let objective = json!({"objective": "p99<50ms, failures<1%", "from": 1_000, "to": 16_000, "duration_s": 1.0});
     let mut plan = plan_with(&json!({"knee": objective, "repetitions": 2}));
@@ -250,12 +246,12 @@ async fn search(app: &App, user: &Actor, agent: &mut Agent, knee: f64, changes: 
     plan.as_object_mut().expect("fields").remove("load");
     let (experiment, _) = submit(user, &plan).await;
     loop {
-        let now = whole(user, &experiment).await;
+        let now = fetch(user, &experiment).await;
         if now["progress"]["standing"] == "over" {
             return now;
         }
         if now["progress"]["ended"] == now["progress"]["total"] {
-            decision(app, user, &now).await;
+            wait_for_decision(app, user, &now).await;
             continue;
         }
         let job = agent.job().await;
@@ -265,18 +261,18 @@ async fn search(app: &App, user: &Actor, agent: &mut Agent, knee: f64, changes: 
 }
 
 #[tokio::test]
-async fn a_search_finds_the_highest_rate_at_which_the_objective_holds_and_shows_its_path() {
+async fn a_knee_search_finds_the_highest_rate_that_meets_the_objective_and_shows_its_steps() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
-    let whole = search(&app, &user, &mut agent, 5_000.0, &json!({})).await;
-    let found = &whole["searches"][0];
+    let full = search(&app, &user, &mut agent, 5_000.0, &json!({})).await;
+    let found = &full["searches"][0];
     assert_eq!((&found["state"], &found["target"]), (&json!("found"), &json!("fast")));
     let knee = found["knee"].as_f64().expect("a rate");
     assert!((4_700.0..=5_000.0).contains(&knee), "{found}");
     let path = found["path"].as_array().expect("a path");
     assert!(path.len() > 4 && path.iter().filter(|rung| rung["confirmed"] == true).count() >= 2, "{found}");
-    let id = text(&whole["experiment"]["id"]);
+    let id = text(&full["experiment"]["id"]);
     let page = user.clone().in_browser().get(&format!("/experiments/{id}")).await.ok().text();
     assert!(
         page.contains("The knee is at") && page.contains("Steps of the knee search") && page.contains("held"),
@@ -290,7 +286,7 @@ async fn a_search_finds_the_highest_rate_at_which_the_objective_holds_and_shows_
 }
 
 #[tokio::test]
-async fn a_search_without_a_knee_in_its_range_says_so() {
+async fn a_knee_search_reports_that_its_range_has_no_knee() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -298,7 +294,7 @@ async fn a_search_without_a_knee_in_its_range_says_so() {
     assert_eq!((&above["searches"][0]["state"], &above["searches"][0]["knee"]), (&json!("above_range"), &Value::Null));
     let below = search(&app, &user, &mut agent, 10.0, &json!({})).await;
     assert_eq!(below["searches"][0]["state"], "below_range");
-    // The summary has 51,230 iterations: k6 makes no higher rate than that.
+    // The summary has 51,230 iterations, so k6 reached no higher rate than that.
     let wide = json!({"knee": {"objective": "p99<50ms", "from": 1_000, "to": 200_000, "duration_s": 1.0}});
     let saturated = search(&app, &user, &mut agent, 1e9, &wide).await;
     let found = &saturated["searches"][0];

@@ -1,4 +1,4 @@
-//! What goes along with every answer: what a browser may do with it, and by which name the log knows it.
+//! Headers of every response: security policies and the request id.
 
 use std::{fs, path::Path};
 
@@ -7,14 +7,14 @@ use reqwest::{Method, header::CONTENT_SECURITY_POLICY};
 
 use crate::harness::{Answer, App};
 
-/// The nonce of an answer.
+/// The nonce of a response.
 fn nonce(answer: &Answer) -> &str {
     let policy = answer.header(CONTENT_SECURITY_POLICY.as_str());
     policy.split("'nonce-").nth(1).and_then(|rest| rest.split('\'').next()).expect("a nonce")
 }
 
 #[tokio::test]
-async fn every_answer_is_locked_down_and_runs_no_script_but_those_that_its_page_names() {
+async fn every_response_is_locked_down_and_runs_only_scripts_with_its_nonce() {
     let app = App::start().await;
     let (member, nobody) = (app.signed_in(Role::Member).await.in_browser(), app.anonymous().in_browser());
     let asset = brewbench::web::assets::asset("app.css");
@@ -57,10 +57,10 @@ async fn every_answer_is_locked_down_and_runs_no_script_but_those_that_its_page_
 }
 
 #[test]
-fn no_template_has_a_handler_or_a_script_in_it() {
-    let mut seen = 0;
+fn templates_have_no_inline_handlers_or_scripts() {
+    let mut templates = 0;
     visit(&Path::new(env!("CARGO_MANIFEST_DIR")).join("templates"), &mut |path, text| {
-        seen += 1;
+        templates += 1;
         let lower = text.to_lowercase();
         let handlers = lower.match_indices(" on").map(|(at, _)| &lower[at + 3..]).filter(|rest| {
             let name = rest.split(|letter: char| !letter.is_ascii_lowercase()).next().unwrap_or_default();
@@ -71,7 +71,7 @@ fn no_template_has_a_handler_or_a_script_in_it() {
         for script in lower.split("<script").skip(1) {
             let tag = script.split_once('>').map_or(script, |(tag, _)| tag);
             let is_file = script.contains("></script>") && tag.contains("src=");
-            // A report has no server to ask for files: they stand in it, each as one value that is nothing else.
+            // A report works without a server: its scripts are inlined, each as a single value.
             let body = script.split_once('>').and_then(|(_, rest)| rest.split_once("</script>")).map(|(body, _)| body);
             let is_inlined = path.ends_with("reports/report.html")
                 && tag == " nonce=\"{{ nonce }}\""
@@ -80,22 +80,22 @@ fn no_template_has_a_handler_or_a_script_in_it() {
             assert!(is_file || is_inlined || is_json, "{}: <script{tag}>", path.display());
         }
     });
-    assert!(seen > 30, "only {seen} templates");
+    assert!(templates > 30, "only {templates} templates");
 }
 
-fn visit(folder: &Path, look: &mut impl FnMut(&Path, &str)) {
+fn visit(folder: &Path, inspect: &mut impl FnMut(&Path, &str)) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            visit(&path, look);
+            visit(&path, inspect);
         } else {
-            look(&path, &fs::read_to_string(&path).expect("text"));
+            inspect(&path, &fs::read_to_string(&path).expect("text"));
         }
     }
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_with_the_name_of_the_request() {
+async fn refusals_show_the_request_id() {
     let app = App::start().await;
     let viewer = app.signed_in(Role::Viewer).await;
     for (path, status) in [("/nowhere", 404), ("/users", 403), ("/runs/none", 404)] {
@@ -106,26 +106,26 @@ async fn a_refusal_is_told_with_the_name_of_the_request() {
     }
     let answer = app.anonymous().get("/api/v1/nowhere").await;
     assert_eq!(answer.json()["request_id"], answer.header("x-request-id"));
-    let asked = app.anonymous().request(&Method::GET, "/nowhere").header("x-request-id", "theirs");
-    let answer = Answer::to(asked).await;
-    assert_ne!(answer.header("x-request-id"), "theirs", "what others call it does not go into the log");
+    let request = app.anonymous().request(&Method::GET, "/nowhere").header("x-request-id", "theirs");
+    let answer = Answer::to(request).await;
+    assert_ne!(answer.header("x-request-id"), "theirs", "the client's id is not used");
 }
 
 #[tokio::test]
-async fn a_fault_of_the_server_has_the_same_name_on_the_page_in_json_and_in_the_log() {
+async fn a_server_error_has_the_same_id_on_the_page_in_json_and_in_the_log() {
     let app = App::start().await;
     let (person, token) = (app.signed_in(Role::Viewer).await.in_browser(), app.reader().await);
     let file = tempfile::NamedTempFile::new().expect("a file");
     let to = file.reopen().expect("a file");
-    // The whole process has one log; this is the only test that reads it.
+    // The process has one log, which only this test reads.
     tracing_subscriber::fmt().with_writer(to).with_ansi(false).with_max_level(tracing::Level::ERROR).init();
     app.state.db.read.close().await;
     let (page, json) = (person.get("/runs").await, token.get("/api/v1/runs").await);
     assert_eq!((page.status.as_u16(), json.status.as_u16()), (500, 500));
-    let said = fs::read_to_string(file.path()).expect("a log");
+    let log = fs::read_to_string(file.path()).expect("a log");
     for answer in [&page, &json] {
         let id = answer.header("x-request-id");
-        let line = said.lines().find(|line| line.contains(id)).unwrap_or_else(|| panic!("{id} is not in {said}"));
+        let line = log.lines().find(|line| line.contains(id)).unwrap_or_else(|| panic!("{id} is not in {log}"));
         assert!(line.contains("request failed") && line.contains("ERROR"), "{line}");
     }
     assert!(page.text().contains(page.header("x-request-id")) && page.text().contains("Something went wrong"));

@@ -1,4 +1,4 @@
-//! The history as a tool: filters, orders, pages, labels, notes, deletion and its undoing, files.
+//! The history of runs: filters, sorting, paging, labels, notes, deletion and undo, exports, and saved views.
 
 use brewbench::runs::{
     column,
@@ -15,24 +15,24 @@ use crate::harness::{
     summaries::{fixture, good, target_down},
 };
 
-async fn bring(user: &Actor, about: &[(&str, &str)], summary: String) -> String {
+async fn import(user: &Actor, about: &[(&str, &str)], summary: String) -> String {
     let request = user.request(&Method::POST, "/api/v1/runs/import").query(about).body(summary);
     text(&Answer::to(request).await.ok().json()["runs"][0]["id"])
 }
 
-async fn found(user: &Actor, query: &str) -> Vec<String> {
+async fn find(user: &Actor, query: &str) -> Vec<String> {
     let list = user.get(&format!("/api/v1/runs?{query}")).await.ok().json();
     list["runs"].as_array().expect("a list").iter().map(|run| text(&run["id"])).collect()
 }
 
 #[tokio::test]
-async fn every_filter_finds_its_runs_alone_and_together() {
+async fn filters_find_their_runs_alone_and_combined() {
     let app = App::start().await;
     let (user, other) = (app.user().await, app.user().await);
     let old = [("target", "servy"), ("version", "1.0"), ("size", "2/4GiB"), ("scenario", "hash")];
-    let a = bring(&user, &old, good()).await;
-    let b = bring(&user, &[("target", "servy"), ("version", "2.0"), ("scenario", "site")], good()).await;
-    let c = bring(&other, &[("target", "down_100%"), ("version", "1.0")], target_down()).await;
+    let a = import(&user, &old, good()).await;
+    let b = import(&user, &[("target", "servy"), ("version", "2.0"), ("scenario", "site")], good()).await;
+    let c = import(&other, &[("target", "down_100%"), ("version", "1.0")], target_down()).await;
     user.put(&format!("/api/v1/runs/{b}/labels/before%20it"), &()).await.ok();
     user.put(&format!("/api/v1/runs/{a}/note"), &json!({"note": "the *old* kernel"})).await.ok();
     let person = text(&user.run(&a).await["created_by"]);
@@ -60,7 +60,7 @@ async fn every_filter_finds_its_runs_alone_and_together() {
         ("from=2020-01-01&target=servy&sort=submitted", &[&a, &b]),
     ];
     for (query, expected) in cases {
-        assert_eq!(found(&user, query).await.iter().collect::<Vec<_>>(), expected, "{query}");
+        assert_eq!(find(&user, query).await.iter().collect::<Vec<_>>(), expected, "{query}");
     }
     for bad in ["sort=seq", "from=then", "phase=odd", "verdict=odd", "sort=-"] {
         user.get(&format!("/api/v1/runs?{bad}")).await.refused(422);
@@ -77,9 +77,9 @@ async fn filters_offer_a_value_from_the_moment_a_run_has_it_until_none_has_it() 
         page.text().contains(&format!(r#"<option value="{value}"></option>"#))
     };
     assert!(!offers("servy").await);
-    let run = bring(&user, &[("target", "servy"), ("version", "1.0")], good()).await;
+    let run = import(&user, &[("target", "servy"), ("version", "1.0")], good()).await;
     assert!(offers("servy").await && offers("1.0").await && !offers("2.0").await);
-    bring(&user, &[("target", "servy"), ("version", "2.0")], good()).await;
+    import(&user, &[("target", "servy"), ("version", "2.0")], good()).await;
     assert!(offers("2.0").await);
 
     let label = format!("/api/v1/runs/{run}/labels/alpha");
@@ -109,48 +109,51 @@ async fn an_experiment_is_found_by_its_name() {
     let job = agent.job().await;
     agent.finish(&job, &good()).await;
     let ended = reaches(&app, &user, &run, "finished").await;
-    assert_eq!(found(&user, "q=hash:%20fast").await, std::slice::from_ref(&run));
-    assert_eq!(found(&user, "agent=rack").await, std::slice::from_ref(&run));
-    assert_eq!(found(&user, &format!("experiment={}", text(&ended["experiment"]))).await, [run]);
+    assert_eq!(find(&user, "q=hash:%20fast").await, std::slice::from_ref(&run));
+    assert_eq!(find(&user, "agent=rack").await, std::slice::from_ref(&run));
+    assert_eq!(find(&user, &format!("experiment={}", text(&ended["experiment"]))).await, [run]);
 }
 
 #[tokio::test]
-async fn pages_of_every_order_hold_each_run_once_and_what_lacks_the_figure_comes_last() {
+async fn every_sort_order_pages_each_run_once_with_missing_values_last() {
     let app = App::start().await;
     let user = app.user().await;
     let summaries = ["handle-summary-v1.8.1", "handle-summary-v0.52.0", "summary-export-zero-requests-v1.8.1"];
-    // Each three times, so that figures are equal too.
+    // Each three times, so that some values are equal.
     for number in 0..9 {
-        bring(&user, &[("target", &format!("t{}", number % 2))], fixture(summaries[number % 3])).await;
+        import(&user, &[("target", &format!("t{}", number % 2))], fixture(summaries[number % 3])).await;
     }
     for key in column::sortable() {
-        for (sort, most) in [(key.to_owned(), false), (format!("-{key}"), true)] {
-            let whole = user.get(&format!("/api/v1/runs?sort={sort}")).await.ok().json();
-            let whole = whole["runs"].as_array().expect("a list").clone();
-            assert_eq!(whole.len(), 9, "{sort}");
+        for (sort, is_descending) in [(key.to_owned(), false), (format!("-{key}"), true)] {
+            let list = user.get(&format!("/api/v1/runs?sort={sort}")).await.ok().json();
+            let all = list["runs"].as_array().expect("a list").clone();
+            assert_eq!(all.len(), 9, "{sort}");
             let mut paged: Vec<String> = Vec::new();
-            while let page = found(&user, &format!("sort={sort}&limit=2{}", after(&paged))).await
+            while let page = find(&user, &format!("sort={sort}&limit=2{}", after(&paged))).await
                 && !page.is_empty()
             {
                 paged.extend(page);
             }
-            assert_eq!(paged, whole.iter().map(|run| text(&run["id"])).collect::<Vec<_>>(), "{sort}");
-            let Some(field) = figure(key) else { continue };
-            let figures: Vec<Option<f64>> = whole.iter().map(|run| run[field].as_f64()).collect();
-            let known: Vec<f64> = figures.iter().copied().flatten().collect();
-            assert!(figures[known.len()..].iter().all(Option::is_none), "{sort}: {figures:?}");
-            assert!(known.windows(2).all(|pair| if most { pair[0] >= pair[1] } else { pair[0] <= pair[1] }), "{sort}");
+            assert_eq!(paged, all.iter().map(|run| text(&run["id"])).collect::<Vec<_>>(), "{sort}");
+            let Some(field) = json_field(key) else { continue };
+            let values: Vec<Option<f64>> = all.iter().map(|run| run[field].as_f64()).collect();
+            let known: Vec<f64> = values.iter().copied().flatten().collect();
+            assert!(values[known.len()..].iter().all(Option::is_none), "{sort}: {values:?}");
+            assert!(
+                known.windows(2).all(|pair| if is_descending { pair[0] >= pair[1] } else { pair[0] <= pair[1] }),
+                "{sort}"
+            );
         }
     }
-    assert_eq!(found(&user, "sort=rps&before=nothing").await, Vec::<String>::new());
+    assert_eq!(find(&user, "sort=rps&before=nothing").await, Vec::<String>::new());
 }
 
 fn after(paged: &[String]) -> String {
     paged.last().map_or_else(String::new, |id| format!("&before={id}"))
 }
 
-/// What a run's JSON calls what a list is ordered by.
-fn figure(key: &str) -> Option<&'static str> {
+/// The JSON field of a run that belongs to a sort key.
+fn json_field(key: &str) -> Option<&'static str> {
     let fields = [
         ("rps", "rps"),
         ("requests", "requests"),
@@ -171,8 +174,8 @@ fn figure(key: &str) -> Option<&'static str> {
     fields.into_iter().find(|(known, _)| *known == key).map(|(_, field)| field)
 }
 
-/// What people and programs look at usually.
-const USUAL_VIEWS: [&str; 20] = [
+/// Typical queries of users and scripts.
+const TYPICAL_VIEWS: [&str; 20] = [
     "",
     "before=ID",
     "target=t1",
@@ -196,17 +199,17 @@ const USUAL_VIEWS: [&str; 20] = [
 ];
 
 #[tokio::test]
-async fn no_usual_view_reads_or_sorts_the_whole_table() {
+async fn typical_views_neither_scan_nor_sort_all_runs() {
     let app = App::start().await;
     let user = app.user().await;
-    let id = bring(&user, &[("target", "t1")], good()).await;
+    let id = import(&user, &[("target", "t1")], good()).await;
     fill(&app, 3_000).await;
-    for view in USUAL_VIEWS {
+    for view in TYPICAL_VIEWS {
         let steps = brewbench::runs::store::plan(&app.state.db.rows, &filter(view, &id), 51).await.expect("a plan");
         let sorts = steps.iter().any(|step| step.contains("TEMP B-TREE FOR ORDER BY"));
-        // Who walks the history in its order ends with the page; who sorts must have looked up what there is to sort.
-        let whole = steps.iter().any(|step| step.starts_with("SCAN run"));
-        assert!(!(sorts && whole), "{view:?}: {steps:?}");
+        // A scan in the order of the history ends with the page; a sort must not read all runs first.
+        let scans = steps.iter().any(|step| step.starts_with("SCAN run"));
+        assert!(!(sorts && scans), "{view:?}: {steps:?}");
     }
     for view in ["", "before=ID", "sort=-rps", "sort=p99&before=ID", "verdict=valid&sort=-rps", "target=t1&before=ID"] {
         let steps = brewbench::runs::store::plan(&app.state.db.rows, &filter(view, &id), 51).await.expect("a plan");
@@ -223,7 +226,7 @@ fn filter(view: &str, id: &str) -> Filter {
     serde_json::from_value::<RunQuery>(object.into()).expect("a query").filter().expect("a filter")
 }
 
-/// More runs than are sorted sooner than walked.
+/// Inserts enough runs that SQLite prefers a scan in order to a sort.
 async fn fill(app: &App, runs: u32) {
     let many = "with recursive n(i) as (select 1 union all select i + 1 from n where i < ?)
         insert into run (id, origin, target, repetition, created_by, agent, phase, verdict, queued_at, phase_at, requests,
@@ -234,10 +237,10 @@ async fn fill(app: &App, runs: u32) {
 }
 
 #[tokio::test]
-async fn labels_and_notes_are_kept_shown_and_taken_away() {
+async fn labels_and_notes_are_stored_shown_and_removed() {
     let app = App::start().await;
     let (user, reader) = (app.user().await, app.reader().await);
-    let id = bring(&user, &[("target", "servy")], good()).await;
+    let id = import(&user, &[("target", "servy")], good()).await;
     let path = format!("/api/v1/runs/{id}");
     for label in ["zeta", "alpha", "zeta", "50%25%20%2F%3F"] {
         user.put(&format!("{path}/labels/{label}"), &()).await.ok();
@@ -261,7 +264,7 @@ async fn labels_and_notes_are_kept_shown_and_taken_away() {
         !page.contains("<script>alert") && !page.contains("href=\"javascript:") && !page.contains("<img"),
         "{page}"
     );
-    assert!(!page.contains("<textarea"), "who only reads has no editor");
+    assert!(!page.contains("<textarea"), "a reader has no editor");
     let history = reader.in_browser().get("/runs").await.ok().text();
     assert!(history.contains("zeta") && history.contains("It is quick"), "{history}");
     user.put(&format!("{path}/note"), &json!({"note": " \n"})).await.ok();
@@ -269,20 +272,20 @@ async fn labels_and_notes_are_kept_shown_and_taken_away() {
 }
 
 #[tokio::test]
-async fn what_is_deleted_is_nowhere_and_comes_back_when_it_is_undone() {
+async fn deleted_runs_disappear_and_come_back_on_undo() {
     let app = App::start().await;
     let user = app.user().await;
     let (gone, stays) =
-        (bring(&user, &[("target", "a")], good()).await, bring(&user, &[("target", "b")], good()).await);
+        (import(&user, &[("target", "a")], good()).await, import(&user, &[("target", "b")], good()).await);
     user.put(&format!("/api/v1/runs/{gone}/labels/odd"), &()).await.ok();
     user.put(&format!("/api/v1/runs/{gone}/note"), &json!({"note": "odd"})).await.ok();
     let browser = user.clone().in_browser();
-    let asked = browser.get(&format!("/runs/delete?runs={gone}")).await.ok().text();
-    assert!(asked.contains("10 minutes") && asked.contains("1 run"), "{asked}");
+    let confirmation = browser.get(&format!("/runs/delete?runs={gone}")).await.ok().text();
+    assert!(confirmation.contains("10 minutes") && confirmation.contains("1 run"), "{confirmation}");
     let done = browser.post(&format!("/runs/delete?runs={gone}"), &()).await;
     assert_eq!(done.header("location"), "/runs");
     for query in ["", "target=a", "label=odd", "q=odd", "q=a", "sort=-rps", "verdict=valid", "phase=finished"] {
-        assert!(!found(&user, query).await.contains(&gone), "{query}");
+        assert!(!find(&user, query).await.contains(&gone), "{query}");
     }
     for path in ["", "/summary"] {
         user.get(&format!("/api/v1/runs/{gone}{path}")).await.refused(404);
@@ -296,7 +299,7 @@ async fn what_is_deleted_is_nowhere_and_comes_back_when_it_is_undone() {
     let page = browser.get("/runs").await.ok().text();
     assert!(page.contains("1 run deleted") && page.contains("/runs/undelete?at="), "{page}");
     let viewer = app.reader().await.in_browser().get("/runs").await.ok().text();
-    assert!(!viewer.contains("/runs/undelete"), "who only reads brings nothing back");
+    assert!(!viewer.contains("/runs/undelete"), "a reader cannot undo");
 
     let back = user.post(&format!("/api/v1/runs/{}/undelete", &gone[24..]), &()).await.ok().json();
     assert_eq!((&back["runs"][0]["id"], &back["runs"][0]["labels"]), (&json!(gone), &json!(["odd"])));
@@ -305,18 +308,19 @@ async fn what_is_deleted_is_nowhere_and_comes_back_when_it_is_undone() {
 }
 
 #[tokio::test]
-async fn after_ten_minutes_what_was_deleted_is_gone_for_good() {
+async fn deleted_runs_are_purged_after_ten_minutes() {
     let app = App::start().await;
     let user = app.user().await;
-    let (old, young) = (bring(&user, &[("target", "a")], good()).await, bring(&user, &[("target", "b")], good()).await);
+    let (old, young) =
+        (import(&user, &[("target", "a")], good()).await, import(&user, &[("target", "b")], good()).await);
     user.put(&format!("/api/v1/runs/{old}/labels/odd"), &()).await.ok();
     for id in [&old, &young] {
         user.delete(&format!("/api/v1/runs/{id}")).await.ok();
     }
-    let back_then = "update run set deleted_at = deleted_at - 11 * 60 * 1000 where id = ?";
-    sqlx::query(back_then).bind(&old).execute(&app.state.db.write).await.expect("a clock that went on");
+    let age = "update run set deleted_at = deleted_at - 11 * 60 * 1000 where id = ?";
+    sqlx::query(age).bind(&old).execute(&app.state.db.write).await.expect("an older deletion");
     user.post(&format!("/api/v1/runs/{old}/undelete"), &()).await.refused(404);
-    // The server sweeps as it starts.
+    // The server purges deleted runs at its start.
     let app = App::on(app.stop().await, |_| ()).await;
     let left = async || {
         let query =
@@ -324,18 +328,18 @@ async fn after_ten_minutes_what_was_deleted_is_gone_for_good() {
         let left: i64 = sqlx::query_scalar(query).fetch_one(&app.state.db.read).await.expect("a count");
         (left == 2).then_some(())
     };
-    app.until("the old one to be swept away", left).await;
+    app.until("the old run to be purged", left).await;
     let user = user.at(&app.url);
     user.post(&format!("/api/v1/runs/{young}/undelete"), &()).await.ok();
 }
 
 #[tokio::test]
-async fn a_file_of_runs_holds_no_formulas() {
+async fn exported_csv_contains_no_formulas() {
     let app = App::start().await;
     let user = app.user().await;
     let formula = "=HYPERLINK(\"https://evil.example\")";
-    let a = bring(&user, &[("target", formula), ("version", "-1+1")], good()).await;
-    let b = bring(&user, &[("target", "b")], good()).await;
+    let a = import(&user, &[("target", formula), ("version", "-1+1")], good()).await;
+    let b = import(&user, &[("target", "b")], good()).await;
     user.put(&format!("/api/v1/runs/{b}/note"), &json!({"note": "+1\n@x"})).await.ok();
     let csv = user.get(&format!("/api/v1/runs/export?format=csv&runs={a}&runs={b}")).await.ok();
     assert!(csv.header("content-type").starts_with("text/csv"), "{:?}", csv.headers);
@@ -350,10 +354,10 @@ async fn a_file_of_runs_holds_no_formulas() {
 }
 
 #[tokio::test]
-async fn a_page_says_what_is_asked_and_which_filter_finds_nothing() {
+async fn an_empty_page_offers_to_remove_filters_and_columns_can_be_chosen() {
     let app = App::start().await;
     let user = app.user().await;
-    bring(&user, &[("target", "servy"), ("version", "1.0")], good()).await;
+    import(&user, &[("target", "servy"), ("version", "1.0")], good()).await;
     let browser = user.in_browser();
     let page = browser.get("/runs?target=servy&version=9&sort=-rps&columns=p999&columns=person").await.ok().text();
     assert!(page.contains("No matching runs") && page.contains("Remove one of these filters"), "{page}");
@@ -370,10 +374,10 @@ async fn a_page_says_what_is_asked_and_which_filter_finds_nothing() {
 }
 
 #[tokio::test]
-async fn a_view_is_saved_under_a_name_for_everybody_and_removed() {
+async fn a_saved_view_is_shared_and_can_be_removed() {
     let app = App::start().await;
     let (user, reader) = (app.user().await, app.reader().await);
-    bring(&user, &[("target", "servy")], good()).await;
+    import(&user, &[("target", "servy")], good()).await;
     let save =
         async |name: &str, query: &str| user.put(&format!("/api/v1/views/{name}"), &json!({"query": query})).await;
     let saved = save("slow%20ones", "?sort=-p99&target=servy&before=x&columns=p99,rps").await.ok().json();
@@ -393,7 +397,7 @@ async fn a_view_is_saved_under_a_name_for_everybody_and_removed() {
     let there = browser.get("/runs?target=servy&sort=-p99&columns=p99&columns=rps").await.ok().text();
     let remove = "/runs/views/remove?name=slow+ones";
     assert!(there.contains(remove) && !there.contains("Save view"), "{there}");
-    assert!(!viewer.get("/runs?target=servy").await.ok().text().contains("Save view"), "who only reads saves none");
+    assert!(!viewer.get("/runs?target=servy").await.ok().text().contains("Save view"), "a reader saves no views");
     assert!(browser.get(remove).await.ok().text().contains("Its runs stay."));
     assert_eq!(browser.post(remove, &()).await.header("location"), "/runs");
     assert_eq!(browser.get(remove).await.status, 404);
@@ -403,7 +407,7 @@ async fn a_view_is_saved_under_a_name_for_everybody_and_removed() {
 }
 
 #[tokio::test]
-async fn an_experiment_keeps_labels_and_a_note_and_is_found_by_them() {
+async fn an_experiment_is_found_by_its_labels_and_note() {
     let app = App::start().await;
     let (user, reader) = (app.user().await, app.reader().await);
     let _agent = Agent::start(&app, "rack").await;
@@ -417,12 +421,12 @@ async fn an_experiment_keeps_labels_and_a_note_and_is_found_by_them() {
     reader.put(&format!("{path}/labels/mine"), &()).await.refused(403);
     user.put("/api/v1/experiments/x/labels/a", &()).await.refused(404);
     user.put(&format!("{path}/note"), &json!({"note": "before *the* move"})).await.ok();
-    let whole = user.get(&path).await.ok().json();
-    assert_eq!(whole["experiment"]["labels"], json!(["alpha", "zeta"]));
-    assert_eq!(whole["experiment"]["note"], "before *the* move");
+    let full = user.get(&path).await.ok().json();
+    assert_eq!(full["experiment"]["labels"], json!(["alpha", "zeta"]));
+    assert_eq!(full["experiment"]["note"], "before *the* move");
     let page = reader.clone().in_browser().get(&format!("/experiments/{id}")).await.ok().text();
     assert!(page.contains("before <em>the</em> move") && page.contains("/experiments?label=zeta"), "{page}");
-    assert!(!page.contains("<textarea"), "who only reads has no editor");
+    assert!(!page.contains("<textarea"), "a reader has no editor");
     let listed = async |label: &str| {
         let list = user.get(&format!("/api/v1/experiments?label={label}")).await.ok().json();
         list["experiments"].as_array().expect("a list").len()
@@ -430,20 +434,20 @@ async fn an_experiment_keeps_labels_and_a_note_and_is_found_by_them() {
     assert_eq!((listed("zeta").await, listed("zet").await), (1, 0));
     let none = reader.in_browser().get("/experiments?label=zet").await.ok().text();
     assert!(none.contains("No experiments with this label"), "{none}");
-    assert_eq!(found(&user, "q=move").await, [run]);
+    assert_eq!(find(&user, "q=move").await, [run]);
     user.delete(&format!("{path}/labels/zeta")).await.ok();
     user.put(&format!("{path}/note"), &json!({"note": ""})).await.ok();
-    let whole = user.get(&path).await.ok().json();
-    assert_eq!((&whole["experiment"]["labels"], &whole["experiment"]["note"]), (&json!(["alpha"]), &Value::Null));
+    let full = user.get(&path).await.ok().json();
+    assert_eq!((&full["experiment"]["labels"], &full["experiment"]["note"]), (&json!(["alpha"]), &Value::Null));
 }
 
 #[tokio::test]
-async fn commands_do_what_the_history_does() {
+async fn commands_filter_label_delete_and_export_runs() {
     let app = App::start().await;
     let user = app.user().await;
     let as_me = async |arguments: &[&str]| as_user(&app, user.secret(), arguments).await;
-    let fast = bring(&user, &[("target", "servy")], good()).await;
-    let down = bring(&user, &[("target", "down")], target_down()).await;
+    let fast = import(&user, &[("target", "servy")], good()).await;
+    let down = import(&user, &[("target", "down")], target_down()).await;
     as_me(&["run", "label", "add", "before the move", &fast, &down]).await.ok();
     as_me(&["run", "label", "remove", "before the move", &down]).await.ok();
     as_me(&["run", "note", &fast, "the *old*\nkernel"]).await.ok();
@@ -469,11 +473,14 @@ async fn commands_do_what_the_history_does() {
     as_me(&["run", "show", &fast]).await.refused(1);
     as_me(&["run", "undelete", &fast]).await.ok();
     let csv = as_me(&["run", "export", "--format", "csv", &fast]).await.ok();
-    assert!(csv.starts_with("id,") && csv.lines().count() == 3, "a head, and a line that a note breaks: {csv}");
+    assert!(
+        csv.starts_with("id,") && csv.lines().count() == 3,
+        "a header, and a row whose note has a line break: {csv}"
+    );
 }
 
 #[tokio::test]
-async fn commands_label_an_experiment_and_write_its_note() {
+async fn commands_label_an_experiment_and_set_its_note() {
     let app = App::start().await;
     let user = app.user().await;
     let _agent = Agent::start(&app, "rack").await;

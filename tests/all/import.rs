@@ -1,4 +1,4 @@
-//! Summaries that somebody brings: their figures to the last digit, and what becomes of bad ones.
+//! Imported summaries: exact metrics, refused input, and a full disk.
 
 use brewbench::{
     app::db::Db,
@@ -64,7 +64,7 @@ async fn import(user: &Actor, query: &str, summary: &str) -> Value {
 }
 
 #[tokio::test]
-async fn another_payload_or_version_is_no_repetition() {
+async fn runs_with_another_payload_or_version_are_no_repetitions() {
     let app = App::start().await;
     let user = app.user().await;
     let mut ids = Vec::new();
@@ -87,12 +87,12 @@ async fn another_payload_or_version_is_no_repetition() {
     }
 }
 
-fn close(one: &Value, other: f64) -> bool {
+fn is_close(one: &Value, other: f64) -> bool {
     one.as_f64().is_some_and(|one| (one - other).abs() <= other.abs() * 1e-9)
 }
 
 #[tokio::test]
-async fn handle_summary_data_come_in_to_the_last_digit() {
+async fn handle_summary_data_is_imported_exactly() {
     let app = App::start().await;
     let user = app.user().await;
     let query = "target=servy&version=1.2&size=2/4GiB&scenario=hash&repetition=3";
@@ -113,13 +113,13 @@ async fn handle_summary_data_come_in_to_the_last_digit() {
     for (field, value) in expected.as_object().expect("fields") {
         assert_eq!(&run[field], value, "{field}");
     }
-    assert!(close(&run["rps"], 17_074.141_742_585_773), "{}", run["rps"]);
-    assert!(close(&run["measured_s"], 3.000_443_64), "{}", run["measured_s"]);
-    assert_eq!(user.run(&text(&run["id"])).await, run, "what was answered is what is stored");
+    assert!(is_close(&run["rps"], 17_074.141_742_585_773), "{}", run["rps"]);
+    assert!(is_close(&run["measured_s"], 3.000_443_64), "{}", run["measured_s"]);
+    assert_eq!(user.run(&text(&run["id"])).await, run, "the response equals what is stored");
 }
 
 #[tokio::test]
-async fn a_summary_export_comes_in_to_the_last_digit() {
+async fn a_summary_export_is_imported_exactly() {
     let app = App::start().await;
     let run = import(&app.user().await, "target=t", &fixture("summary-export-v1.8.1")).await;
     let expected = json!({
@@ -132,11 +132,11 @@ async fn a_summary_export_comes_in_to_the_last_digit() {
     for (field, value) in expected.as_object().expect("fields") {
         assert_eq!(&run[field], value, "{field}");
     }
-    assert!(close(&run["rps"], 1_471.080_215_337_56), "{}", run["rps"]);
+    assert!(is_close(&run["rps"], 1_471.080_215_337_56), "{}", run["rps"]);
 }
 
 #[tokio::test]
-async fn a_machine_readable_summary_comes_in_and_knows_its_k6() {
+async fn a_machine_readable_summary_is_imported_exactly_with_its_k6_version() {
     let app = App::start().await;
     let run = import(&app.user().await, "target=t", &fixture("machine-readable-v1.8.1")).await;
     let expected = json!({
@@ -147,11 +147,11 @@ async fn a_machine_readable_summary_comes_in_and_knows_its_k6() {
     for (field, value) in expected.as_object().expect("fields") {
         assert_eq!(&run[field], value, "{field}");
     }
-    assert!(close(&run["rps"], 7_362.0 / 5.012_590_862), "{}", run["rps"]);
+    assert!(is_close(&run["rps"], 7_362.0 / 5.012_590_862), "{}", run["rps"]);
 }
 
 #[tokio::test]
-async fn figures_that_k6_left_out_stay_empty() {
+async fn metrics_missing_in_a_summary_are_null() {
     let app = App::start().await;
     let user = app.user().await;
     let odd = import(&user, "target=t", &fixture("handle-summary-odd-v1.8.1")).await;
@@ -178,7 +178,7 @@ async fn a_target_that_was_down_is_invalid_however_fast_it_looks() {
 }
 
 #[tokio::test]
-async fn every_summary_comes_back_byte_for_byte() {
+async fn summaries_are_returned_byte_for_byte() {
     let app = App::start().await;
     let user = app.user().await;
     let mut all: Vec<_> = ALL.into_iter().map(fixture).collect();
@@ -187,7 +187,7 @@ async fn every_summary_comes_back_byte_for_byte() {
     for summary in all {
         let run = import(&user, "target=t", &summary).await;
         let back = user.get(&format!("/api/v1/runs/{}/summary", text(&run["id"]))).await.ok();
-        assert!(back.body == summary.as_bytes(), "not what was brought");
+        assert!(back.body == summary.as_bytes(), "not what was imported");
         assert_eq!(back.header("content-type"), "application/json");
         assert!(back.header("content-disposition").starts_with("attachment"));
     }
@@ -206,7 +206,7 @@ fn ten_thousand_metrics() -> String {
     summary.to_string()
 }
 
-/// What is brought, and what the sentence must name.
+/// Name of the case, input, and what the error must contain.
 fn bad_summaries() -> Vec<(&'static str, String, &'static str)> {
     let duration = "http_req_duration";
     let without = |path: [&str; 2]| {
@@ -221,13 +221,13 @@ fn bad_summaries() -> Vec<(&'static str, String, &'static str)> {
     };
     vec![
         ("nothing", String::new(), "the document"),
-        ("half of it", good()[..good().len() / 2].to_owned(), "line"),
+        ("half a summary", good()[..good().len() / 2].to_owned(), "line"),
         ("no JSON", "k6 run finished".to_owned(), "line 1"),
         ("a page", "<html></html>".to_owned(), "line 1"),
         ("two documents", good() + &good(), "line"),
         ("a list", "[]".to_owned(), ""),
         ("a number", "1".to_owned(), ""),
-        ("somebody else's", "{\"name\": \"wrk\", \"requests\": 10}".to_owned(), ""),
+        ("another tool's", "{\"name\": \"wrk\", \"requests\": 10}".to_owned(), ""),
         ("no requests metric", without(["metrics", "http_reqs"]), "http_reqs"),
         ("NaN", raw("51230", "NaN"), "line"),
         ("infinity", raw("51230", "1e999"), ""),
@@ -239,12 +239,12 @@ fn bad_summaries() -> Vec<(&'static str, String, &'static str)> {
         ("more failures than requests", good_with("http_req_failed", "passes", &json!(60_000)), "http_req_failed"),
         ("a rate above one", good_with("http_req_failed", "rate", &json!(1.5)), "http_req_failed"),
         ("deep nesting", nested(5_000), ""),
-        ("metrics that are no object", "{\"metrics\": [1, 2]}".to_owned(), "metrics"),
+        ("metrics that are not an object", "{\"metrics\": [1, 2]}".to_owned(), "metrics"),
     ]
 }
 
 #[tokio::test]
-async fn bad_input_is_refused_with_fault_and_place_and_nothing_is_stored() {
+async fn bad_input_is_refused_with_reason_and_place_and_nothing_is_stored() {
     let app = App::start().await;
     let user = app.user().await;
     for (what, summary, place) in bad_summaries() {
@@ -263,7 +263,7 @@ async fn bad_input_is_refused_with_fault_and_place_and_nothing_is_stored() {
 }
 
 #[tokio::test]
-async fn ten_thousand_metrics_are_no_reason_to_fall_over() {
+async fn ten_thousand_metrics_are_stored_or_refused() {
     let app = App::start().await;
     let user = app.user().await;
     let answer = user.import(ten_thousand_metrics()).await;
@@ -275,7 +275,7 @@ async fn ten_thousand_metrics_are_no_reason_to_fall_over() {
 }
 
 #[tokio::test]
-async fn a_file_over_the_limit_is_refused_and_the_limit_is_named() {
+async fn a_file_over_the_limit_is_refused_with_the_limit() {
     let limit = good().len();
     let app = App::with(|config| config.max_summary_bytes = limit).await;
     let user = app.user().await;
@@ -283,18 +283,18 @@ async fn a_file_over_the_limit_is_refused_and_the_limit_is_named() {
     assert_eq!(sentence, format!("the file is larger than the limit of {limit} bytes"));
     assert_eq!(user.count_runs().await, 0);
     user.import(good()).await.ok();
-    // What is usual takes large ones too: other bodies end at 2 MiB.
+    // The default limit allows large summaries; other bodies are limited to 2 MiB.
     let app = App::start().await;
     app.user().await.import(good() + &" ".repeat(5 << 20)).await.ok();
 }
 
-/// Where the disk ends.
+/// The state of the simulated disk.
 enum Disk {
     Full,
     Roomy,
 }
 
-/// As far as SQLite can tell: each of the two connections that write has a limit of its own.
+/// Limits the size of the database in SQLite, on each of the two connections that write.
 async fn set_disk(app: &App, disk: Disk) {
     let Db { write, rows, .. } = &app.state.db;
     let pages: i64 = sqlx::query_scalar("pragma page_count").fetch_one(write).await.expect("a count");
@@ -317,10 +317,10 @@ async fn on_a_full_disk_nothing_is_stored_and_nothing_is_lost() {
     let id = submit_one(&user).await;
     let job = agent.job().await;
     let mut long = outcome(&job, &good());
-    // Random enough not to shrink to nothing.
+    // Random text, which does not compress well.
     long.target_log = (0..2_000).map(|_| uuid::Uuid::new_v4().to_string()).collect();
     set_disk(&app, Disk::Full).await;
-    // Room inside the file is used up first.
+    // Free pages inside the file are used up first.
     let mut answer = user.import(good()).await;
     while answer.status.is_success() {
         answer = user.import(good()).await;
@@ -331,7 +331,7 @@ async fn on_a_full_disk_nothing_is_stored_and_nothing_is_lost() {
         "the server's disk is full and nothing was stored; free space for its data folder and try again"
     );
     let before = user.count_runs().await;
-    // A limit is the connection's own, and the one that met it may be gone.
+    // The limit belongs to a connection, and the one that hit it may have been replaced.
     set_disk(&app, Disk::Full).await;
     agent.send(&long).await.refused(507);
     assert_eq!((user.count_runs().await, &user.run(&id).await["phase"]), (before, &json!("leased")));
@@ -362,7 +362,7 @@ async fn names_with_markup_and_control_characters_are_shown_as_text() {
     }
 }
 
-/// What may happen to a file on its way.
+/// A way to damage a file.
 #[derive(Clone, Debug)]
 enum Mutation {
     Overwrite(prop::sample::Index, u8),
@@ -432,7 +432,7 @@ fn replace_number(bytes: &mut Vec<u8>, at: prop::sample::Index, number: &str) {
 }
 
 #[test]
-fn whatever_is_brought_is_stored_whole_or_refused_with_a_sentence() {
+fn any_input_is_stored_unchanged_or_refused_with_an_error() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (app, user) = runtime.block_on(async {
         let app = App::start().await;
@@ -453,7 +453,7 @@ fn whatever_is_brought_is_stored_whole_or_refused_with_a_sentence() {
         }
         Ok(())
     });
-    done.expect("no input brings it down");
+    done.expect("no input breaks the server");
     runtime.block_on(app.stop());
 }
 
@@ -474,7 +474,7 @@ fn summary_of(id: &str) -> NewImport {
 }
 
 #[tokio::test]
-async fn uploads_that_wait_are_stored_together_and_the_fault_of_one_is_its_own() {
+async fn waiting_uploads_are_stored_together_and_fail_separately() {
     let app = App::start().await;
     let (db, waiting) = (app.state.db.clone(), Waiting::default());
     let busy = db.write.acquire().await.expect("the connection that writes");
@@ -498,7 +498,7 @@ async fn uploads_that_wait_are_stored_together_and_the_fault_of_one_is_its_own()
         );
     }
     assert_eq!(stored[0].as_deref().ok(), Some(["a".to_owned(), "b".to_owned()].as_slice()));
-    assert!(stored[1].is_err(), "there is an a already: {:?}", stored[1]);
+    assert!(stored[1].is_err(), "run a already exists: {:?}", stored[1]);
     assert_eq!(stored[2].as_deref().ok(), Some(["d".to_owned()].as_slice()));
     let ids: Vec<String> =
         sqlx::query_scalar("select id from run order by id").fetch_all(&app.state.db.read).await.expect("runs");

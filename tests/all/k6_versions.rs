@@ -1,4 +1,4 @@
-//! Which k6 an agent supports: said by the doctor, at the agent's start, on the agent's page and by the commands.
+//! Supported k6 versions: at the agent's start, in the doctor, on the agent's page and in commands.
 
 use std::{
     os::unix::fs::PermissionsExt,
@@ -13,8 +13,8 @@ use crate::harness::{
     submit::text,
 };
 
-/// A program that says that it is k6 of a version.
-fn k6_of(folder: &Path, version: &str) -> PathBuf {
+/// Creates a program that reports to be this version of k6.
+fn fake_k6(folder: &Path, version: &str) -> PathBuf {
     let path = folder.join("k6");
     std::fs::write(&path, format!("#!/bin/sh\necho 'k6 v{version} (go1.27, linux/amd64)'\n")).expect("a file");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
@@ -29,16 +29,16 @@ fn agent(more: &[&str], app: &App, key: &str, state: &Path, k6: &Path) -> tokio:
 }
 
 #[tokio::test]
-async fn an_agent_with_an_unsupported_k6_does_not_start_and_its_page_and_the_commands_say_why() {
+async fn an_agent_with_an_unsupported_k6_does_not_start_and_the_reason_is_shown() {
     let app = App::start().await;
     let admin = app.admin().await;
     let folder = tempfile::tempdir().expect("a folder");
     let key = app.key("rack").await;
     for version in ["0.57.0", "3.0.0"] {
-        let k6 = k6_of(folder.path(), version);
+        let k6 = fake_k6(folder.path(), version);
         let sentence = format!("{} is k6 {version}; supported is 1.x … 2.x", k6.display());
-        let said = Output::of(agent(&[], &app, &key, &folder.path().join("state"), &k6)).await.refused(1);
-        assert!(said.contains(&sentence), "{said}");
+        let error = Output::of(agent(&[], &app, &key, &folder.path().join("state"), &k6)).await.refused(1);
+        assert!(error.contains(&sentence), "{error}");
 
         let listed = admin.get("/api/v1/agents").await.ok().json()["agents"][0].clone();
         let engine = &listed["about"]["engines"][0];
@@ -56,19 +56,20 @@ async fn an_agent_with_an_unsupported_k6_does_not_start_and_its_page_and_the_com
 }
 
 #[tokio::test]
-async fn a_doctor_reports_the_version_of_k6_its_place_and_the_supported_range() {
+async fn the_doctor_reports_version_and_path_of_k6_and_the_supported_range() {
     let app = App::start().await;
     let folder = tempfile::tempdir().expect("a folder");
     let key = app.key("rack").await;
     for (version, rank) in [("1.0.0", "good"), ("2.2.0", "good"), ("0.57.0", "bad"), ("3.0.0", "bad")] {
-        let k6 = k6_of(folder.path(), version);
+        let k6 = fake_k6(folder.path(), version);
         let done = Output::of(agent(&["doctor", "--json"], &app, &key, &folder.path().join("state"), &k6)).await;
-        let signs: Value = serde_json::from_str(&done.out).expect("JSON");
-        let sign = signs.as_array().expect("signs").iter().find(|sign| sign["what"] == "k6").expect("k6");
-        let seen = text(&sign["seen"]);
-        assert_eq!(sign["rank"], rank, "{seen}");
+        let findings: Value = serde_json::from_str(&done.out).expect("JSON");
+        let finding =
+            findings.as_array().expect("findings").iter().find(|finding| finding["what"] == "k6").expect("k6");
+        let observed = text(&finding["seen"]);
+        assert_eq!(finding["rank"], rank, "{observed}");
         for part in [version, &k6.display().to_string(), "1.x … 2.x"] {
-            assert!(seen.contains(part), "{part}: {seen}");
+            assert!(observed.contains(part), "{part}: {observed}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Keeping a server running: backups and the way back, looking for damage, being asked how it is, old series.
+//! Maintenance: backups, restore, integrity check, readiness, metrics, retention, logs, and installation.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -25,8 +25,8 @@ use crate::harness::{
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// The program on a data folder.
-async fn owner(arguments: &[&str], data: &Path) -> Output {
+/// Runs a command on a data folder.
+async fn on_data(arguments: &[&str], data: &Path) -> Output {
     let mut command = brewbench(arguments);
     command.arg("--data").arg(data);
     Output::of(command).await
@@ -39,36 +39,36 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// How many runs a backup has, once it is somebody's database.
+/// Restores a backup and returns its number of runs.
 async fn runs_of(backup: &Path) -> usize {
     let folder = tempfile::tempdir().expect("a folder");
-    owner(&["restore", &backup.display().to_string()], folder.path()).await.ok();
+    on_data(&["restore", &backup.display().to_string()], folder.path()).await.ok();
     let app = App::on(folder, |_| ()).await;
     app.reader().await.count_runs().await
 }
 
 #[tokio::test]
-async fn a_backup_is_whole_although_runs_come_in_while_it_is_made() {
+async fn a_backup_during_imports_is_consistent() {
     let app = App::start().await;
     let (user, admin) = (app.user().await, app.token_secret(Scope::Admin, None).await);
     for _ in 0..5 {
         user.import(good()).await.ok();
     }
     let to = tempfile::tempdir().expect("a folder");
-    let (near, far) = (to.path().join("near.db"), to.path().join("far.db"));
-    let (near_text, far_text) = (near.display().to_string(), far.display().to_string());
+    let (local, remote) = (to.path().join("local.db"), to.path().join("remote.db"));
+    let (local_text, remote_text) = (local.display().to_string(), remote.display().to_string());
     let more = async {
         for _ in 0..20 {
             user.import(good()).await.ok();
         }
     };
-    let by_owner = async { owner(&["backup", &near_text], app.data()).await };
-    let by_token = async { as_user(&app, &admin, &["backup", &far_text, "--json"]).await };
-    let ((), by_owner, by_token) = tokio::join!(more, by_owner, by_token);
-    assert!(by_owner.ok().contains("near.db: "));
-    assert_eq!(by_token.json()["bytes"], fs::metadata(&far).expect("a file").len());
-    assert_eq!(names(to.path()), ["far.db", "near.db"], "nothing else is left");
-    for backup in [&near, &far] {
+    let by_command = async { on_data(&["backup", &local_text], app.data()).await };
+    let by_token = async { as_user(&app, &admin, &["backup", &remote_text, "--json"]).await };
+    let ((), by_command, by_token) = tokio::join!(more, by_command, by_token);
+    assert!(by_command.ok().contains("local.db: "));
+    assert_eq!(by_token.json()["bytes"], fs::metadata(&remote).expect("a file").len());
+    assert_eq!(names(to.path()), ["local.db", "remote.db"], "no temporary files are left");
+    for backup in [&local, &remote] {
         let found = integrity_check::check(backup).await.expect("a database");
         assert!(found.is_well(), "{found:?}");
         let runs = runs_of(backup).await;
@@ -79,14 +79,14 @@ async fn a_backup_is_whole_although_runs_come_in_while_it_is_made() {
 }
 
 #[tokio::test]
-async fn a_backup_takes_nobodys_place_unless_it_is_told_to_and_is_for_administrators() {
+async fn a_backup_overwrites_files_only_with_force_and_is_for_administrators() {
     let app = App::start().await;
     let to = tempfile::tempdir().expect("a folder");
     let file = to.path().join("mine.db");
     fs::write(&file, "mine").expect("a file");
     let text = file.display().to_string();
     let admin = app.token_secret(Scope::Admin, None).await;
-    for done in [owner(&["backup", &text], app.data()).await, as_user(&app, &admin, &["backup", &text]).await] {
+    for done in [on_data(&["backup", &text], app.data()).await, as_user(&app, &admin, &["backup", &text]).await] {
         assert!(done.refused(1).contains("mine.db already exists; choose another file, or use --force"));
     }
     assert_eq!(fs::read(&file).expect("a file"), b"mine");
@@ -96,19 +96,19 @@ async fn a_backup_takes_nobodys_place_unless_it_is_told_to_and_is_for_administra
     as_user(&app, &admin, &["backup", &text, "--force"]).await.ok();
     assert!(fs::read(&file).expect("a file").starts_with(b"SQLite format 3\0"));
     let nowhere = to.path().join("nowhere/a.db").display().to_string();
-    assert!(owner(&["backup", &nowhere], app.data()).await.refused(1).contains("can't be written"));
+    assert!(on_data(&["backup", &nowhere], app.data()).await.refused(1).contains("can't be written"));
     let empty = tempfile::tempdir().expect("a folder");
-    assert!(owner(&["backup", &nowhere], empty.path()).await.refused(1).contains("nowhere/a.db"));
+    assert!(on_data(&["backup", &nowhere], empty.path()).await.refused(1).contains("nowhere/a.db"));
     let other = to.path().join("other.db").display().to_string();
-    assert!(owner(&["backup", &other], empty.path()).await.refused(1).contains("there is no database at"));
+    assert!(on_data(&["backup", &other], empty.path()).await.refused(1).contains("there is no database at"));
     assert_eq!(names(to.path()), ["mine.db"]);
 }
 
 #[tokio::test]
-async fn a_backup_that_finds_no_room_leaves_nothing_and_disturbs_nobody() {
+async fn a_backup_on_a_full_disk_leaves_no_files_and_the_server_goes_on() {
     let Some(disk) = SmallDisk::mount("48m") else { return };
     let app = App::on(tempfile::tempdir_in(disk.path()).expect("a folder"), |_| ()).await;
-    let (user, by_hand) = (app.user().await, app.admin().await);
+    let (user, api) = (app.user().await, app.admin().await);
     let admin = app.token_secret(Scope::Admin, None).await;
     user.import(good()).await.ok();
     let elsewhere = tempfile::tempdir().expect("a folder");
@@ -116,14 +116,14 @@ async fn a_backup_that_finds_no_room_leaves_nothing_and_disturbs_nobody() {
     let roomy = roomy.display().to_string();
     let filler = disk.fill();
     let before = names(app.data());
-    // The server copies into its data folder first, the owner right beside the file that it is to become.
-    for done in [as_user(&app, &admin, &["backup", &roomy]).await, owner(&["backup", &full], app.data()).await] {
-        let told = done.refused(1);
-        assert!(told.contains("full"), "{told}");
+    // The server copies into its data folder first, the command beside the file that it writes.
+    for done in [as_user(&app, &admin, &["backup", &roomy]).await, on_data(&["backup", &full], app.data()).await] {
+        let error = done.refused(1);
+        assert!(error.contains("full"), "{error}");
     }
-    let told = by_hand.get("/api/v1/backup").await.refused(507);
-    assert!(told.contains("the server's disk is full"), "{told}");
-    assert_eq!(names(app.data()), before, "nothing half done is left");
+    let error = api.get("/api/v1/backup").await.refused(507);
+    assert!(error.contains("the server's disk is full"), "{error}");
+    assert_eq!(names(app.data()), before, "no partial backup is left");
     assert_eq!(names(disk.path()).iter().filter(|name| name.contains("backup")).count(), 0);
     assert_eq!(names(elsewhere.path()), [""; 0]);
     user.get("/runs").await.ok();
@@ -134,7 +134,7 @@ async fn a_backup_that_finds_no_room_leaves_nothing_and_disturbs_nobody() {
 }
 
 #[tokio::test]
-async fn settings_say_when_the_last_backup_was_made_and_hand_one_out() {
+async fn the_settings_page_shows_the_last_backup_and_offers_a_download() {
     let app = App::start().await;
     let (viewer, admin) =
         (app.signed_in(Role::Viewer).await.in_browser(), app.signed_in(Role::Admin).await.in_browser());
@@ -152,21 +152,21 @@ async fn settings_say_when_the_last_backup_was_made_and_hand_one_out() {
 }
 
 #[tokio::test]
-async fn a_backup_comes_back_and_what_was_there_is_kept_beside_it() {
+async fn a_backup_is_restored_and_the_previous_database_is_kept() {
     let app = App::start().await;
     let user = app.user().await;
     user.import(good()).await.ok();
     let to = tempfile::tempdir().expect("a folder");
     let file = to.path().join("a.db");
     let text = file.display().to_string();
-    owner(&["backup", &text], app.data()).await.ok();
+    on_data(&["backup", &text], app.data()).await.ok();
     user.import(good()).await.ok();
-    let told = owner(&["restore", &text], app.data()).await.refused(1);
-    assert!(told.contains("is in use by another brewbench server"), "{told}");
+    let error = on_data(&["restore", &text], app.data()).await.refused(1);
+    assert!(error.contains("is in use by another brewbench server"), "{error}");
     assert_eq!(user.count_runs().await, 2);
 
     let folder = app.stop().await;
-    let done = owner(&["restore", &text], folder.path()).await;
+    let done = on_data(&["restore", &text], folder.path()).await;
     assert!(done.err.contains("restored 1 run from") && done.err.contains("brewbench.db.before-"), "{}", done.err);
     done.ok();
     let aside: Vec<_> = names(folder.path()).into_iter().filter(|name| name.contains(".before-")).collect();
@@ -179,7 +179,7 @@ async fn a_backup_comes_back_and_what_was_there_is_kept_beside_it() {
     assert_eq!(log["entries"][0]["object"], text);
 }
 
-/// A data folder with a run, and no server.
+/// A data folder with a run, whose server has stopped.
 async fn left_behind() -> TempDir {
     let app = App::start().await;
     app.user().await.import(good()).await.ok();
@@ -187,22 +187,25 @@ async fn left_behind() -> TempDir {
 }
 
 #[tokio::test]
-async fn what_is_no_backup_is_refused_and_nothing_changes() {
+async fn invalid_backups_are_refused_and_nothing_changes() {
     let folder = left_behind().await;
     let before = names(folder.path());
     let to = tempfile::tempdir().expect("a folder");
     let file = to.path().join("bad.db");
     let refused = async |bytes: &[u8]| {
         fs::write(&file, bytes).expect("a file");
-        owner(&["restore", &file.display().to_string()], folder.path()).await.refused(1)
+        on_data(&["restore", &file.display().to_string()], folder.path()).await.refused(1)
     };
-    let whole = fs::read(folder.path().join(db::FILE)).expect("a file");
-    let mut damaged = whole.clone();
+    let intact = fs::read(folder.path().join(db::FILE)).expect("a file");
+    let mut damaged = intact.clone();
     let half = damaged.len() / 2;
     damaged[half..].fill(7);
-    for bytes in [b"a text that is long enough to be read as something else".as_slice(), &whole[..half], &damaged] {
-        let told = refused(bytes).await;
-        assert!(told.contains("cannot restore ") && told.contains("bad.db: ") && told.contains("damaged"), "{told}");
+    for bytes in [b"a text that is long enough for the header of a database".as_slice(), &intact[..half], &damaged] {
+        let error = refused(bytes).await;
+        assert!(
+            error.contains("cannot restore ") && error.contains("bad.db: ") && error.contains("damaged"),
+            "{error}"
+        );
     }
     assert!(refused(b"").await.contains("not a brewbench database"));
     let newer = db::open(to.path()).await.expect("a database");
@@ -215,16 +218,16 @@ async fn what_is_no_backup_is_refused_and_nothing_changes() {
     newer.close().await;
     let bytes = fs::read(to.path().join(db::FILE)).expect("a file");
     assert!(refused(&bytes).await.contains("written by a newer brewbench (migration 9999)"));
-    fs::write(to.path().join("bad.db-wal"), "what is not in the file yet").expect("a file");
-    assert!(refused(&whole).await.contains("bad.db-wal"));
-    let missing = owner(&["restore", "/nowhere/a.db"], folder.path()).await.refused(1);
+    fs::write(to.path().join("bad.db-wal"), "changes that are not in the file yet").expect("a file");
+    assert!(refused(&intact).await.contains("bad.db-wal"));
+    let missing = on_data(&["restore", "/nowhere/a.db"], folder.path()).await.refused(1);
     assert!(missing.contains("/nowhere/a.db"), "{missing}");
     assert_eq!(names(folder.path()), before);
     assert_eq!(App::on(folder, |_| ()).await.reader().await.count_runs().await, 1);
 }
 
 #[tokio::test]
-async fn a_database_is_looked_over_and_each_fault_is_named() {
+async fn the_integrity_check_names_each_problem() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -234,22 +237,22 @@ async fn a_database_is_looked_over_and_each_fault_is_named() {
         agent.finish(&job, &good()).await;
     }
     user.import(good()).await.ok();
-    let well = owner(&["check"], app.data()).await.ok();
-    assert!(well.contains("ok: 4 runs"), "{well}");
-    let json = owner(&["check", "--json"], app.data()).await.json();
+    let passed = on_data(&["check"], app.data()).await.ok();
+    assert!(passed.contains("ok: 4 runs"), "{passed}");
+    let json = on_data(&["check", "--json"], app.data()).await.json();
     assert_eq!((&json["runs"], &json["faults"], &json["unfit"]), (&json!(4), &json!([]), &json!(null)));
 
     let folder = app.stop().await;
     let pool = db::open_existing(&folder.path().join(db::FILE)).await.expect("a database");
-    let hurt = async |sql: String| {
+    let damage = async |sql: String| {
         sqlx::query("pragma foreign_keys = off").execute(&pool).await.expect("off");
-        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&pool).await.expect("hurt");
+        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&pool).await.expect("a damaged row");
     };
-    hurt(format!("delete from run where id = '{}'", runs[0])).await;
-    hurt(format!("delete from run_summary where run_id = '{}'", runs[1])).await;
-    hurt(format!("update run_evidence set body = x'00' where run_id = '{}'", runs[2])).await;
+    damage(format!("delete from run where id = '{}'", runs[0])).await;
+    damage(format!("delete from run_summary where run_id = '{}'", runs[1])).await;
+    damage(format!("update run_evidence set body = x'00' where run_id = '{}'", runs[2])).await;
     pool.close().await;
-    let done = owner(&["check"], folder.path()).await;
+    let done = on_data(&["check"], folder.path()).await;
     assert_eq!(done.code, Some(1));
     for fault in [
         "run_summary: 1 row whose run is missing",
@@ -260,26 +263,26 @@ async fn a_database_is_looked_over_and_each_fault_is_named() {
         assert!(done.out.contains(fault), "{fault}: {}", done.out);
     }
     let empty = tempfile::tempdir().expect("a folder");
-    assert!(owner(&["check"], empty.path()).await.refused(1).contains("there is no database at"));
+    assert!(on_data(&["check"], empty.path()).await.refused(1).contains("there is no database at"));
     fs::write(
         empty.path().join(db::FILE),
-        "something else, and long enough for a header of SQLite, which has 100 bytes",
+        "not a database, but longer than the header of one, which has 100 bytes in SQLite",
     )
     .expect("a file");
-    let done = owner(&["check"], empty.path()).await;
+    let done = on_data(&["check"], empty.path()).await;
     assert!(done.code == Some(1) && done.out.contains("unusable: "), "{done:?}");
 }
 
 #[tokio::test]
-async fn a_server_is_ready_only_while_its_store_can_be_written() {
+async fn a_server_is_ready_only_while_its_database_is_writable() {
     let app = App::start().await;
     let nobody = app.anonymous();
     assert_eq!(nobody.get("/readyz").await.ok().text(), "ready");
     let other = db::open_existing(&app.data().join(db::FILE)).await.expect("a database");
-    let held = other.begin_with("begin immediate").await.expect("the lock of writers");
+    let lock = other.begin_with("begin immediate").await.expect("the lock of writers");
     assert_eq!(nobody.get("/readyz").await.refused(503), "the database is busy");
-    assert_eq!(nobody.get("/healthz").await.ok().text(), "ok", "it is alive");
-    held.rollback().await.expect("given back");
+    assert_eq!(nobody.get("/healthz").await.ok().text(), "ok", "the server is alive");
+    lock.rollback().await.expect("released");
     app.until("readiness", async || nobody.get("/readyz").await.status.is_success().then_some(())).await;
     sqlx::query(
         "update _sqlx_migrations set version = 9999 where version = (select max(version) from _sqlx_migrations)",
@@ -291,7 +294,7 @@ async fn a_server_is_ready_only_while_its_store_can_be_written() {
 }
 
 #[tokio::test]
-async fn metrics_tell_of_runs_agents_requests_and_the_store() {
+async fn metrics_cover_runs_agents_requests_and_the_database() {
     let app = App::start().await;
     let (user, reader) = (app.user().await, app.reader().await);
     let mut agent = Agent::start(&app, "rack \"1\"").await;
@@ -314,7 +317,7 @@ async fn metrics_tell_of_runs_agents_requests_and_the_store() {
         "brewbench_agent_busy{agent=\"rack \\\"1\\\"\"} 1.0",
         "brewbench_http_request_duration_seconds_count{kind=\"api\",status=\"4xx\"} 1",
     ] {
-        assert!(text.lines().any(|seen| seen == line), "{line}: {text}");
+        assert!(text.lines().any(|known| known == line), "{line}: {text}");
     }
     let value = |name: &str| -> f64 {
         let line = text.lines().find(|line| line.starts_with(&format!("{name} ")));
@@ -325,8 +328,8 @@ async fn metrics_tell_of_runs_agents_requests_and_the_store() {
         assert!((now - 600.0..=now).contains(&value(name)), "{name}");
     }
     assert!(value("brewbench_database_bytes{part=\"file\"}") >= 4096.0);
-    assert!(value("brewbench_connections") >= 2.0, "the agent's and this one");
-    // Each family is announced once, before its figures.
+    assert!(value("brewbench_connections") >= 2.0, "those of the agent and of this client");
+    // Each family is declared once, before its samples.
     let families: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     let mut once = families.clone();
     once.sort_unstable();
@@ -335,8 +338,8 @@ async fn metrics_tell_of_runs_agents_requests_and_the_store() {
     app.anonymous().get("/metrics").await.refused(401);
 }
 
-/// A finished run with a series of some seconds.
-async fn measured(app: &App, user: &Actor) -> String {
+/// Measures a run with a series of some seconds; returns its id.
+async fn measure(app: &App, user: &Actor) -> String {
     let mut agent = Agent::start(app, "rack").await;
     let (_, runs) = submit(user, &plan_with(&json!({"repetitions": 1}))).await;
     let job = agent.job().await;
@@ -345,50 +348,55 @@ async fn measured(app: &App, user: &Actor) -> String {
 }
 
 #[tokio::test]
-async fn old_series_are_thinned_then_deleted_by_a_rule_and_figures_stay() {
+async fn retention_downsamples_then_deletes_series_and_keeps_metrics() {
     let app = App::start().await;
     let (user, admin) = (app.user().await, app.token_secret(Scope::Admin, None).await);
-    let run = measured(&app, &user).await;
+    let run = measure(&app, &user).await;
     let path = format!("/api/v1/runs/{run}/series");
     let apply = async |days: i64| retention::apply(&app.state, now_ms() + days * DAY_MS).await.expect("applied");
     let points = async || user.get(&path).await.ok().json()["measured"]["seconds"].as_array().expect("points").len();
-    let (whole, before) = (points().await, user.run(&run).await);
+    let (full, before) = (points().await, user.run(&run).await);
     let latencies = user.get(&path).await.ok().json()["measured"]["succeeded"].clone();
 
     assert_eq!(as_user(&app, &admin, &["retention"]).await.ok(), "series are kept forever\n");
-    assert_eq!(apply(4_000).await, 0, "off unless somebody says so");
-    let told = as_user(&app, &admin, &["retention", "--downsample-after", "90"]).await.ok();
-    assert!(told.starts_with("series are downsampled after 90 days; set by token admin"), "{told}");
-    assert_eq!((apply(89).await, points().await), (0, whole));
+    assert_eq!(apply(4_000).await, 0, "off by default");
+    let rule = as_user(&app, &admin, &["retention", "--downsample-after", "90"]).await.ok();
+    assert!(rule.starts_with("series are downsampled after 90 days; set by token admin"), "{rule}");
+    assert_eq!((apply(89).await, points().await), (0, full));
     assert_eq!(apply(91).await, 1);
-    let thinned = points().await;
-    assert!(thinned < whole && thinned == whole.div_ceil(10), "{whole} → {thinned}");
-    assert_eq!(user.get(&path).await.ok().json()["measured"]["succeeded"], latencies, "histograms add up");
-    assert_eq!(apply(91).await, 0, "once is enough");
+    let downsampled = points().await;
+    assert!(downsampled < full && downsampled == full.div_ceil(10), "{full} → {downsampled}");
+    assert_eq!(
+        user.get(&path).await.ok().json()["measured"]["succeeded"],
+        latencies,
+        "histograms are merged without loss"
+    );
+    assert_eq!(apply(91).await, 0, "nothing is left to do");
     let page = user.clone().in_browser().get(&format!("/runs/{run}")).await.ok().text();
     assert!(page.contains("was downsampled to points of ten seconds"), "{page}");
 
-    let kept = as_user(&app, &admin, &["run", "rejudge", "--all", "--json"]).await.json();
-    assert!(kept.to_string().contains("downsampled or deleted by retention"), "{kept}");
+    let report = as_user(&app, &admin, &["run", "rejudge", "--all", "--json"]).await.json();
+    assert!(report.to_string().contains("downsampled or deleted by retention"), "{report}");
     as_user(&app, &admin, &["retention", "--delete-after", "30"]).await.ok();
     assert_eq!(apply(31).await, 1);
     assert!(user.get(&path).await.refused(404).contains("retention deleted it"));
     let page = user.clone().in_browser().get(&format!("/runs/{run}")).await.ok().text();
     assert!(page.contains("was deleted") && page.contains("17,070"), "{page}");
-    assert_eq!(user.run(&run).await, before, "figures and verdict are what they were");
+    assert_eq!(user.run(&run).await, before, "metrics and verdict stay");
 
     assert_eq!(as_user(&app, &admin, &["retention", "--off"]).await.ok(), "series are kept forever\n");
     let log = app.admin().await.get("/api/v1/audit").await.ok().json();
-    let deeds: Vec<_> = log["entries"].as_array().expect("a list").iter().map(|entry| entry["what"].clone()).collect();
-    let counted = |deed: &str| deeds.iter().filter(|what| **what == deed).count();
-    assert_eq!((counted("retention set"), counted("series reduced")), (3, 2), "{deeds:?}");
+    let actions: Vec<_> =
+        log["entries"].as_array().expect("a list").iter().map(|entry| entry["what"].clone()).collect();
+    let count = |action: &str| actions.iter().filter(|what| **what == action).count();
+    assert_eq!((count("retention set"), count("series reduced")), (3, 2), "{actions:?}");
 }
 
 #[tokio::test]
-async fn a_rule_for_series_can_be_taken_back_for_an_hour() {
+async fn a_retention_rule_takes_effect_after_an_hour() {
     let app = App::start().await;
     let (user, admin) = (app.user().await, app.admin().await);
-    measured(&app, &user).await;
+    measure(&app, &user).await;
     let age = sqlx::query("update run set finished_at = finished_at - ?").bind(400 * DAY_MS);
     age.execute(&app.state.db.write).await.expect("an old run");
     admin.put("/api/v1/retention", &json!({"after_days": 30, "reduction": "delete"})).await.ok();
@@ -397,15 +405,15 @@ async fn a_rule_for_series_can_be_taken_back_for_an_hour() {
 }
 
 #[tokio::test]
-async fn the_rule_for_series_is_set_on_the_settings_page_by_administrators() {
+async fn administrators_set_retention_on_the_settings_page() {
     let app = App::start().await;
     let (member, admin) =
         (app.signed_in(Role::Member).await.in_browser(), app.signed_in(Role::Admin).await.in_browser());
     let page = member.get("/settings").await.ok().text();
     assert!(page.contains("kept forever") && !page.contains("/settings/series"), "{page}");
-    let thin = [("reduction", "thin"), ("days", " 90 ")];
-    assert_eq!(member.form("/settings/series", &thin).await.status, StatusCode::FORBIDDEN);
-    assert_eq!(admin.form("/settings/series", &thin).await.status, StatusCode::SEE_OTHER);
+    let downsample = [("reduction", "thin"), ("days", " 90 ")];
+    assert_eq!(member.form("/settings/series", &downsample).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(admin.form("/settings/series", &downsample).await.status, StatusCode::SEE_OTHER);
     assert!(member.get("/settings").await.ok().text().contains("downsampled after 90 days"));
     for bad in [
         [("reduction", "thin"), ("days", "soon")],
@@ -424,29 +432,29 @@ async fn the_rule_for_series_is_set_on_the_settings_page_by_administrators() {
 }
 
 #[tokio::test]
-async fn a_log_for_programs_is_a_json_object_a_line() {
+async fn a_json_log_is_one_object_per_line() {
     let Some(tools) = Tools::find() else { return };
     let state = tempfile::tempdir().expect("a folder");
-    // Nobody listens there.
+    // Nothing listens there.
     let mut command = brewbench(&["agent", "--server", "http://127.0.0.1:1/", "--log", "json"]);
     command.arg("--state").arg(state.path()).arg("--k6").arg(&tools.k6).env("BREWBENCH_AGENT_KEY", "bba_nothing");
     let mut agent = Running::start(command);
     agent.wait_for("failed to connect").await;
-    let said = agent.stderr();
+    let log = agent.stderr();
     let lines: Vec<serde_json::Value> =
-        said.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|fault| panic!("{fault}: {line}"))).collect();
-    assert!(lines.iter().any(|line| line["level"] == "WARN" && line["server"] == "http://127.0.0.1:1/"), "{said}");
+        log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|fault| panic!("{fault}: {line}"))).collect();
+    assert!(lines.iter().any(|line| line["level"] == "WARN" && line["server"] == "http://127.0.0.1:1/"), "{log}");
     agent.signal(nix::sys::signal::Signal::SIGTERM);
     agent.ended(Duration::from_secs(20)).await;
 }
 
-/// A script of ours.
+/// A script of the repository.
 fn script(name: &str) -> Command {
     Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join(name))
 }
 
 #[tokio::test]
-async fn an_archive_is_installed_where_somebody_wants_it_and_runs_from_there() {
+async fn an_archive_is_installed_below_a_prefix_and_runs_from_there() {
     if Tools::find().is_none() {
         return;
     }

@@ -1,5 +1,5 @@
 //! Databases of earlier versions. `tests/fixtures/db/NNNN.db` was written by the version whose newest migration is NNNN,
-//! and must open for ever. Before a release that changes the schema, one more is made by
+//! and must open forever. Before a release that changes the schema, add one with
 //! `NEW_FIXTURE=tests/fixtures/db/NNNN.db cargo test --test all new_fixture`.
 
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ fn data_with(database: &Path) -> TempDir {
     folder
 }
 
-/// What tables and indexes there are, as SQLite keeps it.
+/// The definitions of all tables and indexes, as stored by SQLite.
 async fn schema(db: &Db) -> Vec<String> {
     let query =
         "select sql from sqlite_master where sql is not null and name not like '\\_sqlx%' escape '\\' order by name";
@@ -48,7 +48,7 @@ async fn applied(db: &Db) -> Vec<(i64, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn a_database_that_several_open_at_once_is_brought_up_to_date_by_one_of_them() {
+async fn a_database_opened_several_times_at_once_is_migrated_once() {
     for folder in [data_with(&fixtures()[0]), tempfile::tempdir().expect("a folder")] {
         let mut opening = tokio::task::JoinSet::new();
         for _ in 0..8 {
@@ -62,12 +62,12 @@ async fn a_database_that_several_open_at_once_is_brought_up_to_date_by_one_of_th
 }
 
 #[tokio::test]
-async fn a_database_of_every_earlier_version_opens_and_becomes_what_a_new_one_is() {
+async fn databases_of_all_earlier_versions_are_migrated_to_the_current_schema() {
     let empty = tempfile::tempdir().expect("a folder");
     let new = db::open(empty.path()).await.expect("a new database");
     for fixture in fixtures() {
         let folder = data_with(&fixture);
-        // Fails if a migration that was applied has been edited since.
+        // Fails if an applied migration has been edited.
         let old = db::open(folder.path()).await.unwrap_or_else(|fault| panic!("{}: {fault}", fixture.display()));
         assert_eq!(schema(&old).await, schema(&new).await, "{}", fixture.display());
         assert_eq!(applied(&old).await, applied(&new).await, "{}", fixture.display());
@@ -77,13 +77,13 @@ async fn a_database_of_every_earlier_version_opens_and_becomes_what_a_new_one_is
 }
 
 #[tokio::test]
-async fn a_server_goes_on_with_the_runs_of_the_first_version() {
+async fn a_server_serves_the_runs_of_the_first_version() {
     let first = fixtures().remove(0);
     let app = App::on(data_with(&first), |_| ()).await;
     let reader = app.reader().await;
     let list = reader.get("/api/v1/runs").await.ok().json();
     let runs = list["runs"].as_array().expect("runs");
-    let kept: Vec<_> =
+    let stored: Vec<_> =
         runs.iter().map(|run| json!([run["target"], run["phase"], run["verdict"], run["requests"]])).collect();
     let expected = [
         json!(["fast", "cancelled", null, null]),
@@ -91,12 +91,12 @@ async fn a_server_goes_on_with_the_runs_of_the_first_version() {
         json!(["down", "finished", "invalid", 60_684]),
         json!(["servy", "finished", "valid", 51_230]),
     ];
-    assert_eq!(kept, expected);
+    assert_eq!(stored, expected);
     let experiment = &reader.get("/api/v1/experiments").await.ok().json()["experiments"][0]["experiment"];
     assert_eq!(experiment["plan"]["loads"], json!([vus(2, 1.0)]), "{experiment}");
     let id = experiment["id"].as_str().expect("an id");
     reader.clone().in_browser().get(&format!("/experiments/{id}")).await.ok();
-    // Imported in this order before the agent came.
+    // Imported in this order before the agent connected.
     let colours = sqlx::query("select name from target_colour order by slot").fetch_all(&app.state.db.read).await;
     let colours: Vec<String> = colours.expect("colours").iter().map(|row| row.get(0)).collect();
     assert_eq!(colours, ["servy", "down", "fast", "slow"]);
@@ -112,7 +112,7 @@ async fn a_server_goes_on_with_the_runs_of_the_first_version() {
 }
 
 #[tokio::test]
-async fn a_server_goes_on_with_what_people_kept_in_the_last_version() {
+async fn a_server_serves_labels_baselines_and_shares_of_the_last_version() {
     let last = fixtures().pop().expect("one");
     let app = App::on(data_with(&last), |_| ()).await;
     let reader = app.reader().await;
@@ -135,10 +135,10 @@ async fn opening_twice_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_new_fixture_is_written_where_it_is_asked_for() {
+async fn a_new_fixture_is_written_where_the_environment_says() {
     let folder = tempfile::tempdir().expect("a folder");
-    let asked = std::env::var_os("NEW_FIXTURE").map(|path| Path::new(env!("CARGO_MANIFEST_DIR")).join(path));
-    let fixture = asked.unwrap_or_else(|| folder.path().join("fixture.db"));
+    let requested = std::env::var_os("NEW_FIXTURE").map(|path| Path::new(env!("CARGO_MANIFEST_DIR")).join(path));
+    let fixture = requested.unwrap_or_else(|| folder.path().join("fixture.db"));
     let app = App::start().await;
     let user = app.user().await;
     for (target, summary) in [("servy", good()), ("down", target_down())] {
@@ -154,7 +154,7 @@ async fn a_new_fixture_is_written_where_it_is_asked_for() {
     user.put("/api/v1/baselines/main", &json!({"runs": [runs[0]]})).await.ok();
     user.post("/api/v1/shares", &json!({"query": format!("runs={}", runs[0])})).await.ok();
     let written = sqlx::query("vacuum into ?").bind(fixture.display().to_string()).execute(&app.state.db.write).await;
-    written.expect("a file that was not there before");
-    let copy = db::open(data_with(&fixture).path()).await.expect("a whole database");
+    written.expect("a new file");
+    let copy = db::open(data_with(&fixture).path()).await.expect("a complete database");
     assert_eq!(brewbench::runs::store::list(&copy.rows, &Filter::default(), 100).await.expect("runs").len(), 4);
 }

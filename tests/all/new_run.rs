@@ -8,17 +8,17 @@ use crate::harness::{
     submit::{plan_with, submit, text},
 };
 
-/// Sends a form as a browser does.
+/// Submits a form like a browser.
 pub async fn fill_in(who: &Actor, path: &str, form: &str) -> Answer {
     let request = who.request(&Method::POST, path).header("content-type", "application/x-www-form-urlencoded");
     Answer::to(request.body(form.to_owned())).await
 }
 
-const WHOLE: &str = "target=fast&target=slow&size=1+vCPU+%2F+256+MiB&scenario=hash&load=vus&vus=2&duration=1s&\
+const FORM: &str = "target=fast&target=slow&size=1+vCPU+%2F+256+MiB&scenario=hash&load=vus&vus=2&duration=1s&\
                      warm-up=0s&repeat=2&agent=&name=night";
 
 #[tokio::test]
-async fn the_earlier_address_of_the_form_leads_to_it_with_what_it_says() {
+async fn the_former_address_of_the_form_redirects_with_its_query() {
     let app = App::start().await;
     let user = app.user().await.in_browser();
     for (query, location) in [("", "/experiments/new"), ("?target=fast&vus=8", "/experiments/new?target=fast&vus=8")] {
@@ -28,11 +28,11 @@ async fn the_earlier_address_of_the_form_leads_to_it_with_what_it_says() {
 }
 
 #[tokio::test]
-async fn the_form_makes_the_same_experiment_as_the_api() {
+async fn the_form_creates_the_same_experiment_as_the_api() {
     let app = App::start().await;
     let user = app.user().await.in_browser();
     let _agent = Agent::start(&app, "rack").await;
-    let shown = user.get(&format!("/experiments/new?{WHOLE}")).await.ok().text();
+    let shown = user.get(&format!("/experiments/new?{FORM}")).await.ok().text();
     assert!(shown.contains("4 runs, about 10") && shown.contains("2 targets × 1 size × 2 repetitions"), "{shown}");
     assert!(shown.contains("Starts immediately: the queue is empty."), "{shown}");
     assert!(
@@ -40,30 +40,30 @@ async fn the_form_makes_the_same_experiment_as_the_api() {
         "{shown}"
     );
     assert!(shown.contains("&#34;targets&#34;: ["), "{shown}");
-    let made = fill_in(&user, "/experiments/new", WHOLE).await;
-    assert_eq!(made.status, StatusCode::SEE_OTHER, "{}", made.text());
-    let experiment = made.header("location").strip_prefix("/experiments/").expect("its page").to_owned();
-    let whole = app.reader().await.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json();
-    assert_eq!((&whole["experiment"]["name"], &whole["progress"]["total"]), (&json!("night"), &json!(4)));
-    assert_eq!(whole["experiment"]["plan"]["loads"], json!([{"kind": "vus", "vus": 2, "duration_s": 1.0}]));
+    let created = fill_in(&user, "/experiments/new", FORM).await;
+    assert_eq!(created.status, StatusCode::SEE_OTHER, "{}", created.text());
+    let experiment = created.header("location").strip_prefix("/experiments/").expect("its page").to_owned();
+    let full = app.reader().await.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json();
+    assert_eq!((&full["experiment"]["name"], &full["progress"]["total"]), (&json!("night"), &json!(4)));
+    assert_eq!(full["experiment"]["plan"]["loads"], json!([{"kind": "vus", "vus": 2, "duration_s": 1.0}]));
 
-    let page = user.get(made.header("location")).await.ok().text();
+    let page = user.get(created.header("location")).await.ok().text();
     assert!(page.contains(&format!(r#"href="/experiments/new?experiment={experiment}""#)), "{page}");
     let again = user.get(&format!("/experiments/new?experiment={experiment}")).await;
     let query = again.header("location").to_owned();
     assert!(query.starts_with("/experiments/new?target=fast&target=slow&size=1+vCPU"), "{query}");
     let behind = user.get(&query).await.ok().text();
     assert!(behind.contains("after 4 runs in progress or waiting"), "{behind}");
-    let run = text(&whole["runs"][0]["id"]);
+    let run = text(&full["runs"][0]["id"]);
     assert!(user.get(&format!("/runs/{run}")).await.ok().text().contains(&format!("/experiments/new?run={run}")));
     let one = user.get(&format!("/experiments/new?run={run}")).await;
-    let target = text(&whole["runs"][0]["target"]);
+    let target = text(&full["runs"][0]["target"]);
     let same = format!("/experiments/new?target={target}&size=");
     assert!(one.header("location").starts_with(&same), "{}", one.header("location"));
 }
 
 #[tokio::test]
-async fn what_is_wrong_stands_at_its_field_and_what_was_typed_stays() {
+async fn errors_are_shown_at_their_fields_and_the_input_stays() {
     let app = App::start().await;
     let user = app.user().await.in_browser();
     let _agent = Agent::start(&app, "rack").await;
@@ -71,7 +71,7 @@ async fn what_is_wrong_stands_at_its_field_and_what_was_typed_stays() {
     let answer = fill_in(&user, "/experiments/new", wrong).await;
     assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
     let page = answer.text();
-    assert!(page.contains("Virtual users: write a whole number") && page.contains(r#"value="many""#), "{page}");
+    assert!(page.contains("Virtual users: write a full number") && page.contains(r#"value="many""#), "{page}");
     assert!(page.contains("Duration: must be a time, such as") && page.contains(r#"value="soon""#), "{page}");
     assert!(page.contains("&#60;b&#62;x") && !page.contains("<b>x"), "{page}");
     let limits = [
@@ -82,7 +82,7 @@ async fn what_is_wrong_stands_at_its_field_and_what_was_typed_stays() {
         ("agent=attic", "&#34;attic&#34; is not connected"),
     ];
     for (field, sentence) in limits {
-        let answer = fill_in(&user, "/experiments/new", &format!("{WHOLE}&{field}")).await;
+        let answer = fill_in(&user, "/experiments/new", &format!("{FORM}&{field}")).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{field}");
         assert!(answer.text().contains(sentence), "{field}: {}", answer.text());
     }
@@ -92,7 +92,7 @@ async fn what_is_wrong_stands_at_its_field_and_what_was_typed_stays() {
 }
 
 #[tokio::test]
-async fn it_offers_what_somebody_connected_can_do_and_says_why_not_the_rest() {
+async fn the_form_offers_what_connected_agents_can_do_and_explains_the_rest() {
     let app = App::start().await;
     let user = app.user().await.in_browser();
     let none = user.get("/experiments/new").await.ok().text();
@@ -100,7 +100,7 @@ async fn it_offers_what_somebody_connected_can_do_and_says_why_not_the_rest() {
     let mut gone = Agent::start_with(&app, "attic", |hello| hello.targets[0].name = "old".to_owned()).await;
     let _agent = Agent::start(&app, "rack").await;
     gone.disconnect();
-    app.until("its absence", async || {
+    app.until("the agent to be away", async || {
         let list = app.reader().await.get("/api/v1/agents").await.ok().json();
         (list["agents"][0]["connected"] == false).then_some(())
     })
@@ -119,15 +119,15 @@ async fn it_offers_what_somebody_connected_can_do_and_says_why_not_the_rest() {
     assert!(large.contains("disabled") && large.contains("rack has 8 cores"), "{large}");
     assert!(input("scenario", "mine").contains("no connected agent runs user scenarios"));
     assert!(input("agent", "attic").contains("not connected") && !input("agent", "rack").contains("disabled"));
-    // What was chosen can be given up, and nothing is submitted that nobody can do.
+    // A chosen target that is gone can be deselected, and cannot be submitted.
     let stale = user.get("/experiments/new?target=old&size=1%2F256MiB").await.ok().text();
     assert!(stale.contains(r#"value="old" checked data-preserve"#), "{stale}");
-    let refused = fill_in(&user, "/experiments/new", &format!("{WHOLE}&target=old")).await;
+    let refused = fill_in(&user, "/experiments/new", &format!("{FORM}&target=old")).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
 }
 
 #[tokio::test]
-async fn a_changed_field_brings_the_parts_that_it_changes() {
+async fn a_changed_field_updates_the_parts_that_depend_on_it() {
     let app = App::start().await;
     let _agent = Agent::start(&app, "rack").await;
     let viewer = app.reader().await;
@@ -137,13 +137,13 @@ async fn a_changed_field_brings_the_parts_that_it_changes() {
     let parts = parts.ok().text();
     assert!(parts.contains(r#"name="set.PAYLOAD" value="10k""#) && parts.contains("default: 1k"), "{parts}");
     assert!(parts.contains(r#"id="forecast""#) && parts.contains("Choose at least one machine size."), "{parts}");
-    assert!(!parts.contains("name at least one"), "what is not chosen yet is no fault yet");
+    assert!(!parts.contains("name at least one"), "missing choices are not errors yet");
     let page = viewer.in_browser().get("/experiments/new").await.ok().text();
     assert!(page.contains("You cannot submit runs."), "{page}");
 }
 
 #[tokio::test]
-async fn experiments_are_listed_newest_first_by_page_api_and_in_pages() {
+async fn experiments_are_listed_newest_first_and_paged() {
     let app = App::start().await;
     let user = app.user().await;
     let _agent = Agent::start(&app, "rack").await;

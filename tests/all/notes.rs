@@ -1,4 +1,4 @@
-//! What is worth a note and changes no verdict, and where a run's cores and network are shown.
+//! Notes that change no verdict, and how a run's cores and network use are shown.
 
 use brewbench::auth::model::Scope;
 use brewbench_agent::wire::outcome::{Conditions, CoreUse, NetworkUse, Placement};
@@ -9,7 +9,7 @@ use crate::{
     verdict::{codes, ended},
 };
 
-/// So many requests, of which some failed.
+/// A summary in which `failed` of `of` requests failed.
 fn failing(failed: u64, of: u64) -> String {
     let mut summary: Value = serde_json::from_str(&good()).expect("JSON");
     let metrics = &mut summary["metrics"];
@@ -21,7 +21,7 @@ fn failing(failed: u64, of: u64) -> String {
 }
 
 #[tokio::test]
-async fn one_failed_request_in_millions_is_a_note_wherever_the_run_is_shown() {
+async fn one_failed_request_in_millions_is_shown_as_a_note() {
     let app = App::start().await;
     let user = app.user().await;
     let run = user.import(failing(1, 3_000_000)).await.ok().json()["runs"][0].clone();
@@ -47,7 +47,7 @@ async fn one_failed_request_in_millions_is_a_note_wherever_the_run_is_shown() {
 }
 
 #[tokio::test]
-async fn where_target_and_k6_ran_and_what_crossed_the_network_is_shown_and_judged() {
+async fn placement_and_network_use_are_shown_and_affect_the_verdict() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -79,8 +79,11 @@ async fn where_target_and_k6_ran_and_what_crossed_the_network_is_shown_and_judge
     {
         assert!(page.contains(words), "{words}: {page}");
     }
-    let seen = user.get(&format!("/api/v1/runs/{id}/environment")).await.ok().json()["conditions"].clone();
-    assert_eq!((&seen["placement"], &seen["network"]["retransmitted"]), (&json!("shared_physical_core"), &json!(20)));
+    let stored = user.get(&format!("/api/v1/runs/{id}/environment")).await.ok().json()["conditions"].clone();
+    assert_eq!(
+        (&stored["placement"], &stored["network"]["retransmitted"]),
+        (&json!("shared_physical_core"), &json!(20))
+    );
 
     let siblings = Conditions { placement: Some(Placement::SiblingThreads), ..Conditions::default() };
     let id = ended(&user, &mut agent, |outcome| outcome.conditions = siblings).await;

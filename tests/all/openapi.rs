@@ -1,4 +1,4 @@
-//! The OpenAPI document tells the truth about what operations read.
+//! The OpenAPI document describes the bodies that operations read.
 
 use brewbench::auth::model::Role;
 use reqwest::Method;
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::harness::{Actor, Answer, App};
 
-/// What no JSON, no form and no file is.
+/// Not valid as JSON, as a form or as a file.
 const GARBAGE: &str = "\u{1}garbage";
 
-/// Operations that are given something to read: method, path, the operation.
+/// The OpenAPI document, and its POST, PUT and PATCH operations with method and path.
 async fn writes(app: &App) -> (Value, Vec<(Method, String, Value)>) {
     let document = app.reader().await.get("/api/v1/openapi.json").await.ok().json();
     let mut all = Vec::new();
@@ -24,7 +24,7 @@ async fn writes(app: &App) -> (Value, Vec<(Method, String, Value)>) {
     (document, all)
 }
 
-/// What an operation says to garbage as its body.
+/// Sends garbage as the body of an operation.
 async fn answer_to_garbage(who: &Actor, method: &Method, path: &str) -> Answer {
     let address = path
         .split('/')
@@ -42,7 +42,7 @@ async fn answer_to_garbage(who: &Actor, method: &Method, path: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn every_operation_that_reads_a_body_describes_it_and_no_other() {
+async fn exactly_the_operations_that_read_a_body_describe_one() {
     let app = App::start().await;
     let person = app.signed_in(Role::Admin).await;
     let agent = app.anonymous().with_secret(&app.key("rack").await);
@@ -55,7 +55,7 @@ async fn every_operation_that_reads_a_body_describes_it_and_no_other() {
         };
         let answer = answer_to_garbage(who, &method, &path).await;
         assert!(!matches!(answer.status.as_u16(), 401 | 405), "{method} {path}: {}", answer.status);
-        // Nothing else is wrong with a request that names nothing that exists: then it is 404, or done.
+        // Without a body to read, a request for missing items succeeds or is refused with 404.
         let reads = answer.status.as_u16() == 422;
         let describes = operation.get("requestBody").is_some();
         assert_eq!(reads, describes, "{method} {path}: {} {}", answer.status, answer.text());
@@ -63,7 +63,7 @@ async fn every_operation_that_reads_a_body_describes_it_and_no_other() {
 }
 
 #[tokio::test]
-async fn every_body_that_is_described_has_a_type_or_says_what_it_is() {
+async fn every_described_body_has_a_schema_or_a_description() {
     let app = App::start().await;
     let (document, writes) = writes(&app).await;
     for (method, path, operation) in writes {

@@ -1,4 +1,4 @@
-//! On which machines an experiment is done: on those with a label, and on several at once.
+//! Which agents run an experiment: those with a label, or several at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,17 +24,17 @@ async fn label(admin: &Actor, agent: &str, labels: &[&str]) {
     admin.put(&format!("/api/v1/agents/{agent}/labels"), &json!({"labels": labels})).await.ok();
 }
 
-/// Waits until the first that waits does so with these words.
+/// Waits until the wait reason of the first queued run contains a text; returns the queue entry.
 async fn waits(app: &App, user: &Actor, why: &str) -> Value {
     app.until(why, async || {
         let first = user.get("/api/v1/queue").await.ok().json()["waiting"][0].clone();
-        first["why"].as_str().is_some_and(|told| told.contains(why)).then_some(first)
+        first["why"].as_str().is_some_and(|reason| reason.contains(why)).then_some(first)
     })
     .await
 }
 
 #[tokio::test]
-async fn a_label_says_who_may_begin_and_where_it_has_begun_it_stays() {
+async fn a_label_selects_the_agent_and_an_experiment_stays_where_it_has_started() {
     let app = App::start().await;
     let (user, admin) = (app.user().await, app.admin().await);
     let (mut one, mut two) = (Agent::start(&app, "one").await, Agent::start(&app, "two").await);
@@ -46,7 +46,7 @@ async fn a_label_says_who_may_begin_and_where_it_has_begun_it_stays() {
     let waiting = waits(&app, &user, "two is busy").await;
     assert_eq!((&waiting["agent_label"], &waiting["wanted_agent"]), (&json!("arm"), &Value::Null));
 
-    // The label goes over to the other machine: what has begun stays, what has not follows the label at once.
+    // The label moves to the other agent: a started experiment stays, a new one follows the label at once.
     label(&admin, "two", &[]).await;
     let sentence = user.post("/api/v1/experiments", &plan).await.refused(422);
     assert_eq!(sentence, "agent_label: no agent has the label \"arm\"; there are no labels");
@@ -59,7 +59,7 @@ async fn a_label_says_who_may_begin_and_where_it_has_begun_it_stays() {
     assert_eq!(rest.run.to_string(), first[1]);
     two.finish(&rest, &good()).await;
 
-    // Nobody has it when its turn comes, until somebody gets it.
+    // No agent has the label when its turn comes, until one gets it.
     let (_, third) = submit(&user, &plan_with(&json!({"agent_label": "arm"}))).await;
     label(&admin, "one", &[]).await;
     one.finish(&other, &good()).await;
@@ -71,7 +71,7 @@ async fn a_label_says_who_may_begin_and_where_it_has_begun_it_stays() {
 }
 
 #[tokio::test]
-async fn a_place_that_makes_no_sense_is_refused() {
+async fn contradictory_choices_of_agents_are_refused() {
     let app = App::start().await;
     let (user, admin) = (app.user().await, app.admin().await);
     let (_one, mut two) = (Agent::start(&app, "one").await, Agent::start(&app, "two").await);
@@ -88,20 +88,20 @@ async fn a_place_that_makes_no_sense_is_refused() {
             "spread: can't be combined with until",
         ),
     ] {
-        let said = user.post("/api/v1/experiments", &plan_with(&changes)).await.refused(422);
-        assert!(said.starts_with(words), "{changes}: {said}");
+        let error = user.post("/api/v1/experiments", &plan_with(&changes)).await.refused(422);
+        assert!(error.starts_with(words), "{changes}: {error}");
     }
     two.disconnect();
-    let said = app
-        .until("its absence", async || {
+    let error = app
+        .until("the agent to be away", async || {
             let answer = user.post("/api/v1/experiments", &plan_with(&json!({"agent_label": "arm"}))).await;
             (answer.status == StatusCode::CONFLICT).then(|| answer.refused(409))
         })
         .await;
-    assert_eq!(said, "agent_label: no agent labelled \"arm\" is connected");
+    assert_eq!(error, "agent_label: no agent labelled \"arm\" is connected");
 }
 
-/// Does the next job: the second machine is a little slower, and one target much.
+/// Does the next job: the agent `two` is slightly slower, and the target `slow` much slower.
 async fn measure(agent: &mut Agent) -> Job {
     let job = agent.job().await;
     let machine = if agent.name == "two" { 0.95 } else { 1.0 };
@@ -111,7 +111,7 @@ async fn measure(agent: &mut Agent) -> Job {
 }
 
 #[tokio::test]
-async fn several_machines_share_the_repetitions_and_their_figures_name_a_winner() {
+async fn several_agents_share_the_repetitions_and_their_results_name_a_winner() {
     let app = App::start().await;
     let user = app.user().await;
     let (mut one, mut two) = (Agent::start(&app, "one").await, Agent::start(&app, "two").await);
@@ -128,7 +128,7 @@ async fn several_machines_share_the_repetitions_and_their_figures_name_a_winner(
         places.entry(repetition).or_default().insert(text(&run["agent"]));
     }
     assert_eq!(places.len(), 6);
-    assert!(places.values().all(|agents| agents.len() == 1), "each repetition has one machine: {places:?}");
+    assert!(places.values().all(|agents| agents.len() == 1), "each repetition has one agent: {places:?}");
     let of_one = places.values().filter(|agents| agents.contains("one")).count();
     assert_eq!(of_one, 3, "{places:?}");
 
@@ -136,10 +136,10 @@ async fn several_machines_share_the_repetitions_and_their_figures_name_a_winner(
         user.get(&format!("/api/v1/compare?runs={}", runs.join(","))).await.ok().json()
     };
     let rps = |comparison: &Value| text(&comparison["rows"][0]["cells"][1]["stats"][0]["decision"]);
-    let whole = compared(&runs).await;
-    assert_eq!((rps(&whole).as_str(), &whole["rows"][0]["unlike"]), ("worse", &json!([])), "{whole}");
-    let notes = whole["notes"].as_array().expect("notes");
-    assert!(notes.iter().any(|note| note["title"] == "Measured on several machines."), "{whole}");
+    let full = compared(&runs).await;
+    assert_eq!((rps(&full).as_str(), &full["rows"][0]["unlike"]), ("worse", &json!([])), "{full}");
+    let notes = full["notes"].as_array().expect("notes");
+    assert!(notes.iter().any(|note| note["title"] == "Measured on several machines."), "{full}");
     let part = compared(&runs[1..]).await;
     assert_eq!(
         (rps(&part).as_str(), &part["rows"][0]["unlike"][0]["what"]),
@@ -151,7 +151,7 @@ async fn several_machines_share_the_repetitions_and_their_figures_name_a_winner(
 }
 
 #[tokio::test]
-async fn what_is_done_again_is_done_where_its_repetition_is() {
+async fn a_retry_runs_on_the_agent_of_its_repetition() {
     let app = App::start().await;
     let user = app.user().await;
     let (mut one, mut two) = (Agent::start(&app, "one").await, Agent::start(&app, "two").await);
@@ -166,7 +166,7 @@ async fn what_is_done_again_is_done_where_its_repetition_is() {
     measure(&mut one).await;
     let again = retry_of(&user, &first.run.to_string()).await.expect("a retry");
     let waiting = waits(&app, &user, "its repetition is measured on two, which is not connected").await;
-    assert_eq!(waiting["run"]["id"], again["id"], "nobody else may do it");
+    assert_eq!(waiting["run"]["id"], again["id"], "no other agent may do it");
     two.hello.holds = vec![second.run];
     two.hello.running = Some(second.run);
     two.connect(&app).await.expect("a welcome");
@@ -175,7 +175,7 @@ async fn what_is_done_again_is_done_where_its_repetition_is() {
 }
 
 #[tokio::test]
-async fn the_form_and_the_command_say_where() {
+async fn the_form_and_the_command_choose_agents() {
     let app = App::start().await;
     let (user, admin) = (app.user().await, app.admin().await);
     let pages = user.clone().in_browser();
@@ -188,14 +188,14 @@ async fn the_form_and_the_command_say_where() {
     let checked = pages.get(&format!("/experiments/new?{form}")).await.ok().text();
     let command = "brewbench run new --spread --target fast";
     assert!(checked.contains(command) && checked.contains(" --agent-label arm"), "{checked}");
-    let made = fill_in(&pages, "/experiments/new", form).await;
-    assert_eq!(made.status, StatusCode::SEE_OTHER, "{}", made.text());
-    let path = format!("/api/v1{}", made.header("location"));
+    let created = fill_in(&pages, "/experiments/new", form).await;
+    assert_eq!(created.status, StatusCode::SEE_OTHER, "{}", created.text());
+    let path = format!("/api/v1{}", created.header("location"));
     let plan = user.get(&path).await.ok().json()["experiment"]["plan"].clone();
     assert_eq!((&plan["agent_label"], &plan["spread"]), (&json!("arm"), &json!(true)));
-    let shown = pages.get(made.header("location")).await.ok().text();
+    let shown = pages.get(created.header("location")).await.ok().text();
     assert!(shown.contains("on agents labelled arm · spread over several machines"), "{shown}");
-    let again = made.header("location").replace("/experiments/", "/experiments/new?experiment=");
+    let again = created.header("location").replace("/experiments/", "/experiments/new?experiment=");
     let query = pages.get(&again).await.header("location").to_owned();
     assert!(query.contains("agent-label=arm") && query.contains("spread=on"), "{query}");
     let wrong = fill_in(&pages, "/experiments/new", &form.replace("label:arm", "two")).await;
@@ -221,5 +221,5 @@ async fn the_form_and_the_command_say_where() {
     run(&[]).await.ok();
     let newest = user.get("/api/v1/experiments?limit=1").await.ok().json();
     let plan = newest["experiments"][0]["experiment"]["plan"].as_object().expect("a plan").clone();
-    assert!(!plan.contains_key("agent_label") && !plan.contains_key("spread"), "written where it was said: {plan:?}");
+    assert!(!plan.contains_key("agent_label") && !plan.contains_key("spread"), "only stored if given: {plan:?}");
 }

@@ -1,6 +1,6 @@
-//! The program as a process: how it starts, what it says when it can't, and what it leaves when it ends or is killed.
+//! The program as a process: its start, errors at the start, and what it leaves when it ends or is killed.
 //!
-//! Runs for real need k6 and the bundled targets; where they are missing, the reason is printed and nothing is tested.
+//! Without k6 or the bundled targets, tests with real runs print the reason and pass.
 
 use std::{
     ffi::OsStr,
@@ -26,7 +26,7 @@ use crate::harness::{
     submit::{plan_with, reaches, retry_of, submit, text, vus},
 };
 
-/// A server and its agent get 5 s each for what is under way.
+/// A server and its agent have 5 s each to finish their work.
 const GRACE: Duration = Duration::from_secs(20);
 
 async fn serve_refused(data: &Path, more: &[&str]) -> String {
@@ -38,10 +38,10 @@ async fn serve_refused(data: &Path, more: &[&str]) -> String {
 #[tokio::test]
 async fn two_servers_do_not_share_a_data_folder() {
     let app = App::start().await;
-    let said = serve_refused(app.data(), &[]).await;
+    let output = serve_refused(app.data(), &[]).await;
     let folder = app.data().display();
     assert_eq!(
-        said,
+        output,
         format!(
             "brewbench: the data folder {folder} is in use by another brewbench server; stop that one or choose another \
              with --data\n"
@@ -50,95 +50,98 @@ async fn two_servers_do_not_share_a_data_folder() {
 }
 
 #[tokio::test]
-async fn a_data_folder_that_can_not_be_made_is_named() {
+async fn a_data_folder_that_cannot_be_created_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("file");
-    fs::write(&file, "in the way").expect("written");
+    fs::write(&file, "not a folder").expect("written");
     for data in [file.clone(), file.join("below")] {
-        let said = serve_refused(&data, &[]).await;
-        let names = said.contains(&data.display().to_string()) && said.contains("--data");
-        assert!(names && said.starts_with("brewbench: the data folder "), "{said}");
+        let output = serve_refused(&data, &[]).await;
+        let names = output.contains(&data.display().to_string()) && output.contains("--data");
+        assert!(names && output.starts_with("brewbench: the data folder "), "{output}");
     }
 }
 
 #[tokio::test]
-async fn a_log_has_no_registration_link_in_it() {
+async fn the_log_contains_no_registration_link() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().display().to_string();
     let mut program = Running::start(brewbench(&["serve", "--listen", "127.0.0.1:0", "--data", &data]));
     program.wait_for("no users yet; ").await;
     program.signal(Signal::SIGTERM);
     assert!(program.ended(Duration::from_secs(30)).await.success());
-    let said = program.stderr();
-    assert!(said.contains(&format!("`brewbench invite --data {data}`")) && !said.contains("token="), "{said}");
+    let output = program.stderr();
+    assert!(output.contains(&format!("`brewbench invite --data {data}`")) && !output.contains("token="), "{output}");
 }
 
 #[tokio::test]
-async fn a_database_of_a_newer_version_is_left_alone() {
+async fn a_database_of_a_newer_version_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let opened = db::open(folder.path()).await.expect("a database");
     let insert = "insert into _sqlx_migrations (version, description, success, checksum, execution_time)
         values (9999, 'from the future', true, x'00', 0)";
     sqlx::query(insert).execute(&opened.write).await.expect("a row");
     opened.close().await;
-    let said = serve_refused(folder.path(), &[]).await;
-    assert!(said.contains("was written by a newer brewbench (migration 9999); upgrade this program"), "{said}");
+    let output = serve_refused(folder.path(), &[]).await;
+    assert!(output.contains("was written by a newer brewbench (migration 9999); upgrade this program"), "{output}");
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_named() {
+async fn an_invalid_database_file_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("brewbench.db"), "not a database at all".repeat(100)).expect("written");
-    let said = serve_refused(folder.path(), &[]).await;
-    assert!(said.contains("brewbench.db") && said.contains("the database"), "{said}");
+    let output = serve_refused(folder.path(), &[]).await;
+    assert!(output.contains("brewbench.db") && output.contains("the database"), "{output}");
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_named_with_the_way_out() {
+async fn a_port_in_use_is_named_with_the_remedy() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("an address").to_string();
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().display().to_string();
-    let said = Output::of(brewbench(&["serve", "--data", &data, "--listen", &address])).await.refused(1);
-    assert!(said.contains(&format!("can't listen on {address}")) && said.contains("--listen"), "{said}");
+    let output = Output::of(brewbench(&["serve", "--data", &data, "--listen", &address])).await.refused(1);
+    assert!(output.contains(&format!("can't listen on {address}")) && output.contains("--listen"), "{output}");
 }
 
 #[tokio::test]
-async fn a_public_address_that_passkeys_do_not_take_is_refused() {
+async fn a_public_url_unusable_for_passkeys_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
-    let said = serve_refused(folder.path(), &["--public-url", "http://127.0.0.1:8377"]).await;
-    assert!(said.contains("can't be used for passkeys"), "{said}");
+    let output = serve_refused(folder.path(), &["--public-url", "http://127.0.0.1:8377"]).await;
+    assert!(output.contains("can't be used for passkeys"), "{output}");
 }
 
 #[tokio::test]
-async fn without_k6_an_agent_says_how_to_get_it() {
+async fn without_k6_an_agent_explains_how_to_install_it() {
     let folder = tempfile::tempdir().expect("a folder");
-    let said = serve_refused(folder.path(), &["--local-agent", "--k6", "/nonexistent"]).await;
-    assert!(said.contains("k6 not found at /nonexistent") && said.contains("go install go.k6.io/k6@"), "{said}");
+    let output = serve_refused(folder.path(), &["--local-agent", "--k6", "/nonexistent"]).await;
+    assert!(output.contains("k6 not found at /nonexistent") && output.contains("go install go.k6.io/k6@"), "{output}");
     let data = folder.path().display().to_string();
     let mut command = brewbench(&["serve", "--local-agent", "--listen", "127.0.0.1:0", "--data", &data]);
     command.env("PATH", "/nonexistent");
-    let said = Output::of(command).await.refused(1);
-    assert!(said.contains("k6 not found in PATH"), "{said}");
+    let output = Output::of(command).await.refused(1);
+    assert!(output.contains("k6 not found in PATH"), "{output}");
     let mut command = brewbench(&["demo", "--once", "--json", "--data", &data]);
     command.env("PATH", "/nonexistent");
-    let said = Output::of(command).await.refused(1);
-    assert!(said.contains("k6 not found in PATH"), "{said}");
+    let output = Output::of(command).await.refused(1);
+    assert!(output.contains("k6 not found in PATH"), "{output}");
 }
 
 #[tokio::test]
-async fn an_agent_whose_key_nobody_knows_ends_with_a_sentence() {
+async fn an_agent_with_an_unknown_key_exits_with_an_error() {
     let Some(tools) = Tools::find() else { return };
     let app = App::start().await;
     let state = tempfile::tempdir().expect("a folder");
     let (url, state, k6) = (app.url.to_string(), state.path().display().to_string(), tools.k6.display().to_string());
     let arguments = ["agent", "--server", &url, "--key", "bba_wrong", "--state", &state, "--k6", &k6];
-    let said = Output::of(brewbench(&arguments)).await.refused(1);
-    assert!(said.contains("does not know this agent's key; create one with `brewbench agent-key new NAME`"), "{said}");
+    let output = Output::of(brewbench(&arguments)).await.refused(1);
+    assert!(
+        output.contains("does not know this agent's key; create one with `brewbench agent-key new NAME`"),
+        "{output}"
+    );
 }
 
 #[tokio::test]
-async fn the_demo_prints_one_document_and_ends() {
+async fn the_demo_prints_one_document_and_exits() {
     let Some(tools) = Tools::find() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let (data, k6) = (folder.path().display().to_string(), tools.k6.display().to_string());
@@ -195,7 +198,7 @@ async fn the_demo_prints_one_document_and_ends() {
     assert_clean(&folder.path().join("agent"));
 }
 
-/// A server with its own agent, in a process of its own, that measures for a minute.
+/// A server process with a local agent that measures for a minute.
 struct Measuring {
     program: Running,
     run: String,
@@ -220,43 +223,43 @@ impl Measuring {
     }
 }
 
-/// A server with its own agent.
+/// The command of a server with a local agent.
 pub fn serve_with_agent(data: &Path, tools: &Tools) -> Command {
     let mut command = brewbench(&["serve", "--local-agent", "--listen", "127.0.0.1:0"]);
     command.arg("--data").arg(data).arg("--k6").arg(&tools.k6);
     command
 }
 
-/// Somebody who submits.
+/// Returns an actor that may submit, once the server listens.
 pub async fn user_of(program: &Running, data: &Path) -> Actor {
     let address = program.wait_for("brewbench listens on ").await;
     let name = format!("test {}", uuid::Uuid::now_v7());
     let token = NewToken { name, scope: Scope::Submit, expires_in_days: None };
-    let made = local_admin::token(data, &token).await.expect("a token");
+    let token = local_admin::token(data, &token).await.expect("a token");
     brewbench_agent::connection::client::prepare_tls();
-    Actor::anonymous(&format!("http://{address}/").parse().expect("an address")).with_secret(&made.secret)
+    Actor::anonymous(&format!("http://{address}/").parse().expect("an address")).with_secret(&token.secret)
 }
 
-/// Looks again and again: another process tells nothing.
-pub async fn until<T>(program: &Running, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let seen = tokio::time::timeout(PATIENCE, async {
+/// Polls for a change in another process.
+pub async fn until<T>(program: &Running, what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> T {
+    let found = tokio::time::timeout(PATIENCE, async {
         loop {
-            if let Some(seen) = look().await {
-                return seen;
+            if let Some(value) = check().await {
+                return value;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
-    seen.await.unwrap_or_else(|_| panic!("waited in vain for {what}: {}", program.stderr()))
+    found.await.unwrap_or_else(|_| panic!("timed out waiting for {what}: {}", program.stderr()))
 }
 
-/// The mark of the agent with a state folder.
+/// The process mark of the agent with this state folder.
 pub fn agent_of(state: &Path) -> String {
     let state = state.canonicalize().expect("a state folder");
     hex(&Sha256::digest(state.as_os_str().as_encoded_bytes())[..6])
 }
 
-/// Processes that an agent started and that are still there.
+/// The running processes that an agent started.
 pub fn processes_of(agent: &str) -> Vec<String> {
     let mark = format!("{AGENT_MARK}={agent}");
     let marked = |folder: &PathBuf| {
@@ -268,7 +271,7 @@ pub fn processes_of(agent: &str) -> Vec<String> {
     folders.filter(marked).map(name).collect()
 }
 
-/// Control groups of an agent that are still there.
+/// The existing control groups of an agent.
 fn groups_of(agent: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![(PathBuf::from("/sys/fs/cgroup"), 0)];
@@ -288,7 +291,7 @@ fn groups_of(agent: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Nothing of the agent with a state folder is left: no process, no group, no folder of a run.
+/// Asserts that nothing is left of an agent's runs: no process, no control group, no folder.
 #[track_caller]
 pub fn assert_clean(state: &Path) {
     let agent = agent_of(state);
@@ -304,7 +307,7 @@ async fn stored_runs(data: &Path) -> Vec<Run> {
 }
 
 #[tokio::test]
-async fn sigterm_in_the_middle_of_a_run_hands_it_back_and_leaves_nothing() {
+async fn sigterm_during_a_run_requeues_it_and_leaves_nothing() {
     let Some(tools) = Tools::find() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let mut measuring = Measuring::start(folder.path(), &tools).await;
@@ -313,8 +316,8 @@ async fn sigterm_in_the_middle_of_a_run_hands_it_back_and_leaves_nothing() {
     measuring.program.signal(Signal::SIGTERM);
     let status = measuring.program.ended(GRACE).await;
     assert!(status.success(), "{status}: {}", measuring.program.stderr());
-    let said = measuring.program.stderr();
-    assert!(!said.contains("connection lost"), "{said}");
+    let output = measuring.program.stderr();
+    assert!(!output.contains("connection lost"), "{output}");
     assert_clean(&folder.path().join("agent"));
     let runs = stored_runs(folder.path()).await;
     let phases: Vec<_> = runs.iter().map(|run| (run.id.as_str(), run.phase.as_str())).collect();
@@ -322,7 +325,7 @@ async fn sigterm_in_the_middle_of_a_run_hands_it_back_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn after_a_kill_the_run_is_lost_and_done_again_and_nothing_is_orphaned() {
+async fn after_a_kill_the_run_is_lost_and_retried_and_nothing_is_orphaned() {
     let Some(tools) = Tools::find() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let mut measuring = Measuring::start(folder.path(), &tools).await;
@@ -349,13 +352,13 @@ async fn after_a_kill_the_run_is_lost_and_done_again_and_nothing_is_orphaned() {
     assert_clean(&folder.path().join("agent"));
 }
 
-/// An agent in a process of its own, for a server in this one.
+/// Starts an agent process for the server of this test.
 async fn agent(app: &App, key: &str, state: &Path, tools: &Tools) -> Running {
-    agent_told(app, key, state, tools, &[]).await
+    agent_with(app, key, state, tools, &[]).await
 }
 
-/// The same with more arguments.
-pub async fn agent_told(app: &App, key: &str, state: &Path, tools: &Tools, more: &[&OsStr]) -> Running {
+/// Starts an agent process with more arguments.
+pub async fn agent_with(app: &App, key: &str, state: &Path, tools: &Tools, more: &[&OsStr]) -> Running {
     let mut command = brewbench(&["agent", "--server", app.url.as_str(), "--key", key]);
     command.arg("--state").arg(state).arg("--k6").arg(&tools.k6).args(more);
     let agent = Running::start(command);
@@ -373,7 +376,7 @@ fn rust_hyper(seconds: f64) -> Value {
 }
 
 #[tokio::test]
-async fn a_killed_agent_takes_its_processes_along_and_does_the_run_again_when_it_is_back() {
+async fn a_killed_agent_ends_its_processes_and_retries_the_run_when_it_is_back() {
     let Some(tools) = Tools::find() else { return };
     let app = App::start().await;
     let (user, key) = (app.user().await, app.key("rack").await);
@@ -391,7 +394,7 @@ async fn a_killed_agent_takes_its_processes_along_and_does_the_run_again_when_it
     let again = app.until("the repetition", async || retry_of(&user, &run).await).await;
     let again = text(&again["id"]);
     reaches(&app, &user, &again, "measuring").await;
-    // Asked to end, it hands the run back.
+    // On SIGTERM, it returns the run to the queue.
     second.signal(Signal::SIGTERM);
     assert!(second.ended(GRACE).await.success(), "{}", second.stderr());
     reaches(&app, &user, &again, "queued").await;
@@ -399,7 +402,7 @@ async fn a_killed_agent_takes_its_processes_along_and_does_the_run_again_when_it
 }
 
 #[tokio::test]
-async fn a_run_goes_on_while_the_server_is_away_and_its_result_arrives() {
+async fn a_run_continues_while_the_server_is_down_and_its_result_arrives() {
     let Some(tools) = Tools::find() else { return };
     let app = App::start().await;
     let (user, key) = (app.user().await, app.key("rack").await);
@@ -419,13 +422,13 @@ async fn a_run_goes_on_while_the_server_is_away_and_its_result_arrives() {
     assert!(waiting.is_empty(), "{waiting:?}");
 }
 
-/// What a kernel shows of two processors.
+/// The files that a kernel shows for two processors.
 struct Processors(tempfile::TempDir);
 
 impl Processors {
     const FILES: [&str; 3] = ["cpufreq/policy0/scaling_governor", "cpufreq/policy1/scaling_governor", "cpufreq/boost"];
     const BEFORE: [&str; 3] = ["powersave", "powersave", "1"];
-    const STEADY: [&str; 3] = ["performance", "performance", "0"];
+    const TUNED: [&str; 3] = ["performance", "performance", "0"];
 
     fn new() -> Self {
         let processors = Self(tempfile::tempdir().expect("a folder"));
@@ -447,57 +450,57 @@ impl Processors {
 }
 
 #[tokio::test]
-async fn processors_that_were_made_steady_are_put_back_however_the_agent_ends() {
+async fn cpu_tuning_is_undone_however_the_agent_ends() {
     let Some(tools) = Tools::find() else { return };
     let app = App::start().await;
     let (user, key) = (app.user().await, app.key("rack").await);
     let (state, processors) = (tempfile::tempdir().expect("a folder"), Processors::new());
-    let steady = [OsStr::new("--cpu-tuning"), OsStr::new("--sysfs"), processors.0.path().as_os_str()];
+    let tuning = [OsStr::new("--cpu-tuning"), OsStr::new("--sysfs"), processors.0.path().as_os_str()];
 
-    let mut first = agent_told(&app, &key, state.path(), &tools, &steady).await;
+    let mut first = agent_with(&app, &key, state.path(), &tools, &tuning).await;
     assert_eq!(processors.settings(), Processors::BEFORE, "nothing runs yet");
     let run = submit(&user, &rust_hyper(60.0)).await.1.remove(0);
     reaches(&app, &user, &run, "measuring").await;
-    assert_eq!(processors.settings(), Processors::STEADY);
+    assert_eq!(processors.settings(), Processors::TUNED);
     first.signal(Signal::SIGTERM);
     first.ended(GRACE).await;
     assert_eq!(processors.settings(), Processors::BEFORE);
 
-    // An agent that was killed leaves it to a command, as systemd runs it, or to its next start, whatever that is told.
-    let mut second = agent_told(&app, &key, state.path(), &tools, &steady).await;
+    // After a kill, a command that systemd runs restores the settings, or the next start of the agent with any flags.
+    let mut second = agent_with(&app, &key, state.path(), &tools, &tuning).await;
     let at_work = async |run: &str| reaches(&app, &user, run, "measuring").await;
     at_work(&run).await;
-    assert_eq!(processors.settings(), Processors::STEADY);
+    assert_eq!(processors.settings(), Processors::TUNED);
     second.signal(Signal::SIGKILL);
     second.ended(GRACE).await;
-    assert_eq!(processors.settings(), Processors::STEADY);
+    assert_eq!(processors.settings(), Processors::TUNED);
     let mut command = brewbench(&["agent", "restore", "--state"]);
     command.arg(state.path());
     Output::of(command).await.ok();
     assert_eq!(processors.settings(), Processors::BEFORE);
 
-    let mut third = agent_told(&app, &key, state.path(), &tools, &steady).await;
+    let mut third = agent_with(&app, &key, state.path(), &tools, &tuning).await;
     let again = app.until("the repetition", async || retry_of(&user, &run).await).await;
     at_work(&text(&again["id"])).await;
     third.signal(Signal::SIGKILL);
     third.ended(GRACE).await;
-    assert_eq!(processors.settings(), Processors::STEADY);
+    assert_eq!(processors.settings(), Processors::TUNED);
     let mut fourth = agent(&app, &key, state.path(), &tools).await;
     let back = async || Some(()).filter(|()| processors.settings() == Processors::BEFORE);
-    until(&fourth, "what the next agent puts back", back).await;
+    until(&fourth, "the settings restored by the next agent", back).await;
     fourth.signal(Signal::SIGTERM);
     assert!(fourth.ended(GRACE).await.success(), "{}", fourth.stderr());
     assert_clean(state.path());
 }
 
 #[tokio::test]
-async fn processors_that_can_not_be_made_steady_are_told_at_the_start() {
+async fn an_agent_without_cpu_settings_refuses_cpu_tuning_at_the_start() {
     let Some(tools) = Tools::find() else { return };
     let (state, nothing) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let mut command = brewbench(&["agent", "--server", "http://127.0.0.1:9", "--key", "bba_x", "--cpu-tuning"]);
     command.arg("--state").arg(state.path()).arg("--k6").arg(&tools.k6).arg("--sysfs").arg(nothing.path());
-    let said = Output::of(command).await.refused(1);
-    assert!(said.contains("start the agent without --cpu-tuning"), "{said}");
+    let output = Output::of(command).await.refused(1);
+    assert!(output.contains("start the agent without --cpu-tuning"), "{output}");
     let mut command = brewbench(&["agent", "restore", "--state"]);
     command.arg(state.path());
     let done = Output::of(command).await;
@@ -505,7 +508,7 @@ async fn processors_that_can_not_be_made_steady_are_told_at_the_start() {
 }
 
 #[tokio::test]
-async fn a_run_is_watched_over_a_restart_of_the_server_and_every_second_is_told_once() {
+async fn watching_a_run_across_a_server_restart_prints_every_second_once() {
     let Some(tools) = Tools::find() else { return };
     let app = App::start().await;
     let (user, key) = (app.user().await, app.key("rack").await);
@@ -529,13 +532,13 @@ async fn a_run_is_watched_over_a_restart_of_the_server_and_every_second_is_told_
         let times: Vec<f64> = of(kind).iter().filter_map(|point| point["at_s"].as_f64()).collect();
         assert!(times.len() >= 5 && times.is_sorted_by(|one, next| one < next), "{kind}: {times:?}");
     }
-    // A second that begins when the one before began takes its place.
+    // A later second with the same start replaces the previous one.
     let measured = of("second").into_iter().filter(|second| second["phase"] == "measuring");
-    let by_beginning = measured.map(|second| {
-        let begun_s = second["at_s"].as_f64().unwrap_or_default() - second["length_s"].as_f64().unwrap_or_default();
-        (format!("{begun_s:.3}"), second["requests"].as_u64().unwrap_or_default())
+    let by_start = measured.map(|second| {
+        let start_s = second["at_s"].as_f64().unwrap_or_default() - second["length_s"].as_f64().unwrap_or_default();
+        (format!("{start_s:.3}"), second["requests"].as_u64().unwrap_or_default())
     });
-    let requests: u64 = by_beginning.collect::<std::collections::BTreeMap<_, _>>().into_values().sum();
+    let requests: u64 = by_start.collect::<std::collections::BTreeMap<_, _>>().into_values().sum();
     assert_eq!(json!(requests), done["requests"], "{out}");
     agent.signal(Signal::SIGTERM);
     assert!(agent.ended(GRACE).await.success(), "{}", agent.stderr());

@@ -1,8 +1,8 @@
-//! Each verdict provoked for real: the agent's own code, a real k6, a real target, and the server that judges.
+//! Each verdict reason provoked: the agent's own code, a real k6, a real target, and the server.
 //!
-//! Whatever a machine does besides may be seen in a verdict, too: a neighbour is a neighbour, also in a test. So
-//! reasons that speak of the host are printed and allowed everywhere, and none is taken for granted that a slow or noisy
-//! machine could keep from coming. One run at a time: each would be the noisy neighbour of the others.
+//! Other load on the machine affects verdicts. So reasons about the host are printed and allowed everywhere, and no
+//! test requires a reason that a slow or noisy machine could hide. Runs are sequential, so that they do not disturb
+//! each other.
 
 use std::{
     path::{Path, PathBuf},
@@ -32,51 +32,51 @@ use crate::harness::{
     submit::{plan_with, submit, text},
 };
 
-/// The machine, of which there is one.
+/// Lock of the machine.
 static MACHINE: Mutex<()> = Mutex::const_new(());
 
-/// So small that k6 has room on the one core that two leave it.
+/// So small that k6 is not limited on the other one of two cores.
 const SMALL: &str = "0.1 vCPU / 64 MiB";
 
-/// Its target does nothing but to answer.
-const ASKS: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/hash'); }";
+/// Requests one path and checks nothing.
+const SCRIPT: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/hash'); }";
 
-/// A server, somebody who submits, and an agent whose work is done by the agent's own code.
-struct Stage {
+/// A server, a user who submits, and an agent that executes runs with the agent's own code.
+struct Bench {
     _app: App,
     user: Actor,
     agent: Agent,
-    bench: RunContext,
-    /// Rung when k6 begins to measure.
+    context: RunContext,
+    /// Notified when k6 starts to measure.
     measuring: Notify,
     _folder: tempfile::TempDir,
     _machine: MutexGuard<'static, ()>,
 }
 
-/// What is asked for; `Default` is an ordinary run.
+/// A run to submit; [`ORDINARY`] is a run without any provoked reason.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
-    /// The shell's words that start the target; `$0` is the bundled server, `$1` its address.
+struct Request<'a> {
+    /// The shell command that starts the target; `$0` is the bundled server, `$1` its address.
     target: &'a str,
     size: &'a str,
     script: &'a str,
     vus: u32,
     duration_s: f64,
-    /// How long the target may take to serve.
+    /// Seconds until the target must be ready.
     ready_s: u32,
 }
 
-const ORDINARY: Asked =
-    Asked { target: "exec $0 --listen $1", size: SMALL, script: ASKS, vus: 4, duration_s: 3.0, ready_s: 30 };
+const ORDINARY: Request =
+    Request { target: "exec $0 --listen $1", size: SMALL, script: SCRIPT, vus: 4, duration_s: 3.0, ready_s: 30 };
 
-impl Stage {
-    /// Nothing, with a printed reason, where k6, the targets or control groups are missing.
-    async fn set() -> Option<Self> {
+impl Bench {
+    /// Returns none and prints the reason if k6, the targets or control groups are missing.
+    async fn start() -> Option<Self> {
         let machine = MACHINE.lock().await;
         let tools = Tools::find()?;
         let sandbox = Sandbox::detect(Path::new(CGROUP_ROOT), &format!("verdicts {}", std::process::id()));
         if sandbox.mechanisms().cpu.as_str() == "none" || sandbox.mechanisms().memory.as_str() == "none" {
-            skip("nothing can be limited here");
+            skip("CPU and memory cannot be limited on this machine");
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
@@ -85,10 +85,10 @@ impl Stage {
             std::fs::create_dir(folder).expect("a folder");
         }
         let k6 = K6::find(Some(&tools.k6)).await.expect("k6");
-        let bench = RunContext::new(sandbox, k6, targets, work_folder);
-        let quiet = IdleWait { longest: Duration::ZERO, ..bench.quiet };
-        let bench = RunContext { quiet, ..bench };
-        // What is provoked takes the processors from the agent as well, which is played in this thread.
+        let context = RunContext::new(sandbox, k6, targets, work_folder);
+        let quiet = IdleWait { longest: Duration::ZERO, ..context.quiet };
+        let context = RunContext { quiet, ..context };
+        // The provoked load also slows down the simulated agent, which runs in this thread.
         let app = App::with(|config| (config.silence, config.lease) = (PATIENCE, PATIENCE)).await;
         let size = json!({"name": SMALL, "vcpus": 0.1, "memory_bytes": 64 << 20});
         app.admin().await.post("/api/v1/sizes", &size).await.ok();
@@ -108,38 +108,38 @@ impl Stage {
             user: app.user().await,
             _app: app,
             agent,
-            bench,
+            context,
             measuring: Notify::new(),
             _folder: folder,
             _machine: machine,
         })
     }
 
-    /// Submits it, and gives the job that comes of it.
-    async fn job(&mut self, asked: Asked<'_>, load: Option<Value>) -> (String, Job) {
+    /// Submits a run; returns its id and its job.
+    async fn job(&mut self, request: Request<'_>, load: Option<Value>) -> (String, Job) {
         let server = Path::new(PROGRAM).with_file_name("targets").join("bin/rust-hyper");
         let manifest = format!(
             "name = \"it\"\nversion = \"1\"\ncommand = [\"sh\", \"-c\", {:?}, \"{}\", \"127.0.0.1:{{port}}\"]\n\
              [ready]\npath = \"/health\"\ntimeout_s = {}\n[verify]\npath = \"/hash\"\nstatus = 200\n",
-            asked.target,
+            request.target,
             server.display(),
-            asked.ready_s
+            request.ready_s
         );
-        std::fs::write(self.bench.targets.join("it.toml"), manifest).expect("a manifest");
-        let scenario = json!({"name": "provoked", "script": asked.script});
+        std::fs::write(self.context.targets.join("it.toml"), manifest).expect("a manifest");
+        let scenario = json!({"name": "provoked", "script": request.script});
         self.user.post("/api/v1/scenarios", &scenario).await.ok();
-        let usual = json!({"kind": "vus", "vus": asked.vus, "duration_s": asked.duration_s});
-        let plan = plan_with(&json!({"targets": ["it"], "sizes": [asked.size], "scenario": "provoked",
+        let usual = json!({"kind": "vus", "vus": request.vus, "duration_s": request.duration_s});
+        let plan = plan_with(&json!({"targets": ["it"], "sizes": [request.size], "scenario": "provoked",
             "load": load.unwrap_or(usual), "warm_up_s": 0.3, "retries": 0}));
         let id = submit(&self.user, &plan).await.1.remove(0);
         (id, self.agent.job().await)
     }
 
-    /// Has the job done and judged, while something else goes on; gives the run.
-    async fn done(&self, id: &str, job: &Job, meanwhile: impl Future<Output = ()>) -> Value {
+    /// Executes a job while another future runs, and reports its outcome; returns the run.
+    async fn execute(&self, id: &str, job: &Job, concurrent: impl Future<Output = ()>) -> Value {
         let end = CancellationToken::new();
-        let doing = async {
-            let outcome = execute::run(job, &self.bench, &end, |phase| {
+        let execution = async {
+            let outcome = execute::run(job, &self.context, &end, |phase| {
                 if phase == Phase::Measuring {
                     self.measuring.notify_one();
                 }
@@ -150,19 +150,19 @@ impl Stage {
             }
             outcome
         };
-        let mut doing = Box::pin(doing);
+        let mut execution = Box::pin(execution);
         let outcome = tokio::select! {
-            outcome = &mut doing => outcome,
-            () = meanwhile => doing.await,
+            outcome = &mut execution => outcome,
+            () = concurrent => execution.await,
         };
         self.agent.end(outcome).await;
         self.user.run(id).await
     }
 
-    /// An ordinary end of a run that was asked for like this.
-    async fn run(&mut self, asked: Asked<'_>) -> Value {
-        let (id, job) = self.job(asked, None).await;
-        self.done(&id, &job, std::future::pending()).await
+    /// Submits a run and executes it; returns it.
+    async fn run(&mut self, request: Request<'_>) -> Value {
+        let (id, job) = self.job(request, None).await;
+        self.execute(&id, &job, std::future::pending()).await
     }
 }
 
@@ -174,55 +174,54 @@ fn codes(run: &Value) -> Vec<String> {
     reasons.iter().map(|reason| text(&reason["code"])).collect()
 }
 
-/// The run has this reason, with figure and limit.
+/// Asserts that the run has this reason, with its value and limit.
 #[track_caller]
-fn assert_told(run: &Value, code: &str, verdict: &str) {
-    assert!(codes(run).iter().any(|told| told == code), "{code}: {run}");
+fn assert_reason(run: &Value, code: &str, verdict: &str) {
+    assert!(codes(run).iter().any(|known| known == code), "{code}: {run}");
     let reason = run["reasons"].as_array().expect("reasons").iter().find(|reason| reason["code"] == code);
     let reason = reason.expect("just found");
     assert_eq!(reason["verdict"], verdict, "{reason}");
     assert!(reason["seen"].is_number() && reason["limit"].is_number() && reason["unit"].is_string(), "{reason}");
 }
 
-/// What a neighbour of this test does to a run is true, and not its fault.
+/// Whether a reason is about the host, which other load on the machine may cause.
 fn is_of_the_host(code: &str) -> bool {
     matches!(code, "host_disturbed" | "host_steal" | "not_quiet_before")
 }
 
 #[tokio::test]
-async fn ten_ordinary_runs_are_valid_but_for_what_the_host_did() {
-    let Some(mut stage) = Stage::set().await else { return };
+async fn ten_ordinary_runs_are_valid_unless_the_host_disturbs_them() {
+    let Some(mut bench) = Bench::start().await else { return };
     for number in 1..=10 {
-        let run = stage.run(ORDINARY).await;
-        let told = codes(&run);
+        let run = bench.run(ORDINARY).await;
+        let found = codes(&run);
         println!("ordinary run {number}: {} at {} requests/s", run["verdict"], run["rps"]);
         assert_eq!(run["phase"], "finished", "{run}");
-        assert!(told.iter().all(|code| is_of_the_host(code)), "{told:?}");
-        assert_eq!(run["verdict"] == "valid", told.is_empty(), "{run}");
+        assert!(found.iter().all(|code| is_of_the_host(code)), "{found:?}");
+        assert_eq!(run["verdict"] == "valid", found.is_empty(), "{run}");
     }
 }
 
 #[tokio::test]
-async fn a_generator_that_is_the_bottleneck_is_told_where_the_machine_lets_it_be_one() {
-    let Some(mut stage) = Stage::set().await else { return };
-    // A page takes k6 more than the target, which has a whole core.
+async fn a_generator_that_is_the_bottleneck_makes_the_run_suspect() {
+    let Some(mut bench) = Bench::start().await else { return };
+    // An iteration costs k6 more than the target, which has a full core.
     let script = "import http from 'k6/http'; export default function () {
         const answer = http.get(__ENV.BASE_URL + '/hash'); let sum = 0;
         for (let n = 0; n < 20000; n++) { sum += n; } if (!answer || sum < 0) throw 1; }";
-    let run = stage.run(Asked { script, size: "1/256MiB", vus: 1, ..ORDINARY }).await;
-    // Its one virtual user counts most of the time, and asks for nothing meanwhile.
-    assert_told(&run, "generator_held_back", "suspect");
-    let told = codes(&run);
-    // On one core there is no other, and next to a neighbour k6 does not get all of its own.
+    let run = bench.run(Request { script, size: "1/256MiB", vus: 1, ..ORDINARY }).await;
+    // Its only virtual user computes most of the time instead of sending requests.
+    assert_reason(&run, "generator_held_back", "suspect");
+    let found = codes(&run);
+    // On one core, k6 shares it with the target; next to other load, k6 does not get all of its core.
     assert!(
-        told.iter().any(|code| code == "generator_busy" || code == "shared_cores" || is_of_the_host(code)),
-        "{told:?}"
+        found.iter().any(|code| code == "generator_busy" || code == "shared_cores" || is_of_the_host(code)),
+        "{found:?}"
     );
     assert_eq!(run["verdict"], "suspect");
 }
 
-/// Where the processor time of a run's k6 is limited, and what is written there: so little that it wants more, however much
-/// others leave it.
+/// The file that limits the CPU time of a run's k6, and a quota for it that is too small on any machine.
 fn quota_of(run: &str) -> Option<(PathBuf, &'static str)> {
     let mut open = vec![PathBuf::from(CGROUP_ROOT)];
     while let Some(folder) = open.pop() {
@@ -245,11 +244,11 @@ fn quota_of(run: &str) -> Option<(PathBuf, &'static str)> {
 }
 
 #[tokio::test]
-async fn a_generator_that_a_quota_holds_back_is_told() {
-    let Some(mut stage) = Stage::set().await else { return };
-    let (id, job) = stage.job(Asked { size: "1/256MiB", ..ORDINARY }, None).await;
-    let hold = async {
-        stage.measuring.notified().await;
+async fn a_generator_throttled_by_a_quota_makes_the_run_suspect() {
+    let Some(mut bench) = Bench::start().await else { return };
+    let (id, job) = bench.job(Request { size: "1/256MiB", ..ORDINARY }, None).await;
+    let throttle = async {
+        bench.measuring.notified().await;
         loop {
             if let Some((file, quota)) = quota_of(&id)
                 && std::fs::write(file, quota).is_ok()
@@ -259,15 +258,15 @@ async fn a_generator_that_a_quota_holds_back_is_told() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let run = stage.done(&id, &job, hold).await;
-    assert_told(&run, "generator_throttled", "suspect");
+    let run = bench.execute(&id, &job, throttle).await;
+    assert_reason(&run, "generator_throttled", "suspect");
 }
 
-/// Programs that do nothing as fast as they can, one for each core.
+/// Busy loops, one for each core.
 struct Neighbours(Vec<Child>);
 
 impl Neighbours {
-    fn move_in() -> Self {
+    fn start() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let one = || Command::new("sh").args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn();
         Self((0..cores).map(|_| one().expect("a shell")).collect())
@@ -284,20 +283,20 @@ impl Drop for Neighbours {
 }
 
 #[tokio::test]
-async fn noisy_neighbours_are_told() {
-    let Some(mut stage) = Stage::set().await else { return };
-    let neighbours = Neighbours::move_in();
-    let run = stage.run(ORDINARY).await;
+async fn noisy_neighbours_make_the_run_suspect() {
+    let Some(mut bench) = Bench::start().await else { return };
+    let neighbours = Neighbours::start();
+    let run = bench.run(ORDINARY).await;
     drop(neighbours);
-    assert_told(&run, "host_disturbed", "suspect");
+    assert_reason(&run, "host_disturbed", "suspect");
 }
 
 #[tokio::test]
-async fn a_target_that_eats_more_memory_than_its_size_has_is_told() {
-    let Some(mut stage) = Stage::set().await else { return };
+async fn a_target_that_exceeds_its_memory_is_invalid() {
+    let Some(mut bench) = Bench::start().await else { return };
     let target = "(sleep 1; tail /dev/zero) & exec $0 --listen $1";
-    let run = stage.run(Asked { target, size: "1/256MiB", ..ORDINARY }).await;
-    // Whom the kernel chooses is its own affair: the one that eats, or the server itself.
+    let run = bench.run(Request { target, size: "1/256MiB", ..ORDINARY }).await;
+    // The kernel may kill the process that allocates or the server itself.
     assert_eq!(run["verdict"], "invalid", "{run}");
     assert!(codes(&run).iter().any(|code| code == "oom_killed" || code == "target_died"));
 }
@@ -312,7 +311,7 @@ fn servers_of(run: &str) -> Vec<i32> {
     processes_of(run, "rust-hyper\0--listen")
 }
 
-/// The processes of a run that have this in their command.
+/// The processes of a run whose command contains a text.
 fn processes_of(run: &str, words: &str) -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -325,94 +324,94 @@ fn processes_of(run: &str, words: &str) -> Vec<i32> {
 }
 
 #[tokio::test]
-async fn a_target_that_is_killed_half_way_is_a_failure_of_its_own() {
-    let Some(mut stage) = Stage::set().await else { return };
-    let (id, job) = stage.job(Asked { duration_s: 60.0, ..ORDINARY }, None).await;
-    let murder = async {
-        stage.measuring.notified().await;
+async fn a_killed_target_has_its_own_reason() {
+    let Some(mut bench) = Bench::start().await else { return };
+    let (id, job) = bench.job(Request { duration_s: 60.0, ..ORDINARY }, None).await;
+    let kill_all = async {
+        bench.measuring.notified().await;
         for pid in servers_of(&id) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
     };
-    let run = stage.done(&id, &job, murder).await;
+    let run = bench.execute(&id, &job, kill_all).await;
     assert_eq!(run["phase"], "failed", "{run}");
     assert!(text(&run["error"]).contains("exited"), "{run}");
     assert_eq!((&run["verdict"], codes(&run)), (&json!("invalid"), vec!["target_died".to_owned()]));
 }
 
 #[tokio::test]
-async fn a_target_that_never_serves_is_a_failure_of_its_own() {
-    let Some(mut stage) = Stage::set().await else { return };
-    let run = stage.run(Asked { target: "sleep 600", ready_s: 2, ..ORDINARY }).await;
+async fn a_target_that_never_gets_ready_has_its_own_reason() {
+    let Some(mut bench) = Bench::start().await else { return };
+    let run = bench.run(Request { target: "sleep 600", ready_s: 2, ..ORDINARY }).await;
     assert_eq!((&run["verdict"], codes(&run)), (&json!("invalid"), vec!["target_not_ready".to_owned()]));
 }
 
 #[tokio::test]
-async fn a_target_that_loses_a_process_meanwhile_is_told() {
-    let Some(mut stage) = Stage::set().await else { return };
-    // A worker that ends once the load has begun, however long it took to get there.
+async fn a_target_that_loses_a_process_makes_the_run_suspect() {
+    let Some(mut bench) = Bench::start().await else { return };
+    // A worker that ends once the load has started, however long that takes.
     let target = "(while [ ! -e gone ]; do sleep 0.1; done) & exec $0 --listen $1";
-    let (id, job) = stage.job(Asked { target, ..ORDINARY }, None).await;
-    let murder = async {
-        stage.measuring.notified().await;
+    let (id, job) = bench.job(Request { target, ..ORDINARY }, None).await;
+    let kill_all = async {
+        bench.measuring.notified().await;
         // Any moment within its three seconds will do.
         tokio::time::sleep(Duration::from_secs(1)).await;
         for pid in workers_of(&id) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
     };
-    let run = stage.done(&id, &job, murder).await;
-    assert_told(&run, "target_restarted", "suspect");
+    let run = bench.execute(&id, &job, kill_all).await;
+    assert_reason(&run, "target_restarted", "suspect");
 }
 
 #[tokio::test]
-async fn a_target_that_answers_errors_wins_nothing() {
-    let Some(mut stage) = Stage::set().await else { return };
+async fn a_target_that_responds_with_errors_is_invalid() {
+    let Some(mut bench) = Bench::start().await else { return };
     let script = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/nowhere'); }";
-    let run = stage.run(Asked { script, duration_s: 1.0, ..ORDINARY }).await;
-    assert_told(&run, "no_success", "invalid");
-    assert_told(&run, "too_short", "suspect");
+    let run = bench.run(Request { script, duration_s: 1.0, ..ORDINARY }).await;
+    assert_reason(&run, "no_success", "invalid");
+    assert_reason(&run, "too_short", "suspect");
     let script = "import http from 'k6/http'; import { check } from 'k6';
         export default function () { const path = __ITER % 3 ? '/hash' : '/nowhere';
         check(http.get(__ENV.BASE_URL + path), { 'it is there': (r) => r.status === 200 }); }";
-    let run = stage.run(Asked { script, duration_s: 1.0, ..ORDINARY }).await;
-    assert_told(&run, "requests_failed", "invalid");
-    assert_told(&run, "checks_failed", "invalid");
+    let run = bench.run(Request { script, duration_s: 1.0, ..ORDINARY }).await;
+    assert_reason(&run, "requests_failed", "invalid");
+    assert_reason(&run, "checks_failed", "invalid");
 }
 
 #[tokio::test]
-async fn a_rate_that_can_not_be_reached_is_told() {
-    let Some(mut stage) = Stage::set().await else { return };
+async fn an_unreachable_rate_makes_the_run_suspect() {
+    let Some(mut bench) = Bench::start().await else { return };
     let script = "import http from 'k6/http'; import { sleep } from 'k6';
         export default function () { http.get(__ENV.BASE_URL + '/hash'); sleep(0.2); }";
     let load = json!({"kind": "rate", "rate": 50, "duration_s": 3.0, "max_vus": 2});
-    let (id, job) = stage.job(Asked { script, ..ORDINARY }, Some(load)).await;
-    let run = stage.done(&id, &job, std::future::pending()).await;
-    assert_told(&run, "iterations_dropped", "suspect");
+    let (id, job) = bench.job(Request { script, ..ORDINARY }, Some(load)).await;
+    let run = bench.execute(&id, &job, std::future::pending()).await;
+    assert_reason(&run, "iterations_dropped", "suspect");
 }
 
 #[tokio::test]
-async fn connections_that_are_made_anew_for_each_request_are_told() {
-    let Some(mut stage) = Stage::set().await else { return };
-    // Somebody takes the connection and waits before the server gets it.
+async fn a_new_connection_for_each_request_is_reported_if_it_dominates() {
+    let Some(mut bench) = Bench::start().await else { return };
+    // Each request opens a connection and waits for it.
     let script = "import http from 'k6/http';
         export const options = { noConnectionReuse: true, dns: { ttl: '0' }, batchPerHost: 1 };
         export default function () {
             const url = __ENV.BASE_URL + '/hash'; http.batch([url, url, url, url, url, url, url, url]); }";
-    let run = stage.run(Asked { script, ..ORDINARY }).await;
-    let told = codes(&run);
-    let summary = stage.user.get(&format!("/api/v1/runs/{}/summary", text(&run["id"]))).await.ok().json();
+    let run = bench.run(Request { script, ..ORDINARY }).await;
+    let found = codes(&run);
+    let summary = bench.user.get(&format!("/api/v1/runs/{}/summary", text(&run["id"]))).await.ok().json();
     let mean = |metric: &str| summary["metrics"][metric]["avg"].as_f64().expect("a mean");
     let (blocked, duration) = (mean("http_req_blocked"), mean("http_req_duration"));
-    // Whether it is more than half is the machine's; that the verdict says so then is ours.
-    assert_eq!(told.iter().any(|code| code == "generator_blocked"), blocked > duration, "{blocked} {duration}");
+    // Whether requests are blocked longer than they take depends on the machine; the verdict must match.
+    assert_eq!(found.iter().any(|code| code == "generator_blocked"), blocked > duration, "{blocked} {duration}");
 }
 
 #[tokio::test]
-async fn a_k6_that_pushes_nothing_leaves_its_summary_and_is_told() {
-    let Some(mut stage) = Stage::set().await else { return };
+async fn a_k6_that_pushes_no_samples_makes_the_series_incomplete() {
+    let Some(mut bench) = Bench::start().await else { return };
     let k6 = Tools::find().expect("found before").k6;
-    let path = stage.bench.work_folder.with_file_name("k6");
+    let path = bench.context.work_folder.with_file_name("k6");
     let shell = format!(
         "#!/bin/sh\nfor word; do shift; [ \"$word\" = --out ] && continue; \
          [ \"$word\" = experimental-prometheus-rw ] && continue; set -- \"$@\" \"$word\"; done\nexec {} \"$@\"\n",
@@ -421,16 +420,16 @@ async fn a_k6_that_pushes_nothing_leaves_its_summary_and_is_told() {
     std::fs::write(&path, shell).expect("a file");
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
     let folder = k6.parent().expect("a folder");
-    stage.bench.engine = K6::find(Some(&path)).await.expect("k6").with_folder(folder);
-    let run = stage.run(ORDINARY).await;
+    bench.context.engine = K6::find(Some(&path)).await.expect("k6").with_folder(folder);
+    let run = bench.run(ORDINARY).await;
     assert!(run["requests"].as_u64().is_some_and(|requests| requests > 0), "{run}");
-    assert_told(&run, "series_incomplete", "suspect");
+    assert_reason(&run, "series_incomplete", "suspect");
 }
 
 #[tokio::test]
-async fn a_size_that_nothing_enforces_and_cores_that_are_shared_are_told() {
-    let Some(mut stage) = Stage::set().await else { return };
-    stage.bench.sandbox = Sandbox::none(&format!("verdicts none {}", std::process::id()));
-    let run = stage.run(ORDINARY).await;
+async fn an_unenforced_size_is_reported() {
+    let Some(mut bench) = Bench::start().await else { return };
+    bench.context.sandbox = Sandbox::none(&format!("verdicts none {}", std::process::id()));
+    let run = bench.run(ORDINARY).await;
     assert!(codes(&run).iter().any(|code| code == "size_not_enforced"), "{run}");
 }

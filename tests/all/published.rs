@@ -1,4 +1,4 @@
-//! Other people's results: k6's text report, wrk's output, and a folder of them with an index.
+//! Published results: k6's text report, wrk's output, and a folder of them with an index.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -28,12 +28,12 @@ fn files() -> BTreeMap<String, String> {
         .collect()
 }
 
-async fn bring(user: &Actor, index: &str, files: &BTreeMap<String, String>) -> Answer {
+async fn import_folder(user: &Actor, index: &str, files: &BTreeMap<String, String>) -> Answer {
     user.post("/api/v1/runs/import/folder", &json!({"index": index, "files": files})).await
 }
 
-async fn brought(user: &Actor) -> Vec<Value> {
-    let imported = bring(user, &published("index.json"), &files()).await.ok().json();
+async fn import_samples(user: &Actor) -> Vec<Value> {
+    let imported = import_folder(user, &published("index.json"), &files()).await.ok().json();
     imported["runs"].as_array().expect("runs").clone()
 }
 
@@ -41,7 +41,7 @@ fn ids(runs: &[&Value]) -> String {
     runs.iter().map(|run| text(&run["id"])).collect::<Vec<_>>().join(",")
 }
 
-/// What was published of it: data received per second.
+/// The published data received per second.
 const TABLE: [(&str, [(&str, &str); 3]); 3] = [
     ("1 vCPU / 256 MiB", [("gosherve-old", "86 MB/s"), ("gosherve", "587 MB/s"), ("servy", "547 MB/s")]),
     ("2 vCPU / 4 GiB", [("gosherve-old", "426 MB/s"), ("gosherve", "1.30 GB/s"), ("servy", "1.70 GB/s")]),
@@ -49,10 +49,10 @@ const TABLE: [(&str, [(&str, &str); 3]); 3] = [
 ];
 
 #[tokio::test]
-async fn the_published_folder_gives_the_published_matrix_and_each_cell_is_one_repetition() {
+async fn the_published_folder_yields_the_published_matrix_of_single_repetitions() {
     let app = App::start().await;
     let user = app.user().await;
-    let runs = brought(&user).await;
+    let runs = import_samples(&user).await;
     assert_eq!(runs.len(), 22);
     let final_results = "server-bench post, final results";
     let nine: Vec<&Value> = runs.iter().filter(|run| run["labels"] == json!([final_results])).collect();
@@ -85,21 +85,21 @@ async fn the_published_folder_gives_the_published_matrix_and_each_cell_is_one_re
 }
 
 #[tokio::test]
-async fn what_wrk_says_compares_by_payload_and_a_broken_target_does_not_look_healthy() {
+async fn wrk_results_are_compared_by_payload_and_a_broken_target_is_invalid() {
     let app = App::start().await;
     let user = app.user().await;
-    let runs = brought(&user).await;
+    let runs = import_samples(&user).await;
     let wrk: Vec<&Value> = runs.iter().filter(|run| run["labels"] == json!(["kcup post"])).collect();
-    let of = |target: &str, payload: &str| {
+    let run_of = |target: &str, payload: &str| {
         *wrk.iter().find(|run| run["target"] == target && run["parameters"]["payload"] == payload).expect("a run")
     };
-    let broken = of("kcup-go-fasthttp", "1M");
+    let broken = run_of("kcup-go-fasthttp", "1M");
     assert_eq!((&broken["rps"], &broken["verdict"]), (&json!(7.81), &json!("invalid")));
     assert_eq!((&broken["requests"], &broken["failed"]), (&json!(13_539_754), &json!(13_539_526)));
     assert_eq!(broken["reasons"][0]["code"], "requests_failed");
-    assert_eq!(of("kcup-go-fasthttp", "100K")["verdict"], "invalid", "one in 26 timed out");
-    assert_eq!(of("kcup-rust", "100K")["verdict"], "suspect", "94 timed out");
-    assert_eq!(of("kcup-rust", "10K")["verdict"], "valid");
+    assert_eq!(run_of("kcup-go-fasthttp", "100K")["verdict"], "invalid", "one in 26 timed out");
+    assert_eq!(run_of("kcup-rust", "100K")["verdict"], "suspect", "94 timed out");
+    assert_eq!(run_of("kcup-rust", "10K")["verdict"], "valid");
     assert_eq!((&broken["vus"], &broken["parameters"]["threads"]), (&json!(400), &json!("12")));
     let comparison = user.get(&format!("/api/v1/compare?runs={}", ids(&wrk))).await.ok().json();
     let labels: Vec<String> =
@@ -111,7 +111,7 @@ async fn what_wrk_says_compares_by_payload_and_a_broken_target_does_not_look_hea
 }
 
 #[tokio::test]
-async fn a_bad_index_or_file_names_fault_and_place_and_nothing_is_stored() {
+async fn bad_indexes_and_files_are_refused_with_reason_and_place() {
     let app = App::start().await;
     let user = app.user().await;
     let index = published("index.json");
@@ -129,23 +129,23 @@ async fn a_bad_index_or_file_names_fault_and_place_and_nothing_is_stored() {
         (index.clone(), mixed, "entry 6 (\"k6-servy-2vcpu-4gb.txt\"): tool: the file is wrk's output"),
         (index.replace("\"target\": \"servy\"", "\"target\": \"a\\nb\""), files(), "target: 1 to 80 characters"),
         (
-            index.replace("kcup post", "a source of more than forty characters is no label"),
+            index.replace("kcup post", "a source with more than forty characters is no label"),
             files(),
             "label: must have 1 to 40",
         ),
     ];
-    for (index, files, said) in cases {
-        let sentence = bring(&user, &index, &files).await.refused(422);
-        assert!(sentence.contains(said) && sentence.len() < 600, "{said}: {sentence}");
+    for (index, files, message) in cases {
+        let sentence = import_folder(&user, &index, &files).await.refused(422);
+        assert!(sentence.contains(message) && sentence.len() < 600, "{message}: {sentence}");
     }
     user.post("/api/v1/runs/import/folder", &json!({"files": {}})).await.refused(422);
     assert_eq!(user.count_runs().await, 0);
-    assert_eq!(brought(&user).await.len(), 22);
+    assert_eq!(import_samples(&user).await.len(), 22);
     assert_eq!(user.count_runs().await, 22);
 }
 
 #[tokio::test]
-async fn a_text_comes_back_as_it_was_is_judged_anew_and_says_what_it_was_taken_for() {
+async fn a_text_is_returned_unchanged_re_judged_and_shown_with_its_format() {
     let app = App::start().await;
     let user = app.user().await;
     let wrk = published("wrk-kcup-rust-1M.txt");
@@ -168,12 +168,12 @@ async fn a_text_comes_back_as_it_was_is_judged_anew_and_says_what_it_was_taken_f
 }
 
 #[tokio::test]
-async fn the_command_reads_files_and_folders_and_says_what_they_are() {
+async fn the_command_imports_files_and_folders_and_reports_their_formats() {
     let app = App::start().await;
     let user = app.user().await;
     let token = user.secret();
-    let whole = folder().display().to_string();
-    let done = as_user(&app, token, &["run", "import", &whole]).await;
+    let path = folder().display().to_string();
+    let done = as_user(&app, token, &["run", "import", &path]).await;
     assert!(
         done.err.contains(
             "wrk-kcup-rust-10K.txt: read as wrk's output, values rounded as printed; missing metrics: minimum latency"
@@ -188,7 +188,7 @@ async fn the_command_reads_files_and_folders_and_says_what_they_are() {
         .await
         .json();
     assert_eq!(run["runs"][0]["parameters"], json!({"machine": "mine"}));
-    let with_flags = as_user(&app, token, &["run", "import", &whole, "--target", "x"]).await.refused(1);
+    let with_flags = as_user(&app, token, &["run", "import", &path, "--target", "x"]).await.refused(1);
     assert!(with_flags.contains("omit the flags"), "{with_flags}");
     let empty = tempfile::tempdir().expect("a folder");
     let bare = as_user(&app, token, &["run", "import", &empty.path().display().to_string()]).await.refused(1);
@@ -200,12 +200,11 @@ async fn the_command_reads_files_and_folders_and_says_what_they_are() {
 }
 
 #[tokio::test]
-async fn imported_runs_become_an_experiment_of_their_own_once() {
+async fn imported_runs_become_an_experiment_only_once() {
     let app = App::start().await;
     let user = app.user().await;
-    let whole = folder().display().to_string();
-    let done =
-        as_user(&app, user.secret(), &["run", "import", &whole, "--experiment", "theirs", "--json"]).await.json();
+    let path = folder().display().to_string();
+    let done = as_user(&app, user.secret(), &["run", "import", &path, "--experiment", "theirs", "--json"]).await.json();
     let runs = done["runs"].as_array().expect("runs");
     assert_eq!(runs.len(), 22);
     let id = text(&runs[0]["experiment"]);
@@ -234,7 +233,7 @@ async fn submit(person: &Actor, (kind, body): (String, String)) -> Answer {
 }
 
 #[tokio::test]
-async fn the_form_takes_files_or_a_folder_and_shows_what_they_were() {
+async fn the_form_imports_files_or_a_folder_and_shows_their_formats() {
     let app = App::start().await;
     let person = app.signed_in(Role::Member).await.in_browser();
     assert!(person.get("/runs").await.ok().text().contains("make demo"));
@@ -244,8 +243,11 @@ async fn the_form_takes_files_or_a_folder_and_shows_what_they_were() {
     let k6 = published("k6-servy-workstation.txt");
     let two = submit(&person, form(&[("a.txt", &wrk), ("b.txt", &k6)], &[("parameters", "payload=10K")])).await;
     assert_eq!(two.status, 303);
-    let taken = person.get(two.header("location")).await.ok().text();
-    assert!(taken.contains("Imported: 2 runs") && taken.contains("p95") && taken.contains("874\u{a0}MB/s"), "{taken}");
+    let result = person.get(two.header("location")).await.ok().text();
+    assert!(
+        result.contains("Imported: 2 runs") && result.contains("p95") && result.contains("874\u{a0}MB/s"),
+        "{result}"
+    );
     let folder = form(&[("x/index.json", r#"[{"file": "a.txt", "target": "t"}]"#), ("x/a.txt", &wrk)], &[]);
     assert_eq!(submit(&person, folder).await.status, 303);
     let bad = submit(&person, form(&[("a.txt", &wrk), ("b.txt", "nothing")], &[("target", "<b>")])).await;
@@ -255,5 +257,5 @@ async fn the_form_takes_files_or_a_folder_and_shows_what_they_were() {
     let list = person.get("/api/v1/runs").await.ok().json();
     assert_eq!(list["runs"].as_array().map(Vec::len), Some(3));
     let shown = person.get("/runs").await.ok().text();
-    assert!(shown.contains("/runs/import"), "who may submit is led there");
+    assert!(shown.contains("/runs/import"), "members see the link");
 }

@@ -1,4 +1,4 @@
-//! The queue: what waits, for whom and why, when it begins, and what goes first.
+//! The queue: order, wait reasons, expected starts, and runs moved to the front.
 
 use brewbench::{auth::model::Role, cli::events::Events};
 use reqwest::{Method, StatusCode};
@@ -16,7 +16,7 @@ async fn queue(who: &Actor) -> Value {
     who.get("/api/v1/queue").await.ok().json()
 }
 
-/// The runs that wait, in their order.
+/// The queued runs in their order.
 fn order(queue: &Value) -> Vec<String> {
     queue["waiting"].as_array().expect("a list").iter().map(|waiting| text(&waiting["run"]["id"])).collect()
 }
@@ -25,18 +25,18 @@ fn reasons(queue: &Value) -> Vec<&str> {
     queue["waiting"].as_array().expect("a list").iter().filter_map(|waiting| waiting["reason"].as_str()).collect()
 }
 
-/// Waits until all that wait do so for this reason.
+/// Waits until all queued runs have this wait reason; returns the queue.
 async fn all_wait(app: &App, who: &Actor, reason: &str) -> Value {
     app.until(reason, async || {
         let queue = queue(who).await;
         let reasons = reasons(&queue);
-        (!reasons.is_empty() && reasons.iter().all(|told| *told == reason)).then_some(queue)
+        (!reasons.is_empty() && reasons.iter().all(|known| *known == reason)).then_some(queue)
     })
     .await
 }
 
 #[tokio::test]
-async fn what_waits_is_told_with_its_place_its_reason_and_when_it_begins() {
+async fn queued_runs_have_a_position_a_wait_reason_and_an_expected_start() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -55,7 +55,7 @@ async fn what_waits_is_told_with_its_place_its_reason_and_when_it_begins() {
     }
     let starts = |place: usize| busy["waiting"][place]["starts_in_s"].as_f64().expect("a time");
     assert!(starts(0) > 0.0 && starts(0) <= 11.5, "{busy}");
-    assert!((starts(1) - starts(0) - 11.5).abs() < 0.01, "as long as it is planned: {busy}");
+    assert!((starts(1) - starts(0) - 11.5).abs() < 0.01, "the planned duration of a run: {busy}");
 
     user.post(&format!("/api/v1/experiments/{experiment}/pause"), &()).await.ok();
     let paused = all_wait(&app, &user, "paused").await;
@@ -69,7 +69,7 @@ async fn what_waits_is_told_with_its_place_its_reason_and_when_it_begins() {
 }
 
 #[tokio::test]
-async fn what_nobody_can_do_says_what_they_lack() {
+async fn runs_that_no_agent_can_do_have_the_obstacle_as_reason() {
     let app = App::start().await;
     let user = app.user().await;
     let mut able = Agent::start_with(&app, "able", |hello| hello.any_scenario = true).await;
@@ -92,21 +92,21 @@ async fn what_nobody_can_do_says_what_they_lack() {
     })
     .await;
     let queue = app
-        .until("everybody's absence", async || {
+        .until("all agents to be away", async || {
             let queue = queue(&user).await;
             (reasons(&queue).last() == Some(&"away")).then_some(queue)
         })
         .await;
     assert_eq!(reasons(&queue), ["not_offered", "does_not_fit", "script_not_taken", "away"]);
-    let told: Vec<_> = (0..4).map(|place| text(&queue["waiting"][place]["why"])).collect();
-    assert_eq!(told[0], "no connected agent offers slow");
-    assert!(told[1].contains("small has 2 cores"), "{told:?}");
-    assert!(told[2].contains("--any-scenario"), "{told:?}");
-    assert_eq!(told[3], "it requires agent able, which is not connected");
+    let sentences: Vec<_> = (0..4).map(|place| text(&queue["waiting"][place]["why"])).collect();
+    assert_eq!(sentences[0], "no connected agent offers slow");
+    assert!(sentences[1].contains("small has 2 cores"), "{sentences:?}");
+    assert!(sentences[2].contains("--any-scenario"), "{sentences:?}");
+    assert_eq!(sentences[3], "it requires agent able, which is not connected");
 }
 
 #[tokio::test]
-async fn what_is_put_first_is_done_next() {
+async fn a_run_moved_to_the_front_is_next() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -121,8 +121,8 @@ async fn what_is_put_first_is_done_next() {
     agent.finish(&job, &good()).await;
     let next = agent.job().await;
     assert_eq!(next.run.to_string(), first[2]);
-    let said = user.post(&format!("/api/v1/runs/{}/next", first[2]), &()).await.refused(409);
-    assert!(said.contains("is not waiting"), "{said}");
+    let error = user.post(&format!("/api/v1/runs/{}/next", first[2]), &()).await.refused(409);
+    assert!(error.contains("is not waiting"), "{error}");
     user.post("/api/v1/runs/nothing/next", &()).await.refused(404);
     user.post("/api/v1/experiments/nothing/next", &()).await.refused(404);
     let log = app.admin().await.get("/api/v1/audit?what=run%20moved%20to%20front").await.ok().json();
@@ -130,7 +130,7 @@ async fn what_is_put_first_is_done_next() {
 }
 
 #[tokio::test]
-async fn the_page_shows_the_queue_and_who_may_can_change_it() {
+async fn the_page_shows_the_queue_and_members_can_reorder_it() {
     let app = App::start().await;
     let (user, viewer) =
         (app.signed_in(Role::Member).await.in_browser(), app.signed_in(Role::Viewer).await.in_browser());
@@ -141,15 +141,15 @@ async fn the_page_shows_the_queue_and_who_may_can_change_it() {
     let (experiment, runs) = submit(&app.user().await, &plan).await;
     let _job = agent.job().await;
     let page = user.get("/queue").await.ok().text();
-    for there in
+    for part in
         ["2 runs queued", "rack is busy", "&#60;night&#62;", "/queue/live", &format!("/runs/{}/cancel", runs[1])]
     {
-        assert!(page.contains(there), "{there}: {page}");
+        assert!(page.contains(part), "{part}: {page}");
     }
     let next = format!("/queue/runs/{}/next", runs[2]);
     assert!(page.contains(&next), "{page}");
-    let looked = viewer.get("/queue").await.ok().text();
-    assert!(!looked.contains("/next\"") && !looked.contains("/cancel\""), "{looked}");
+    let read_only = viewer.get("/queue").await.ok().text();
+    assert!(!read_only.contains("/next\"") && !read_only.contains("/cancel\""), "{read_only}");
     let done = user.form(&next, &[]).await;
     assert_eq!((done.status, done.header("location")), (StatusCode::SEE_OTHER, "/queue"));
     let order = order(&queue(&app.reader().await).await);
@@ -161,7 +161,7 @@ async fn the_page_shows_the_queue_and_who_may_can_change_it() {
     assert!(viewer.get("/queue").await.ok().text().contains(stuck));
 }
 
-/// Waits until a page that follows is sent some text.
+/// Waits until a live page receives a text.
 async fn shows(events: &mut Events, text: &str) {
     let shown = timeout(PATIENCE, async {
         while let Some(event) = events.next().await.expect("an event") {
@@ -171,11 +171,11 @@ async fn shows(events: &mut Events, text: &str) {
         }
         panic!("it ended without {text:?}");
     });
-    shown.await.unwrap_or_else(|_| panic!("waited in vain for {text:?}"));
+    shown.await.unwrap_or_else(|_| panic!("timed out waiting for {text:?}"));
 }
 
 #[tokio::test]
-async fn the_page_follows_what_happens_to_runs_and_agents() {
+async fn the_page_updates_with_runs_and_agents() {
     let app = App::start().await;
     let (viewer, admin) = (app.signed_in(Role::Viewer).await, app.admin().await);
     let mut agent = Agent::start(&app, "rack").await;
@@ -190,7 +190,7 @@ async fn the_page_follows_what_happens_to_runs_and_agents() {
 }
 
 #[tokio::test]
-async fn commands_show_the_queue_and_change_its_order() {
+async fn commands_show_and_reorder_the_queue() {
     let app = App::start().await;
     let user = app.user().await;
     let token = user.secret().to_owned();
@@ -206,6 +206,6 @@ async fn commands_show_the_queue_and_change_its_order() {
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     let put = run(&["queue", "next", &later, &end(&first[2]), "--json"]).await.json();
     assert_eq!(order(&put), [&second[..], &first[2..], &first[1..2]].concat());
-    let said = run(&["queue", "next", "nothing"]).await.refused(1);
-    assert!(said.contains("nothing"), "{said}");
+    let error = run(&["queue", "next", "nothing"]).await.refused(1);
+    assert!(error.contains("nothing"), "{error}");
 }

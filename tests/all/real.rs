@@ -1,6 +1,6 @@
-//! A server, a real agent and a real k6: loads of every kind, and scripts that k6 looks at.
+//! A server, a real agent and a real k6: staged loads, and scripts that k6 checks.
 //!
-//! Where k6 or the bundled targets are missing, the reason is printed and nothing is tested.
+//! Without k6 or the bundled targets, the tests print the reason and pass.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::{
     processes::{serve_with_agent, until, user_of},
 };
 
-/// A server with its own agent, which takes any script, and somebody who submits.
+/// A server with a local agent that runs any script, and a user who submits.
 struct Site {
     program: Running,
     user: Actor,
@@ -36,7 +36,7 @@ impl Site {
         Some(Self { program, user, _data: data })
     }
 
-    async fn measured(&self, load: &Value) -> Value {
+    async fn measure(&self, load: &Value) -> Value {
         let plan = plan_with(&json!({"targets": ["rust-hyper"], "load": load, "warm_up_s": 0.2}));
         let run = submit(&self.user, &plan).await.1.remove(0);
         until(&self.program, "the end of the run", async || {
@@ -47,12 +47,12 @@ impl Site {
 }
 
 #[tokio::test]
-async fn a_rate_in_stages_makes_the_iterations_of_its_shape_and_virtual_users_in_stages_come_and_go() {
+async fn staged_rates_run_the_iterations_of_their_shape_and_staged_vus_finish() {
     let Some(site) = Site::start().await else { return };
-    // 10 + 20 + 5: so few that every machine keeps up, or says what it dropped. One more or less is k6's rounding.
+    // 10 + 20 + 5, few enough for every machine, or they are counted as dropped. k6 rounds by one.
     let stages =
         json!([{"duration_s": 1, "target": 20}, {"duration_s": 1, "target": 20}, {"duration_s": 0.5, "target": 0}]);
-    let run = site.measured(&json!({"kind": "rate_stages", "stages": stages})).await;
+    let run = site.measure(&json!({"kind": "rate_stages", "stages": stages})).await;
     assert_eq!(run["phase"], "finished", "{run}");
     let (done, dropped) = (run["iterations"].as_u64().expect("a count"), run["dropped_iterations"].as_u64());
     assert!(done <= 36 && (34..=36).contains(&(done + dropped.unwrap_or(0))), "{done} done, {dropped:?} dropped");
@@ -61,12 +61,12 @@ async fn a_rate_in_stages_makes_the_iterations_of_its_shape_and_virtual_users_in
     assert_eq!(reasons.contains("iterations_dropped"), dropped.is_some_and(|dropped| dropped > 0), "{reasons}");
 
     let stages = json!([{"duration_s": 0.5, "target": 3}, {"duration_s": 0.5, "target": 0}]);
-    let run = site.measured(&json!({"kind": "vus_stages", "stages": stages})).await;
+    let run = site.measure(&json!({"kind": "vus_stages", "stages": stages})).await;
     assert!(run["phase"] == "finished" && run["iterations"].as_u64().is_some_and(|done| done > 0), "{run}");
 }
 
 #[tokio::test]
-async fn the_k6_of_an_agent_looks_at_a_script_before_it_is_kept() {
+async fn the_k6_of_an_agent_checks_a_script_before_it_is_stored() {
     let Some(site) = Site::start().await else { return };
     let store = async |script: &str| {
         let scenario =
@@ -74,12 +74,12 @@ async fn the_k6_of_an_agent_looks_at_a_script_before_it_is_kept() {
         site.user.post("/api/v1/scenarios", &scenario).await
     };
     let nosy = "export default open('/etc/passwd')";
-    let loud = "throw new Error('\\u001b[31mred'); export default () => {}";
+    let colourful = "throw new Error('\\u001b[31mred'); export default () => {}";
     for (script, words) in [
         ("export default function () {", "Unexpected end of input"),
         ("export const options = { vus: 'many' }; export default () => {}", "many"),
         (nosy, "open /etc/passwd: permission denied"),
-        (loud, "Error: red"),
+        (colourful, "Error: red"),
     ] {
         let refused = store(script).await.refused(422);
         assert!(refused.starts_with("script: k6 failed: ") && refused.contains(words), "{refused}");

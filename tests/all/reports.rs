@@ -1,4 +1,4 @@
-//! Comparisons as files.
+//! Comparisons as files: HTML, Markdown, CSV and JSON.
 
 use brewbench::auth::model::Role;
 use brewbench_agent::wire::series::{Packed, Series};
@@ -11,16 +11,16 @@ use crate::harness::{
     submit::{interleaved, repetitions},
 };
 
-async fn two(user: &Actor, count: u32) -> String {
+async fn two_targets(user: &Actor, count: u32) -> String {
     let ids = interleaved(user, &[("gosherve", "1.0", 0.8), ("servy", "1.0", 1.0)], count).await;
     ids.concat().join(",")
 }
 
 #[tokio::test]
-async fn a_report_is_one_file_that_asks_for_nothing_else() {
+async fn a_report_is_one_file_without_external_requests() {
     let app = App::start().await;
     let user = app.user().await;
-    let runs = two(&user, 30).await;
+    let runs = two_targets(&user, 30).await;
     let series = Packed::pack(&Series { warm_up: None, measured: Some(stretch(30)) });
     let store = sqlx::query("insert into run_series (run_id, body) select id, ? from run").bind(series.as_bytes());
     store.execute(&app.state.db.write).await.expect("series");
@@ -31,7 +31,7 @@ async fn a_report_is_one_file_that_asks_for_nothing_else() {
     assert!(
         html.contains("default-src 'none'") && html.contains("data-chart") && html.contains("All repetitions (60)")
     );
-    // What the library itself holds as text is no request; what stands in the page is looked at.
+    // Text inside the library causes no requests, so only the page before it is checked.
     let nonce = html.split("script-src 'nonce-").nth(1).and_then(|rest| rest.split('\'').next()).expect("a nonce");
     let mark = format!("<script nonce=\"{nonce}\">");
     assert_eq!(html.matches(&mark).count(), 3);
@@ -42,7 +42,7 @@ async fn a_report_is_one_file_that_asks_for_nothing_else() {
     assert_eq!(html.matches("</script>").count(), html.matches("<script").count() - stray(&html, &mark));
 }
 
-/// Script elements that the library mentions in its texts.
+/// Counts script elements in the texts of the library.
 fn stray(html: &str, mark: &str) -> usize {
     html.split(mark)
         .skip(1)
@@ -51,10 +51,10 @@ fn stray(html: &str, mark: &str) -> usize {
 }
 
 #[tokio::test]
-async fn a_report_is_markdown_csv_or_json_too() {
+async fn reports_are_available_as_markdown_csv_and_json() {
     let app = App::start().await;
     let user = app.user().await;
-    let runs = two(&user, 8).await;
+    let runs = two_targets(&user, 8).await;
     let get = async |format: &str| user.get(&format!("/api/v1/report?runs={runs}&format={format}")).await.ok();
     let markdown = get("markdown").await;
     assert!(markdown.header("content-type").starts_with("text/markdown"));
@@ -86,10 +86,10 @@ async fn hostile_names_stay_text_in_every_format() {
 }
 
 #[tokio::test]
-async fn the_command_writes_what_the_page_offers() {
+async fn the_command_writes_the_reports_of_the_page() {
     let app = App::start().await;
     let user = app.user().await;
-    let runs = two(&user, 3).await;
+    let runs = two_targets(&user, 3).await;
     let ids: Vec<&str> = runs.split(',').collect();
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("report.html").display().to_string();

@@ -1,4 +1,4 @@
-//! Who may go where: every route there is, tried by everybody who should not get through and by somebody who should.
+//! Authorization: every route, requested by callers with and without access.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,23 +11,23 @@ use crate::{
     tidy::{production_part, sources},
 };
 
-/// What a route asks of its caller.
+/// The access that a route requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Needs {
     Nothing,
-    /// A person who is logged in, of any role; no token.
-    Person,
-    /// A person who is logged in, of any role, or a token that manages.
-    Keeper,
+    /// A logged-in user of any role; no token.
+    User,
+    /// A logged-in user of any role, or a token of the scope admin.
+    UserOrAdminToken,
     Read,
     Submit,
     Admin,
     AgentKey,
 }
 
-use Needs::{Admin, AgentKey, Keeper, Nothing, Person, Read, Submit};
+use Needs::{Admin, AgentKey, Nothing, Read, Submit, User, UserOrAdminToken};
 
-/// All there is besides static files. Who adds a route says here who may call it.
+/// All routes except static files. A new route must be added with its required access.
 const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/", Read),
     ("GET", "/healthz", Nothing),
@@ -38,19 +38,19 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/docs", Nothing),
     ("GET", "/docs/search", Nothing),
     ("GET", "/docs/{*chapter}", Nothing),
-    ("GET", "/confirm", Person),
-    ("POST", "/logout", Person),
-    ("GET", "/account", Person),
-    ("POST", "/account/passkeys/{id}/rename", Person),
-    ("GET", "/account/passkeys/{id}/remove", Person),
-    ("POST", "/account/passkeys/{id}/remove", Person),
-    ("POST", "/account/sessions/{id}/end", Person),
-    ("GET", "/account/sessions/end-others", Person),
-    ("POST", "/account/sessions/end-others", Person),
-    ("GET", "/tokens", Keeper),
-    ("POST", "/tokens", Keeper),
-    ("GET", "/tokens/{name}/revoke", Keeper),
-    ("POST", "/tokens/{name}/revoke", Keeper),
+    ("GET", "/confirm", User),
+    ("POST", "/logout", User),
+    ("GET", "/account", User),
+    ("POST", "/account/passkeys/{id}/rename", User),
+    ("GET", "/account/passkeys/{id}/remove", User),
+    ("POST", "/account/passkeys/{id}/remove", User),
+    ("POST", "/account/sessions/{id}/end", User),
+    ("GET", "/account/sessions/end-others", User),
+    ("POST", "/account/sessions/end-others", User),
+    ("GET", "/tokens", UserOrAdminToken),
+    ("POST", "/tokens", UserOrAdminToken),
+    ("GET", "/tokens/{name}/revoke", UserOrAdminToken),
+    ("POST", "/tokens/{name}/revoke", UserOrAdminToken),
     ("GET", "/users", Admin),
     ("POST", "/users/invites", Admin),
     ("GET", "/users/invites/{id}/withdraw", Admin),
@@ -171,18 +171,18 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("POST", "/api/v1/auth/register/finish", Nothing),
     ("POST", "/api/v1/auth/login/start", Nothing),
     ("POST", "/api/v1/auth/login/finish", Nothing),
-    ("POST", "/api/v1/auth/confirm/start", Person),
-    ("POST", "/api/v1/auth/confirm/finish", Person),
-    ("GET", "/api/v1/account", Person),
-    ("POST", "/api/v1/account/passkeys/start", Person),
-    ("POST", "/api/v1/account/passkeys/finish", Person),
-    ("PUT", "/api/v1/account/passkeys/{id}", Person),
-    ("DELETE", "/api/v1/account/passkeys/{id}", Person),
-    ("DELETE", "/api/v1/account/sessions", Person),
-    ("DELETE", "/api/v1/account/sessions/{id}", Person),
-    ("GET", "/api/v1/tokens", Keeper),
-    ("POST", "/api/v1/tokens", Keeper),
-    ("DELETE", "/api/v1/tokens/{name}", Keeper),
+    ("POST", "/api/v1/auth/confirm/start", User),
+    ("POST", "/api/v1/auth/confirm/finish", User),
+    ("GET", "/api/v1/account", User),
+    ("POST", "/api/v1/account/passkeys/start", User),
+    ("POST", "/api/v1/account/passkeys/finish", User),
+    ("PUT", "/api/v1/account/passkeys/{id}", User),
+    ("DELETE", "/api/v1/account/passkeys/{id}", User),
+    ("DELETE", "/api/v1/account/sessions", User),
+    ("DELETE", "/api/v1/account/sessions/{id}", User),
+    ("GET", "/api/v1/tokens", UserOrAdminToken),
+    ("POST", "/api/v1/tokens", UserOrAdminToken),
+    ("DELETE", "/api/v1/tokens/{name}", UserOrAdminToken),
     ("GET", "/api/v1/users", Admin),
     ("PUT", "/api/v1/users/{name}", Admin),
     ("DELETE", "/api/v1/users/{name}", Admin),
@@ -303,7 +303,7 @@ fn is_page(path: &str) -> bool {
     !path.starts_with("/api/")
 }
 
-/// Status and headers only: some answers never end.
+/// Returns status and headers only, because some responses never end.
 async fn ask(who: &Actor, method: &str, path: &str) -> (StatusCode, HeaderMap) {
     let method: Method = method.parse().expect("a method");
     let mut request = who.request(&method, &address(path));
@@ -318,7 +318,7 @@ async fn ask(who: &Actor, method: &str, path: &str) -> (StatusCode, HeaderMap) {
 #[track_caller]
 fn assert_locked_down(headers: &HeaderMap, path: &str) {
     for name in ["content-security-policy", "x-content-type-options", "referrer-policy", "cross-origin-opener-policy"] {
-        assert!(headers.contains_key(name), "{path} is answered without {name}");
+        assert!(headers.contains_key(name), "the response of {path} has no {name}");
     }
 }
 
@@ -330,35 +330,35 @@ fn let_in(status: StatusCode) -> bool {
 async fn the_table_knows_every_route_of_the_api() {
     let app = App::start().await;
     let document = app.reader().await.get("/api/v1/openapi.json").await.ok().json();
-    let mut there = BTreeSet::new();
+    let mut documented = BTreeSet::new();
     for (path, operations) in document["paths"].as_object().expect("paths") {
         for method in operations.as_object().expect("operations").keys() {
-            there.insert((method.to_uppercase(), path.clone()));
+            documented.insert((method.to_uppercase(), path.clone()));
         }
     }
-    // The document does not describe itself, and a WebSocket is beyond it.
-    let beyond = ["/api/v1/openapi.json", "/api/v1/agent/channel"];
+    // The document does not describe itself and the WebSocket.
+    let undocumented = ["/api/v1/openapi.json", "/api/v1/agent/channel"];
     let known: BTreeSet<_> = ROUTES
         .iter()
-        .filter(|(_, path, _)| !is_page(path) && !beyond.contains(path))
+        .filter(|(_, path, _)| !is_page(path) && !undocumented.contains(path))
         .map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned()))
         .collect();
-    let new: Vec<_> = there.difference(&known).collect();
-    assert!(new.is_empty(), "{new:?} are new: say in the table of tests/all/routes.rs who may call them");
-    let gone: Vec<_> = known.difference(&there).collect();
+    let new: Vec<_> = documented.difference(&known).collect();
+    assert!(new.is_empty(), "{new:?} are new: add them with their access to the table in tests/all/routes.rs");
+    let gone: Vec<_> = known.difference(&documented).collect();
     assert!(gone.is_empty(), "{gone:?} are in the table of tests/all/routes.rs and not in the OpenAPI document");
 }
 
 #[test]
 fn the_table_knows_every_page() {
-    let mut there: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    let mut pages: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for (file, text) in sources("src") {
         for part in production_part(&text).split(".route(\"").skip(1) {
             let (path, rest) = part.split_once('"').expect("a quoted path");
             let handlers = rest.split(".route(").next().unwrap_or_default();
-            // On to the end of the call: handlers are functions or one-line closures.
+            // To the end of the call: handlers are functions or one-line closures.
             let handlers = handlers.lines().next().unwrap_or_default();
-            let methods = there.entry(path.to_owned()).or_default();
+            let methods = pages.entry(path.to_owned()).or_default();
             for (word, method) in [("get(", "GET"), ("post(", "POST"), ("put(", "PUT"), ("delete(", "DELETE")] {
                 if handlers
                     .split(|letter: char| !(letter.is_alphanumeric() || letter == '_' || letter == '('))
@@ -367,26 +367,26 @@ fn the_table_knows_every_page() {
                     methods.insert(method);
                 }
             }
-            assert!(!methods.is_empty(), "{file}: no method is recognised for {path}");
+            assert!(!methods.is_empty(), "{file}: no method found for {path}");
         }
     }
-    assert!(there.len() >= 10, "only {} pages were found: has the way of naming them changed?", there.len());
-    for (path, methods) in &there {
+    assert!(pages.len() >= 10, "only {} pages were found: has the syntax of routes changed?", pages.len());
+    for (path, methods) in &pages {
         for method in methods {
             assert!(
                 ROUTES.iter().any(|(known, route, _)| known == method && route == path),
-                "{method} {path} is new: say in the table of tests/all/routes.rs who may call it"
+                "{method} {path} is new: add it with its access to the table in tests/all/routes.rs"
             );
         }
     }
     for (method, path, _) in ROUTES.iter().filter(|(_, path, _)| is_page(path)) {
-        let found = there.get(*path).is_some_and(|methods| methods.contains(method));
-        assert!(found, "{method} {path} is in the table of tests/all/routes.rs and nowhere in src/");
+        let found = pages.get(*path).is_some_and(|methods| methods.contains(method));
+        assert!(found, "{method} {path} is in the table of tests/all/routes.rs but not in src/");
     }
 }
 
 #[tokio::test]
-async fn nobody_gets_more_than_login_registration_health_and_static_files() {
+async fn anonymous_callers_get_only_login_registration_health_docs_and_static_files() {
     let app = App::start().await;
     let (program, browser) = (app.anonymous(), app.anonymous().in_browser());
     for (method, path, needs) in ROUTES {
@@ -414,8 +414,8 @@ async fn nobody_gets_more_than_login_registration_health_and_static_files() {
     nowhere.refused(404);
 }
 
-/// Method, address, body, and how it is refused: none of these gets as far as a handler.
-const ASTRAY: &[(&str, &str, &str, u16, &str)] = &[
+/// Method, address, body, status and error of requests that no handler serves.
+const INVALID_REQUESTS: &[(&str, &str, &str, u16, &str)] = &[
     ("GET", "/api/v1/nowhere", "", 404, "there is no endpoint at /api/v1/nowhere"),
     ("POST", "/api/v1/", "{}", 404, "there is no endpoint at /api/v1/"),
     ("GET", "/nowhere", "", 404, "there is no page at /nowhere"),
@@ -452,10 +452,10 @@ const ASTRAY: &[(&str, &str, &str, u16, &str)] = &[
 ];
 
 #[tokio::test]
-async fn what_goes_astray_is_told_in_our_words_to_programs_and_to_people() {
+async fn invalid_requests_get_errors_in_json_or_as_pages() {
     let app = App::start().await;
-    let (program, person) = (app.admin().await, app.signed_in(Role::Admin).await.in_browser());
-    for (method, path, body, status, words) in ASTRAY {
+    let (program, user) = (app.admin().await, app.signed_in(Role::Admin).await.in_browser());
+    for (method, path, body, status, words) in INVALID_REQUESTS {
         let verb: Method = method.parse().expect("a method");
         let what = format!("{method} {path} {body:?}");
         let ask = async |who: &Actor| {
@@ -470,7 +470,7 @@ async fn what_goes_astray_is_told_in_our_words_to_programs_and_to_people() {
         assert_eq!(answer.header("allow").is_empty(), *status != 405, "{what}");
         let sentence = answer.refused(*status);
         assert!(sentence.contains(words), "{what}: {sentence}");
-        let page = ask(&person).await;
+        let page = ask(&user).await;
         assert_eq!(page.status.as_u16(), *status, "{what}");
         if is_page(path) {
             assert!(page.header("content-type").starts_with("text/html"), "{what}: {}", page.text());
@@ -492,12 +492,12 @@ async fn what_goes_astray_is_told_in_our_words_to_programs_and_to_people() {
 }
 
 #[tokio::test]
-async fn a_fault_of_ours_is_told_without_its_cause() {
+async fn server_errors_do_not_reveal_their_cause() {
     let app = App::start().await;
     let reader = app.reader().await;
     sqlx::query("alter table experiment rename to gone").execute(&app.state.db.write).await.expect("a broken store");
-    let told = "internal server error; see the server's log";
-    assert_eq!(reader.get("/api/v1/experiments/x").await.refused(500), told);
+    let sentence = "internal server error; see the server's log";
+    assert_eq!(reader.get("/api/v1/experiments/x").await.refused(500), sentence);
     let page = reader.in_browser().get("/experiments/x").await;
     assert_eq!(page.status, StatusCode::INTERNAL_SERVER_ERROR);
     assert!(page.text().contains("Something went wrong") && page.text().contains(r#"href="/runs""#));
@@ -505,23 +505,23 @@ async fn a_fault_of_ours_is_told_without_its_cause() {
 }
 
 #[tokio::test]
-async fn a_scope_reaches_as_far_as_it_says() {
+async fn scopes_and_roles_allow_exactly_their_routes() {
     let app = App::start().await;
     let scopes =
         [(Scope::Read, Role::Viewer, Read), (Scope::Submit, Role::Member, Submit), (Scope::Admin, Role::Admin, Admin)];
     for (scope, role, reach) in scopes {
         let token = app.token(scope).await;
         for (method, path, needs) in ROUTES {
-            let person = app.signed_in(role).await;
-            for (who, kind) in [(&token, "token"), (&person, "person")] {
+            let user = app.signed_in(role).await;
+            for (who, kind) in [(&token, "token"), (&user, "user")] {
                 let (status, _) = ask(who, method, path).await;
                 let what = format!("{method} {path} as a {kind} of scope {scope:?}: {status}");
                 match needs {
-                    // The login itself may refuse what makes no sense.
+                    // The login itself may refuse invalid requests.
                     Nothing => assert_ne!(status, StatusCode::UNAUTHORIZED, "{what}"),
                     AgentKey => assert_eq!(status, StatusCode::UNAUTHORIZED, "{what}"),
-                    Person if kind == "token" => assert_eq!(status, StatusCode::FORBIDDEN, "{what}"),
-                    Keeper if kind == "token" && scope < Scope::Admin => {
+                    User if kind == "token" => assert_eq!(status, StatusCode::FORBIDDEN, "{what}"),
+                    UserOrAdminToken if kind == "token" && scope < Scope::Admin => {
                         assert_eq!(status, StatusCode::FORBIDDEN, "{what}");
                     }
                     needs if *needs <= reach => assert!(let_in(status), "{what}"),
@@ -537,16 +537,16 @@ async fn a_scope_reaches_as_far_as_it_says() {
 }
 
 #[tokio::test]
-async fn a_role_that_was_taken_holds_nowhere_any_more() {
+async fn a_lowered_role_applies_to_sessions_and_tokens_at_once() {
     let app = App::start().await;
     let admin = app.admin().await;
-    let person = app.signed_in_as("Ada", Role::Admin, now_ms() + 86_400_000).await;
+    let user = app.signed_in_as("Ada", Role::Admin, now_ms() + 86_400_000).await;
     app.signed_in_as("Kept", Role::Admin, now_ms() + 86_400_000).await;
-    let token = app.anonymous().with_secret(&made(&person, "hers").await);
+    let token = app.anonymous().with_secret(&admin_token(&user, "hers").await);
     for (role, reach) in [(Role::Member, Submit), (Role::Viewer, Read)] {
         admin.put("/api/v1/users/Ada", &serde_json::json!({"role": role})).await.ok();
         for (method, path, needs) in ROUTES.iter().filter(|(_, _, needs)| matches!(needs, Submit | Admin)) {
-            for who in [&person, &token] {
+            for who in [&user, &token] {
                 let (status, _) = ask(who, method, path).await;
                 assert_eq!(let_in(status), *needs <= reach, "{method} {path} as {role:?}: {status}");
             }
@@ -555,12 +555,12 @@ async fn a_role_that_was_taken_holds_nowhere_any_more() {
 }
 
 #[tokio::test]
-async fn another_site_can_not_write_with_a_persons_session() {
+async fn another_site_cannot_write_with_a_session() {
     let app = App::start().await;
-    let person = app.signed_in(Role::Admin).await;
-    let foreign = person.clone().at_origin("https://evil.example");
-    let null = person.clone().at_origin("null");
-    let unknown = person.clone().at_no_origin();
+    let user = app.signed_in(Role::Admin).await;
+    let foreign = user.clone().at_origin("https://evil.example");
+    let null = user.clone().at_origin("null");
+    let unknown = user.clone().at_no_origin();
     for (method, path, needs) in ROUTES.iter().filter(|(method, ..)| *method != "GET") {
         for who in [&foreign, &null] {
             let expected = if *needs == AgentKey { StatusCode::UNAUTHORIZED } else { StatusCode::FORBIDDEN };
@@ -570,22 +570,22 @@ async fn another_site_can_not_write_with_a_persons_session() {
             assert_eq!(
                 ask(&unknown, method, path).await.0,
                 StatusCode::FORBIDDEN,
-                "{method} {path} from who knows where"
+                "{method} {path} from an unknown origin"
             );
         }
     }
-    assert!(let_in(ask(&person, "POST", "/api/v1/experiments").await.0), "its own pages can");
-    // A token is not sent by a browser of its own accord.
+    assert!(let_in(ask(&user, "POST", "/api/v1/experiments").await.0), "its own pages may write");
+    // Browsers do not send tokens by themselves.
     let token = app.admin().await.at_origin("https://elsewhere.example");
     assert!(let_in(ask(&token, "POST", "/api/v1/experiments").await.0));
 }
 
 #[tokio::test]
-async fn a_secret_that_has_ended_or_is_for_something_else_opens_nothing() {
+async fn ended_or_foreign_secrets_grant_no_access() {
     let app = App::start().await;
     let admin = app.admin().await;
     let expired = app.anonymous().with_secret(&app.token_secret(Scope::Admin, Some(0)).await);
-    let revoked = app.anonymous().with_secret(&made(&admin, "revoked").await);
+    let revoked = app.anonymous().with_secret(&admin_token(&admin, "revoked").await);
     admin.delete("/api/v1/tokens/revoked").await.ok();
     let key = app.anonymous().with_secret(&app.key("rack").await);
     let gone = app.signed_in_until(Role::Admin, now_ms() - 1).await;
@@ -595,7 +595,7 @@ async fn a_secret_that_has_ended_or_is_for_something_else_opens_nothing() {
     let sql = "update session set last_used_at = 0 where user_id = (select id from user where name = 'Idle')";
     sqlx::query(sql).execute(&app.state.db.write).await.expect("a session");
     let removed = app.signed_in_as("Removed", Role::Admin, now_ms() + 86_400_000).await;
-    let orphan = app.anonymous().with_secret(&made(&removed, "orphan").await);
+    let orphan = app.anonymous().with_secret(&admin_token(&removed, "orphan").await);
     let left = app.signed_in_as("Left", Role::Admin, now_ms() + 86_400_000).await;
     left.post("/logout", &()).await;
     app.signed_in_as("Kept", Role::Admin, now_ms() + 86_400_000).await;
@@ -614,7 +614,7 @@ async fn a_secret_that_has_ended_or_is_for_something_else_opens_nothing() {
     assert_eq!(ask(&key, "PUT", "/api/v1/agent/runs/{id}/result").await.0, StatusCode::UNAUTHORIZED);
 }
 
-async fn made(admin: &Actor, name: &str) -> String {
-    let made = admin.post("/api/v1/tokens", &serde_json::json!({"name": name, "scope": "admin"})).await.ok().json();
-    made["secret"].as_str().expect("a secret").to_owned()
+async fn admin_token(admin: &Actor, name: &str) -> String {
+    let created = admin.post("/api/v1/tokens", &serde_json::json!({"name": name, "scope": "admin"})).await.ok().json();
+    created["secret"].as_str().expect("a secret").to_owned()
 }

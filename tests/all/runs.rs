@@ -1,4 +1,4 @@
-//! The history: lists, single runs, cancelling, deleting.
+//! Runs: lists, single runs, cancelling, deleting, selections.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn ids(list: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_list_goes_from_new_to_old_page_by_page() {
+async fn runs_are_listed_newest_first_and_paged() {
     let app = App::start().await;
     let user = app.user().await;
     let mut all = Vec::new();
@@ -30,7 +30,7 @@ async fn the_list_goes_from_new_to_old_page_by_page() {
     assert_eq!(list("").await, all);
     assert_eq!(list("?limit=2").await, all[..2]);
     assert_eq!(list(&format!("?limit=2&before={}", all[1])).await, all[2..4]);
-    assert_eq!(list("?target=a&limit=0").await, all[..1], "one at least");
+    assert_eq!(list("?target=a&limit=0").await, all[..1], "at least one");
     assert_eq!(list("?target=b").await, [all[3].clone()]);
     assert_eq!(list("?phase=finished").await, all);
     assert_eq!(list("?phase=queued").await, Vec::<String>::new());
@@ -39,7 +39,7 @@ async fn the_list_goes_from_new_to_old_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_question_that_makes_no_sense_is_answered_with_a_sentence() {
+async fn invalid_queries_are_refused_with_an_error() {
     let app = App::start().await;
     let user = app.user().await;
     let limit = user.get("/api/v1/runs?limit=many").await.refused(422);
@@ -60,7 +60,7 @@ async fn a_question_that_makes_no_sense_is_answered_with_a_sentence() {
 }
 
 #[tokio::test]
-async fn a_deleted_run_is_gone_with_all_that_belongs_to_it() {
+async fn a_deleted_run_is_gone_with_its_summary() {
     let app = App::start().await;
     let user = app.user().await;
     let (gone, stays) = (imported(&user, "a").await, imported(&user, "b").await);
@@ -72,7 +72,7 @@ async fn a_deleted_run_is_gone_with_all_that_belongs_to_it() {
 }
 
 #[tokio::test]
-async fn only_what_waits_or_runs_is_cancelled_and_only_what_has_ended_is_deleted() {
+async fn only_unfinished_runs_are_cancelled_and_only_ended_ones_deleted() {
     let app = App::start().await;
     let user = app.user().await;
     let ended = imported(&user, "a").await;
@@ -93,7 +93,7 @@ async fn only_what_waits_or_runs_is_cancelled_and_only_what_has_ended_is_deleted
 }
 
 #[tokio::test]
-async fn ticks_go_along_from_page_to_page_of_the_history() {
+async fn selected_runs_stay_selected_across_pages() {
     let app = App::start().await;
     let user = app.user().await;
     let mut ids = Vec::new();
@@ -105,7 +105,7 @@ async fn ticks_go_along_from_page_to_page_of_the_history() {
     let first = browser.get("/runs").await.ok().text();
     let (_, table) = first.split_once(r#"<form id="choice""#).expect("a table");
     assert!(!first.contains(oldest.as_str()) && !table.contains(" checked"), "{first}");
-    // As the button "Older" submits it with one box ticked.
+    // What the button "Older" submits with one run selected.
     let second = browser.get(&format!("/runs?runs={newest}&before={}", ids[1])).await.ok().text();
     let (_, table) = second.split_once(r#"<form id="choice""#).expect("a table");
     let boxes: Vec<_> = table.split("<input").skip(1).filter_map(|part| part.split('>').next()).collect();
@@ -113,9 +113,9 @@ async fn ticks_go_along_from_page_to_page_of_the_history() {
     assert!(checked.len() == 1 && checked[0].contains(newest.as_str()), "{checked:?}");
     assert!(boxes.iter().any(|tag| tag.contains(oldest.as_str())), "{boxes:?}");
     assert!(second.contains(r#"formaction="/runs">Newest"#), "{second}");
-    // Both ticked, and "Compare" pressed.
+    // What the button "Compare" submits with both runs selected.
     let compared = browser.get(&format!("/compare?runs={newest}&runs={oldest}")).await.ok().text();
     assert!(compared.contains("t50") && compared.contains("t0"));
-    // Ids that are no runs, or no longer, do no harm.
+    // Ids of missing runs are ignored.
     browser.get(&format!("/runs?runs=,x,{newest}&runs=%27);alert(1);//")).await.ok();
 }

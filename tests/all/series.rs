@@ -1,4 +1,4 @@
-//! What happened during a run, second by second: kept, and read back in every form.
+//! Time series of runs: stored, and returned as JSON and CSV.
 
 use brewbench_agent::wire::{
     outcome::Outcome,
@@ -15,7 +15,7 @@ use crate::harness::{
 };
 
 #[tokio::test]
-async fn the_series_of_a_run_is_kept_and_read_back_as_json_and_csv() {
+async fn the_series_of_a_run_is_stored_and_returned_as_json_and_csv() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -27,14 +27,14 @@ async fn the_series_of_a_run_is_kept_and_read_back_as_json_and_csv() {
 
     let series = user.get(&path).await.ok().json();
     assert_eq!(series["run"], json!(runs[0]));
-    let of = |stretch: &str, what: &str| series[stretch][what].as_array().expect("a list").clone();
-    assert_eq!((of("warm_up", "seconds").len(), of("measured", "seconds").len()), (2, 10));
-    let second = &of("measured", "seconds")[3];
+    let values = |stretch: &str, what: &str| series[stretch][what].as_array().expect("a list").clone();
+    assert_eq!((values("warm_up", "seconds").len(), values("measured", "seconds").len()), (2, 10));
+    let second = &values("measured", "seconds")[3];
     assert_eq!(
         (&second["requests"], &second["rps"], &second["failed"]["count"]),
         (&json!(1_000), &json!(1_000.0), &json!(0))
     );
-    assert_eq!(of("measured", "usage")[3]["generator"]["cores"], json!(0.33));
+    assert_eq!(values("measured", "usage")[3]["generator"]["cores"], json!(0.33));
 
     let csv = user.get(&format!("{path}?format=csv")).await.ok();
     assert_eq!(csv.headers["content-type"], "text/csv; charset=utf-8");
@@ -44,7 +44,7 @@ async fn the_series_of_a_run_is_kept_and_read_back_as_json_and_csv() {
 }
 
 #[tokio::test]
-async fn a_run_without_a_series_says_so_and_its_page_is_whole() {
+async fn a_run_without_a_series_has_a_page_and_returns_404_for_the_series() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -61,7 +61,7 @@ async fn a_run_without_a_series_says_so_and_its_page_is_whole() {
 }
 
 #[tokio::test]
-async fn a_run_of_an_hour_fits_its_page() {
+async fn the_page_of_a_run_of_an_hour_is_below_700_kb() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;

@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn settings_say_how_the_server_is_set_up_and_keep_the_scheme_in_a_cookie() {
+async fn settings_show_the_configuration_and_store_the_theme_in_a_cookie() {
     let app = App::start().await;
     let _agent = Agent::start(&app, "rack").await;
     let reader = app.reader().await.in_browser();
@@ -18,7 +18,7 @@ async fn settings_say_how_the_server_is_set_up_and_keep_the_scheme_in_a_cookie()
     {
         assert!(page.contains(text), "{text}: {page}");
     }
-    assert!(!page.contains(&folder), "where things lie is for administrators");
+    assert!(!page.contains(&folder), "only administrators see the data folder");
     assert!(app.admin().await.in_browser().get("/settings").await.ok().text().contains(&folder));
     assert!(page.contains(r#"<html lang="en">"#), "{page}");
     let dark = fill_in(&reader, "/settings/scheme", "scheme=dark").await;

@@ -1,4 +1,4 @@
-//! Links to one comparison that need no login: what they show, what they don't, and how they end.
+//! Share links, which need no login: what they show and hide, and how they end.
 
 use brewbench::auth::model::Role;
 use serde_json::json;
@@ -9,24 +9,24 @@ use crate::harness::{
     submit::{repetitions, text},
 };
 
-async fn two(user: &Actor) -> Vec<String> {
+async fn two_targets(user: &Actor) -> Vec<String> {
     [repetitions(user, "gosherve", "1.0", 4, 0.8).await, repetitions(user, "servy", "1.0", 4, 1.0).await].concat()
 }
 
-/// The path of a new link.
-async fn shared(user: &Actor, body: &serde_json::Value) -> String {
-    let made = user.post("/api/v1/shares", body).await.ok().json();
-    let url = text(&made["url"]);
+/// Creates a share link and returns its path.
+async fn share(user: &Actor, body: &serde_json::Value) -> String {
+    let created = user.post("/api/v1/shares", body).await.ok().json();
+    let url = text(&created["url"]);
     url[url.find("/shared/").expect("a link")..].to_owned()
 }
 
 #[tokio::test]
-async fn who_has_the_link_sees_the_comparison_and_no_way_further() {
+async fn a_share_link_shows_the_comparison_and_leads_nowhere_else() {
     let app = App::start().await;
     let user = app.user().await;
-    let runs = two(&user).await;
+    let runs = two_targets(&user).await;
     let down = text(&user.import(crate::harness::summaries::target_down()).await.ok().json()["runs"][0]["id"]);
-    let path = shared(&user, &json!({"query": format!("runs={},{down}&baseline=servy", runs.join(","))})).await;
+    let path = share(&user, &json!({"query": format!("runs={},{down}&baseline=servy", runs.join(","))})).await;
     let nobody = app.anonymous().in_browser();
     let answer = nobody.get(&path).await.ok();
     assert_eq!(answer.header("referrer-policy"), "no-referrer");
@@ -46,37 +46,37 @@ async fn who_has_the_link_sees_the_comparison_and_no_way_further() {
 }
 
 #[tokio::test]
-async fn a_link_that_was_revoked_or_has_ended_or_never_was_shows_nothing() {
+async fn revoked_expired_and_unknown_links_show_nothing() {
     let app = App::start().await;
     let user = app.user().await;
-    let query = format!("runs={}", two(&user).await.join(","));
-    let (revoked, over) =
-        (shared(&user, &json!({"query": query})).await, json!({"query": query, "expires_in_days": 0}));
-    let over = shared(&user, &over).await;
+    let query = format!("runs={}", two_targets(&user).await.join(","));
+    let (revoked, expired) =
+        (share(&user, &json!({"query": query})).await, json!({"query": query, "expires_in_days": 0}));
+    let expired = share(&user, &expired).await;
     user.delete("/api/v1/shares/1").await.ok();
     user.delete("/api/v1/shares/1").await.refused(404);
     let nobody = app.anonymous();
-    let told: Vec<String> = [
+    let errors: Vec<String> = [
         nobody.get(&revoked).await.refused(404),
-        nobody.get(&over).await.refused(404),
+        nobody.get(&expired).await.refused(404),
         nobody.get("/shared/bbc_0").await.refused(404),
         nobody.get("/shared/%00").await.refused(404),
     ]
     .into();
-    assert!(told.iter().all(|one| *one == told[0]), "who guesses learns nothing: {told:?}");
+    assert!(errors.iter().all(|one| *one == errors[0]), "guesses reveal nothing: {errors:?}");
     let states: Vec<_> = user.get("/api/v1/shares").await.ok().json()["shares"].as_array().expect("shares").clone();
     assert_eq!((states.len(), states[1]["revoked_at_ms"].is_number()), (2, true));
 }
 
 #[tokio::test]
-async fn a_link_shows_the_runs_that_it_was_made_of_and_never_others() {
+async fn a_link_shows_only_the_runs_that_were_shared() {
     let app = App::start().await;
     let user = app.user().await;
-    let runs = two(&user).await;
-    let path = shared(&user, &json!({"query": format!("runs={}&baseline=servy", runs.join(","))})).await;
+    let runs = two_targets(&user).await;
+    let path = share(&user, &json!({"query": format!("runs={}&baseline=servy", runs.join(","))})).await;
     let nobody = app.anonymous().in_browser();
     let page = nobody.get(&format!("{path}?runs={}&baseline=gosherve", runs[0])).await.ok().text();
-    assert!(page.contains("All repetitions (8)"), "what is added to the address changes nothing");
+    assert!(page.contains("All repetitions (8)"), "added query parameters change nothing");
     user.delete(&format!("/api/v1/runs/{}", runs[0])).await.ok();
     assert!(nobody.get(&path).await.ok().text().contains("All repetitions (7)"));
     for run in &runs[1..] {
@@ -86,11 +86,11 @@ async fn a_link_shows_the_runs_that_it_was_made_of_and_never_others() {
 }
 
 #[tokio::test]
-async fn a_secret_is_shown_once_stored_as_its_hash_and_kept_out_of_lists_and_the_log() {
+async fn a_secret_is_shown_once_stored_as_a_hash_and_not_in_lists_or_the_log() {
     let app = App::start().await;
     let user = app.user().await;
-    let query = format!("runs={}", two(&user).await.join(","));
-    let path = shared(&user, &json!({"query": query})).await;
+    let query = format!("runs={}", two_targets(&user).await.join(","));
+    let path = share(&user, &json!({"query": query})).await;
     let secret = path.trim_start_matches("/shared/").to_owned();
     assert!(secret.len() > 60 && secret.starts_with("bbc_"), "{secret}");
     let list = user.get("/api/v1/shares").await.ok().text();
@@ -98,12 +98,12 @@ async fn a_secret_is_shown_once_stored_as_its_hash_and_kept_out_of_lists_and_the
     assert!(!list.contains(&secret) && !log.contains(&secret) && log.contains("comparison shared"));
     let stored: Vec<u8> = std::fs::read(app.data().join("brewbench.db")).expect("a database");
     let wal = std::fs::read(app.data().join("brewbench.db-wal")).unwrap_or_default();
-    let is_there = |bytes: &[u8]| bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
-    assert!(!is_there(&stored) && !is_there(&wal));
+    let contains_secret = |bytes: &[u8]| bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
+    assert!(!contains_secret(&stored) && !contains_secret(&wal));
 }
 
 #[tokio::test]
-async fn nothing_is_shared_that_is_no_comparison() {
+async fn only_comparisons_can_be_shared() {
     let app = App::start().await;
     let user = app.user().await;
     for (query, status) in [("", 422), ("runs=", 422), ("runs=x", 404), ("\u{0}", 422)] {
@@ -114,10 +114,10 @@ async fn nothing_is_shared_that_is_no_comparison() {
 }
 
 #[tokio::test]
-async fn links_are_made_listed_and_revoked_by_command_and_by_form() {
+async fn links_are_created_listed_and_revoked_by_command_and_form() {
     let app = App::start().await;
     let user = app.user().await;
-    let runs = two(&user).await;
+    let runs = two_targets(&user).await;
     let token = user.secret();
     let end = runs[0].rsplit('-').next().expect("an end");
     let url = as_user(&app, token, &["share", "create", end, &runs[4], "--expires-in", "7"]).await.ok();
@@ -132,9 +132,9 @@ async fn links_are_made_listed_and_revoked_by_command_and_by_form() {
     let query = format!("runs={}", runs.join(","));
     let page = member.get(&format!("/compare?{query}")).await.ok().text();
     assert!(page.contains(r#"action="/shares""#), "{page}");
-    let made = member.form("/shares", &[("query", query.as_str()), ("days", "7")]).await;
-    assert_eq!(made.status.as_u16(), 201);
-    let page = made.text();
+    let created = member.form("/shares", &[("query", query.as_str()), ("days", "7")]).await;
+    assert_eq!(created.status.as_u16(), 201);
+    let page = created.text();
     let at = page.find("/shared/bbc_").expect("a link");
     let path: String = page[at..].chars().take_while(|letter| !matches!(letter, '<' | '"')).collect();
     app.anonymous().get(&path).await.ok();

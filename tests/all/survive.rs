@@ -1,5 +1,4 @@
-//! What an agent and a server go through: silence, connections that break in the wrong moment, full disks, cancelling a
-//! real run in each phase, agents that lie.
+//! Failures of agents and servers: silence, lost connections, full disks, cancelled real runs, and lying agents.
 
 use std::{
     fs,
@@ -26,21 +25,21 @@ use crate::{
         submit::{plan_with, reaches, retry_of, submit, submit_one, text, vus},
         summaries::good,
     },
-    processes::{agent_of, agent_told, assert_clean, processes_of},
+    processes::{agent_of, agent_with, assert_clean, processes_of},
 };
 
-/// A server whose agents may be silent for a moment only.
+/// A server with short leases.
 async fn impatient() -> App {
     App::with(|config| config.lease = Duration::from_millis(300)).await
 }
 
 #[tokio::test]
-async fn an_agent_that_says_nothing_is_noticed_within_the_silence_that_is_allowed() {
-    // The agent of these tests says something every second.
+async fn a_silent_agent_counts_as_disconnected_after_the_allowed_silence() {
+    // The agent of these tests sends a message every second.
     let app = App::with(|config| config.silence = Duration::from_millis(300)).await;
     let reader = app.reader().await;
     let agent = Agent::start(&app, "rack").await;
-    app.until("that it counts as gone", async || {
+    app.until("the agent to count as disconnected", async || {
         let list = reader.get("/api/v1/agents").await.ok().json();
         (list["agents"][0]["connected"] == false).then_some(())
     })
@@ -49,7 +48,7 @@ async fn an_agent_that_says_nothing_is_noticed_within_the_silence_that_is_allowe
 }
 
 #[tokio::test]
-async fn an_agent_that_comes_back_with_a_lost_run_has_it_again_while_nobody_measures_the_cell_anew() {
+async fn a_returning_agent_gets_its_lost_run_back_while_its_retry_is_queued() {
     let app = impatient().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -60,20 +59,20 @@ async fn an_agent_that_comes_back_with_a_lost_run_has_it_again_while_nobody_meas
     reaches(&app, &user, &id, "measuring").await;
     agent.disconnect();
     reaches(&app, &user, &id, "lost").await;
-    let place_holder = text(&retry_of(&user, &id).await.expect("a retry")["id"]);
+    let retry = text(&retry_of(&user, &id).await.expect("a retry")["id"]);
     (agent.hello.running, agent.hello.holds) = (Some(job.run), vec![job.run]);
     agent.connect(&app).await.expect("welcome");
-    // Long enough for a result, whatever the lease.
+    // The heartbeat renews the lease for the result.
     agent.send_message(&AgentMessage::Heartbeat { running: Some(job.run) });
     assert_eq!(agent.settle(&outcome(&job, &good())).await, Settled { kept: true, why: None });
     let run = user.run(&id).await;
     assert_eq!((&run["phase"], &run["error"]), (&json!("finished"), &Value::Null));
-    user.get(&format!("/api/v1/runs/{place_holder}")).await.refused(404);
+    user.get(&format!("/api/v1/runs/{retry}")).await.refused(404);
     assert_eq!(user.count_runs().await, 1);
 }
 
 #[tokio::test]
-async fn what_was_stopped_because_it_was_given_up_does_not_take_the_place_of_its_repetition() {
+async fn a_stopped_lost_run_does_not_replace_its_retry() {
     let app = impatient().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -84,12 +83,12 @@ async fn what_was_stopped_because_it_was_given_up_does_not_take_the_place_of_its
     let stopped = Outcome { ended: Ended::Cancelled, summary: None, ..outcome(&job, &good()) };
     assert!(!agent.settle(&stopped).await.kept);
     assert_eq!(user.run(&id).await["phase"], "lost");
-    let again = retry_of(&user, &id).await.expect("it is still to be measured");
+    let again = retry_of(&user, &id).await.expect("a retry");
     assert!(again["phase"] == "queued" || again["phase"] == "leased", "{again}");
 }
 
 #[tokio::test]
-async fn what_an_agent_says_of_an_earlier_run_does_not_free_it_from_the_next() {
+async fn messages_about_an_earlier_run_do_not_free_the_agent() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -102,18 +101,18 @@ async fn what_an_agent_says_of_an_earlier_run_does_not_free_it_from_the_next() {
     assert_eq!(next.run.to_string(), second);
     let third = submit_one(&user).await;
     agent.send_message(&AgentMessage::Done { run: job.run });
-    agent.send_message(&AgentMessage::Declined { run: RunId::now(), reason: "none of these".to_owned() });
-    // Phases are heard in order: what came before has been heard.
+    agent.send_message(&AgentMessage::Declined { run: RunId::now(), reason: "not one of its runs".to_owned() });
+    // Messages are handled in order, so the earlier ones have been handled.
     agent.enter(next.run, Phase::Measuring);
     reaches(&app, &user, &second, "measuring").await;
     agent.enter(next.run, Phase::Preparing);
     agent.enter(next.run, Phase::Collecting);
     reaches(&app, &user, &second, "collecting").await;
-    assert_eq!(user.run(&third).await["phase"], "queued", "it is not free");
+    assert_eq!(user.run(&third).await["phase"], "queued", "the agent is not idle");
 }
 
 #[tokio::test]
-async fn a_sign_of_life_of_a_run_that_was_cancelled_is_answered_by_its_end() {
+async fn a_heartbeat_with_a_cancelled_run_is_answered_with_cancel() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -122,17 +121,17 @@ async fn a_sign_of_life_of_a_run_that_was_cancelled_is_answered_by_its_end() {
     user.post(&format!("/api/v1/runs/{id}/cancel"), &()).await.ok();
     assert_eq!(agent.cancelled().await, job.run);
     agent.send_message(&AgentMessage::Heartbeat { running: Some(job.run) });
-    assert_eq!(agent.cancelled().await, job.run, "once more, should the first have been lost");
+    assert_eq!(agent.cancelled().await, job.run, "again, in case the first message was lost");
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_not_taken_and_hurts_nobody_else() {
+async fn too_large_messages_are_refused_and_affect_no_other_agent() {
     let app = App::with(|config| config.max_summary_bytes = 100_000).await;
     let user = app.user().await;
     let mut honest = Agent::start(&app, "honest").await;
     let mut liar = Agent::start_with(&app, "liar", |hello| hello.targets.clear()).await;
     liar.send_text(&format!("{{\"type\":\"heartbeat\",\"running\":\"{}\"}}", "x".repeat(2 << 20)));
-    assert_eq!(liar.close_code().await, None, "it is cut off");
+    assert_eq!(liar.close_code().await, None, "it is disconnected");
     let id = submit_one(&user).await;
     let job = honest.job().await;
     let large = outcome(&job, &" ".repeat(4 << 20));
@@ -143,7 +142,7 @@ async fn what_is_too_large_is_not_taken_and_hurts_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_server_whose_disk_is_full_takes_results_again_as_soon_as_there_is_room() {
+async fn a_server_accepts_results_again_as_soon_as_its_disk_has_space() {
     let Some(disk) = SmallDisk::mount("48m") else { return };
     let app = App::on(tempfile::tempdir_in(disk.path()).expect("a folder"), |_| ()).await;
     let user = app.user().await;
@@ -151,7 +150,7 @@ async fn a_server_whose_disk_is_full_takes_results_again_as_soon_as_there_is_roo
     let id = submit_one(&user).await;
     let job = agent.job().await;
     let filler = disk.fill();
-    // What can't be packed smaller than the room that the database still has in its own files.
+    // Incompressible data, larger than the free pages in the database's files.
     let mut state = 1_u64;
     let noise = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -159,15 +158,15 @@ async fn a_server_whose_disk_is_full_takes_results_again_as_soon_as_there_is_roo
     });
     let large = Outcome { target_log: noise.take(20 << 20).collect(), ..outcome(&job, &good()) };
     let refused = agent.send(&large).await.status;
-    assert!(refused.is_server_error(), "for now and not for good: {refused}");
+    assert!(refused.is_server_error(), "temporary, not final: {refused}");
     user.get("/runs").await.ok();
     fs::remove_file(filler).expect("room");
     assert_eq!(agent.settle(&large).await, Settled { kept: true, why: None });
     assert_eq!(user.run(&id).await["phase"], "finished");
 }
 
-/// Three targets made of one: as it is, never ready, and one that hears no SIGTERM. A cage does not look into a shell's
-/// command, so the manifest names the program.
+/// Writes three variants of a target: unchanged, never ready, and ignoring SIGTERM. The cage does not parse shell
+/// commands, so the manifest lists the program.
 fn manifests(folder: &Path, program: &Path) {
     let program = program.display();
     let of = |name: &str, command: &str, wait_s: u32| {
@@ -191,7 +190,7 @@ async fn cancelling_ends_all_processes_of_a_real_run_in_each_phase() {
     let (state, folder) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     manifests(folder.path(), &tools.targets.join("bin/rust-hyper"));
     let more = ["--manifests".as_ref(), folder.path().as_os_str(), "--idle-timeout".as_ref(), "0s".as_ref()];
-    let mut agent = agent_told(&app, &key, state.path(), &tools, &more).await;
+    let mut agent = agent_with(&app, &key, state.path(), &tools, &more).await;
     let mark = agent_of(state.path());
     let cases = [
         ("deaf", "preparing"),
@@ -209,10 +208,10 @@ async fn cancelling_ends_all_processes_of_a_real_run_in_each_phase() {
         user.post(&format!("/api/v1/runs/{run}/cancel"), &()).await.ok();
         let answered = Instant::now();
         while !processes_of(&mark).is_empty() {
-            assert!(answered.elapsed() < Duration::from_secs(30), "{:?} go on", processes_of(&mark));
+            assert!(answered.elapsed() < Duration::from_secs(30), "{:?} still run", processes_of(&mark));
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        println!("{target}, {phase}: nothing runs {} ms after the answer", answered.elapsed().as_millis());
+        println!("{target}, {phase}: no processes {} ms after the response", answered.elapsed().as_millis());
         assert_eq!(user.run(&run).await["phase"], "cancelled");
     }
     agent.signal(Signal::SIGTERM);

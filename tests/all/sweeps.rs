@@ -19,7 +19,7 @@ fn levels(runs: &Value) -> Vec<u64> {
     levels
 }
 
-/// A plan without the load of all others.
+/// A plan without the default load.
 fn without_load(changes: &Value) -> Value {
     let mut plan = plan_with(changes);
     plan.as_object_mut().expect("fields").remove("load");
@@ -27,25 +27,25 @@ fn without_load(changes: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_plan_of_several_loads_has_a_run_of_each_and_its_page_tells_them_apart() {
+async fn a_plan_with_several_loads_has_runs_of_each_and_its_page_shows_loads() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let plan = without_load(&json!({"loads": [vus(1, 1.0), vus(2, 1.0)], "repetitions": 2}));
     let (experiment, runs) = submit(&user, &plan).await;
-    let mut seen = Vec::new();
+    let mut peaks = Vec::new();
     for id in &runs {
         let job = agent.job().await;
         assert_eq!(&job.run.to_string(), id);
-        seen.push(job.load.shape().expect("a shape").peak());
+        peaks.push(job.load.shape().expect("a shape").peak());
         agent.finish(&job, &good()).await;
     }
-    seen.sort_unstable();
-    assert_eq!(seen, [1, 1, 2, 2]);
-    let whole = user.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json();
-    assert_eq!(levels(&whole["runs"]), [1, 1, 2, 2]);
-    assert_eq!(whole["experiment"]["plan"]["loads"], json!([vus(1, 1.0), vus(2, 1.0)]));
-    assert_eq!(whole["progress"]["standing"], "over");
+    peaks.sort_unstable();
+    assert_eq!(peaks, [1, 1, 2, 2]);
+    let full = user.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json();
+    assert_eq!(levels(&full["runs"]), [1, 1, 2, 2]);
+    assert_eq!(full["experiment"]["plan"]["loads"], json!([vus(1, 1.0), vus(2, 1.0)]));
+    assert_eq!(full["progress"]["standing"], "over");
     let page = user.clone().in_browser().get(&format!("/experiments/{experiment}")).await.ok().text();
     let page = page.replace('\u{a0}', " ");
     assert!(page.contains("1, 2 VUs, 1 s measured") && page.contains("1 size × 2 loads × 2 repetitions"), "{page}");
@@ -57,18 +57,18 @@ async fn a_plan_of_several_loads_has_a_run_of_each_and_its_page_tells_them_apart
 }
 
 #[tokio::test]
-async fn loads_that_are_no_sweep_are_refused_with_the_reason() {
+async fn loads_that_form_no_sweep_are_refused_with_the_reason() {
     let app = App::start().await;
     let user = app.user().await;
     let _agent = Agent::start(&app, "rack").await;
     let rate = json!({"kind": "rate", "rate": 5, "duration_s": 1.0});
     let search = json!({"objective": "p99<50ms", "from": 10, "to": 100, "duration_s": 1.0});
     let many: Vec<_> = (1..=51).map(|level| vus(level, 1.0)).collect();
-    let unlike = "loads: several loads must be constant, of the same kind and duration, and differ only in level";
+    let mixed = "loads: several loads must be constant, of the same kind and duration, and differ only in level";
     for (changes, sentence) in [
-        (json!({"loads": [vus(1, 1.0), vus(2, 2.0)]}), unlike),
-        (json!({"loads": [vus(1, 1.0), rate]}), unlike),
-        (json!({"loads": [vus(1, 1.0), {"kind": "script"}]}), unlike),
+        (json!({"loads": [vus(1, 1.0), vus(2, 2.0)]}), mixed),
+        (json!({"loads": [vus(1, 1.0), rate]}), mixed),
+        (json!({"loads": [vus(1, 1.0), {"kind": "script"}]}), mixed),
         (json!({"loads": [vus(1, 1.0), vus(1, 1.0)]}), "loads: one is named twice"),
         (json!({"loads": many}), "loads: 51 given; at most 50 are allowed"),
         (json!({"retries": 11}), "retries: at most 10"),
@@ -89,27 +89,27 @@ async fn loads_that_are_no_sweep_are_refused_with_the_reason() {
         let answer = user.post("/api/v1/experiments", &without_load(&changes)).await;
         assert_eq!(answer.refused(422), sentence, "{changes}");
     }
-    let nonsense = json!({"knee": {"objective": "p99>50ms", "from": 10, "to": 100, "duration_s": 1.0}});
-    let sentence = user.post("/api/v1/experiments", &without_load(&nonsense)).await.refused(422);
+    let invalid = json!({"knee": {"objective": "p99>50ms", "from": 10, "to": 100, "duration_s": 1.0}});
+    let sentence = user.post("/api/v1/experiments", &without_load(&invalid)).await.refused(422);
     assert!(sentence.contains("condition 1 (\"p99>50ms\")"), "{sentence}");
     assert_eq!(user.count_runs().await, 0);
 }
 
 #[tokio::test]
-async fn the_command_and_the_form_take_lists_and_ranges() {
+async fn the_command_and_the_form_accept_lists_and_ranges() {
     let app = App::start().await;
     let user = app.user().await;
     let _agent = Agent::start(&app, "rack").await;
     let flags = ["run", "new", "--target", "fast", "--size", "1/256MiB", "--duration", "1s", "--repeat", "1", "--json"];
     let sweep = [&flags[..], &["--seed", "7", "--vus", "1..8", "x2"]].concat();
-    let made = as_user(&app, user.secret(), &sweep).await.json();
-    assert_eq!(levels(&made["runs"]), [1, 2, 4, 8]);
-    assert_eq!(made["experiment"]["plan"]["seed"], 7);
+    let created = as_user(&app, user.secret(), &sweep).await.json();
+    assert_eq!(levels(&created["runs"]), [1, 2, 4, 8]);
+    assert_eq!(created["experiment"]["plan"]["seed"], 7);
     let again = as_user(&app, user.secret(), &sweep).await.json();
-    let order = |made: &Value| -> Vec<_> {
-        made["runs"].as_array().expect("runs").iter().map(|run| run["vus"].clone()).collect()
+    let order = |created: &Value| -> Vec<_> {
+        created["runs"].as_array().expect("runs").iter().map(|run| run["vus"].clone()).collect()
     };
-    assert_eq!(order(&again), order(&made), "the seed gives the order");
+    assert_eq!(order(&again), order(&created), "the seed determines the order");
     let refused = as_user(&app, user.secret(), &[&flags[..], &["--vus", "1..8"]].concat()).await.refused(1);
     assert_eq!(refused, "brewbench: --vus: a range needs a step: 1..8x2 doubles, 1..8+10 adds 10\n");
 
@@ -118,13 +118,13 @@ async fn the_command_and_the_form_take_lists_and_ranges() {
     let shown = pages.get(&format!("/experiments/new?{form}")).await.ok().text();
     assert!(shown.contains("6 runs, about 15") && shown.contains("1 target × 1 size × 3 loads × 2"), "{shown}");
     assert!(shown.contains("--rate 100,200,300 --duration 1s") && shown.contains("--seed 9"), "{shown}");
-    let made = fill_in(&pages, "/experiments/new", form).await;
-    let place = made.header("location").to_owned();
-    let whole = user.get(&format!("/api/v1{place}")).await.ok().json();
-    assert_eq!(whole["progress"]["total"], 6);
-    let again = pages.get(&format!("/experiments/new?experiment={}", text(&whole["experiment"]["id"]))).await;
+    let created = fill_in(&pages, "/experiments/new", form).await;
+    let place = created.header("location").to_owned();
+    let full = user.get(&format!("/api/v1{place}")).await.ok().json();
+    assert_eq!(full["progress"]["total"], 6);
+    let again = pages.get(&format!("/experiments/new?experiment={}", text(&full["experiment"]["id"]))).await;
     assert!(again.header("location").contains("rate=100%2C200%2C300"), "{}", again.header("location"));
-    assert!(!again.header("location").contains("seed="), "another order each time");
+    assert!(!again.header("location").contains("seed="), "a new order each time");
     let wrong = pages.get(&format!("/experiments/new?{form}&rate=9..1x2&until=5")).await.ok().text();
     assert!(wrong.contains("Iterations per second: 9..1 is not a range: write the lower level first"), "{wrong}");
     assert!(wrong.contains("Interval width: must be a share, such as 2%"), "{wrong}");

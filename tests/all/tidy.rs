@@ -1,4 +1,4 @@
-//! The walls of the house, read off its sources: who may know whom, where SQL and I/O may stand.
+//! The architecture, checked in the sources: which modules may use which, and where SQL and I/O are allowed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Folders with sources of ours, from the root of the repository.
+/// Folders with sources, relative to the root of the repository.
 const FOLDERS: [&str; 3] = ["src", "agents", "tests"];
 
-/// The modules of the server in their order, and the tables that each writes: a module may use those before it.
-/// `run` has two halves: `runs` writes what was requested and the phase, `results` what was measured, `dispatch` the lease.
+/// The modules of the server in their order, and the tables that each writes. A module may use those before it.
+/// Three modules write `run`: `runs` the request and the phase, `results` the results, `dispatch` the lease.
 const MODULES: [(&str, &[&str]); 27] = [
     ("app", &[]),
     ("web", &[]),
@@ -56,7 +56,7 @@ const MODULES: [(&str, &[&str]); 27] = [
 /// Modules below all others, which may use each other.
 const BASE: [&str; 3] = ["app", "web", "metrics"];
 
-/// Files that put everything together.
+/// Files that may use all modules.
 const ASSEMBLY: [&str; 5] =
     ["src/app/server.rs", "src/app/state.rs", "src/app/local_admin.rs", "src/lib.rs", "src/main.rs"];
 
@@ -77,7 +77,7 @@ pub fn sources(folder: &str) -> Vec<(String, String)> {
 fn visit(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
-        // In a simulation only tests live, which hold the whole server in their hands.
+        // Simulations contain only tests, which use the complete server.
         if path.is_dir() && !path.ends_with("target") && !path.ends_with("simulation") {
             visit(&path, files);
         } else if path.extension().is_some_and(|ending| ending == "rs") {
@@ -92,7 +92,7 @@ pub fn production_part(text: &str) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
-/// Fails if a file below a folder mentions one of these in what it does.
+/// Fails if production code below a folder mentions one of these words.
 #[track_caller]
 fn forbid(folder: &str, words: &[&str], why: &str) {
     for (file, text) in sources(folder) {
@@ -118,14 +118,14 @@ fn mentions(line: &str, word: &str) -> bool {
 #[test]
 fn agents_know_nothing_of_the_server() {
     let words = ["brewbench::", "sqlx", "askama", "webauthn"];
-    forbid("agents", &words, "the daemon runs on other machines and stays small");
+    forbid("agents", &words, "agents run on other machines and stay small");
     let manifest = fs::read_to_string(root().join("agents/Cargo.toml")).expect("a manifest");
     for word in ["sqlx", "askama", "webauthn", "axum", "path = \"..\""] {
         assert!(!manifest.contains(word), "agents/Cargo.toml: {word}");
     }
 }
 
-/// The parts of `use crate::{…}`, flat: `a::{b, c}` gives `a::b` and `a::c`.
+/// Flattens `use crate::{…}`: `a::{b, c}` becomes `a::b` and `a::c`.
 fn grouped_uses(text: &str) -> Vec<String> {
     let text = production_part(text);
     let mut uses = Vec::new();
@@ -162,15 +162,15 @@ fn expand(prefix: &str, tree: &str, uses: &mut Vec<String>) {
 }
 
 #[test]
-fn a_nested_use_is_read_to_its_leaves() {
+fn nested_uses_are_flattened() {
     let uses = grouped_uses("use crate::{\n    auth::{self, api::{a, b}},\n    db::Db,\n};\nuse crate::web;\n");
     assert_eq!(uses, ["auth::self", "auth::api::a", "auth::api::b", "db::Db", "web"]);
 }
 
-/// Where a module stands in the order.
+/// The position of a module in the order.
 fn rank(module: &str) -> usize {
     let known = MODULES.iter().position(|(name, _)| *name == module);
-    known.unwrap_or_else(|| panic!("src/{module} is not in the order: add it to tests/all/tidy.rs"))
+    known.unwrap_or_else(|| panic!("src/{module} is not in the order: add it to MODULES in tests/all/tidy.rs"))
 }
 
 /// The module of a file of the server: `src/runs/model.rs` is in `runs`.
@@ -179,7 +179,7 @@ fn module(file: &str) -> &str {
     below.split('/').next().unwrap_or(below).trim_end_matches(".rs")
 }
 
-/// Whether a file shows things: pages and JSON handlers. It may read any module, and nothing else depends on it.
+/// Whether a file has pages or JSON handlers. It may use any module, and nothing else depends on it.
 fn is_surface(file: &str, text: &str) -> bool {
     let by_name = ["/pages.rs", "/pages/", "/api.rs", "/api/"].iter().any(|part| file.contains(part));
     by_name || mentions(&production_part(text), "axum") || mentions(&production_part(text), "askama")
@@ -187,7 +187,7 @@ fn is_surface(file: &str, text: &str) -> bool {
 
 #[test]
 fn modules_depend_on_those_before_them() {
-    let mut seen = 0;
+    let mut count = 0;
     for (file, text) in sources("src") {
         if ASSEMBLY.contains(&file.as_str()) {
             continue;
@@ -198,17 +198,17 @@ fn modules_depend_on_those_before_them() {
             if other == own || !MODULES.iter().any(|(name, _)| *name == other) {
                 continue;
             }
-            seen += 1;
+            count += 1;
             assert!(own == "cli" || !used.starts_with("app::server"), "{file}: uses crate::{used}");
             assert!(own == "cli" || other != "cli", "{file}: uses crate::{used}");
             let in_order = rank(other) < rank(own) || (BASE.contains(&own) && BASE.contains(&other));
             assert!(surface || in_order, "{file}: uses crate::{used}, which comes later in the order");
         }
     }
-    assert!(seen > 1_000, "only {seen} uses were read");
+    assert!(count > 1_000, "only {count} uses were found");
 }
 
-/// Everything that a file uses of its crate: in `use crate::{…}`, and as a path in the code.
+/// All paths of its crate that a file uses: in `use crate::{…}` and in code.
 fn paths(text: &str) -> Vec<String> {
     let code = production_part(text);
     let mut all = grouped_uses(text);
@@ -234,9 +234,14 @@ fn sql_stands_in_store_and_nothing_of_the_web_does() {
     for (file, text) in sources("src") {
         let text = production_part(&text);
         if file.ends_with("/store.rs") || file.contains("/store/") {
-            forbid_in(&file, &text, &["axum", "askama", "StatusCode"], "store knows no web");
+            forbid_in(&file, &text, &["axum", "askama", "StatusCode"], "store modules must not depend on the web");
         } else if file != "src/app/db.rs" {
-            forbid_in(&file, &text, &["sqlx::query", "query_as!", "query!(", "QueryBuilder"], "SQL stands in store");
+            forbid_in(
+                &file,
+                &text,
+                &["sqlx::query", "query_as!", "query!(", "QueryBuilder"],
+                "SQL belongs in store modules",
+            );
         }
     }
 }
@@ -262,7 +267,7 @@ fn a_slice_writes_its_own_tables_only() {
     }
 }
 
-/// What a file opens with.
+/// The leading `//!` comment of a file.
 fn header(text: &str) -> String {
     text.lines().take_while(|line| line.starts_with("//!")).collect::<Vec<_>>().join("\n")
 }
@@ -289,12 +294,12 @@ fn files_that_call_themselves_pure_do_no_io() {
     let pure: Vec<_> = all.filter(|(_, text)| header(text).contains("Pure.")).collect();
     assert!(pure.len() > 100, "only {} files were found", pure.len());
     for (file, text) in pure {
-        forbid_in(&file, &production_part(&text), &words, "this file calls itself pure");
+        forbid_in(&file, &production_part(&text), &words, "the header of this file says Pure");
     }
 }
 
 #[test]
-fn every_module_has_its_place() {
+fn every_module_is_in_the_order() {
     for entry in fs::read_dir(root().join("src")).expect("a folder") {
         let path = entry.expect("an entry").path();
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
@@ -303,25 +308,25 @@ fn every_module_has_its_place() {
 }
 
 #[test]
-fn every_file_says_what_it_is_and_no_lint_is_silenced_for_good() {
+fn every_file_has_a_header_and_no_lint_is_allowed() {
     let silenced = ["#[", "allow("].concat();
-    let whole = ["#![", "allow("].concat();
+    let inner = ["#![", "allow("].concat();
     for (file, text) in FOLDERS.iter().flat_map(|folder| sources(folder)) {
-        assert!(text.starts_with("//!"), "{file} does not open with //!");
+        assert!(text.starts_with("//!"), "{file} does not start with //!");
         assert!(
-            !text.contains(&silenced) && !text.contains(&whole),
+            !text.contains(&silenced) && !text.contains(&inner),
             "{file}: write expect(…, reason) instead of allow"
         );
     }
 }
 
-/// Longest file and function; fixtures and plain lists are named here with their reason.
+/// Maximum and 95th percentile of the lines of files and functions.
 const LONGEST_FILE: usize = 450;
 const USUAL_FILE: usize = 350;
 const LONGEST_FUNCTION: usize = 60;
 const USUAL_FUNCTION: usize = 45;
 
-/// Functions that are plain lists: one line for each of many alike things.
+/// Functions that are plain lists with one line per item.
 const PLAIN_LISTS: [(&str, &str); 5] = [
     ("src/runs/store/row.rs", "read"),
     ("src/runs/store/row.rs", "try_from"),
@@ -352,7 +357,7 @@ fn files_and_functions_fit_a_screen() {
     assert!(p95(functions) <= USUAL_FUNCTION);
 }
 
-/// Each function of formatted code with its number of lines, signature included.
+/// The functions of formatted code with their numbers of lines, including the signature.
 fn function_lengths(code: &str) -> Vec<(String, usize)> {
     let lines: Vec<_> = code.lines().collect();
     let mut found = Vec::new();
@@ -374,7 +379,7 @@ fn is_modifier(word: &str) -> bool {
 
 #[test]
 fn imports_form_no_large_cycle() {
-    const MOST: usize = 4;
+    const LARGEST: usize = 4;
     for (folder, others) in [("src", 400), ("agents/src", 90)] {
         let files = sources(folder);
         assert!(files.len() > others);
@@ -382,14 +387,14 @@ fn imports_form_no_large_cycle() {
         for file in graph.keys() {
             let cycle: Vec<_> =
                 reachable(&graph, file).into_iter().filter(|other| reachable(&graph, other).contains(file)).collect();
-            assert!(cycle.len() <= MOST, "these files use each other: {cycle:?}");
+            assert!(cycle.len() <= LARGEST, "these files use each other: {cycle:?}");
         }
     }
 }
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Which file uses an item of which. Naming a module (`mod x;`, `use crate::x;`) is no use of it.
+/// The files whose items each file uses. Naming a module (`mod x;`, `use crate::x;`) does not count.
 fn imports(folder: &str, files: &[(String, String)]) -> Graph {
     let by_module: BTreeMap<String, &String> =
         files.iter().map(|(file, _)| (module_path(folder, file), file)).collect();
@@ -421,7 +426,7 @@ fn imports(folder: &str, files: &[(String, String)]) -> Graph {
     graph
 }
 
-/// A module declared in a file: its path.
+/// The path of a module declared in a file.
 fn child(own: &str, name: &str, modules: &BTreeMap<String, &String>) -> Option<String> {
     let path = if own.is_empty() { name.to_owned() } else { format!("{own}::{name}") };
     modules.contains_key(&path).then_some(path)
@@ -434,7 +439,7 @@ fn module_path(folder: &str, file: &str) -> String {
     if matches!(path.as_str(), "lib" | "main" | "mod") { String::new() } else { path }
 }
 
-/// The file that defines what a path names; re-exports lead to where the item is.
+/// The file that defines the item of a path, resolving re-exports.
 fn owner(path: &str, modules: &BTreeMap<String, &String>, aliases: &BTreeMap<String, String>) -> Option<String> {
     let mut path = path.to_owned();
     for _ in 0..4 {
@@ -445,7 +450,7 @@ fn owner(path: &str, modules: &BTreeMap<String, &String>, aliases: &BTreeMap<Str
     (1..=parts.len()).rev().find_map(|end| modules.get(&parts[..end].join("::"))).map(|file| (*file).clone())
 }
 
-/// What `pub use` offers under another path.
+/// The paths that `pub use` re-exports, with their original paths.
 fn re_exports(folder: &str, files: &[(String, String)]) -> BTreeMap<String, String> {
     let mut aliases = BTreeMap::new();
     for (file, text) in files {
@@ -459,7 +464,7 @@ fn re_exports(folder: &str, files: &[(String, String)]) -> BTreeMap<String, Stri
     aliases
 }
 
-/// What the `use` statements of a file bring from its own crate: path, name, and whether it is re-exported.
+/// The items of its own crate that a file imports: path, name, and whether it is re-exported.
 fn use_items(text: &str, own: &str, files: &[(String, String)], folder: &str) -> Vec<(String, String, bool)> {
     let code = production_part(text);
     let mut items = Vec::new();
@@ -487,7 +492,7 @@ fn use_items(text: &str, own: &str, files: &[(String, String)], folder: &str) ->
     items
 }
 
-/// A path from the root of the crate; none for one of another crate.
+/// Resolves a path from the root of the crate; none for paths of other crates.
 fn absolute(path: &str, own: &str, files: &[(String, String)], folder: &str) -> Option<String> {
     let mut base: Vec<&str> = own.split("::").filter(|part| !part.is_empty()).collect();
     let mut parts = path.split("::").peekable();
@@ -535,7 +540,7 @@ fn reachable(graph: &Graph, from: &str) -> BTreeSet<String> {
     all
 }
 
-/// First parts of paths that pages have, except for JSON.
+/// The first segments of the URLs of pages.
 fn first_segments() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for (_, text) in sources("src") {

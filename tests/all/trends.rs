@@ -1,4 +1,4 @@
-//! A cell over versions and time: what is seen in it, and what people say of it.
+//! Trends of a cell over versions and time: change points and their judgements.
 
 use brewbench::auth::model::Role;
 use brewbench_agent::wire::{engine::EngineVersion, outcome::Outcome};
@@ -12,8 +12,8 @@ use crate::harness::{
     summaries::{good, scaled, target_down},
 };
 
-/// Imports so many runs of a version, so many times as fast as the fixture, with some noise.
-async fn bring(user: &Actor, version: &str, count: usize, faster: f64) {
+/// Imports `count` runs of a version that are `faster` times as fast as the fixture, with some noise.
+async fn import_runs(user: &Actor, version: &str, count: usize, faster: f64) {
     for place in 0..count {
         let wobble = 1.0 + 0.004 * ((place * 7919 % 13) as f64 - 6.0) / 6.0;
         let path = format!("/api/v1/runs/import?target=servy&size=2/4GiB&scenario=hash&version={version}");
@@ -21,8 +21,8 @@ async fn bring(user: &Actor, version: &str, count: usize, faster: f64) {
     }
 }
 
-/// Imports experiments of three runs each, the runs of one as fast as each other but for 0.1 %; gives the ids of the runs.
-async fn bring_experiments(user: &Actor, version: &str, speeds: &[f64]) -> Vec<String> {
+/// Imports one experiment of three runs per speed, whose runs differ by 0.1 %; returns the ids of the runs.
+async fn import_experiments(user: &Actor, version: &str, speeds: &[f64]) -> Vec<String> {
     let mut all = Vec::new();
     for (place, faster) in speeds.iter().enumerate() {
         let ids = repetitions(user, "servy", version, 3, *faster).await;
@@ -41,7 +41,7 @@ async fn only_cell(user: &Actor) -> (Value, String) {
     (trends[0].clone(), path)
 }
 
-async fn say(person: &Actor, path: &str, form: &[(&str, &str)]) -> Answer {
+async fn judge(person: &Actor, path: &str, form: &[(&str, &str)]) -> Answer {
     let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
     let request = person.request(&reqwest::Method::POST, &format!("{path}/judge"));
     Answer::to(request.header("content-type", "application/x-www-form-urlencoded").body(body)).await
@@ -74,13 +74,13 @@ async fn another_load_generator_makes_another_cell() {
 }
 
 #[tokio::test]
-async fn a_history_has_versions_with_intervals_and_changes_for_better_and_worse() {
+async fn a_trend_has_versions_with_intervals_and_changes_in_both_directions() {
     let app = App::start().await;
     let user = app.user().await;
-    bring(&user, "1.0", 12, 1.0).await;
-    bring(&user, "1.1", 12, 0.9).await;
-    bring(&user, "1.2", 12, 1.05).await;
-    // What is invalid is in no history.
+    import_runs(&user, "1.0", 12, 1.0).await;
+    import_runs(&user, "1.1", 12, 0.9).await;
+    import_runs(&user, "1.2", 12, 1.05).await;
+    // Invalid runs are in no trend.
     let down = "/api/v1/runs/import?target=servy&size=2/4GiB&scenario=hash&version=1.3";
     Answer::to(user.request(&reqwest::Method::POST, down).body(target_down())).await.ok();
     let (info, path) = only_cell(&user).await;
@@ -95,20 +95,21 @@ async fn a_history_has_versions_with_intervals_and_changes_for_better_and_worse(
         assert!(low <= median && median <= high, "{span}");
     }
     let changes = trend["changes"].as_array().expect("changes");
-    let told: Vec<_> = changes.iter().map(|change| (text(&change["version"]), change["improved"].clone())).collect();
-    assert_eq!(told, [("1.1".to_owned(), json!(false)), ("1.2".to_owned(), json!(true))]);
+    let directions: Vec<_> =
+        changes.iter().map(|change| (text(&change["version"]), change["improved"].clone())).collect();
+    assert_eq!(directions, [("1.1".to_owned(), json!(false)), ("1.2".to_owned(), json!(true))]);
     let p99 = user.get(&format!("{path}?metric=p99_ms")).await.ok().json();
-    assert_eq!(p99["changes"][0]["improved"], false, "slower is worse");
+    assert_eq!(p99["changes"][0]["improved"], false, "a higher latency is worse");
     user.get(&format!("{path}?metric=beauty")).await.refused(422);
     user.get("/api/v1/trends/servy/0000000000000000").await.refused(404);
 }
 
 #[tokio::test]
-async fn what_was_said_of_a_change_stays_as_more_history_comes_and_runs_go() {
+async fn judgements_stay_when_runs_are_added_or_deleted() {
     let app = App::start().await;
     let (user, reader) = (app.user().await, app.reader().await);
-    bring(&user, "1.0", 12, 1.0).await;
-    bring(&user, "1.1", 6, 0.9).await;
+    import_runs(&user, "1.0", 12, 1.0).await;
+    import_runs(&user, "1.1", 6, 0.9).await;
     let (_, path) = only_cell(&user).await;
     let trend = user.get(&path).await.ok().json();
     let first = text(&trend["changes"][0]["run"]);
@@ -116,13 +117,13 @@ async fn what_was_said_of_a_change_stays_as_more_history_comes_and_runs_go() {
     reader.put(&at, &json!({"ruling": "dismissed"})).await.refused(403);
     user.put(&at, &json!({"ruling": "unsure"})).await.refused(422);
     user.put(&format!("{path}/changes/nobody"), &json!({"ruling": "dismissed"})).await.refused(404);
-    let said = user.put(&at, &json!({"ruling": "dismissed", "note": "the switch"})).await.ok().json();
-    assert_eq!((open(&said), &said["changes"][0]["judgement"]["note"]), (0, &json!("the switch")));
+    let judged = user.put(&at, &json!({"ruling": "dismissed", "note": "the switch"})).await.ok().json();
+    assert_eq!((open(&judged), &judged["changes"][0]["judgement"]["note"]), (0, &json!("the switch")));
 
-    bring(&user, "1.1", 14, 0.9).await;
+    import_runs(&user, "1.1", 14, 0.9).await;
     assert_eq!(open(&user.get(&path).await.ok().json()), 0);
-    // Another change is news, and judging it leaves the first as it is.
-    bring(&user, "1.2", 12, 1.0).await;
+    // A second change is open, and judging it does not affect the first.
+    import_runs(&user, "1.2", 12, 1.0).await;
     let trend = user.get(&path).await.ok().json();
     assert_eq!((open(&trend), trend["changes"].as_array().map(Vec::len)), (1, Some(2)));
     let second = text(&trend["changes"][1]["run"]);
@@ -131,26 +132,26 @@ async fn what_was_said_of_a_change_stays_as_more_history_comes_and_runs_go() {
     let rulings: Vec<_> =
         both["changes"].as_array().expect("two").iter().map(|change| text(&change["judgement"]["ruling"])).collect();
     assert_eq!(rulings, ["dismissed", "confirmed"]);
-    // Deleting the very runs that the judgements name, or taking one back, brings no old one back.
+    // Neither deleting the runs of the judgements nor reopening a change reopens an older change.
     user.delete(&format!("/api/v1/runs/{first}")).await.ok();
     user.delete(&format!("/api/v1/runs/{second}")).await.ok();
     let trend = user.get(&path).await.ok().json();
     assert_eq!((open(&trend), trend["changes"].as_array().map(Vec::len)), (0, Some(2)), "{}", trend["changes"]);
-    let now = text(&trend["changes"][1]["run"]);
-    let back = user.delete(&format!("{path}/changes/{now}")).await.ok().json();
+    let current = text(&trend["changes"][1]["run"]);
+    let back = user.delete(&format!("{path}/changes/{current}")).await.ok().json();
     assert_eq!(open(&back), 1);
     assert_eq!(back["changes"][0]["judgement"]["ruling"], "dismissed");
-    user.delete(&format!("{path}/changes/{now}")).await.refused(404);
+    user.delete(&format!("{path}/changes/{current}")).await.refused(404);
 }
 
 #[tokio::test]
-async fn the_page_shows_the_chart_and_the_table_and_takes_a_judgement() {
+async fn the_page_shows_chart_and_table_and_accepts_a_judgement() {
     let app = App::start().await;
     let user = app.user().await;
     let person = app.signed_in(Role::Member).await.in_browser();
     assert!(person.get("/trends").await.ok().text().contains("No valid or suspect runs"));
-    bring(&user, "1.0", 12, 1.0).await;
-    bring(&user, "1.1", 12, 0.9).await;
+    import_runs(&user, "1.0", 12, 1.0).await;
+    import_runs(&user, "1.1", 12, 0.9).await;
     let (info, _) = only_cell(&user).await;
     let list = person.get("/trends").await.ok().text();
     let path = format!("/trends/servy/{}", text(&info["cell"]["id"]));
@@ -162,22 +163,22 @@ async fn the_page_shows_the_chart_and_the_table_and_takes_a_judgement() {
     let trend = user.get(&format!("/api/v1{path}")).await.ok().json();
     let run = text(&trend["changes"][0]["run"]);
     let form = [("metric", "rps"), ("run", run.as_str()), ("ruling", "confirmed"), ("note", "<b>new parser</b>")];
-    assert_eq!(say(&person, &path, &form).await.status, 303);
+    assert_eq!(judge(&person, &path, &form).await.status, 303);
     let page = person.get(&path).await.ok().text();
     assert!(page.contains("confirmed by") && page.contains("new parser") && !page.contains("<b>new parser"), "{page}");
     let back = [("metric", "rps"), ("run", run.as_str()), ("ruling", "")];
-    assert_eq!(say(&person, &path, &back).await.status, 303);
+    assert_eq!(judge(&person, &path, &back).await.status, 303);
     assert!(person.get(&path).await.ok().text().contains("Dismiss"));
     let viewer = app.signed_in(Role::Viewer).await.in_browser();
     assert!(!viewer.get(&path).await.ok().text().contains("Confirm"));
 }
 
 #[tokio::test]
-async fn the_command_lists_shows_and_judges() {
+async fn the_command_lists_shows_and_judges_trends() {
     let app = App::start().await;
     let user = app.user().await;
-    bring(&user, "1.0", 12, 1.0).await;
-    bring(&user, "1.1", 12, 0.9).await;
+    import_runs(&user, "1.0", 12, 1.0).await;
+    import_runs(&user, "1.1", 12, 0.9).await;
     let token = user.secret();
     let list = as_user(&app, token, &["trend", "list", "--json"]).await.json();
     let cell = text(&list["trends"][0]["cell"]["id"]);
@@ -188,19 +189,19 @@ async fn the_command_lists_shows_and_judges() {
     let trend = as_user(&app, token, &["trend", "show", "servy", &cell, "--json"]).await.json();
     let run = text(&trend["changes"][0]["run"]);
     let end = run.rsplit('-').next().expect("a part");
-    let said = as_user(&app, token, &["trend", "dismiss", "servy", &cell, end, "--note", "the switch"]).await.ok();
-    assert!(said.contains("dismissed by") && said.contains("the switch"), "{said}");
+    let judged = as_user(&app, token, &["trend", "dismiss", "servy", &cell, end, "--note", "the switch"]).await.ok();
+    assert!(judged.contains("dismissed by") && judged.contains("the switch"), "{judged}");
     let again = as_user(&app, token, &["trend", "reopen", "servy", &cell, end]).await.ok();
     assert!(again.contains("worse  open"), "{again}");
 }
 
 #[tokio::test]
-async fn an_experiment_is_one_point_and_its_day_is_no_change() {
+async fn an_experiment_is_one_point_and_daily_offsets_are_no_changes() {
     let app = App::start().await;
     let user = app.user().await;
-    // Each day has an offset of its own, and its runs share it. Taken by themselves they would show a change a day.
+    // The runs of a day share an offset. As separate points they would show a change a day.
     let days = [1.0, 1.03, 0.98, 1.01, 0.97, 1.02, 1.04, 0.99, 1.0, 0.96, 1.03, 1.0];
-    bring_experiments(&user, "1.0", &days).await;
+    import_experiments(&user, "1.0", &days).await;
     let (info, path) = only_cell(&user).await;
     assert_eq!((&info["runs"], &info["open"]), (&json!(36), &json!(0)));
     let trend = user.get(&path).await.ok().json();
@@ -219,15 +220,15 @@ async fn an_experiment_is_one_point_and_its_day_is_no_change() {
 }
 
 #[tokio::test]
-async fn what_was_said_of_a_change_at_any_run_of_an_experiment_holds() {
+async fn a_judgement_at_any_run_of_an_experiment_applies_to_its_change() {
     let app = App::start().await;
     let user = app.user().await;
-    bring_experiments(&user, "1.0", &[1.0, 1.004, 0.996, 1.002, 0.998, 1.001, 1.003, 0.997, 1.0, 0.999]).await;
-    let after = bring_experiments(&user, "1.1", &[0.9, 0.903, 0.898, 0.901, 0.9]).await;
+    import_experiments(&user, "1.0", &[1.0, 1.004, 0.996, 1.002, 0.998, 1.001, 1.003, 0.997, 1.0, 0.999]).await;
+    let after = import_experiments(&user, "1.1", &[0.9, 0.903, 0.898, 0.901, 0.9]).await;
     let (_, path) = only_cell(&user).await;
     let trend = user.get(&path).await.ok().json();
     assert_eq!((open(&trend), trend["changes"][0]["run"].as_str()), (1, Some(after[0].as_str())), "{trend}");
-    // As one was stored while runs were points: it names a run in the middle of the experiment.
+    // As stored by versions in which runs were points: it names a run in the middle of the experiment.
     let cell = text(&trend["cell"]["id"]);
     sqlx::query(
         "insert into trend_judgement (target, cell, metric, run_id, run_at, rise, ratio, ruling, note, judged_by, judged_at)
@@ -241,9 +242,9 @@ async fn what_was_said_of_a_change_at_any_run_of_an_experiment_holds() {
     let trend = user.get(&path).await.ok().json();
     let judgement = &trend["changes"][0]["judgement"];
     assert_eq!((open(&trend), &judgement["note"]), (0, &json!("the parser")), "{trend}");
-    // It is taken back by any run of the experiment after the change, and said again by another.
+    // Any run of the experiment after the change can be used to reopen or judge the change.
     let back = user.delete(&format!("{path}/changes/{}", after[1])).await.ok().json();
     assert_eq!(open(&back), 1);
-    let said = user.put(&format!("{path}/changes/{}", after[2]), &json!({"ruling": "dismissed"})).await.ok().json();
-    assert_eq!(said["changes"][0]["judgement"]["run"].as_str(), Some(after[0].as_str()));
+    let judged = user.put(&format!("{path}/changes/{}", after[2]), &json!({"ruling": "dismissed"})).await.ok().json();
+    assert_eq!(judged["changes"][0]["judgement"]["run"].as_str(), Some(after[0].as_str()));
 }

@@ -1,4 +1,4 @@
-//! People, invitations, tokens of their own, sessions and the audit log, as programs and plain forms see them.
+//! Users, invitations, tokens, sessions and the audit log: API, commands and forms without JavaScript.
 
 use std::net::SocketAddr;
 
@@ -30,7 +30,7 @@ async fn form(who: &Actor, path: &str, fields: &[(&str, &str)]) -> Answer {
     Answer::to(request.body(body)).await
 }
 
-/// The audit log as (who, what, object), the newest first.
+/// The audit log as (who, what, object), newest first.
 async fn log(app: &App, query: &str) -> Vec<(String, String, String)> {
     let list = app.admin().await.get(&format!("/api/v1/audit?{query}")).await.ok().json();
     let entries = list["entries"].as_array().expect("a list");
@@ -42,16 +42,16 @@ fn entry(who: &str, what: &str, object: &str) -> (String, String, String) {
 }
 
 #[tokio::test]
-async fn a_changed_role_holds_at_once_and_the_last_administrator_stays_one() {
+async fn a_changed_role_applies_at_once_and_the_last_administrator_stays() {
     let app = App::start().await;
     let (ada, eve) = (named(&app, "Ada", Role::Admin).await, named(&app, "Eve", Role::Viewer).await);
     eve.post("/api/v1/experiments", &json!({})).await.refused(403);
     ada.put("/api/v1/users/Eve", &json!({"role": "member"})).await.ok();
     eve.post("/api/v1/experiments", &json!({})).await.refused(422);
 
-    let told = ada.put("/api/v1/users/Ada", &json!({"role": "member"})).await.refused(409);
-    assert!(told.starts_with("Ada is the last administrator"), "{told}");
-    assert_eq!(ada.delete("/api/v1/users/Ada").await.refused(409), told);
+    let error = ada.put("/api/v1/users/Ada", &json!({"role": "member"})).await.refused(409);
+    assert!(error.starts_with("Ada is the last administrator"), "{error}");
+    assert_eq!(ada.delete("/api/v1/users/Ada").await.refused(409), error);
     ada.put("/api/v1/users/Eve", &json!({"role": "admin"})).await.ok();
     ada.put("/api/v1/users/Ada", &json!({"role": "viewer"})).await.ok();
     ada.get("/api/v1/users").await.refused(403);
@@ -59,7 +59,7 @@ async fn a_changed_role_holds_at_once_and_the_last_administrator_stays_one() {
 }
 
 #[tokio::test]
-async fn who_is_removed_is_out_with_sessions_and_tokens_and_the_runs_stay() {
+async fn a_removed_user_loses_sessions_and_tokens_and_the_runs_stay() {
     let app = App::start().await;
     let (ada, eve) = (named(&app, "Ada", Role::Admin).await, named(&app, "Eve / <b>", Role::Member).await);
     let token =
@@ -67,23 +67,23 @@ async fn who_is_removed_is_out_with_sessions_and_tokens_and_the_runs_stay() {
     let program = app.anonymous().with_secret(&token);
     program.import(good()).await.ok();
     let pages = ada.clone().in_browser();
-    let asked = pages.get("/users/Eve%20%2F%20%3Cb%3E/remove").await.ok().text();
-    assert!(asked.contains("Eve / &#60;b&#62;, member"), "{asked}");
+    let confirmation = pages.get("/users/Eve%20%2F%20%3Cb%3E/remove").await.ok().text();
+    assert!(confirmation.contains("Eve / &#60;b&#62;, member"), "{confirmation}");
     let done = form(&pages, "/users/Eve%20%2F%20%3Cb%3E/remove", &[]).await;
     assert_eq!((done.status.as_u16(), done.header("location")), (303, "/users"));
     eve.get("/api/v1/runs").await.refused(401);
     program.get("/api/v1/runs").await.refused(401);
     assert_eq!(ada.count_runs().await, 1);
-    let told = ada.delete("/api/v1/users/Eve").await.refused(404);
-    assert_eq!(told, "there is no user \"Eve\"");
+    let error = ada.delete("/api/v1/users/Eve").await.refused(404);
+    assert_eq!(error, "there is no user \"Eve\"");
 }
 
 #[tokio::test]
-async fn a_person_keeps_tokens_of_her_own_that_reach_no_farther_than_she_does() {
+async fn tokens_of_a_user_never_exceed_the_role_of_the_user() {
     let app = App::start().await;
     let (ada, eve) = (named(&app, "Ada", Role::Admin).await, named(&app, "Eve", Role::Member).await);
-    let told = eve.post("/api/v1/tokens", &json!({"name": "big", "scope": "admin"})).await.refused(403);
-    assert_eq!(told, "scope: your tokens can have at most your own scope, submit");
+    let error = eve.post("/api/v1/tokens", &json!({"name": "big", "scope": "admin"})).await.refused(403);
+    assert_eq!(error, "scope: your tokens can have at most your own scope, submit");
     let secret =
         text(&eve.post("/api/v1/tokens", &json!({"name": "hers", "scope": "submit"})).await.ok().json()["secret"]);
     let program = app.anonymous().with_secret(&secret);
@@ -108,14 +108,14 @@ async fn a_person_keeps_tokens_of_her_own_that_reach_no_farther_than_she_does() 
 }
 
 #[tokio::test]
-async fn a_token_is_made_by_a_plain_form_shown_once_and_what_was_typed_stays_where_it_was_wrong() {
+async fn a_form_creates_a_token_shows_it_once_and_keeps_invalid_input() {
     let app = App::start().await;
     let eve = named(&app, "Eve", Role::Member).await.in_browser();
     let page = eve.get("/tokens").await.ok().text();
     assert!(page.contains(r#"value="submit""#) && !page.contains(r#"value="admin""#));
-    let made = form(&eve, "/tokens", &[("name", "ci"), ("scope", "read"), ("days", "7")]).await;
-    assert_eq!((made.status.as_u16(), made.header("cache-control")), (201, "no-store"));
-    let html = made.text();
+    let created = form(&eve, "/tokens", &[("name", "ci"), ("scope", "read"), ("days", "7")]).await;
+    assert_eq!((created.status.as_u16(), created.header("cache-control")), (201, "no-store"));
+    let html = created.text();
     let secret = html.split("bbt_").nth(1).and_then(|rest| rest.split('"').next()).expect("the secret");
     app.anonymous().with_secret(&format!("bbt_{secret}")).get("/api/v1/runs").await.ok();
     assert!(!eve.get("/tokens").await.ok().text().contains(secret));
@@ -127,11 +127,11 @@ async fn a_token_is_made_by_a_plain_form_shown_once_and_what_was_typed_stays_whe
 }
 
 #[tokio::test]
-async fn an_invitation_can_be_seen_without_its_secret_and_withdrawn() {
+async fn invitations_are_listed_without_their_secret_and_can_be_withdrawn() {
     let app = App::start().await;
     let ada = named(&app, "Ada", Role::Admin).await;
-    let made = ada.post("/api/v1/invites", &json!({"role": "viewer"})).await.ok().json();
-    let link = text(&made["url"]).replacen(app.state.public_url.as_str(), "/", 1);
+    let created = ada.post("/api/v1/invites", &json!({"role": "viewer"})).await.ok().json();
+    let link = text(&created["url"]).replacen(app.state.public_url.as_str(), "/", 1);
     let secret = link.split('=').nth(1).expect("a secret").to_owned();
     let list = ada.get("/api/v1/invites").await.ok();
     assert!(!list.text().contains(&secret[4..]));
@@ -146,25 +146,25 @@ async fn an_invitation_can_be_seen_without_its_secret_and_withdrawn() {
 
     let nobody = ada.post("/api/v1/invites", &json!({"person": "Nobody"})).await.refused(404);
     assert_eq!(nobody, "there is no user \"Nobody\"");
-    let senseless = ada.post("/api/v1/invites", &json!({"resets_passkeys": true})).await.refused(422);
-    assert!(senseless.contains("set person"), "{senseless}");
+    let invalid = ada.post("/api/v1/invites", &json!({"resets_passkeys": true})).await.refused(422);
+    assert!(invalid.contains("set person"), "{invalid}");
 }
 
 #[tokio::test]
-async fn nobody_takes_a_name_that_the_log_has_for_somebody_else() {
+async fn names_reserved_for_the_audit_log_are_refused() {
     let app = App::start().await;
     let link = app.invite(Role::Viewer).await;
     let token = link.split('=').nth(1).expect("a secret");
     for name in ["token ci", "Token ci", "owner of the data folder", "Somebody"] {
         let body = json!({"token": token, "name": name});
-        let told = app.anonymous().post("/api/v1/auth/register/start", &body).await.refused(422);
-        assert!(told.contains("the audit log"), "{told}");
+        let error = app.anonymous().post("/api/v1/auth/register/start", &body).await.refused(422);
+        assert!(error.contains("the audit log"), "{error}");
     }
     app.anonymous().post("/api/v1/auth/register/start", &json!({"token": token, "name": "tokenist"})).await.ok();
 }
 
 #[tokio::test]
-async fn sessions_of_other_devices_can_be_ended_and_only_ones_own() {
+async fn users_can_end_only_their_own_sessions() {
     let app = App::start().await;
     let eve = named(&app, "Eve", Role::Viewer).await;
     let ada = named(&app, "Ada", Role::Admin).await;
@@ -194,7 +194,7 @@ async fn sessions_of_other_devices_can_be_ended_and_only_ones_own() {
 }
 
 #[tokio::test]
-async fn who_is_logged_in_stays_so_when_the_server_starts_anew() {
+async fn sessions_survive_a_restart_of_the_server() {
     let app = App::start().await;
     let eve = named(&app, "Eve", Role::Member).await;
     eve.get("/api/v1/runs").await.ok();
@@ -204,7 +204,7 @@ async fn who_is_logged_in_stays_so_when_the_server_starts_anew() {
 }
 
 #[tokio::test]
-async fn over_tls_only_the_cookie_that_is_bound_to_the_host_counts() {
+async fn over_tls_only_the_host_bound_cookie_counts() {
     let app = App::with(|config| config.public_url = "https://bench.example.com/".parse().ok()).await;
     let eve = named(&app, "Eve", Role::Viewer).await;
     eve.get("/api/v1/runs").await.refused(401);
@@ -216,11 +216,11 @@ async fn over_tls_only_the_cookie_that_is_bound_to_the_host_counts() {
     let out = Answer::to(secure(nobody.request(&Method::POST, "/logout"))).await;
     let cookie = out.header("set-cookie");
     assert!(cookie.starts_with("__Host-brewbench_session=;") && cookie.contains("Max-Age=0"), "{cookie}");
-    assert!(cookie.contains("; Secure") && cookie.contains("; Path=/"), "browsers would not take it out: {cookie}");
+    assert!(cookie.contains("; Secure") && cookie.contains("; Path=/"), "otherwise browsers keep the cookie: {cookie}");
 }
 
 #[tokio::test]
-async fn the_log_knows_who_did_what_and_is_written_with_the_deed() {
+async fn the_audit_log_records_who_did_what_only_for_successful_actions() {
     let app = App::start().await;
     let ada = named(&app, "Ada", Role::Admin).await;
     ada.post("/api/v1/tokens", &json!({"name": "ci", "scope": "read"})).await.ok();
@@ -256,35 +256,35 @@ async fn the_log_knows_who_did_what_and_is_written_with_the_deed() {
 }
 
 #[tokio::test]
-async fn a_refused_login_is_in_the_log_without_a_name() {
+async fn a_refused_login_is_logged_without_a_name() {
     let app = App::start().await;
     let nobody = app.anonymous();
     let started = nobody.post("/api/v1/auth/login/start", &json!({})).await.ok().json();
-    let made_up = json!({"ceremony": started["ceremony"], "credential": {"id": "AAAA", "rawId": "AAAA",
+    let forged = json!({"ceremony": started["ceremony"], "credential": {"id": "AAAA", "rawId": "AAAA",
         "type": "public-key", "extensions": {}, "response": {"authenticatorData": "AAAA", "clientDataJSON": "AAAA",
         "signature": "AAAA", "userHandle": "AAAAAAAAAAAAAAAAAAAAAA"}}});
-    nobody.post("/api/v1/auth/login/finish", &made_up).await.refused(403);
+    nobody.post("/api/v1/auth/login/finish", &forged).await.refused(403);
     let logged = app
         .until("the entry", async || Some(log(&app, "what=login+refused").await).filter(|entries| !entries.is_empty()));
     assert_eq!(logged.await, [entry("somebody", "login refused", "")]);
 }
 
 #[tokio::test]
-async fn the_log_is_read_page_by_page_and_exported_whole_and_safe_for_spreadsheets() {
+async fn the_audit_log_is_paged_and_exported_safely_for_spreadsheets() {
     let app = App::start().await;
     let admin = app.admin().await;
     for name in ["=cmd|' /C calc'!A0", "<script>", "c"] {
         admin.post("/api/v1/agent-keys", &json!({"name": name})).await.ok();
     }
-    let mut seen = Vec::new();
+    let mut objects = Vec::new();
     let mut query = "what=agent+key+created&limit=2".to_owned();
     loop {
         let list = admin.get(&format!("/api/v1/audit?{query}")).await.ok().json();
-        seen.extend(list["entries"].as_array().expect("a list").iter().map(|entry| text(&entry["object"])));
+        objects.extend(list["entries"].as_array().expect("a list").iter().map(|entry| text(&entry["object"])));
         let Some(next) = list["next"].as_i64() else { break };
         query = format!("what=agent+key+created&limit=2&before={next}");
     }
-    assert_eq!(seen, ["c", "<script>", "=cmd|' /C calc'!A0"]);
+    assert_eq!(objects, ["c", "<script>", "=cmd|' /C calc'!A0"]);
     let csv = admin.get("/api/v1/audit/export?format=csv&what=agent+key+created").await.ok();
     assert!(csv.header("content-disposition").contains("brewbench-audit.csv"));
     let lines: Vec<_> = csv.text().lines().map(str::to_owned).collect();
@@ -299,7 +299,7 @@ async fn the_log_is_read_page_by_page_and_exported_whole_and_safe_for_spreadshee
 }
 
 #[tokio::test]
-async fn whoever_tries_too_often_is_told_to_wait_and_the_others_go_on() {
+async fn too_many_attempts_are_limited_per_address() {
     let app = App::with(|config| {
         config.proxies = Networks::loopback();
         config.rates = Rates { sign_in: Rate::new(3, 1), wrong_secrets: Rate::new(3, 1) };
@@ -328,14 +328,14 @@ async fn whoever_tries_too_often_is_told_to_wait_and_the_others_go_on() {
     from(&wrong, Method::GET, "/api/v1/runs", "192.0.2.1").await.refused(429);
     from(&wrong, Method::GET, "/api/v1/agent/channel", "192.0.2.1").await.refused(429);
     let page = from(&wrong.clone().in_browser(), Method::GET, "/runs", "192.0.2.1").await;
-    assert!(page.text().contains("Too many tries") || page.text().contains("too many attempts"), "{}", page.text());
+    assert!(page.text().contains("too many attempts"), "{}", page.text());
     assert!(!page.header("retry-after").is_empty());
     from(&wrong, Method::GET, "/api/v1/runs", "192.0.2.2").await.refused(401);
     from(&good, Method::GET, "/api/v1/runs", "192.0.2.1").await.ok();
 }
 
 #[tokio::test]
-async fn nobody_can_write_an_address_of_his_own_unless_a_proxy_stands_before_the_server() {
+async fn forwarded_addresses_are_ignored_without_a_proxy() {
     let app = App::start().await;
     let admin = app.admin().await;
     let request = admin.request(&Method::POST, "/api/v1/agent-keys").header("x-forwarded-for", "203.0.113.9");
@@ -345,8 +345,8 @@ async fn nobody_can_write_an_address_of_his_own_unless_a_proxy_stands_before_the
     assert_eq!(list["entries"][0]["address"], local);
 }
 
-/// Where somebody stands who says that she was forwarded, as the log has it.
-async fn seen_from(proxies: &str, forwarded: &str) -> Value {
+/// The address in the audit log of a request with an `X-Forwarded-For` header.
+async fn logged_address(proxies: &str, forwarded: &str) -> Value {
     let app = App::with(|config| config.proxies = proxies.parse().expect("networks")).await;
     let admin = app.admin().await;
     let request = admin.request(&Method::POST, "/api/v1/agent-keys").header("x-forwarded-for", forwarded);
@@ -355,7 +355,7 @@ async fn seen_from(proxies: &str, forwarded: &str) -> Value {
 }
 
 #[tokio::test]
-async fn only_what_trusted_proxies_add_is_believed() {
+async fn only_addresses_from_trusted_proxies_are_accepted() {
     for (proxies, forwarded, address) in [
         ("loopback", "203.0.113.9, 192.0.2.7", "192.0.2.7"),
         ("127.0.0.1,192.0.2.0/24", "198.51.100.1, 203.0.113.9, 192.0.2.7", "203.0.113.9"),
@@ -363,12 +363,12 @@ async fn only_what_trusted_proxies_add_is_believed() {
         ("192.0.2.0/24", "203.0.113.9", "127.0.0.1"),
         ("", "203.0.113.9", "127.0.0.1"),
     ] {
-        assert_eq!(seen_from(proxies, forwarded).await, address, "{proxies}: {forwarded}");
+        assert_eq!(logged_address(proxies, forwarded).await, address, "{proxies}: {forwarded}");
     }
 }
 
 #[tokio::test]
-async fn commands_manage_people_invitations_and_the_log() {
+async fn commands_manage_users_invitations_and_the_audit_log() {
     let app = App::start().await;
     named(&app, "Ada", Role::Admin).await;
     named(&app, "Eve", Role::Viewer).await;
@@ -393,8 +393,11 @@ async fn commands_manage_people_invitations_and_the_log() {
     let both = run(&["invite", "--for", "Eve", "--role", "admin"]).await.refused(2);
     assert!(both.contains("--for"), "{both}");
 
-    let kept = run(&["user", "remove", "Eve"]).await.refused(1);
-    assert!(kept.contains("1 passkey ends: none.") && kept.contains("nothing was changed"), "{kept}");
+    let unconfirmed = run(&["user", "remove", "Eve"]).await.refused(1);
+    assert!(
+        unconfirmed.contains("1 passkey ends: none.") && unconfirmed.contains("nothing was changed"),
+        "{unconfirmed}"
+    );
     run(&["user", "remove", "Eve", "--yes"]).await.ok();
     let log = run(&["audit", "list", "--what", "user removed"]).await.ok();
     assert!(log.contains("user removed") && log.contains("Eve") && log.contains("127.0.0.1"), "{log}");

@@ -1,4 +1,4 @@
-//! The verdict as people meet it: on pages, in JSON and commands; limits of a scenario; judging anew.
+//! Verdicts on pages, in JSON and in commands; limits of a scenario; re-judging.
 
 use brewbench::{
     auth::model::{Role, Scope},
@@ -29,7 +29,7 @@ pub fn codes(run: &Value) -> Vec<String> {
     run["reasons"].as_array().expect("reasons").iter().map(|reason| text(&reason["code"])).collect()
 }
 
-/// Submits a run and has it end like this; gives its id.
+/// Submits a run that ends with a changed outcome; returns its id.
 pub async fn ended(user: &Actor, agent: &mut Agent, change: impl FnOnce(&mut Outcome)) -> String {
     let id = submit(user, &plan_with(&json!({"retries": 0}))).await.1.remove(0);
     let job = agent.job().await;
@@ -39,7 +39,7 @@ pub async fn ended(user: &Actor, agent: &mut Agent, change: impl FnOnce(&mut Out
     id
 }
 
-/// k6 had no room: it used 0.97 of its core, the target a third of its own.
+/// Makes k6 the bottleneck: it used 0.97 of its core, the target a third of its own.
 fn bound(outcome: &mut Outcome) {
     let packed = matching_series(&good());
     let mut series = packed.unpack().expect("a series");
@@ -51,7 +51,7 @@ fn bound(outcome: &mut Outcome) {
 }
 
 #[tokio::test]
-async fn a_reason_has_figure_and_limit_as_data_and_is_shown_wherever_the_run_is() {
+async fn a_reason_has_value_and_limit_and_is_shown_with_the_run() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -70,7 +70,7 @@ async fn a_reason_has_figure_and_limit_as_data_and_is_shown_wherever_the_run_is(
     assert!(list.contains("title=\"k6 was the bottleneck"), "{list}");
     let compared = pages.get(&format!("/compare?runs={id}")).await.ok().text();
     assert!(compared.contains("with 1 suspect run") && compared.contains("1 suspect"), "{compared}");
-    assert!(compared.contains("includes suspect runs"), "beside each figure: {compared}");
+    assert!(compared.contains("includes suspect runs"), "next to each value: {compared}");
     let csv = pages.get(&format!("/api/v1/runs/export?format=csv&runs={id}")).await.ok().text();
     assert!(csv.lines().nth(1).is_some_and(|line| line.ends_with(",generator_busy")), "{csv}");
     let token = app.token_secret(Scope::Read, None).await;
@@ -79,12 +79,12 @@ async fn a_reason_has_figure_and_limit_as_data_and_is_shown_wherever_the_run_is(
     assert!(words.contains("reason k6 was the bottleneck") && words.contains("(97 %, limit 80 %)"), "{shown}");
     let compared = as_user(&app, &token, &["compare", &id]).await.ok();
     assert!(compared.contains("1?") && compared.contains("some of these runs are suspect"), "{compared}");
-    let by = user.get(&format!("/api/v1/runs/{id}/judgement")).await.ok().json();
-    assert_eq!((&by["rules"], &by["limits"]["generator_busy"]), (&json!(RULES), &json!(0.8)));
+    let judgement = user.get(&format!("/api/v1/runs/{id}/judgement")).await.ok().json();
+    assert_eq!((&judgement["rules"], &judgement["limits"]["generator_busy"]), (&json!(RULES), &json!(0.8)));
 }
 
 #[tokio::test]
-async fn a_failure_of_the_target_is_invalid_and_told_once() {
+async fn a_failure_of_the_target_is_invalid_and_shown_once() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -114,7 +114,7 @@ async fn a_failure_of_the_target_is_invalid_and_told_once() {
 }
 
 #[tokio::test]
-async fn what_only_the_agent_saw_counts() {
+async fn observations_of_the_agent_affect_the_verdict() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -129,17 +129,17 @@ async fn what_only_the_agent_saw_counts() {
     let run = user.run(&id).await;
     assert_eq!(codes(&run), ["target_restarted", "response_changed", "clock_jumped"]);
     assert_eq!(run["verdict"], "invalid");
-    assert!(text(&run["reasons"][1]["text"]).len() < 700, "a sentence is no place for a page");
+    assert!(text(&run["reasons"][1]["text"]).len() < 700, "a reason does not contain a full page");
 }
 
 #[tokio::test]
-async fn a_series_that_is_damaged_is_not_stored_and_counts_as_incomplete() {
+async fn a_damaged_series_is_not_stored_and_counts_as_incomplete() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
-    let whole = matching_series(&good()).as_bytes().to_vec();
+    let intact = matching_series(&good()).as_bytes().to_vec();
     let noise: Vec<u8> = (0..5_000_000_u32).map(|n| n.wrapping_mul(2_654_435_769).to_be_bytes()[0]).collect();
-    for bytes in [whole[..whole.len() / 2].to_vec(), vec![9, 9, 9], noise] {
+    for bytes in [intact[..intact.len() / 2].to_vec(), vec![9, 9, 9], noise] {
         let id = ended(&user, &mut agent, |outcome| outcome.series = Some(Packed::from_bytes(bytes))).await;
         assert_eq!(codes(&user.run(&id).await), ["series_incomplete"]);
         user.get(&format!("/api/v1/runs/{id}/series")).await.refused(404);
@@ -152,7 +152,7 @@ async fn a_series_that_is_damaged_is_not_stored_and_counts_as_incomplete() {
 }
 
 #[tokio::test]
-async fn an_import_is_not_blamed_for_what_it_can_not_have() {
+async fn imports_are_not_suspect_for_data_that_they_cannot_have() {
     let app = App::start().await;
     let user = app.user().await;
     let run = user.import(good()).await.ok().json()["runs"][0].clone();
@@ -160,7 +160,7 @@ async fn an_import_is_not_blamed_for_what_it_can_not_have() {
 }
 
 #[tokio::test]
-async fn limits_of_a_scenario_are_set_and_its_old_runs_judged_by_them_in_the_background() {
+async fn new_limits_of_a_scenario_re_judge_its_old_runs_in_the_background() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -175,17 +175,19 @@ async fn limits_of_a_scenario_are_set_and_its_old_runs_judged_by_them_in_the_bac
     let set = user.put(LIMITS, &json!({"limits": {"generator_busy": 0.99}})).await.ok().json();
     assert!(text(&set["changed_by"]).starts_with("token "), "{set}");
     app.until("the old run to be valid", async || (user.run(&id).await["verdict"] == "valid").then_some(())).await;
-    let by = user.get(&format!("/api/v1/runs/{id}/judgement")).await.ok().json();
-    assert_eq!(by["limits"]["generator_busy"], json!(0.99));
+    let judgement = user.get(&format!("/api/v1/runs/{id}/judgement")).await.ok().json();
+    assert_eq!(judgement["limits"]["generator_busy"], json!(0.99));
     let page = user.clone().in_browser().get(&format!("/runs/{id}")).await.ok().text();
     assert!(page.contains("limits of its scenario (generator_busy 99 %)"), "{page}");
-    assert_eq!(user.run(&text(&other)).await["verdict"], "valid", "it has no scenario");
+    assert_eq!(user.run(&text(&other)).await["verdict"], "valid", "the imported run has no scenario");
     let next = ended(&user, &mut agent, bound).await;
-    assert_eq!(user.run(&next).await["verdict"], "valid", "new runs are judged by them at once");
+    assert_eq!(user.run(&next).await["verdict"], "valid", "new runs use the new limits");
 
     user.delete(LIMITS).await.ok();
-    app.until("it to be suspect again", async || (user.run(&id).await["verdict"] == "suspect").then_some(())).await;
-    app.until("the other, too", async || (user.run(&next).await["verdict"] == "suspect").then_some(())).await;
+    app.until("the old run to be suspect again", async || (user.run(&id).await["verdict"] == "suspect").then_some(()))
+        .await;
+    app.until("the new run to be suspect", async || (user.run(&next).await["verdict"] == "suspect").then_some(()))
+        .await;
     let log = app.admin().await.get("/api/v1/audit?what=limits%20changed").await.ok().json();
     assert_eq!(log["entries"].as_array().map(Vec::len), Some(2), "{log}");
     assert_eq!(log["entries"][1]["detail"], json!({"generator_busy": 0.99}));
@@ -200,22 +202,22 @@ async fn limits_of_a_scenario_are_set_and_its_old_runs_judged_by_them_in_the_bac
 }
 
 #[tokio::test]
-async fn judging_that_the_end_of_the_server_cut_short_is_done_when_it_starts_again() {
+async fn interrupted_re_judging_is_completed_after_a_restart() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let id = ended(&user, &mut agent, bound).await;
-    // As a server leaves it that ends right after the change was kept.
-    let left = "insert into scenario_limits values ('hash', '{\"generator_busy\": 0.98}', 1, 0, 0, 'ada')";
-    sqlx::query(left).execute(&app.state.db.write).await.expect("a row");
+    // As left by a server that ends right after the change was stored.
+    let stored = "insert into scenario_limits values ('hash', '{\"generator_busy\": 0.98}', 1, 0, 0, 'ada')";
+    sqlx::query(stored).execute(&app.state.db.write).await.expect("a row");
     assert_eq!(user.run(&id).await["verdict"], "suspect");
     let app = App::on(app.stop().await, |_| ()).await;
     let user = user.at(&app.url);
-    app.until("it to be valid", async || (user.run(&id).await["verdict"] == "valid").then_some(())).await;
+    app.until("the run to be valid", async || (user.run(&id).await["verdict"] == "valid").then_some(())).await;
 }
 
 #[tokio::test]
-async fn the_form_on_the_scenario_s_page_sets_limits_and_refuses_nonsense_at_its_place() {
+async fn the_scenario_form_sets_limits_and_shows_errors_at_their_fields() {
     let app = App::start().await;
     let person = app.signed_in(Role::Member).await.in_browser();
     let page = person.get("/scenarios/hash").await.ok().text();
@@ -225,7 +227,7 @@ async fn the_form_on_the_scenario_s_page_sets_limits_and_refuses_nonsense_at_its
     assert_eq!(refused.status, 422);
     let text = refused.text();
     assert!(text.contains("too_short: &quot;soon&quot;") || text.contains("too_short: &#34;soon&#34;"), "{text}");
-    assert!(text.contains("value=\"soon\"") && text.contains("value=\"9 %\""), "what was typed stays: {text}");
+    assert!(text.contains("value=\"soon\"") && text.contains("value=\"9 %\""), "the input stays: {text}");
     form("too_short=5+s&host_steal=").await;
     let page = person.get("/scenarios/hash").await.ok().text();
     assert!(page.contains("name=\"too_short\" value=\"5 s\"") && page.contains(">changed</span>"), "{page}");
@@ -234,7 +236,7 @@ async fn the_form_on_the_scenario_s_page_sets_limits_and_refuses_nonsense_at_its
 }
 
 #[tokio::test]
-async fn runs_are_judged_anew_by_command_and_what_is_damaged_keeps_its_verdict() {
+async fn a_command_re_judges_runs_and_damaged_runs_keep_their_verdict() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -243,7 +245,7 @@ async fn runs_are_judged_anew_by_command_and_what_is_damaged_keeps_its_verdict()
         ids.push(ended(&user, &mut agent, |_| ()).await);
     }
     let imported = text(&user.import(target_down()).await.ok().json()["runs"][0]["id"]);
-    // Judged by other rules long ago, one of them damaged since; one was made before anybody recorded a series.
+    // Judged by older rules, with a damaged summary, without a series, and with an outdated verdict.
     for (statement, id) in [
         (
             "update run set verdict = 'suspect', reasons = '[{\"code\":\"x\",\"verdict\":\"suspect\",\"text\":\"y\"}]' where id = ?",
@@ -257,20 +259,20 @@ async fn runs_are_judged_anew_by_command_and_what_is_damaged_keeps_its_verdict()
     }
     let dry = user.post("/api/v1/runs/rejudge", &json!({"dry_run": true})).await.ok().json();
     assert_eq!((&dry["judged"], &dry["next"]), (&json!(3), &Value::Null));
-    assert_eq!(user.run(&ids[0]).await["verdict"], "suspect", "nothing was kept");
+    assert_eq!(user.run(&ids[0]).await["verdict"], "suspect", "a dry run stores nothing");
 
     let token = app.token_secret(Scope::Submit, None).await;
-    let told = as_user(&app, &token, &["run", "rejudge", "--all"]).await.ok();
-    assert!(told.contains(&format!("{}  suspect → valid", ids[0])), "{told}");
-    assert!(told.contains(&format!("{imported}  valid → invalid")), "{told}");
-    assert!(told.contains(&format!("{}  valid → suspect", ids[2])), "its series is gone: {told}");
-    assert!(told.contains(&format!("{}  not re-judged: its summary can't be unpacked", ids[1])), "{told}");
-    assert!(told.ends_with("3 judged, 3 changed, 1 not re-judged\n"), "{told}");
+    let report = as_user(&app, &token, &["run", "rejudge", "--all"]).await.ok();
+    assert!(report.contains(&format!("{}  suspect → valid", ids[0])), "{report}");
+    assert!(report.contains(&format!("{imported}  valid → invalid")), "{report}");
+    assert!(report.contains(&format!("{}  valid → suspect", ids[2])), "its series is missing: {report}");
+    assert!(report.contains(&format!("{}  not re-judged: its summary can't be unpacked", ids[1])), "{report}");
+    assert!(report.ends_with("3 judged, 3 changed, 1 not re-judged\n"), "{report}");
     assert_eq!(user.run(&ids[1]).await["verdict"], "valid");
     let again = as_user(&app, &token, &["run", "rejudge", &ids[0], "--json"]).await.json();
     assert_eq!((&again["judged"], &again["changed"]), (&json!(1), &json!([])));
     let log = app.admin().await.get("/api/v1/audit?what=runs%20rejudged").await.ok().json();
-    assert_eq!(log["entries"].as_array().map(Vec::len), Some(2), "the dry run did nothing: {log}");
+    assert_eq!(log["entries"].as_array().map(Vec::len), Some(2), "the dry run is not logged: {log}");
 
     let nobody = "00000000-0000-7000-8000-000000000000";
     user.post("/api/v1/runs/rejudge", &json!({"ids": [nobody]})).await.refused(404);
@@ -278,7 +280,7 @@ async fn runs_are_judged_anew_by_command_and_what_is_damaged_keeps_its_verdict()
 }
 
 #[tokio::test]
-async fn a_run_of_the_time_before_series_is_not_blamed_for_having_none() {
+async fn a_run_from_before_series_is_not_suspect_without_one() {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -294,12 +296,12 @@ async fn a_run_of_the_time_before_series_is_not_blamed_for_having_none() {
         .await
         .expect("a row");
     sqlx::query("delete from run_series where run_id = ?").bind(&id).execute(db).await.expect("a row");
-    let told = user.post("/api/v1/runs/rejudge", &json!({"ids": [id]})).await.ok().json();
-    assert_eq!((&told["judged"], &told["changed"]), (&json!(1), &json!([])));
+    let result = user.post("/api/v1/runs/rejudge", &json!({"ids": [id]})).await.ok().json();
+    assert_eq!((&result["judged"], &result["changed"]), (&json!(1), &json!([])));
 }
 
 #[tokio::test]
-async fn many_runs_are_judged_in_portions() {
+async fn many_runs_are_re_judged_in_batches() {
     let app = App::start().await;
     let user = app.user().await;
     for _ in 0..51 {
@@ -312,7 +314,7 @@ async fn many_runs_are_judged_in_portions() {
 }
 
 #[tokio::test]
-async fn limits_are_set_by_command() {
+async fn a_command_sets_limits() {
     let app = App::start().await;
     let token = app.token_secret(Scope::Submit, None).await;
     let command =

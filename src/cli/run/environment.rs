@@ -6,7 +6,11 @@ use clap::Args;
 use reqwest::Method;
 
 use crate::{
-    cli::{common::Common, run::which::full_id, table::plain},
+    cli::{
+        common::Common,
+        run::which::full_id,
+        table::{at_spaces, plain},
+    },
     results::environment::{
         difference::{EnvironmentDifference, FactDifference, Weight},
         facts::{Group, RunEnvironment, all_groups, generator_groups},
@@ -102,7 +106,7 @@ fn entry(name: &str, value: &str) -> String {
     const NAME: usize = 32;
     let name = format!("  {:<width$} ", plain(name), width = if name.starts_with("  ") { 7 } else { NAME });
     let indent = " ".repeat(name.chars().count().min(NAME + 3));
-    let options = textwrap::Options::new(80).initial_indent(&name).subsequent_indent(&indent);
+    let options = at_spaces(80).initial_indent(&name).subsequent_indent(&indent);
     textwrap::fill(&plain(&value.replace('\u{a0}', " ")), options) + "\n"
 }
 
