@@ -129,10 +129,10 @@ async fn two_generators_load_one_target_simultaneously_with_their_segments() {
         // The time it waited for the others is not part of its duration.
         let seconds = count / rate;
         assert!((1.9..2.9).contains(&seconds), "{seconds} s");
-        let stretch = part.series.as_ref().expect("a series").unpack().expect("unpacked").measured.expect("measured");
-        let counted: u64 = stretch.seconds.iter().map(brewbench_agent::wire::series::Second::requests).sum();
+        let window = part.series.as_ref().expect("a series").unpack().expect("unpacked").measured.expect("measured");
+        let counted: u64 = window.seconds.iter().map(brewbench_agent::wire::series::Second::requests).sum();
         assert!((counted as f64 - count).abs() < 0.5, "{counted} of {count}");
-        assert!(stretch.start_ms >= measuring_since(part) - 50, "the series starts with the load");
+        assert!(window.start_ms >= measuring_since(part) - 50, "the series starts with the load");
         assert!(part.target_sha256.is_none() && part.cores.target.is_empty() && !part.cores.generator.is_empty());
     }
     let apart = (measuring_since(&generators[0]) - measuring_since(&generators[1])).abs();

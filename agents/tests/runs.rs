@@ -81,7 +81,7 @@ async fn a_run_enters_all_phases_and_returns_everything() {
     let conditions = &outcome.conditions;
     assert_eq!((conditions.processes, conditions.processes_gone), (Some(1), Some(0)), "{conditions:?}");
     assert_eq!(conditions.response_change.as_deref(), Some(""));
-    assert!(conditions.clock_jump_ms.is_some() && conditions.ground.is_none(), "{conditions:?}");
+    assert!(conditions.clock_jump_ms.is_some() && conditions.idle_wait.is_none(), "{conditions:?}");
     assert!(conditions.idle_memory_bytes.is_some_and(|bytes| bytes > 0), "{conditions:?}");
     let startup = conditions.startup_ms.expect("a start-up time");
     let preparing = (outcome.times[1].at_ms - outcome.times[0].at_ms) as f64;
@@ -271,14 +271,14 @@ async fn a_response_that_differs_after_the_load_is_described() {
 async fn a_busy_machine_is_reported_and_the_run_continues() {
     let Some(mut bench) = Bench::new("neighbour").await else { return };
     bench.offer("good", "");
-    bench.work.quiet = IdleWait { limit_cores: 0.05, longest: Duration::from_millis(300) };
+    bench.work.idle_wait = IdleWait { limit_cores: 0.05, longest: Duration::from_millis(300) };
     let mut command = std::process::Command::new("sh");
     let mut neighbour = command.args(["-c", "while :; do :; done"]).spawn().expect("a shell");
     let outcome = run(&bench, &job("good")).await;
     neighbour.kill().and_then(|()| neighbour.wait()).expect("an exit status");
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
-    let ground = outcome.conditions.ground.expect("an idle wait");
-    assert!(!ground.quiet && ground.waited_ms >= 300 && ground.busy_cores > 0.05, "{ground:?}");
+    let idle_wait = outcome.conditions.idle_wait.expect("an idle wait");
+    assert!(!idle_wait.idle && idle_wait.waited_ms >= 300 && idle_wait.busy_cores > 0.05, "{idle_wait:?}");
 }
 
 #[tokio::test]

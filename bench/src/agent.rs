@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use brewbench::{
-    auth::users::MadeSecret,
+    auth::users::CreatedSecret,
     fleet::model::{AgentList, NewAgentKey},
 };
 use brewbench_agent::{
@@ -33,7 +33,7 @@ const CONNECT_TIMEOUT_S: u32 = 30;
 /// Starts an agent and waits until it is connected to the server.
 pub async fn start(site: &Site, state: &Path, manifests: &Path) -> anyhow::Result<Apart> {
     let request = NewAgentKey { name: "bench".to_owned() };
-    let key: MadeSecret = site.client.post("api/v1/agent-keys", &request).await?;
+    let key: CreatedSecret = site.client.post("api/v1/agent-keys", &request).await?;
     let (url, key) = (site.url.as_str(), key.secret.as_str());
     let agent = Apart::start(What::Agent, &[url.as_ref(), key.as_ref(), state.as_os_str(), manifests.as_os_str()])?;
     for _ in 0..CONNECT_TIMEOUT_S * 10 {
@@ -59,7 +59,7 @@ pub async fn run_child(mut arguments: impl Iterator<Item = std::ffi::OsString>) 
         engine: None,
         accepts: Accepts::BundledScenarios,
         cgroups: CGROUPS.into(),
-        quiet: IdleWait::default(),
+        idle_wait: IdleWait::default(),
         steady: None,
         load_address: None,
         reach: AddressPolicy::default(),

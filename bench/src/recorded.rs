@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use brewbench::results::{blob, evidence::Evidence};
 use brewbench_agent::{
     series::histogram::Histogram,
-    wire::series::{Consumption, Packed, Second, Series, Stretch, Usage},
+    wire::series::{Consumption, Packed, Second, Series, Window, Usage},
 };
 use sqlx::{SqliteConnection, SqlitePool};
 
@@ -96,7 +96,7 @@ fn series() -> Packed {
     };
     let seconds = (1..=30).map(second).collect();
     let measured =
-        Stretch { start_ms: 1_800_000_002_000, seconds, usage: (0..=30).map(usage).collect(), ..Stretch::default() };
+        Window { start_ms: 1_800_000_002_000, seconds, usage: (0..=30).map(usage).collect(), ..Window::default() };
     Packed::pack(&Series { warm_up: None, measured: Some(measured) })
 }
 

@@ -8,7 +8,7 @@ use axum::{
 use brewbench_agent::wire::now_ms;
 use serde_json::json;
 
-use super::{Delivery, DeliveryList, MadeWebhook, NewWebhook, Rule, WebhookList, watch::url, webhooks};
+use super::{Delivery, DeliveryList, CreatedWebhook, NewWebhook, Rule, WebhookList, watch::url, webhooks};
 use crate::{
     alerts::model::{Alert, AlertList, AlertRule},
     app::{
@@ -16,7 +16,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::deed::Deed,
+        audit::action::Action,
         caller::{Admin, Caller, Read},
     },
 };
@@ -61,7 +61,7 @@ pub async fn set_alert_rule(
 pub async fn set(state: &AppState, caller: &Caller, rule: Rule) -> Result<()> {
     let rule = rule.checked().map_err(Error::Invalid)?;
     if crate::alerts::store::rule(&state.db.read).await?.rule != rule {
-        let act = caller.does(Deed::AlertRuleSet, "").with(json!(rule));
+        let act = caller.does(Action::AlertRuleSet, "").with(json!(rule));
         crate::alerts::store::set_rule(&state.db.write, rule, now_ms(), &act).await?;
         state.check_alerts.notify_one();
     }
@@ -76,13 +76,13 @@ pub async fn webhooks(_: Admin, State(state): State<AppState>) -> Result<Json<We
 
 /// Add a webhook. Events are signed according to Standard Webhooks. Only this response shows the secret.
 #[utoipa::path(post, path = "/api/v1/webhooks", tag = "alerts", request_body = NewWebhook,
-    responses((status = 201, body = MadeWebhook),
+    responses((status = 201, body = CreatedWebhook),
     (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn add_webhook(
     Admin(caller): Admin,
     State(state): State<AppState>,
     Input(request): Input<NewWebhook>,
-) -> Result<(StatusCode, Json<MadeWebhook>)> {
+) -> Result<(StatusCode, Json<CreatedWebhook>)> {
     Ok((StatusCode::CREATED, Json(webhooks::add(&state, &caller, request).await?)))
 }
 

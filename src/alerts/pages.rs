@@ -129,10 +129,10 @@ async fn send_test(Admin(caller): Admin, State(state): State<AppState>, Path(id)
 
 async fn ask_remove(Admin(caller): Admin, State(state): State<AppState>, Path(id): Path<String>) -> Result<Confirm> {
     let webhook = webhooks::found(&state, &id).await?;
-    let deed = "Remove this webhook";
+    let action = "Remove this webhook";
     Ok(Confirm {
-        shell: Shell::signed_in(deed, Section::Settings, &caller.name),
-        deed,
+        shell: Shell::signed_in(action, Section::Settings, &caller.name),
+        action,
         what: webhook.url.clone(),
         consequences: vec![
             "No more events are sent to it; pending deliveries are dropped.".to_owned(),

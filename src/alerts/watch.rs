@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     alerts::model::Event,
-    app::{alert_cache::Notice, error::Result, state::AppState},
+    app::{alert_cache::ActiveAlert, error::Result, state::AppState},
     dispatch::queue::list,
     fleet::{self, model::Agent, presence::Presence},
     placement::wait_reason::Reason,
@@ -122,10 +122,10 @@ async fn apply(state: &AppState, presence: &Presence, observed: &Observed, chang
 }
 
 /// Converts an alert for pages.
-fn notice(alert: Raised, raised_at_ms: i64) -> Notice {
+fn notice(alert: Raised, raised_at_ms: i64) -> ActiveAlert {
     let href = href(&alert);
     let Raised { kind, subject, sentence, since_ms } = alert;
-    Notice { kind: kind.as_str(), subject, sentence, href, since_ms, raised_at_ms }
+    ActiveAlert { kind: kind.as_str(), subject, sentence, href, since_ms, raised_at_ms }
 }
 
 /// Returns the path of the page with details of an alert.

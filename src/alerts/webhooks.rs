@@ -14,7 +14,7 @@ use crate::{
         error::{Error, Result},
         state::AppState,
     },
-    auth::{audit::deed::Deed, caller::Caller},
+    auth::{audit::action::Action, caller::Caller},
 };
 
 /// The maximum number of webhooks.
@@ -65,17 +65,17 @@ pub struct NewWebhook {
 
 /// An added webhook with its secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct MadeWebhook {
+pub struct CreatedWebhook {
     /// The webhook.
     pub webhook: Webhook,
     /// The signing secret. It is shown only once.
     pub secret: String,
 }
 
-impl std::fmt::Debug for MadeWebhook {
+impl std::fmt::Debug for CreatedWebhook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Omits the secret, because debug output may be logged.
-        f.debug_struct("MadeWebhook").field("webhook", &self.webhook.id).finish_non_exhaustive()
+        f.debug_struct("CreatedWebhook").field("webhook", &self.webhook.id).finish_non_exhaustive()
     }
 }
 
@@ -155,7 +155,7 @@ impl Message {
 }
 
 /// Adds a webhook and returns it with its secret, which is not readable later.
-pub async fn add(state: &AppState, caller: &Caller, request: NewWebhook) -> Result<MadeWebhook> {
+pub async fn add(state: &AppState, caller: &Caller, request: NewWebhook) -> Result<CreatedWebhook> {
     let url = address::checked(&request.url, &state.config.webhooks_to);
     let url = url.map_err(|fault| Error::Invalid(format!("url: {fault}")))?;
     let mut events = if request.events.is_empty() { Event::ALL.to_vec() } else { request.events };
@@ -171,7 +171,7 @@ pub async fn add(state: &AppState, caller: &Caller, request: NewWebhook) -> Resu
     let (url, created_by, created_at_ms) = (url.to_string(), caller.name.clone(), now_ms());
     let webhook = Webhook { id: 0, url, events, created_by, created_at_ms, is_active: true, last: None };
     let words: Vec<_> = webhook.events.iter().map(|event| event.as_str()).collect();
-    let act = caller.does(Deed::WebhookAdded, &origin(&webhook)).with(json!({"events": words.join(", ")}));
+    let act = caller.does(Action::WebhookAdded, &origin(&webhook)).with(json!({"events": words.join(", ")}));
     let id = crate::alerts::store::webhooks::insert(
         &state.db.write,
         &webhook,
@@ -180,7 +180,7 @@ pub async fn add(state: &AppState, caller: &Caller, request: NewWebhook) -> Resu
         &act,
     )
     .await?;
-    Ok(MadeWebhook { webhook: Webhook { id, ..webhook }, secret })
+    Ok(CreatedWebhook { webhook: Webhook { id, ..webhook }, secret })
 }
 
 /// Returns the webhook with this id.
@@ -193,7 +193,7 @@ pub async fn found(state: &AppState, id: &str) -> Result<Webhook> {
 
 /// Removes a webhook and its pending deliveries.
 pub async fn remove(state: &AppState, caller: &Caller, webhook: &Webhook) -> Result<()> {
-    let act = caller.does(Deed::WebhookRemoved, &origin(webhook)).with(json!({"id": webhook.id}));
+    let act = caller.does(Action::WebhookRemoved, &origin(webhook)).with(json!({"id": webhook.id}));
     if crate::alerts::store::webhooks::remove(&state.db.write, webhook.id, &act).await? {
         Ok(())
     } else {

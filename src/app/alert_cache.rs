@@ -8,7 +8,7 @@ use crate::web::time_ago::{self, Moment};
 
 /// An active alert as pages show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct ActiveAlert {
     /// Kind of the alert: `agent.away` or `queue.standstill`.
     pub kind: &'static str,
     /// Name of the agent; empty for the queue.
@@ -23,7 +23,7 @@ pub struct Notice {
     pub raised_at_ms: i64,
 }
 
-impl Notice {
+impl ActiveAlert {
     /// Returns when it began, for pages.
     pub fn began(&self) -> Moment {
         time_ago::ago(Some(self.since_ms))
@@ -32,22 +32,22 @@ impl Notice {
 
 /// All active alerts; cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Notices(watch::Sender<Arc<[Notice]>>);
+pub struct ActiveAlerts(watch::Sender<Arc<[ActiveAlert]>>);
 
-impl Default for Notices {
+impl Default for ActiveAlerts {
     fn default() -> Self {
         Self(watch::Sender::new(Arc::default()))
     }
 }
 
-impl Notices {
+impl ActiveAlerts {
     /// Returns the active alerts.
-    pub fn now(&self) -> Arc<[Notice]> {
+    pub fn now(&self) -> Arc<[ActiveAlert]> {
         Arc::clone(&self.0.borrow())
     }
 
     /// Replaces all alerts. Listeners are notified only if something changed.
-    pub fn set(&self, all: Vec<Notice>) {
+    pub fn set(&self, all: Vec<ActiveAlert>) {
         self.0.send_if_modified(|current| {
             let differs = **current != *all;
             if differs {
@@ -58,7 +58,7 @@ impl Notices {
     }
 
     /// Returns a receiver that is notified of changes.
-    pub fn listen(&self) -> watch::Receiver<Arc<[Notice]>> {
+    pub fn listen(&self) -> watch::Receiver<Arc<[ActiveAlert]>> {
         self.0.subscribe()
     }
 }

@@ -169,7 +169,7 @@ pub struct ErrorMessage(pub String);
 /// Extracts the query string. Errors are reported like those of a body.
 #[derive(Debug, FromRequestParts)]
 #[from_request(via(Query), rejection(Error))]
-pub struct Asked<T>(pub T);
+pub struct QueryParams<T>(pub T);
 
 impl From<QueryRejection> for Error {
     fn from(fault: QueryRejection) -> Self {

@@ -17,7 +17,7 @@ use crate::{
         caller::Caller,
         model::{Role, Scope},
         secret::{self, Kind},
-        users::{Invite, MadeSecret, NewInvite, NewToken},
+        users::{Invite, CreatedSecret, NewInvite, NewToken},
     },
     fleet,
 };
@@ -51,12 +51,12 @@ pub async fn invite(data: &Path, request: &NewInvite) -> Result<Invite, LocalAdm
 }
 
 /// Creates a token.
-pub async fn token(data: &Path, request: &NewToken) -> Result<MadeSecret, LocalAdminError> {
+pub async fn token(data: &Path, request: &NewToken) -> Result<CreatedSecret, LocalAdminError> {
     Ok(create_token(&db::open(data).await?, request, &Caller::owner()).await?)
 }
 
 /// Creates a key for a new agent.
-pub async fn agent_key(data: &Path, name: &str) -> Result<MadeSecret, LocalAdminError> {
+pub async fn agent_key(data: &Path, name: &str) -> Result<CreatedSecret, LocalAdminError> {
     Ok(fleet::api::create_key(&db::open(data).await?, name, &Caller::owner()).await?)
 }
 

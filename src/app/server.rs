@@ -15,7 +15,7 @@ use crate::{
     alerts,
     app::{
         admission::{self, Admission},
-        alert_cache::Notices,
+        alert_cache::ActiveAlerts,
         clock::Clock,
         config::Config,
         db::{self, OpenError},
@@ -132,7 +132,7 @@ impl Server {
             comparisons: Cache::default(),
             values: LastValues::default(),
             uploads: Waiting::default(),
-            notices: Notices::default(),
+            notices: ActiveAlerts::default(),
             work: Arc::new(Notify::new()),
             rejudge: Arc::new(Notify::new()),
             outbox: Arc::new(Notify::new()),

@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::{
     app::{
-        alert_cache::Notices,
+        alert_cache::ActiveAlerts,
         clock::Clock,
         config::Config,
         db::Db,
@@ -57,7 +57,7 @@ pub struct AppState {
     /// Imports that wait for confirmation.
     pub uploads: Waiting,
     /// Active alerts.
-    pub notices: Notices,
+    pub notices: ActiveAlerts,
     /// Notified when a run may be dispatched: a new run, a free agent.
     pub work: Arc<Notify>,
     /// Notified when limits change, so that stored runs are judged again.

@@ -1,7 +1,7 @@
 //! The audit log: who did what to what, when and from where. An entry is written in the transaction of its action and
 //! kept for a year.
 
-pub mod deed;
+pub mod action;
 
 use std::{net::IpAddr, time::Duration};
 
@@ -14,13 +14,13 @@ use utoipa::{IntoParams, ToSchema};
 pub use crate::auth::store::audit::{commit, note};
 use crate::{
     app::error::{Error, Result},
-    auth::audit::deed::Deed,
+    auth::audit::action::Action,
 };
 
 /// Retention of entries.
 pub const KEPT: Duration = Duration::from_hours(366 * 24);
 
-impl Deed {
+impl Action {
     /// All actions, for lists.
     pub const ALL: [Self; 55] = [
         Self::LoggedIn,
@@ -144,28 +144,28 @@ impl Deed {
 
 /// An action to be logged.
 #[derive(Clone, Debug)]
-pub struct Act {
+pub struct AuditEvent {
     /// The caller's name.
-    pub who: String,
+    pub actor: String,
     /// The caller's address; none for commands on the data folder.
     pub address: Option<IpAddr>,
     /// The action.
-    pub what: Deed,
+    pub action: Action,
     /// The object of the action: a name or an id.
     pub object: String,
     /// Further details, as a JSON object.
     pub detail: Value,
 }
 
-impl Act {
+impl AuditEvent {
     /// Creates an entry without details.
-    pub fn new(who: &str, address: Option<IpAddr>, what: Deed, object: &str) -> Self {
-        Self { who: who.to_owned(), address, what, object: object.to_owned(), detail: json!({}) }
+    pub fn new(actor: &str, address: Option<IpAddr>, action: Action, object: &str) -> Self {
+        Self { actor: actor.to_owned(), address, action, object: object.to_owned(), detail: json!({}) }
     }
 
     /// Creates an entry for a command on the data folder, run on the server's machine.
-    pub fn by_owner(what: Deed, object: &str) -> Self {
-        Self::new(OWNER, None, what, object)
+    pub fn by_owner(action: Action, object: &str) -> Self {
+        Self::new(OWNER, None, action, object)
     }
 
     /// Adds details.
@@ -178,8 +178,8 @@ impl Act {
 /// The name in the log for commands on the data folder, which need no login.
 pub const OWNER: &str = "owner of the data folder";
 
-/// The name in the log for callers that did not authenticate.
-pub const SOMEBODY: &str = "somebody";
+/// The name in the log for callers without authentication.
+pub const ANONYMOUS: &str = "anonymous";
 
 /// The name in the log for automatic retention of series.
 pub const SERIES_RULE: &str = "rule for series";
@@ -189,7 +189,7 @@ pub fn is_valid_user_name(name: &str) -> bool {
     // Compares shapes, because lookalike letters would pass a plain comparison.
     let shape = |text: &str| appearance(&text.to_lowercase()).to_lowercase();
     let name = shape(name);
-    ![OWNER, SOMEBODY, SERIES_RULE].map(shape).contains(&name)
+    ![OWNER, ANONYMOUS, SERIES_RULE].map(shape).contains(&name)
         && !["token ", "agent "].map(shape).iter().any(|prefix| name.starts_with(prefix))
 }
 
@@ -201,9 +201,9 @@ pub struct Entry {
     /// Unix ms.
     pub at_ms: i64,
     /// The user, `token NAME`, or a reserved name for actions without a login.
-    pub who: String,
+    pub actor: String,
     /// The action.
-    pub what: String,
+    pub action: String,
     /// The object of the action: a name or an id.
     pub object: String,
     /// Further details.
@@ -241,9 +241,9 @@ pub struct EntryList {
 #[into_params(parameter_in = Query)]
 pub struct Wanted {
     /// Exact name.
-    pub who: Option<String>,
+    pub actor: Option<String>,
     /// Exact action.
-    pub what: Option<String>,
+    pub action: Option<String>,
     /// First day, `2026-03-04` in UTC.
     pub from: Option<String>,
     /// Last day (inclusive), `2026-03-04` in UTC.
@@ -258,9 +258,9 @@ pub struct Wanted {
 #[derive(Clone, Debug)]
 pub struct Range {
     /// Exact name.
-    pub who: Option<String>,
+    pub actor: Option<String>,
     /// Exact action.
-    pub what: Option<String>,
+    pub action: Option<String>,
     /// Start, inclusive, unix ms.
     pub from_ms: i64,
     /// End, exclusive, unix ms.
@@ -277,8 +277,8 @@ impl Wanted {
         let given =
             |text: &Option<String>| text.as_deref().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
         Ok(Range {
-            who: given(&self.who),
-            what: given(&self.what),
+            actor: given(&self.actor),
+            action: given(&self.action),
             from_ms: given(&self.from).map_or(Ok(i64::MIN), |text| day("from", &text).map(|(start, _)| start))?,
             until_ms: given(&self.to).map_or(Ok(i64::MAX), |text| day("to", &text).map(|(_, end)| end))?,
             before: self.before.unwrap_or(i64::MAX),
@@ -297,13 +297,13 @@ fn day(field: &str, text: &str) -> Result<(i64, i64)> {
 }
 
 /// Header line of a CSV export.
-pub const CSV_HEAD: &str = "time,who,what,object,detail,address\r\n";
+pub const CSV_HEAD: &str = "time,actor,action,object,detail,address\r\n";
 
 /// Formats an entry as a line of a CSV export.
 pub fn csv_line(entry: &Entry) -> String {
     let at = Timestamp::from_millisecond(entry.at_ms).map(|at| at.to_string()).unwrap_or_default();
     let detail = entry.describe();
-    let cells = [&at, &entry.who, &entry.what, &entry.object, &detail, entry.address.as_deref().unwrap_or_default()];
+    let cells = [&at, &entry.actor, &entry.action, &entry.object, &detail, entry.address.as_deref().unwrap_or_default()];
     let line: Vec<_> = cells.into_iter().map(csv_cell).collect();
     format!("{}\r\n", line.join(","))
 }
@@ -351,12 +351,12 @@ mod tests {
 
     #[test]
     fn details_are_formatted_as_text() {
-        let act = Act::by_owner(Deed::TokenMade, "ci").with(json!({"scope": "read", "expires_in_days": 7}));
+        let act = AuditEvent::by_owner(Action::TokenMade, "ci").with(json!({"scope": "read", "expires_in_days": 7}));
         let entry = Entry {
             id: 1,
             at_ms: 0,
-            who: act.who,
-            what: act.what.as_str().to_owned(),
+            actor: act.actor,
+            action: act.action.as_str().to_owned(),
             object: act.object,
             detail: act.detail,
             address: None,

@@ -11,7 +11,7 @@ use brewbench_agent::wire::now_ms;
 use url::Url;
 
 use super::{
-    audit::{Act, OWNER},
+    audit::{AuditEvent, OWNER},
     secret,
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::deed::Deed,
+        audit::action::Action,
         model::Scope,
         store::{sessions::session_user, tokens::valid_token},
     },
@@ -72,8 +72,8 @@ impl Caller {
     }
 
     /// Creates an entry for the audit log.
-    pub fn does(&self, what: Deed, object: &str) -> Act {
-        Act::new(&self.name, self.address, what, object)
+    pub fn does(&self, what: Action, object: &str) -> AuditEvent {
+        AuditEvent::new(&self.name, self.address, what, object)
     }
 }
 

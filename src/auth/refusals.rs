@@ -16,10 +16,10 @@ use serde_json::json;
 use tokio::{sync::Notify, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::audit::{Act, SOMEBODY};
+use super::audit::{AuditEvent, ANONYMOUS};
 use crate::{
     app::db::Db,
-    auth::{audit::deed::Deed, store::audit::note_all},
+    auth::{audit::action::Action, store::audit::note_all},
 };
 
 /// The interval between two batches.
@@ -83,9 +83,9 @@ impl Refusals {
     }
 }
 
-fn act(((address, message), times): ((Option<IpAddr>, String), u64)) -> Act {
+fn act(((address, message), times): ((Option<IpAddr>, String), u64)) -> AuditEvent {
     let detail = if times == 1 { json!({"message": message}) } else { json!({"message": message, "times": times}) };
-    Act::new(SOMEBODY, address, Deed::LoginRefused, "").with(detail)
+    AuditEvent::new(ANONYMOUS, address, Action::LoginRefused, "").with(detail)
 }
 
 #[cfg(test)]

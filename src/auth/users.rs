@@ -186,7 +186,7 @@ pub struct NewToken {
 
 /// A new secret. It cannot be shown again.
 #[derive(Clone, Serialize, Deserialize, ToSchema)]
-pub struct MadeSecret {
+pub struct CreatedSecret {
     /// Name of the token or agent.
     pub name: String,
     /// The secret.

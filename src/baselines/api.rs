@@ -14,7 +14,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::deed::Deed,
+        audit::action::Action,
         caller::{Caller, Read, Submit},
         checks::checked_name,
     },
@@ -88,7 +88,7 @@ pub async fn set_as(state: &AppState, caller: &Caller, name: &str, requested: &B
         return Err(Error::Conflict(format!("the limit of {MAX_BASELINES} baselines is reached: remove one first")));
     }
     let ids: Vec<_> = runs.into_iter().map(|run| run.id).collect();
-    crate::baselines::store::set(&state.db.write, name, &ids, now_ms(), caller.does(Deed::BaselineSet, name)).await?;
+    crate::baselines::store::set(&state.db.write, name, &ids, now_ms(), caller.does(Action::BaselineSet, name)).await?;
     find(state, name).await
 }
 
@@ -129,7 +129,7 @@ async fn read(state: &AppState, requested: &BaselineRuns) -> Result<Vec<Run>> {
 
 /// Removes a baseline, or fails with a 404.
 pub async fn remove_named(state: &AppState, caller: &Caller, name: &str) -> Result<()> {
-    if crate::baselines::store::remove(&state.db.write, name, &caller.does(Deed::BaselineRemoved, name)).await? {
+    if crate::baselines::store::remove(&state.db.write, name, &caller.does(Action::BaselineRemoved, name)).await? {
         Ok(())
     } else {
         Err(Error::NotFound(format!("baseline {name:?}")))

@@ -113,10 +113,10 @@ async fn ask_remove(
     Path(name): Path<String>,
 ) -> Result<Confirm> {
     let baseline = api::find(&state, &name).await?;
-    let deed = "Remove this baseline";
+    let action = "Remove this baseline";
     Ok(Confirm {
-        shell: Shell::signed_in(deed, Section::Compare, &caller.name),
-        deed,
+        shell: Shell::signed_in(action, Section::Compare, &caller.name),
+        action,
         what: format!("{}, {}", baseline.name, plural(baseline.runs.len(), "run")),
         consequences: vec![
             "Gates and comparisons that use this name will fail.".to_owned(),

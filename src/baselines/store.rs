@@ -5,7 +5,7 @@ use sqlx::SqlitePool;
 
 use crate::{
     app::ids::RunId,
-    auth::audit::{self, Act},
+    auth::audit::{self, AuditEvent},
     baselines::model::Baseline,
 };
 
@@ -60,13 +60,13 @@ pub async fn one(pool: &SqlitePool, name: &str) -> sqlx::Result<Option<Baseline>
 }
 
 /// Creates a baseline or replaces its runs.
-pub async fn set(pool: &SqlitePool, name: &str, runs: &[RunId], now: i64, act: Act) -> sqlx::Result<()> {
+pub async fn set(pool: &SqlitePool, name: &str, runs: &[RunId], now: i64, act: AuditEvent) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     sqlx::query!(
         "insert into baseline (name, set_by, set_at) values (?1, ?2, ?3)
          on conflict do update set set_by = excluded.set_by, set_at = excluded.set_at",
         name,
-        act.who,
+        act.actor,
         now
     )
     .execute(&mut *transaction)
@@ -84,7 +84,7 @@ pub async fn set(pool: &SqlitePool, name: &str, runs: &[RunId], now: i64, act: A
 }
 
 /// Removes a baseline. Returns false if there is none with that name.
-pub async fn remove(pool: &SqlitePool, name: &str, act: &Act) -> sqlx::Result<bool> {
+pub async fn remove(pool: &SqlitePool, name: &str, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!("delete from baseline where name = ?", name).execute(&mut *transaction).await?;
     audit::commit(transaction, &done, act).await

@@ -15,11 +15,11 @@ use utoipa::IntoParams;
 use crate::{
     app::{
         db::Db,
-        error::{Asked, Error, ErrorBody, Input, Result},
+        error::{QueryParams, Error, ErrorBody, Input, Result},
         state::AppState,
     },
     auth::{
-        audit::deed::Deed,
+        audit::action::Action,
         caller::{Admin, Caller, Read},
         checks::checked_name,
     },
@@ -49,7 +49,7 @@ pub struct TargetQuery {
 pub async fn targets(
     _: Read,
     State(state): State<AppState>,
-    Asked(TargetQuery { after, limit }): Asked<TargetQuery>,
+    QueryParams(TargetQuery { after, limit }): QueryParams<TargetQuery>,
 ) -> Result<Json<TargetList>> {
     let limit = limit.unwrap_or(NAMES).clamp(1, 1_000);
     let (targets, next) = catalog::store::page(&state.db.read, &after, i64::from(limit)).await?;
@@ -84,7 +84,7 @@ pub async fn store_size(db: &Db, mut size: MachineSize, by: &Caller) -> Result<M
     if !(1024 * 1024..=1 << 60).contains(&size.memory_bytes) {
         return Err(Error::Invalid(format!("memory_bytes: {} is not between 1 MiB and 1 EiB", size.memory_bytes)));
     }
-    catalog::store::insert_size(&db.write, &size, now_ms(), &by.does(Deed::SizeAdded, &size.name)).await?;
+    catalog::store::insert_size(&db.write, &size, now_ms(), &by.does(Action::SizeAdded, &size.name)).await?;
     Ok(size)
 }
 
@@ -102,7 +102,7 @@ pub async fn delete_size(
 
 /// Removes a size that no run has used.
 pub async fn remove_size(db: &Db, name: &str, by: &Caller) -> Result<()> {
-    if catalog::store::delete_size(&db.write, name, &by.does(Deed::SizeRemoved, name)).await? {
+    if catalog::store::delete_size(&db.write, name, &by.does(Action::SizeRemoved, name)).await? {
         return Ok(());
     }
     if catalog::store::sizes(&db.read).await?.iter().any(|size| size.name == name) {
@@ -137,7 +137,7 @@ pub async fn scenario(
     _: Read,
     State(state): State<AppState>,
     Path(name): Path<String>,
-    Asked(RevisionQuery { revision }): Asked<RevisionQuery>,
+    QueryParams(RevisionQuery { revision }): QueryParams<RevisionQuery>,
 ) -> Result<Json<ScenarioText>> {
     let found = match &revision {
         Some(sha256) => catalog::store::revision(&state.db.read, &name, sha256).await?,
@@ -183,7 +183,7 @@ pub fn checked_scenario(text: ScenarioText) -> Result<Scenario> {
 /// Stores a scenario, or another revision of one, with the result of k6's check.
 pub async fn store_scenario(db: &Db, scenario: &Scenario, check: Option<&Check>, by: &Caller) -> Result<ScenarioInfo> {
     let name = &scenario.name;
-    catalog::store::add_scenario(&db.write, scenario, check, now_ms(), &by.does(Deed::ScenarioAdded, name)).await?;
+    catalog::store::add_scenario(&db.write, scenario, check, now_ms(), &by.does(Action::ScenarioAdded, name)).await?;
     let stored = catalog::store::scenarios(&db.read).await?.into_iter().find(|stored| stored.name == *name);
     stored.ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))
 }

@@ -14,7 +14,7 @@ use sqlx::{SqliteConnection, SqlitePool};
 use crate::{
     app::error::{Error, Result},
     auth::{
-        audit::{self, Act},
+        audit::{self, AuditEvent},
         store::taken,
     },
     catalog::model::{Check, Engine, FIRST_SIZES, MachineSize, Revision, ScenarioInfo, Target, size_name},
@@ -149,7 +149,7 @@ pub async fn sizes(pool: &SqlitePool) -> sqlx::Result<Vec<MachineSize>> {
 }
 
 /// Stores a size.
-pub async fn insert_size(pool: &SqlitePool, size: &MachineSize, now: i64, act: &Act) -> Result<()> {
+pub async fn insert_size(pool: &SqlitePool, size: &MachineSize, now: i64, act: &AuditEvent) -> Result<()> {
     let mut transaction = pool.begin().await?;
     let MachineSize { name, vcpus, memory_bytes } = size;
     let memory = memory_bytes.cast_signed();
@@ -168,7 +168,7 @@ pub async fn insert_size(pool: &SqlitePool, size: &MachineSize, now: i64, act: &
 }
 
 /// Removes a size that no run uses, finished or not. Returns whether there was one.
-pub async fn delete_size(pool: &SqlitePool, name: &str, act: &Act) -> sqlx::Result<bool> {
+pub async fn delete_size(pool: &SqlitePool, name: &str, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let is_deleted = sqlx::query!(
         "delete from machine_size where name = ?1 and not exists (select 1 from run where size_name = ?1)",
@@ -201,7 +201,7 @@ pub async fn add_scenario(
     scenario: &Scenario,
     check: Option<&Check>,
     now: i64,
-    act: &Act,
+    act: &AuditEvent,
 ) -> Result<()> {
     let mut transaction = pool.begin().await?;
     let sha256 = keep_scenario(&mut transaction, scenario, now).await?;

@@ -171,7 +171,7 @@ impl Tools {
         let targets = manifests.map_or_else(beside, Ok)?;
         let accepts = scenarios.accepts(&state)?;
         let longest = idle_timeout.map_or(IdleWait::default().longest, Duration::from_secs_f64);
-        let quiet = IdleWait { limit_cores: idle_limit, longest };
+        let idle_wait = IdleWait { limit_cores: idle_limit, longest };
         let steady = cpu_tuning.then_some(sysfs);
         // Enough for a server on this machine; `Place::options` sets the trust for a remote one.
         let trust = Trust::default();
@@ -186,7 +186,7 @@ impl Tools {
             engine: k6,
             accepts,
             cgroups,
-            quiet,
+            idle,
             steady,
             load_address,
             reach,

@@ -8,7 +8,7 @@ use reqwest::Method;
 use super::table::{Align, cut, plain, table};
 use crate::{
     app::local_admin,
-    auth::users::MadeSecret,
+    auth::users::CreatedSecret,
     cli::{common::Common, connection::encoded},
     fleet::model::{About, Agent, AgentList, NewAgentKey},
 };
@@ -56,7 +56,7 @@ impl AgentKey {
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::New { common, name, data } => {
-                let created: MadeSecret = match data {
+                let created: CreatedSecret = match data {
                     Some(data) => local_admin::agent_key(&data, &name).await?,
                     None => common.connect()?.client.post("api/v1/agent-keys", &NewAgentKey { name }).await?,
                 };

@@ -20,10 +20,10 @@ pub enum Audit {
         common: Common,
         /// Only actions of this user; a token is "token NAME"
         #[arg(long)]
-        who: Option<String>,
+        actor: Option<String>,
         /// Only this action, e.g. "login refused"
         #[arg(long)]
-        what: Option<String>,
+        action: Option<String>,
         /// First day to list, e.g. 2026-03-04 (UTC)
         #[arg(long, value_name = "DAY")]
         from: Option<String>,
@@ -42,8 +42,8 @@ pub enum Audit {
 impl Audit {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
-        let Self::List { common, who, what, from, to, before, limit } = self;
-        let wanted = Wanted { who, what, from, to, before, limit: Some(limit) };
+        let Self::List { common, actor, action, from, to, before, limit } = self;
+        let wanted = Wanted { actor, action, from, to, before, limit: Some(limit) };
         let client = common.connect()?.client;
         let list: EntryList = client.json(client.request(Method::GET, "api/v1/audit").query(&wanted)).await?;
         common.print(&list, |list| rows(&list.entries))
@@ -51,13 +51,13 @@ impl Audit {
 }
 
 fn rows(entries: &[Entry]) -> String {
-    let head = [("time", Align::Left), ("who", Align::Left), ("what", Align::Left), ("from", Align::Left)];
+    let head = [("time", Align::Left), ("actor", Align::Left), ("action", Align::Left), ("from", Align::Left)];
     let row = |entry: &Entry| {
         let at = Timestamp::from_millisecond(entry.at_ms);
         vec![
             at.map(|at| at.strftime("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default(),
-            cut(&entry.who, 20),
-            entry.what.clone(),
+            cut(&entry.actor, 20),
+            entry.action.clone(),
             entry.address.clone().unwrap_or_else(|| "–".to_owned()),
         ]
     };

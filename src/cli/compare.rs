@@ -86,7 +86,7 @@ pub struct How {
     #[arg(long, value_parser = By::ALL.map(By::key))]
     by: Option<String>,
     /// Compare runs even if more than the target differs
-    #[arg(long, alias = "unlike")]
+    #[arg(long, alias = "confounders")]
     allow_confounders: bool,
 }
 

@@ -16,7 +16,7 @@ use crate::{
         describe::describe_plan,
         knee::history::Rung,
         model::{ExperimentInfo, ExperimentList, ExperimentWithRuns, More},
-        progress::Standing,
+        progress::ExperimentState,
         stopping_rule::Pair,
     },
     runs::model::{Note, RunList},
@@ -257,13 +257,13 @@ async fn show(common: &Common, id: &str) -> anyhow::Result<()> {
 /// Formats the plan and its progress.
 fn head(shown: &ExperimentWithRuns) -> String {
     let ExperimentWithRuns { experiment, progress, url, .. } = shown;
-    let left = progress.left_s.filter(|left| *left > 0.0);
+    let left = progress.remaining_s.filter(|left| *left > 0.0);
     let left = left.map_or(String::new(), |left| format!(", {} left", duration::text(left)));
     let name = table::plain(&experiment.name);
     let plan = table::plain(&describe_plan(&experiment.plan).replace('\u{a0}', " "));
     let order = experiment.plan.seed.map_or(String::new(), |seed| format!("order shuffled with seed {seed}\n"));
-    let paused = match (&experiment.paused_by, progress.standing) {
-        (Some(name), Standing::Paused) => format!("paused by {}\n", table::plain(name)),
+    let paused = match (&experiment.paused_by, progress.state) {
+        (Some(name), ExperimentState::Paused) => format!("paused by {}\n", table::plain(name)),
         _ => String::new(),
     };
     format!("{name}\n{plan}\n{order}{} of {} runs ended{left}\n{paused}{url}\n", progress.ended, progress.total)

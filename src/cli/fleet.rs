@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     cli::{common::Common, connection::encoded},
-    fleet::model::{Agent, AgentList, NewLabels, NewName, NewStanding, Standing},
+    fleet::model::{Agent, AgentList, NewLabels, NewName, NewAvailability, Availability},
 };
 
 /// Manage agents.
@@ -93,11 +93,11 @@ impl Fleet {
                 })
             }
             Self::Drain { common, name } => {
-                set_standing(&common, &name, Standing::Drained, "is drained: it finishes its run and gets no more")
+                set_availability(&common, &name, Availability::Drained, "is drained: it finishes its run and gets no more")
                     .await
             }
-            Self::Disable { common, name } => set_standing(&common, &name, Standing::Disabled, "is disabled").await,
-            Self::Enable { common, name } => set_standing(&common, &name, Standing::Enabled, "is enabled").await,
+            Self::Disable { common, name } => set_availability(&common, &name, Availability::Disabled, "is disabled").await,
+            Self::Enable { common, name } => set_availability(&common, &name, Availability::Enabled, "is enabled").await,
             Self::Rename { common, name, new } => {
                 let sentence = format!("is now called {}", plain(&new));
                 put(&common, &name, "name", &NewName { name: new }, &sentence).await
@@ -125,8 +125,8 @@ fn path(name: &str) -> String {
     format!("api/v1/agents/{}", encoded(name))
 }
 
-async fn set_standing(common: &Common, name: &str, standing: Standing, sentence: &str) -> anyhow::Result<()> {
-    put(common, name, "standing", &NewStanding { standing }, sentence).await
+async fn set_availability(common: &Common, name: &str, availability: Availability, sentence: &str) -> anyhow::Result<()> {
+    put(common, name, "availability", &NewAvailability { availability }, sentence).await
 }
 
 /// Replaces a property of an agent. With `--json`, prints the agent.

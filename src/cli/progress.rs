@@ -12,7 +12,7 @@ use crate::{
     app::ids::ExperimentId,
     experiments::{
         model::ExperimentWithRuns,
-        progress::{Progress, Standing},
+        progress::{Progress, ExperimentState},
     },
 };
 
@@ -70,13 +70,13 @@ async fn follow(
 fn show(progress: &Progress, bar: &ProgressBar) {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of 0 to 1")]
     bar.set_position((progress.share.clamp(0.0, 1.0) * STEPS as f64) as u64);
-    let left = progress.left_s.map_or(String::new(), |left| format!(" · {} left", duration::text(left)));
+    let left = progress.remaining_s.map_or(String::new(), |left| format!(" · {} left", duration::text(left)));
     bar.set_prefix(format!("{}/{}{left}", progress.ended, progress.total));
-    let idle = match progress.standing {
-        Standing::Over => "all runs have ended",
-        Standing::Paused => "paused; continue with `experiment resume`",
-        Standing::UnderWay if progress.ended == progress.total => "deciding what to measure next",
-        Standing::UnderWay => "waiting for an agent",
+    let idle = match progress.state {
+        ExperimentState::Finished => "all runs have ended",
+        ExperimentState::Paused => "paused; continue with `experiment resume`",
+        ExperimentState::InProgress if progress.ended == progress.total => "deciding what to measure next",
+        ExperimentState::InProgress => "waiting for an agent",
     };
     let now = progress.now.clone().unwrap_or_else(|| idle.to_owned());
     bar.set_message(now);
@@ -87,6 +87,6 @@ fn print(progress: &Progress, printed: &mut Option<usize>) {
     if printed.replace(progress.ended) == Some(progress.ended) {
         return;
     }
-    let left = progress.left_s.map_or(String::new(), |left| format!(", {} left", duration::text(left)));
+    let left = progress.remaining_s.map_or(String::new(), |left| format!(", {} left", duration::text(left)));
     eprintln!("{} of {} runs finished{left}", progress.ended, progress.total);
 }

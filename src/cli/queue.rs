@@ -76,7 +76,7 @@ fn rows(list: &QueueList) -> String {
     let row = |waiting: &Waiting| {
         let size = waiting.run.size.as_ref().map(|size| short_size(size.vcpus, size.memory_bytes));
         let any = || waiting.agent_label.as_ref().map_or("any".to_owned(), |label| format!("any {label}"));
-        let agent = waiting.wanted_agent.clone().unwrap_or_else(any);
+        let agent = waiting.required_agent.clone().unwrap_or_else(any);
         let starts = waiting.starts_in_s.map_or("–".to_owned(), duration::text);
         vec![
             waiting.position.to_string(),

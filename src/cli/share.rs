@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     cli::common::Common,
-    shares::model::{MadeShare, NewShare, Share as ShareData, ShareList},
+    shares::model::{CreatedShare, NewShare, Share as ShareData, ShareList},
 };
 
 /// Manage share links.
@@ -59,7 +59,7 @@ impl Share {
                 let query = which.query(&connection, baseline, how).await?;
                 let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
                 let request = NewShare { query, expires_in_days: expires_in };
-                let created: MadeShare = connection.client.post("api/v1/shares", &request).await?;
+                let created: CreatedShare = connection.client.post("api/v1/shares", &request).await?;
                 common.print(&created, |created| format!("{}\n", created.url))
             }
             Self::List { common } => {

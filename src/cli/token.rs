@@ -10,7 +10,7 @@ use crate::{
     app::local_admin,
     auth::{
         model::Scope,
-        users::{self, MadeSecret, NewToken, TokenList},
+        users::{self, CreatedSecret, NewToken, TokenList},
     },
     cli::{common::Common, connection::encoded},
 };
@@ -57,7 +57,7 @@ impl Token {
         match self {
             Self::New { common, name, scope, expires_in, data } => {
                 let request = NewToken { name, scope, expires_in_days: expires_in };
-                let created: MadeSecret = match data {
+                let created: CreatedSecret = match data {
                     Some(data) => local_admin::token(&data, &request).await?,
                     None => common.connect()?.client.post("api/v1/tokens", &request).await?,
                 };

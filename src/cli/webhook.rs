@@ -5,7 +5,7 @@ use reqwest::Method;
 
 use super::table::{Align, cut, plain, table, with_below};
 use crate::{
-    alerts::{Delivery, DeliveryList, MadeWebhook, NewWebhook, Webhook as WebhookData, WebhookList, model::Event},
+    alerts::{Delivery, DeliveryList, CreatedWebhook, NewWebhook, Webhook as WebhookData, WebhookList, model::Event},
     cli::common::Common,
     web::time_ago::exact,
 };
@@ -64,7 +64,7 @@ impl Webhook {
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
             Self::Add { common, address: url, events } => {
-                let added: MadeWebhook = common.connect()?.client.post(PATH, &NewWebhook { url, events }).await?;
+                let added: CreatedWebhook = common.connect()?.client.post(PATH, &NewWebhook { url, events }).await?;
                 eprintln!("added webhook {}; its events are signed with this secret:", added.webhook.id);
                 common.print(&added, |added| format!("{}\n", added.secret))
             }

@@ -29,7 +29,7 @@ pub struct Row {
     pub cells: Vec<Cell>,
     /// Differences between the runs besides what is compared.
     #[serde(default)]
-    pub unlike: Vec<Confounder>,
+    pub confounders: Vec<Confounder>,
     /// Differences in the work of its cells.
     #[serde(default)]
     pub work: Vec<WorkDifference>,
@@ -234,7 +234,7 @@ impl Stat {
 /// Groups the runs into rows of cells, without judging them.
 pub fn rows(settings: Vec<Setting>, groups: Vec<Group>) -> Vec<Row> {
     let row =
-        |setting| Row { setting, cells: Vec::new(), unlike: Vec::new(), work: Vec::new(), leads: BTreeMap::new() };
+        |setting| Row { setting, cells: Vec::new(), confounders: Vec::new(), work: Vec::new(), leads: BTreeMap::new() };
     let mut rows: Vec<Row> = settings.into_iter().map(row).collect();
     for Group { subject, setting, runs } in groups {
         let (tally, stats) = (Tally::count(&runs), stats(&runs));

@@ -38,7 +38,7 @@ pub struct Chosen {
     #[serde(alias = "least")]
     pub min_effect: Option<String>,
     /// Compares runs despite confounders, such as different agents, machines or load generators.
-    #[serde(default, alias = "unlike")]
+    #[serde(default, alias = "confounders")]
     pub allow_confounders: bool,
     /// Primary metric, which is tested first: `rps`, `p50_ms`, `p99_ms`, `error_rate`, `cpu_ms` or `memory`.
     /// Default: `rps`, for an open model `p99_ms`.

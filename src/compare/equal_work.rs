@@ -135,7 +135,7 @@ impl Row {
 
     /// Whether its cells may be compared: no confounders unless allowed, and equal work.
     pub fn is_comparable(&self, allow_confounders: bool) -> bool {
-        (self.unlike.is_empty() || allow_confounders) && self.has_equal_work()
+        (self.confounders.is_empty() || allow_confounders) && self.has_equal_work()
     }
 }
 
@@ -187,7 +187,7 @@ fn checks_passed(run: &Run) -> Option<f64> {
 ///
 /// The first connection of each virtual user is not the target's choice, and would be a smaller share of a fast target.
 fn reconnected(run: &Run) -> Option<[f64; 2]> {
-    let bounds = [run.work.least_new_connections?, run.work.most_new_connections?];
+    let bounds = [run.work.min_new_connections?, run.work.max_new_connections?];
     let requests = run.figures.requests.filter(|requests| *requests > 0)?;
     let users = match &run.load {
         Some(Load::Closed(closed)) => closed.vus().peak(),

@@ -28,7 +28,7 @@ pub struct ExcludedRun {
     /// `invalid`, `failed`, `cancelled` or `lost`.
     pub state: String,
     /// Error and reasons of the verdict.
-    pub why: String,
+    pub reason: String,
 }
 
 /// Returns all excluded runs, in the order of the rows.
@@ -48,7 +48,7 @@ pub fn excluded_runs(subjects: &[Subject], rows: &[Row]) -> Vec<ExcludedRun> {
                     setting: row.setting.label.clone(),
                     repetition: run.repetition,
                     state: state.to_owned(),
-                    why: why(run),
+                    reason: reason(run),
                 });
             }
         }
@@ -56,7 +56,7 @@ pub fn excluded_runs(subjects: &[Subject], rows: &[Row]) -> Vec<ExcludedRun> {
     all
 }
 
-fn why(run: &Run) -> String {
+fn reason(run: &Run) -> String {
     let reasons = run.reasons.iter().filter(|reason| reason.verdict == Verdict::Invalid).map(|reason| &reason.text);
     let mut texts: Vec<&str> = run.error.iter().chain(reasons).map(String::as_str).collect();
     // The error of a failed target is also a reason.
@@ -83,11 +83,11 @@ pub fn no_result(all: &[ExcludedRun], unfinished: usize) -> Card {
     }
     // Cancelled runs explain less than failed ones.
     let is_cancelled = |excluded: &&&ExcludedRun| excluded.state == "cancelled";
-    let mut by_weight: Vec<&ExcludedRun> = all.iter().filter(|excluded| !excluded.why.is_empty()).collect();
+    let mut by_weight: Vec<&ExcludedRun> = all.iter().filter(|excluded| !excluded.reason.is_empty()).collect();
     by_weight.sort_by_key(|excluded| is_cancelled(&excluded));
     let mut detail = format!("none of {} counts: {}", format::plural(all.len(), "run"), counts(all));
     if let Some(first) = by_weight.first() {
-        detail = format!("{detail}; {} repetition {}: {}", first.subject, first.repetition, first.why);
+        detail = format!("{detail}; {} repetition {}: {}", first.subject, first.repetition, first.reason);
     }
     let tone = if all.iter().all(|excluded| excluded.state == "cancelled") { Tone::Plain } else { Tone::Doubtful };
     Card::new(LABEL, "no result", detail, tone)

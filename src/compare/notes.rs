@@ -160,7 +160,7 @@ fn executables(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
 /// Confounders within the rows, and different durations.
 fn confounders(rows: &[Row]) -> Vec<Note> {
     let mut all: BTreeMap<&str, (BTreeSet<String>, &[RunId; 2])> = BTreeMap::new();
-    for confounder in rows.iter().flat_map(|row| &row.unlike) {
+    for confounder in rows.iter().flat_map(|row| &row.confounders) {
         let (values, _) = all.entry(&confounder.what).or_insert_with(|| (BTreeSet::new(), &confounder.runs));
         values.extend(confounder.values.iter().cloned());
     }
@@ -174,7 +174,7 @@ fn confounders(rows: &[Row]) -> Vec<Note> {
 /// Rows whose cells have the same number of runs from each of several machines.
 fn several_machines(rows: &[Row]) -> Option<Note> {
     let is_balanced = |row: &&Row| {
-        let differ = row.unlike.iter().any(|confounder| confounder.what == Circumstance::Agents.title());
+        let differ = row.confounders.iter().any(|confounder| confounder.what == Circumstance::Agents.title());
         row.setting.by != By::Agent && row.rivals().count() > 1 && !differ
     };
     let agents = |row: &Row| row.cells.iter().flat_map(Cell::counting).filter_map(|run| run.agent.clone()).collect();
@@ -230,10 +230,10 @@ fn not_in_turn(subjects: &[Subject], rows: &[Row]) -> Vec<Note> {
 
 /// Compares the minimum detectable effect with that of measuring both in turn.
 fn instead(stat: &Stat) -> String {
-    let found = stat.detectable.zip(stat.apart.and_then(|apart| apart.in_turn));
-    found.map_or_else(String::new, |(now, in_turn)| {
+    let found = stat.detectable.zip(stat.apart.and_then(|apart| apart.interleaved));
+    found.map_or_else(String::new, |(now, interleaved)| {
         let amount = |by| stat.metric.amount(by);
-        format!(" (minimum detectable effect {}; measured in turn it would be {})", amount(now), amount(in_turn))
+        format!(" (minimum detectable effect {}; measured in turn it would be {})", amount(now), amount(interleaved))
     })
 }
 

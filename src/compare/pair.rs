@@ -212,14 +212,14 @@ impl Basis {
         let Self::Apart(strata, apart) = self else { return None };
         let repetitions = self.counts().into_iter().min().unwrap_or(0);
         let scatter = if metric.is_share() { None } else { power::deviation(strata, noise) };
-        let in_turn = scatter.and_then(|scatter| power::detectable_with(repetitions, scatter, level));
+        let interleaved = scatter.and_then(|scatter| power::detectable_with(repetitions, scatter, level));
         Some(match apart {
             Ok(apart) => {
                 let margin = apart.between.margin(level, apart.experiments);
                 let margin = if metric.is_share() { margin } else { margin.exp_m1() };
-                ApartStat { because: None, experiments: Some(apart.between.experiments), margin: Some(margin), in_turn }
+                ApartStat { because: None, experiments: Some(apart.between.experiments), margin: Some(margin), interleaved }
             }
-            Err(why) => ApartStat { because: Some(*why), experiments: None, margin: None, in_turn },
+            Err(why) => ApartStat { because: Some(*why), experiments: None, margin: None, interleaved },
         })
     }
 }

@@ -89,7 +89,7 @@ pub fn observations<'a>(runs: &[&'a Run], metric: Metric) -> Vec<Observation<'a>
             experiment: run.experiment.as_ref().map(ExperimentId::as_str),
             block: run.repetition,
             agent: run.agent.as_deref(),
-            in_turn: run.in_turn,
+            interleaved: run.interleaved,
             value: metric.judged_value(run).filter(|value| value.is_finite())?,
         })
     };
@@ -233,7 +233,7 @@ mod tests {
         let runs = two_days(1.04);
         let stat = throughput(runs.clone(), &moving(&runs, 12, 0.05));
         assert_eq!(stat.decision, Some(Decision::NoDifference));
-        assert!(stat.hidden().is_some() && stat.apart.is_some_and(|apart| apart.in_turn < stat.detectable), "{stat:?}");
+        assert!(stat.hidden().is_some() && stat.apart.is_some_and(|apart| apart.interleaved < stat.detectable), "{stat:?}");
         let calm = throughput(runs.clone(), &moving(&runs, 12, 0.01));
         assert_eq!((calm.decision, calm.hidden()), (Some(Decision::Better), None));
         let (low, high) = calm.effect.and_then(|effect| effect.interval()).expect("an interval");
@@ -250,8 +250,8 @@ mod tests {
 
     #[test]
     fn imports_are_compared_only_within_an_experiment_of_known_order() {
-        let imported = |runs: Vec<Run>, in_turn: bool| -> Vec<Run> {
-            let import = |run: Run| Run { origin: Origin::Import, started_at_ms: None, in_turn, ..run };
+        let imported = |runs: Vec<Run>, interleaved: bool| -> Vec<Run> {
+            let import = |run: Run| Run { origin: Origin::Import, started_at_ms: None, interleaved, ..run };
             runs.into_iter().map(import).collect()
         };
         let runs = two_days(1.3);

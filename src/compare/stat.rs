@@ -46,5 +46,5 @@ pub struct ApartStat {
     /// Differences up to this share are within the variation between experiments.
     pub margin: Option<f64>,
     /// Minimum detectable effect if both were measured in turn; null if the scatter is unknown.
-    pub in_turn: Option<f64>,
+    pub interleaved: Option<f64>,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use brewbench_agent::{
     series::histogram::Histogram,
-    wire::series::{Series, Stretch},
+    wire::series::{Series, Window},
 };
 
 use super::cell::{Cell, Row};
@@ -74,17 +74,17 @@ impl Moment {
 impl RowTimeseries {
     /// Aggregates the included runs of a row. None if nothing was recorded.
     pub fn new(row: &Row, included: &[RunId], recorded: &Recorded) -> Option<Self> {
-        let measured = |cell: &Cell| -> Vec<&Stretch> {
+        let measured = |cell: &Cell| -> Vec<&Window> {
             let runs = cell.counting().filter(|run| included.contains(&run.id));
             runs.filter_map(|run| recorded.get(&run.id)?.measured.as_ref()).collect()
         };
-        let all: Vec<(&Cell, Vec<&Stretch>)> = row.rivals().map(|cell| (cell, measured(cell))).collect();
-        let longest = all.iter().flat_map(|(_, stretches)| stretches).filter_map(|stretch| stretch.seconds.last());
+        let all: Vec<(&Cell, Vec<&Window>)> = row.rivals().map(|cell| (cell, measured(cell))).collect();
+        let longest = all.iter().flat_map(|(_, windows)| windows).filter_map(|window| window.seconds.last());
         let step_s = longest.map(|second| second.until_ms / 1_000).max()?.div_ceil(MAX_MOMENTS).max(1);
         let counting: usize = all.iter().map(|(cell, _)| cell.tally.counting()).sum();
-        let having: usize = all.iter().map(|(_, stretches)| stretches.len()).sum();
-        let cells = all.into_iter().filter(|(_, stretches)| !stretches.is_empty());
-        let cells = cells.map(|(cell, stretches)| CellTimeseries::new(cell.subject, &stretches, step_s)).collect();
+        let having: usize = all.iter().map(|(_, windows)| windows.len()).sum();
+        let cells = all.into_iter().filter(|(_, windows)| !windows.is_empty());
+        let cells = cells.map(|(cell, windows)| CellTimeseries::new(cell.subject, &windows, step_s)).collect();
         let missing =
             Missing { without_series: included.len() - having, too_many: counting.saturating_sub(included.len()) };
         Some(Self { cells, missing })
@@ -92,28 +92,28 @@ impl RowTimeseries {
 }
 
 impl CellTimeseries {
-    fn new(subject: usize, stretches: &[&Stretch], step_s: u32) -> Self {
+    fn new(subject: usize, windows: &[&Window], step_s: u32) -> Self {
         let mut moments: BTreeMap<u32, Moment> = BTreeMap::new();
         let mut all = Histogram::default();
-        for stretch in stretches {
-            add_seconds(&mut moments, stretch, step_s);
-            add_usage(&mut moments, stretch, step_s);
-            all.add(&latencies(stretch).0);
+        for window in windows {
+            add_seconds(&mut moments, window, step_s);
+            add_usage(&mut moments, window, step_s);
+            all.add(&latencies(window).0);
         }
         for (number, moment) in &mut moments {
             moment.at_s = f64::from((number + 1) * step_s);
         }
         // k6 ends shortly after the last full second: the remainder is not a point of its own.
-        let whole = f64::from(step_s) * stretches.len() as f64;
+        let whole = f64::from(step_s) * windows.len() as f64;
         moments.retain(|number, moment| *number == 0 || moment.elapsed_s >= 0.3 * whole);
-        Self { subject, repetitions: stretches.len(), moments: moments.into_values().collect(), latencies: all }
+        Self { subject, repetitions: windows.len(), moments: moments.into_values().collect(), latencies: all }
     }
 }
 
 /// Adds requests and latencies. The rate of the incomplete last second is that of its length.
-fn add_seconds(moments: &mut BTreeMap<u32, Moment>, stretch: &Stretch, step_s: u32) {
+fn add_seconds(moments: &mut BTreeMap<u32, Moment>, window: &Window, step_s: u32) {
     let mut before_ms = 0;
-    for second in &stretch.seconds {
+    for second in &window.seconds {
         let moment = moments.entry(second.until_ms.saturating_sub(1) / 1_000 / step_s).or_default();
         moment.requests = moment.requests.saturating_add(second.requests());
         moment.elapsed_s += f64::from(second.until_ms.saturating_sub(before_ms)) / 1_000.0;
@@ -122,9 +122,9 @@ fn add_seconds(moments: &mut BTreeMap<u32, Moment>, stretch: &Stretch, step_s: u
     }
 }
 
-fn add_usage(moments: &mut BTreeMap<u32, Moment>, stretch: &Stretch, step_s: u32) {
+fn add_usage(moments: &mut BTreeMap<u32, Moment>, window: &Window, step_s: u32) {
     // The last sample was taken after k6 had ended, so it is partly idle.
-    let usage = stretch.usage.split_last().map_or(&[][..], |(_, but_last)| but_last);
+    let usage = window.usage.split_last().map_or(&[][..], |(_, but_last)| but_last);
     for pair in usage.windows(2) {
         let (from_ms, until_ms) = (pair[0].at_ms, pair[1].at_ms);
         let Ok(at_ms) = u32::try_from(until_ms.saturating_sub(1)) else { continue };
@@ -192,8 +192,8 @@ pub(super) mod tests {
     fn long_runs_have_longer_steps() {
         let (comparison, mut recorded) = two();
         for series in recorded.values_mut() {
-            let stretch = series.measured.as_mut().expect("seconds");
-            for (place, second) in stretch.seconds.iter_mut().enumerate() {
+            let window = series.measured.as_mut().expect("seconds");
+            for (place, second) in window.seconds.iter_mut().enumerate() {
                 second.until_ms = 360_000 * (u32::try_from(place).expect("ten") + 1);
             }
         }

@@ -63,7 +63,7 @@ pub struct Comparison {
     /// The figures; cells of one row may be compared.
     pub rows: Vec<Row>,
     /// Runs that ended but do not count, and why.
-    pub left_out: Vec<ExcludedRun>,
+    pub excluded: Vec<ExcludedRun>,
     /// Charts, only for pages.
     #[serde(skip)]
     pub charts: Vec<Chart>,
@@ -125,26 +125,26 @@ impl Comparison {
         let base = options.baseline.as_deref().and_then(named).unwrap_or(first);
         let mut rows = rows(settings, groups);
         for row in &mut rows {
-            row.unlike = comparability::confounders(row, options.by, &known.environments);
+            row.confounders = comparability::confounders(row, options.by, &known.environments);
             row.work = equal_work::different_work(row, &subjects, &known.accepted);
             for cell in &mut row.cells {
                 cell.noise = past::noise_of(cell.counting(), &known.history);
             }
         }
         let questions = significance::answer(&mut rows, base, options, known);
-        let has_confounders = !options.allow_confounders && rows.iter().any(|row| !row.unlike.is_empty());
-        let left_out = excluded_runs(&subjects, &rows);
+        let has_confounders = !options.allow_confounders && rows.iter().any(|row| !row.confounders.is_empty());
+        let excluded = excluded_runs(&subjects, &rows);
         Self {
             title: headline::title(&subjects, base, options.by),
             lead: headline::lead(&rows),
             baseline: subjects.get(base).map(|subject| subject.key.clone()),
-            cards: headline::cards(&subjects, base, &rows, questions, &left_out),
+            cards: headline::cards(&subjects, base, &rows, questions, &excluded),
             notes: equal_work::notes(&rows)
                 .into_iter()
-                .chain(notes::notes(&subjects, &rows, questions, &left_out))
+                .chain(notes::notes(&subjects, &rows, questions, &excluded))
                 .collect(),
             measure_again: measure_again(&subjects, base, &rows),
-            left_out,
+            excluded,
             by: options.by,
             asked: questions,
             with_confounders: has_confounders.then(|| options.with_confounders(&ids)),
@@ -244,7 +244,7 @@ impl Comparison {
 
     /// The excluded runs that are listed.
     pub fn left_out_listed(&self) -> &[ExcludedRun] {
-        &self.left_out[..self.left_out.len().min(MAX_LISTED)]
+        &self.excluded[..self.excluded.len().min(MAX_LISTED)]
     }
 
     /// Number of compared runs.
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!((down.tally.invalid, down.stat(Metric::Rps).spread.clone()), (6, None));
         assert_eq!((good.tally.valid, good.tally.failed), (6, 1));
         assert!(comparison.rows[0].cells.iter().flat_map(|cell| &cell.stats).all(|stat| !stat.best));
-        let why: Vec<_> = comparison.left_out.iter().map(|excluded| excluded.why.as_str()).collect();
+        let why: Vec<_> = comparison.excluded.iter().map(|excluded| excluded.why.as_str()).collect();
         assert_eq!(why, [vec!["all requests failed"; 6], vec!["the target died"]].concat());
     }
 

@@ -23,8 +23,8 @@ use tokio::sync::watch;
 
 use crate::{
     app::{
-        alert_cache::Notice,
-        error::{Asked, Result},
+        alert_cache::ActiveAlert,
+        error::{QueryParams, Result},
         state::AppState,
     },
     auth::caller::Read,
@@ -79,7 +79,7 @@ struct HomePart<'a> {
 struct Home {
     since_ms: i64,
     /// Active alerts.
-    notices: Arc<[Notice]>,
+    notices: Arc<[ActiveAlert]>,
     doing: Vec<Doing>,
     running: usize,
     queued: usize,
@@ -188,11 +188,11 @@ impl Home {
 
     /// Summarizes the runs that ended, as a clause.
     fn news(&self) -> String {
-        let Ended { runs, without_figures, experiments } = self.ended;
+        let Ended { runs, without_results, experiments } = self.ended;
         if runs == 0 {
             return "no runs ended".to_owned();
         }
-        let invalid = match without_figures {
+        let invalid = match without_results {
             0 => String::new(),
             count => format!("; {count} without valid results"),
         };
@@ -257,7 +257,7 @@ pub async fn live(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-    Asked(Since { since }): Asked<Since>,
+    QueryParams(Since { since }): QueryParams<Since>,
 ) -> Result<impl IntoResponse> {
     let notices = state.notices.listen();
     let view = LiveHome { state: state.clone(), presence, since, notices, home: None };
@@ -269,7 +269,7 @@ struct LiveHome {
     presence: Presence,
     since: i64,
     /// Changes of the alerts, which are shown at once.
-    notices: watch::Receiver<Arc<[Notice]>>,
+    notices: watch::Receiver<Arc<[ActiveAlert]>>,
     /// The state that was last sent.
     home: Option<Home>,
 }

@@ -124,7 +124,7 @@ pub struct Ended {
     /// Runs that ended.
     pub runs: usize,
     /// Runs without valid results.
-    pub without_figures: usize,
+    pub without_results: usize,
     /// Experiments with at least one of these runs.
     pub experiments: usize,
 }
@@ -133,7 +133,7 @@ pub struct Ended {
 pub async fn ended(pool: &SqlitePool, since: i64) -> sqlx::Result<Ended> {
     let row = sqlx::query!(
         r#"select count(*) as "runs!: i64", count(distinct experiment_id) as "experiments!: i64",
-                  count(*) filter (where phase <> 'finished' or verdict = 'invalid') as "without_figures!: i64"
+                  count(*) filter (where phase <> 'finished' or verdict = 'invalid') as "without_results!: i64"
            from run where finished_at >= ? and deleted_at is null"#,
         since
     )
@@ -142,7 +142,7 @@ pub async fn ended(pool: &SqlitePool, since: i64) -> sqlx::Result<Ended> {
     let count = |count: i64| usize::try_from(count).unwrap_or_default();
     Ok(Ended {
         runs: count(row.runs),
-        without_figures: count(row.without_figures),
+        without_results: count(row.without_results),
         experiments: count(row.experiments),
     })
 }

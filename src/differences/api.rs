@@ -15,7 +15,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::deed::Deed,
+        audit::action::Action,
         caller::{Caller, Read, Submit},
         checks::checked_line,
     },
@@ -71,7 +71,7 @@ pub async fn accept_as(state: &AppState, caller: &Caller, new: NewDifference) ->
             "the limit of {MAX_DIFFERENCES} accepted differences is reached: revoke some first"
         )));
     }
-    let act = caller.does(Deed::DifferenceAccepted, &new.targets.join(" and "));
+    let act = caller.does(Action::DifferenceAccepted, &new.targets.join(" and "));
     let id = crate::differences::store::accept(&state.db.write, &new, now_ms(), act).await?;
     find(state, &id.to_string()).await
 }
@@ -79,7 +79,7 @@ pub async fn accept_as(state: &AppState, caller: &Caller, new: NewDifference) ->
 /// Revokes an accepted difference.
 pub async fn revoke_as(state: &AppState, caller: &Caller, id: &str) -> Result<()> {
     let known = find(state, id).await?;
-    let act = caller.does(Deed::DifferenceRevoked, &known.targets.join(" and ")).with(json!({"id": known.id}));
+    let act = caller.does(Action::DifferenceRevoked, &known.targets.join(" and ")).with(json!({"id": known.id}));
     if crate::differences::store::revoke(&state.db.write, known.id, &act).await? {
         Ok(())
     } else {

@@ -91,10 +91,10 @@ async fn accept(
 
 async fn ask_revoke(Submit(caller): Submit, State(state): State<AppState>, Path(id): Path<String>) -> Result<Confirm> {
     let difference = api::find(&state, &id).await?;
-    let deed = "Revoke this acceptance";
+    let action = "Revoke this acceptance";
     Ok(Confirm {
-        shell: Shell::signed_in(deed, Section::Compare, &caller.name),
-        deed,
+        shell: Shell::signed_in(action, Section::Compare, &caller.name),
+        action,
         what: format!("{}: {}", difference.pair(), difference.facts_text()),
         consequences: vec!["Comparisons of these targets name no winner while their work differs.".to_owned()],
         back: "/differences".to_owned(),

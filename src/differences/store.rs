@@ -4,7 +4,7 @@ use serde_json::json;
 use sqlx::SqlitePool;
 
 use super::model::{AcceptedDifference, NewDifference};
-use crate::auth::audit::{self, Act};
+use crate::auth::audit::{self, AuditEvent};
 
 /// A row of `accepted_difference`.
 struct Row {
@@ -73,7 +73,7 @@ pub async fn one(pool: &SqlitePool, id: i64) -> sqlx::Result<Option<AcceptedDiff
 }
 
 /// Stores one and returns its id.
-pub async fn accept(pool: &SqlitePool, new: &NewDifference, now: i64, act: Act) -> sqlx::Result<i64> {
+pub async fn accept(pool: &SqlitePool, new: &NewDifference, now: i64, act: AuditEvent) -> sqlx::Result<i64> {
     let mut transaction = pool.begin().await?;
     let NewDifference { targets: [one, other], scenario, facts, note } = new;
     let facts = serde_json::to_string(facts).map_err(|fault| sqlx::Error::Encode(fault.into()))?;
@@ -85,7 +85,7 @@ pub async fn accept(pool: &SqlitePool, new: &NewDifference, now: i64, act: Act) 
         scenario,
         facts,
         note,
-        act.who,
+        act.actor,
         now
     )
     .execute(&mut *transaction)
@@ -98,7 +98,7 @@ pub async fn accept(pool: &SqlitePool, new: &NewDifference, now: i64, act: Act) 
 }
 
 /// Removes one. Returns false if there is none with that id.
-pub async fn revoke(pool: &SqlitePool, id: i64, act: &Act) -> sqlx::Result<bool> {
+pub async fn revoke(pool: &SqlitePool, id: i64, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!("delete from accepted_difference where id = ?", id).execute(&mut *transaction).await?;
     audit::commit(transaction, &done, act).await

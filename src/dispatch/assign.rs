@@ -24,7 +24,7 @@ use crate::{
     },
     distributed::coordinate::{give_up, publish_change},
     fleet::{
-        model::Standing,
+        model::Availability,
         presence::{Connected, Presence},
     },
     placement::{
@@ -82,7 +82,7 @@ fn find_host(
     reserved: &mut HashSet<String>,
 ) -> Option<(String, Connected)> {
     let can = |(name, agent): &&(String, Connected)| {
-        agent.standing == Standing::Enabled && ineligible(needs, eligible, name, agent).is_none()
+        agent.availability == Availability::Enabled && ineligible(needs, eligible, name, agent).is_none()
     };
     let is_free = |(name, agent): &&(String, Connected)| agent.is_free() && !reserved.contains(name);
     let free = connected.iter().filter(can).find(is_free);
@@ -163,7 +163,7 @@ fn needs<'a>(run: &'a QueuedRun, generators: &'a [String]) -> Result<Needs<'a>> 
         vcpus: run.vcpus,
         memory_bytes: run.memory_bytes.cast_unsigned(),
         source: if is_bundled { Source::Bundled } else { Source::User },
-        agent: run.wanted_agent.as_deref(),
+        agent: run.required_agent.as_deref(),
         label: run.agent_label.as_deref(),
         block: run.block,
         generators,

@@ -50,7 +50,7 @@ use crate::{
     },
     fleet::{
         api::AgentCaller,
-        model::Standing,
+        model::Availability,
         presence::{Connected, Presence},
     },
     runs::store::retries::HeldRun,
@@ -154,10 +154,10 @@ async fn is_alive(other: &Connected, silence: Duration) -> bool {
 
 /// Gives up the runs of an agent that was disabled, revoked or removed.
 async fn give_up_if_cut_off(state: &AppState, name: &str) -> Result<()> {
-    let fate = match crate::fleet::store::standing(&state.db.read, name).await? {
-        Some(Standing::Disabled) => "was disabled",
+    let fate = match crate::fleet::store::availability(&state.db.read, name).await? {
+        Some(Availability::Disabled) => "was disabled",
         None => "was revoked or removed",
-        Some(Standing::Enabled | Standing::Drained) => return Ok(()),
+        Some(Availability::Enabled | Availability::Drained) => return Ok(()),
     };
     for lease in &leases::held_by(&state.db.read, name).await? {
         give_up(state, lease, fate).await?;
@@ -230,7 +230,7 @@ impl<'a> AgentConnection<'a> {
         let (heard, ears) = signal::channel(());
         let agent = Connected {
             // Removed or revoked since it authenticated: it gets no runs, and is cut off below.
-            standing: crate::fleet::store::standing(&state.db.read, name).await?.unwrap_or(Standing::Disabled),
+            availability: crate::fleet::store::availability(&state.db.read, name).await?.unwrap_or(Availability::Disabled),
             labels: crate::fleet::store::labels(&state.db.read, name).await?.into(),
             activity: ears,
             connection,
@@ -266,9 +266,9 @@ impl<'a> AgentConnection<'a> {
     ) -> Result<()> {
         let Self { name, state, presence, .. } = *self;
         // Read again what may have changed before it was registered; later changes reach it through `Presence`.
-        match crate::fleet::store::standing(&state.db.read, name).await? {
-            Some(Standing::Disabled) | None => presence.disconnect(name),
-            Some(standing) => presence.set_standing(name, standing),
+        match crate::fleet::store::availability(&state.db.read, name).await? {
+            Some(Availability::Disabled) | None => presence.disconnect(name),
+            Some(availability) => presence.set_availability(name, availability),
         }
         presence.set_labels(name, &crate::fleet::store::labels(&state.db.read, name).await?);
         state.events.agents_changed();
@@ -339,7 +339,7 @@ impl<'a> AgentConnection<'a> {
                     self.advance(run, phase).await?;
                 }
             }
-            AgentMessage::Series(portion) => watch::add(self.state, self.name, &portion).await?,
+            AgentMessage::Series(delta) => watch::add(self.state, self.name, &delta).await?,
             AgentMessage::Done { run } => {
                 renew(self.state, &run.into(), self.name).await?;
                 self.presence.done(self.name, self.connection, run);
@@ -348,7 +348,7 @@ impl<'a> AgentConnection<'a> {
             AgentMessage::At { run, gate, base_url } => {
                 self.coordinator().arrive(self.name, run, gate, base_url).await?;
             }
-            AgentMessage::Clock { asked_ms, now_ms } => self.coordinator().clock(self.name, asked_ms, now_ms).await?,
+            AgentMessage::Clock { sent_ms, now_ms } => self.coordinator().clock(self.name, sent_ms, now_ms).await?,
             AgentMessage::Inspected { id, finding } => self.presence.deliver_finding(id, finding),
             AgentMessage::Declined { run, reason } => self.declined(run, &reason).await?,
         }

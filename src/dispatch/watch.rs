@@ -1,6 +1,6 @@
 //! Live data of runs in progress, as agents report it.
 
-use brewbench_agent::wire::{self, series::Portion};
+use brewbench_agent::wire::{self, series::Delta};
 
 use crate::{
     app::{
@@ -17,8 +17,8 @@ use crate::{
 };
 
 /// Adds live samples of a run. Samples of an agent that does not work on the run are ignored.
-pub async fn add(state: &AppState, agent: &str, portion: &Portion) -> Result<()> {
-    let run = portion.run;
+pub async fn add(state: &AppState, agent: &str, delta: &Delta) -> Result<()> {
+    let run = delta.run;
     if !state.live_feed.is_open(run, agent) {
         if !works_on(state, agent, run).await? {
             return Ok(());
@@ -29,7 +29,7 @@ pub async fn add(state: &AppState, agent: &str, portion: &Portion) -> Result<()>
             state.live_feed.forget(run);
         }
     }
-    if let Err(fault) = state.live_feed.receive(agent, portion) {
+    if let Err(fault) = state.live_feed.receive(agent, delta) {
         tracing::debug!(agent, %run, %fault, "invalid live samples of a run");
     }
     Ok(())

@@ -59,8 +59,8 @@ pub(crate) async fn forward_cancellation(
     let working = presence.working().into_iter();
     // A missed event may have been about any run: check all.
     for (name, run) in working.filter(|(_, run)| event.is_none_or(|event| event.run == RunId::from(*run))) {
-        let standing = retries::phase_and_agent(&mut *state.db.read.acquire().await?, &run.into()).await?;
-        if standing.is_none_or(|(phase, _)| matches!(phase.as_str(), "cancelled" | "lost" | "failed")) {
+        let availability = retries::phase_and_agent(&mut *state.db.read.acquire().await?, &run.into()).await?;
+        if availability.is_none_or(|(phase, _)| matches!(phase.as_str(), "cancelled" | "lost" | "failed")) {
             presence.send(&name, ServerMessage::Cancel { run });
         }
     }

@@ -89,28 +89,28 @@ impl Barrier {
         participant.at = Some(gate);
         if gate == Gate::Measure {
             participant.answers = 0;
-            return vec![Step::Send(agent.to_owned(), ServerMessage::Clock { asked_ms: now_ms })];
+            return vec![Step::Send(agent.to_owned(), ServerMessage::Clock { sent_ms: now_ms })];
         }
         self.open(now_ms)
     }
 
     /// Handles the answer of an agent's clock.
-    pub fn clock(&mut self, agent: &str, asked_ms: i64, said_ms: i64, now_ms: i64) -> Vec<Step> {
+    pub fn clock(&mut self, agent: &str, sent_ms: i64, agent_ms: i64, now_ms: i64) -> Vec<Step> {
         let Some(place) = self.place(agent) else { return Vec::new() };
         let participant = &mut self.participants[place];
-        if participant.at != Some(Gate::Measure) || asked_ms > now_ms {
+        if participant.at != Some(Gate::Measure) || sent_ms > now_ms {
             return Vec::new();
         }
         participant.answers += 1;
-        let round_trip_ms = (now_ms - asked_ms) as f64;
+        let round_trip_ms = (now_ms - sent_ms) as f64;
         // Agents report whole milliseconds.
         let error_ms = round_trip_ms / 2.0 + 1.0;
-        let reading = Reading { offset_ms: said_ms as f64 - (asked_ms as f64 + round_trip_ms / 2.0), error_ms };
+        let reading = Reading { offset_ms: agent_ms as f64 - (sent_ms as f64 + round_trip_ms / 2.0), error_ms };
         if participant.clock.is_none_or(|known| error_ms <= known.error_ms) {
             participant.clock = Some(reading);
         }
         if participant.answers < PROBES {
-            return vec![Step::Send(agent.to_owned(), ServerMessage::Clock { asked_ms: now_ms })];
+            return vec![Step::Send(agent.to_owned(), ServerMessage::Clock { sent_ms: now_ms })];
         }
         let store = participant.clock.map(|reading| Step::StoreClock(place, reading));
         store.into_iter().chain(self.open(now_ms)).collect()
@@ -210,9 +210,9 @@ mod tests {
     fn answer_probes(barrier: &mut Barrier, agent: &str, now_ms: &mut i64, off_ms: i64, takes_ms: i64) -> Vec<Step> {
         let mut steps = Vec::new();
         for _ in 0..PROBES {
-            let asked_ms = *now_ms;
+            let sent_ms = *now_ms;
             *now_ms += takes_ms;
-            steps = barrier.clock(agent, asked_ms, asked_ms + takes_ms / 2 + off_ms, *now_ms);
+            steps = barrier.clock(agent, sent_ms, sent_ms + takes_ms / 2 + off_ms, *now_ms);
         }
         steps
     }
@@ -251,9 +251,9 @@ mod tests {
         let mut barrier = barrier();
         arrive(&mut barrier, "one", Gate::Measure, 0);
         let mut steps = Vec::new();
-        for (asked_ms, takes_ms) in [(0, 100), (100, 2), (200, 800), (1_000, 40), (2_000, 6)] {
+        for (sent_ms, takes_ms) in [(0, 100), (100, 2), (200, 800), (1_000, 40), (2_000, 6)] {
             // The whole delay is on the way to the agent.
-            steps = barrier.clock("one", asked_ms, asked_ms + takes_ms + 5_000, asked_ms + takes_ms);
+            steps = barrier.clock("one", sent_ms, sent_ms + takes_ms + 5_000, sent_ms + takes_ms);
         }
         assert_eq!(steps, [Step::StoreClock(1, Reading { offset_ms: 5_001.0, error_ms: 2.0 })]);
     }

@@ -84,9 +84,9 @@ impl Coordinator<'_> {
     }
 
     /// Handles the answer of an agent's clock, which is probed for one run at a time.
-    pub async fn clock(&self, agent: &str, asked_ms: i64, said_ms: i64) -> Result<()> {
+    pub async fn clock(&self, agent: &str, sent_ms: i64, agent_ms: i64) -> Result<()> {
         let Some(run) = self.presence.busy_with(agent) else { return Ok(()) };
-        let steps = self.barriers.with(run, |barrier| barrier.clock(agent, asked_ms, said_ms, now_ms()));
+        let steps = self.barriers.with(run, |barrier| barrier.clock(agent, sent_ms, agent_ms, now_ms()));
         self.carry_out(run, steps).await
     }
 

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::series::{Lacks, Part, Second, Series, Stretch};
+use brewbench_agent::wire::series::{Gaps, Part, Second, Series, Window};
 
 use crate::results::clock::{Clocked, clamped};
 
@@ -18,27 +18,27 @@ const GRID_MS: u32 = 1_000;
 pub fn merged(host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Series {
     let mut merged = Series::default();
     for part in [Part::WarmUp, Part::Measured] {
-        *merged.part_mut(part) = stretch(part, host, generators);
+        *merged.part_mut(part) = window(part, host, generators);
     }
     merged
 }
 
-fn stretch(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Option<Stretch> {
-    let parts: Vec<Clocked<'_>> = generators.iter().filter(|one| one.stretch(part).is_some()).copied().collect();
+fn window(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Option<Window> {
+    let parts: Vec<Clocked<'_>> = generators.iter().filter(|one| one.window(part).is_some()).copied().collect();
     let start_ms = start_ms(part, host, &parts)?;
-    let stretches = || parts.iter().filter_map(|one| Some((one.stretch(part)?, one.after_ms(part, start_ms))));
-    Some(Stretch {
+    let windows = || parts.iter().filter_map(|one| Some((one.window(part)?, one.after_ms(part, start_ms))));
+    Some(Window {
         start_ms,
-        seconds: added(stretches().map(|(stretch, after)| lines(&stretch.seconds, after, 0)).collect()),
+        seconds: added(windows().map(|(window, after)| lines(&window.seconds, after, 0)).collect()),
         usage: host.map_or_else(Vec::new, |host| host.usage_after(part, start_ms, i32::MIN)),
-        lacks: stretches().fold(Lacks::default(), |sum, (stretch, _)| lacks(sum, stretch.lacks)),
+        gaps: windows().fold(Gaps::default(), |sum, (window, _)| lacks(sum, window.gaps)),
     })
 }
 
 /// Returns when a part began, by the server's clock: when the first generator began.
 pub fn start_ms(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Option<i64> {
     let first = generators.iter().filter_map(|one| one.start_ms(part)).min();
-    let unclocked = || generators.iter().chain(&host).filter_map(|one| Some(one.stretch(part)?.start_ms)).min();
+    let unclocked = || generators.iter().chain(&host).filter_map(|one| Some(one.window(part)?.start_ms)).min();
     first.or_else(|| host?.start_ms(part)).or_else(unclocked)
 }
 
@@ -69,7 +69,7 @@ pub struct Fresh {
     /// Samples that were taken later than this are replaced.
     pub usage_after_ms: i32,
     /// The points, with the start of their part.
-    pub points: Stretch,
+    pub points: Window,
 }
 
 /// Returns the new points of a part: grid lines that every generator has reported completely, and samples of the host.
@@ -77,7 +77,7 @@ pub struct Fresh {
 pub fn fresh(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>], since: Since) -> Option<Fresh> {
     let start_ms = start_ms(part, host, generators)?;
     let last_line = |one: &Clocked<'_>| {
-        let last = one.stretch(part)?.seconds.last()?;
+        let last = one.window(part)?.seconds.last()?;
         Some(line(moved(last.until_ms, one.after_ms(part, start_ms))))
     };
     let complete = generators.iter().map(last_line).collect::<Option<Vec<u32>>>()?.into_iter().min()?;
@@ -90,15 +90,15 @@ pub fn fresh(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>], 
     };
     let usage_after_ms = if since == Since::All { i32::MIN } else { usage_after_ms };
     let complete_lines = |one: &Clocked<'_>| {
-        let mut lines = lines(&one.stretch(part)?.seconds, one.after_ms(part, start_ms), after_line);
+        let mut lines = lines(&one.window(part)?.seconds, one.after_ms(part, start_ms), after_line);
         lines.retain(|line, _| *line <= complete);
         Some(lines)
     };
-    let points = Stretch {
+    let points = Window {
         start_ms,
         seconds: added(generators.iter().filter_map(complete_lines).collect()),
         usage: host.map_or_else(Vec::new, |host| host.usage_after(part, start_ms, usage_after_ms)),
-        lacks: Lacks::default(),
+        gaps: Gaps::default(),
     };
     // Seconds of a line end less than half a line after it.
     let half = if after_line == 0 { 0 } else { GRID_MS / 2 - 1 };
@@ -158,14 +158,14 @@ fn add(sum: &mut Second, other: &Second) {
 
 /// Merges gaps. Each generator has as many seconds as the sum, so the worst count of missing and doubled seconds
 /// applies.
-fn lacks(sum: Lacks, other: Lacks) -> Lacks {
-    let Lacks { missing_seconds, doubled_seconds, restarts, damaged, left_out, unfinished } = other;
-    Lacks {
+fn lacks(sum: Gaps, other: Gaps) -> Gaps {
+    let Gaps { missing_seconds, doubled_seconds, restarts, damaged, dropped_values, unfinished } = other;
+    Gaps {
         missing_seconds: sum.missing_seconds.max(missing_seconds),
         doubled_seconds: sum.doubled_seconds.max(doubled_seconds),
         restarts: sum.restarts.saturating_add(restarts),
         damaged: sum.damaged.saturating_add(damaged),
-        left_out: sum.left_out.saturating_add(left_out),
+        dropped_values: sum.dropped_values.saturating_add(dropped_values),
         unfinished: sum.unfinished.saturating_add(unfinished),
     }
 }

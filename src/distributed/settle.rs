@@ -147,11 +147,11 @@ async fn store_late_evidence(connection: &mut SqliteConnection, id: &RunId, outc
         }
         None => Evidence::default(),
     };
-    let said_later = match &outcome.ended {
+    let reported_later = match &outcome.ended {
         Ended::Failed { reason, .. } => Some(reason.clone()),
         Ended::Finished | Ended::Cancelled => None,
     };
-    let evidence = Evidence { generator_log: known.generator_log, said_later, ..merge::host_evidence(outcome) };
+    let evidence = Evidence { generator_log: known.generator_log, reported_later, ..merge::host_evidence(outcome) };
     let body = blob::pack(&serde_json::to_vec(&evidence).map_err(Error::internal)?);
     endings::store_evidence(connection, id, &body).await?;
     Ok(())

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     app::{
-        error::{Asked, Error, Result},
+        error::{QueryParams, Error, Result},
         state::AppState,
     },
     auth::caller::Visitor,
@@ -91,7 +91,7 @@ struct Words {
     q: String,
 }
 
-async fn find(visitor: Visitor, Asked(Words { q }): Asked<Words>) -> Result<SearchPage> {
+async fn find(visitor: Visitor, QueryParams(Words { q }): QueryParams<Words>) -> Result<SearchPage> {
     let words = q.clone();
     let hits = spawn_blocking(move || search(&words)).await.map_err(Error::internal)?.map_err(Error::internal)?;
     let shell = Shell::documentation("Search the documentation", visitor.name());

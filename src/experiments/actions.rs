@@ -18,7 +18,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::deed::Deed,
+        audit::action::Action,
         caller::{Caller, Submit},
     },
     experiments::{
@@ -54,7 +54,7 @@ async fn pause_experiment(state: &AppState, id: &ExperimentId, caller: &Caller) 
     if find_with_runs(state, id).await?.progress.is_over() {
         return Err(Error::Conflict("the experiment is over and can't be paused".to_owned()));
     }
-    let act = caller.does(Deed::ExperimentPaused, id.as_str());
+    let act = caller.does(Action::ExperimentPaused, id.as_str());
     if !experiments::store::pause(&state.db.write, id, now_ms(), &act).await? {
         return Err(Error::Conflict("the experiment is already paused".to_owned()));
     }
@@ -76,7 +76,7 @@ pub async fn resume(
 
 async fn resume_experiment(state: &AppState, id: &ExperimentId, caller: &Caller) -> Result<()> {
     find(state, id).await?;
-    let act = caller.does(Deed::ExperimentResumed, id.as_str());
+    let act = caller.does(Action::ExperimentResumed, id.as_str());
     if !experiments::store::resume(&state.db.write, id, &act).await? {
         return Err(Error::Conflict("the experiment is not paused".to_owned()));
     }
@@ -122,7 +122,7 @@ async fn add_repetitions(
     let planned = experiment.plan.repetitions;
     let plan = extended_plan(&experiment, &runs, repetitions)?;
     let planned_runs = next_runs::repetitions(&plan, &inputs.sizes, last + 1..=last + repetitions);
-    let act = caller.does(Deed::RepetitionsAdded, id.as_str()).with(json!({"repetitions": repetitions}));
+    let act = caller.does(Action::RepetitionsAdded, id.as_str()).with(json!({"repetitions": repetitions}));
     let mut transaction = state.db.write.begin().await?;
     if !experiments::store::replan(&mut transaction, id, planned, &plan, &act).await? {
         return conflict("another user has just added repetitions; reload the experiment");
@@ -169,7 +169,7 @@ async fn cancel_all(state: &AppState, id: &ExperimentId, caller: &Caller) -> Res
         return Ok(());
     }
     let rest = before.progress.total - before.progress.ended;
-    let act = caller.does(Deed::ExperimentCancelled, id.as_str()).with(json!({"runs": rest}));
+    let act = caller.does(Action::ExperimentCancelled, id.as_str()).with(json!({"runs": rest}));
     experiments::store::close(&state.db.write, id, &act).await?;
     // Load the runs after closing the experiment, to include those that the scheduler has just queued. A run that fails
     // now may still queue a retry: repeat until none is left.
@@ -263,7 +263,7 @@ pub async fn confirm_cancel(
         return Err(Error::Conflict("all runs of the experiment have already ended".to_owned()));
     }
     let rest = full.progress.total - full.progress.ended;
-    let deed = "Cancel remaining runs";
+    let action = "Cancel remaining runs";
     let mut consequences = vec![
         format!("{} will be cancelled.", format::plural(rest, "run")),
         format!("Results are kept for {} that already ended.", format::plural(full.progress.ended, "run")),
@@ -272,8 +272,8 @@ pub async fn confirm_cancel(
         consequences.push("The experiment will add no further runs.".to_owned());
     }
     Ok(Confirm {
-        shell: Shell::signed_in(deed, Section::Experiments, &caller.name),
-        deed,
+        shell: Shell::signed_in(action, Section::Experiments, &caller.name),
+        action,
         what: full.experiment.name,
         consequences,
         back: format!("/experiments/{id}"),

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     app::{
-        error::{Asked, Error, ErrorBody, Input, Result},
+        error::{QueryParams, Error, ErrorBody, Input, Result},
         ids::ExperimentId,
         state::{AppState, RunChanged},
     },
@@ -57,7 +57,7 @@ pub struct ListQuery {
 pub async fn list(
     _: Read,
     State(state): State<AppState>,
-    Asked(query): Asked<ListQuery>,
+    QueryParams(query): QueryParams<ListQuery>,
 ) -> Result<Json<ExperimentList>> {
     let limit = query.limit.unwrap_or(20).clamp(1, MAX_LISTED);
     let filter = list::Filter { before: query.before.as_ref(), label: query.label.as_deref(), limit: limit.into() };

@@ -6,10 +6,10 @@ use axum::{extract::State, response::IntoResponse};
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
 
-use super::progress::{Standing, progress};
+use super::progress::{ExperimentState, progress};
 use crate::{
     app::{
-        error::{Asked, Result},
+        error::{QueryParams, Result},
         ids::ExperimentId,
         state::AppState,
     },
@@ -86,8 +86,8 @@ impl Line {
     }
 
     fn left(&self) -> String {
-        match self.progress.left_s {
-            _ if self.progress.standing == Standing::Paused => "paused".to_owned(),
+        match self.progress.remaining_s {
+            _ if self.progress.state == ExperimentState::Paused => "paused".to_owned(),
             _ if self.progress.now.is_none() && self.progress.ended == 0 => "waiting for an agent".to_owned(),
             Some(seconds) => format!("{} left", format::duration(Some(seconds.ceil())).text()),
             None => "duration set by the script".to_owned(),
@@ -133,7 +133,7 @@ pub async fn lines(state: &AppState, Filter { before, label, limit }: Filter<'_>
     for experiment in crate::experiments::store::list(&state.db.read, before, label, limit).await? {
         let runs = crate::runs::store::of_experiment(&state.db.rows, &experiment.id).await?;
         let progress = progress(&experiment, &runs, now_ms());
-        let ended = |progress: &Progress| (progress.total, progress.ended, progress.without_figures);
+        let ended = |progress: &Progress| (progress.total, progress.ended, progress.without_results);
         let is_same = |line: &&Line| line.experiment.id == experiment.id && ended(&line.progress) == ended(&progress);
         let answer = match known.iter().find(is_same) {
             Some(line) => line.answer.clone(),
@@ -181,7 +181,7 @@ pub struct Place {
 }
 
 /// `GET /experiments?label=…&before=ID`
-pub async fn index(Read(caller): Read, State(state): State<AppState>, Asked(place): Asked<Place>) -> Result<IndexPage> {
+pub async fn index(Read(caller): Read, State(state): State<AppState>, QueryParams(place): QueryParams<Place>) -> Result<IndexPage> {
     let list = List::read(&state, place, &[]).await?;
     Ok(IndexPage { shell: Shell::signed_in("Experiments", Section::Experiments, &caller.name), list })
 }
@@ -190,7 +190,7 @@ pub async fn index(Read(caller): Read, State(state): State<AppState>, Asked(plac
 pub async fn live(
     Read(caller): Read,
     State(state): State<AppState>,
-    Asked(place): Asked<Place>,
+    QueryParams(place): QueryParams<Place>,
 ) -> Result<impl IntoResponse> {
     let place = Place { before: None, ..place };
     let view = LiveList { state: state.clone(), place, lines: Vec::new() };

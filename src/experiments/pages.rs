@@ -12,12 +12,12 @@ use url::form_urlencoded;
 
 use super::{
     power::PlanPower,
-    progress::{Standing, counted, progress},
+    progress::{ExperimentState, counted, progress},
     remarks,
 };
 use crate::{
     app::{
-        error::{Asked, Result},
+        error::{QueryParams, Result},
         ids::ExperimentId,
         state::AppState,
     },
@@ -166,7 +166,7 @@ impl ExperimentView {
     }
 
     fn is_paused(&self) -> bool {
-        self.progress.standing == Standing::Paused
+        self.progress.state == ExperimentState::Paused
     }
 
     /// Whether the user may add repetitions: not if the experiment decides how often it measures.
@@ -203,7 +203,7 @@ impl ExperimentView {
     }
 
     fn left(&self) -> String {
-        match self.progress.left_s {
+        match self.progress.remaining_s {
             Some(seconds) if seconds < 1.0 => "any moment".to_owned(),
             Some(seconds) => format!("{} left", format::duration(Some(seconds.ceil())).text()),
             None => "duration set by the script".to_owned(),
@@ -250,7 +250,7 @@ pub(crate) async fn show(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
-    Asked(query): Asked<PageQuery>,
+    QueryParams(query): QueryParams<PageQuery>,
 ) -> Result<ExperimentPage> {
     let full = lookup::find_with_runs(&state, &id).await?;
     let data = PageData { marks: marks(&state, &full).await?, full, baseline: query.baseline(), scope: caller.scope };
@@ -264,7 +264,7 @@ pub(crate) async fn follow(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(id): Path<ExperimentId>,
-    Asked(query): Asked<PageQuery>,
+    QueryParams(query): QueryParams<PageQuery>,
 ) -> Result<impl IntoResponse> {
     let full = lookup::find_with_runs(&state, &id).await?;
     let concerns = Concerns::Experiment(full.experiment.id.clone());

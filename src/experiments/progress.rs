@@ -12,7 +12,7 @@ use crate::{
     runs::{
         load,
         model::Run,
-        progress::{describe, left_s, total_s},
+        progress::{describe, remaining_s, total_s},
     },
 };
 
@@ -20,17 +20,17 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Progress {
     /// State of the experiment.
-    pub standing: Standing,
+    pub state: ExperimentState,
     /// Number of runs so far; a run and its retries count once.
     pub total: usize,
     /// Number of runs that have ended.
     pub ended: usize,
     /// Number of runs that ended without results.
-    pub without_figures: usize,
+    pub without_results: usize,
     /// The run in progress, e.g. `go-nethttp · 1 vCPU / 256 MiB · repetition 2 · measuring`.
     pub now: Option<String>,
     /// Estimated seconds left for the current runs, if known.
-    pub left_s: Option<f64>,
+    pub remaining_s: Option<f64>,
     /// Elapsed share of the total time, 0 to 1.
     pub share: f64,
 }
@@ -38,9 +38,9 @@ pub struct Progress {
 /// State of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum ExperimentState {
     /// Runs are waiting or in progress, or the next runs are being decided.
-    UnderWay,
+    InProgress,
     /// No run starts until a user resumes it.
     Paused,
     /// All runs have ended; only a user can add more.
@@ -50,7 +50,7 @@ pub enum Standing {
 impl Progress {
     /// Whether the experiment is over.
     pub fn is_over(&self) -> bool {
-        self.standing == Standing::Over
+        self.state == ExperimentState::Finished
     }
 }
 
@@ -58,28 +58,28 @@ impl Progress {
 pub fn progress(experiment: &Experiment, runs: &[Run], now_ms: i64) -> Progress {
     let counted: Vec<&Run> = counted(runs).collect();
     let ended = counted.iter().filter(|run| run.has_ended()).count();
-    let without_figures = counted.iter().filter(|run| run.has_ended() && run.phase != Phase::Finished).count();
+    let without_results = counted.iter().filter(|run| run.has_ended() && run.phase != Phase::Finished).count();
     let active = counted.iter().find(|run| !run.has_ended() && run.phase != Phase::Queued);
-    let times: Vec<_> = counted.iter().map(|run| left_s(run, &counted, now_ms)).collect();
-    let left_s: Option<f64> = times.into_iter().sum();
+    let times: Vec<_> = counted.iter().map(|run| remaining_s(run, &counted, now_ms)).collect();
+    let remaining_s: Option<f64> = times.into_iter().sum();
     let total_s: Option<f64> = counted.iter().map(|run| total_s(run, &counted)).sum();
     let all_ended = ended == counted.len();
-    let share = match (left_s, total_s) {
+    let share = match (remaining_s, total_s) {
         _ if counted.is_empty() || all_ended => 1.0,
         (Some(left), Some(total)) if total > 0.0 => (1.0 - left / total).clamp(0.0, 1.0),
         _ => ended as f64 / counted.len() as f64,
     };
-    let standing = match experiment {
-        Experiment { is_open: false, .. } if all_ended => Standing::Over,
-        Experiment { paused_at_ms: Some(_), .. } => Standing::Paused,
-        _ => Standing::UnderWay,
+    let state = match experiment {
+        Experiment { is_open: false, .. } if all_ended => ExperimentState::Finished,
+        Experiment { paused_at_ms: Some(_), .. } => ExperimentState::Paused,
+        _ => ExperimentState::InProgress,
     };
     let several = experiment.plan.loads.len() > 1 || experiment.plan.knee.is_some();
     let now = active.map(|run| match &run.load {
         Some(load) if several => format!("{} · {}", describe(run), load::words(load)),
         _ => describe(run),
     });
-    Progress { standing, total: counted.len(), ended, without_figures, now, left_s, share }
+    Progress { state, total: counted.len(), ended, without_results, now, remaining_s, share }
 }
 
 /// Returns the runs without those that were retried, so that each repetition counts once.
@@ -107,8 +107,8 @@ mod tests {
         let lost = failed("servy", "failed", "the port was taken");
         let again = Run { id: "again".to_owned().into(), retry_of: Some(lost.id.clone()), ..finished("servy", 1) };
         let progress = progress(&experiment("night", plan()), &[lost, again], 0);
-        let counts = (progress.total, progress.ended, progress.without_figures);
-        assert_eq!((counts, progress.standing), ((1, 1, 0), Standing::Over));
+        let counts = (progress.total, progress.ended, progress.without_results);
+        assert_eq!((counts, progress.state), ((1, 1, 0), ExperimentState::Finished));
     }
 
     #[test]
@@ -116,9 +116,9 @@ mod tests {
         let (fixed, runs) = (experiment("night", plan()), [finished("servy", 1)]);
         assert!(progress(&fixed, &runs, 0).is_over());
         let open = Experiment { is_open: true, ..fixed.clone() };
-        assert_eq!(progress(&open, &runs, 0).standing, Standing::UnderWay);
+        assert_eq!(progress(&open, &runs, 0).state, ExperimentState::InProgress);
         let paused = Experiment { paused_at_ms: Some(1), ..fixed };
-        assert_eq!(progress(&paused, &[queued("servy")], 0).standing, Standing::Paused);
+        assert_eq!(progress(&paused, &[queued("servy")], 0).state, ExperimentState::Paused);
         assert!(progress(&paused, &runs, 0).is_over(), "there is nothing to resume");
     }
 

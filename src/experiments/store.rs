@@ -4,7 +4,7 @@ use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{
     app::ids::ExperimentId,
-    auth::audit::{self, Act},
+    auth::audit::{self, AuditEvent},
     experiments::{model::Experiment, plan::Plan},
     runs::model::RunSize,
 };
@@ -170,13 +170,13 @@ pub async fn open(pool: &SqlitePool) -> sqlx::Result<Vec<ExperimentId>> {
 }
 
 /// Pauses an experiment. Returns false if it was already paused.
-pub async fn pause(pool: &SqlitePool, id: &ExperimentId, now: i64, act: &Act) -> sqlx::Result<bool> {
+pub async fn pause(pool: &SqlitePool, id: &ExperimentId, now: i64, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let changed = sqlx::query!(
         "update experiment set paused_at = ?2, paused_by = ?3 where id = ?1 and paused_at is null",
         id,
         now,
-        act.who
+        act.actor
     )
     .execute(&mut *transaction)
     .await?;
@@ -184,7 +184,7 @@ pub async fn pause(pool: &SqlitePool, id: &ExperimentId, now: i64, act: &Act) ->
 }
 
 /// Resumes an experiment. Returns false if it was not paused.
-pub async fn resume(pool: &SqlitePool, id: &ExperimentId, act: &Act) -> sqlx::Result<bool> {
+pub async fn resume(pool: &SqlitePool, id: &ExperimentId, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let changed = sqlx::query!(
         "update experiment set paused_at = null, paused_by = null where id = ?1 and paused_at is not null",
@@ -196,7 +196,7 @@ pub async fn resume(pool: &SqlitePool, id: &ExperimentId, act: &Act) -> sqlx::Re
 }
 
 /// Closes an experiment for a user, so that it adds no more runs itself.
-pub async fn close(pool: &SqlitePool, id: &ExperimentId, act: &Act) -> sqlx::Result<()> {
+pub async fn close(pool: &SqlitePool, id: &ExperimentId, act: &AuditEvent) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     end(&mut transaction, id).await?;
     audit::note(&mut transaction, act).await?;
@@ -224,7 +224,7 @@ pub async fn replan(
     id: &ExperimentId,
     repetitions: u32,
     plan: &Plan,
-    act: &Act,
+    act: &AuditEvent,
 ) -> sqlx::Result<bool> {
     let plan = serde_json::to_string(plan).map_err(decode)?;
     let changed = sqlx::query!(

@@ -386,7 +386,7 @@ pub async fn queue(
             repetition: *repetition,
             // A knee search handles failed runs itself: a failure may show that the target is overloaded.
             retries: if plan.knee.is_some() { 0 } else { plan.retries },
-            wanted_agent: plan.agent.as_deref(),
+            required_agent: plan.agent.as_deref(),
             agent_label: plan.agent_label.as_deref(),
             block: if plan.spread { *repetition } else { 0 },
             generators: &plan.generators,

@@ -15,12 +15,12 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::deed::Deed,
+        audit::action::Action,
         caller::{Admin, Caller},
     },
     fleet::{
         self,
-        model::{Agent, NewLabels, NewStanding, Standing},
+        model::{Agent, NewLabels, NewAvailability, Availability},
         presence::Presence,
     },
 };
@@ -31,17 +31,17 @@ const MAX_LABELS: usize = 20;
 const MAX_LABEL_CHARS: usize = 40;
 
 /// Enable, drain or disable an agent. A disabled agent is disconnected at once, and its run is aborted.
-#[utoipa::path(put, path = "/api/v1/agents/{name}/standing", tag = "fleet", params(("name" = String, Path)),
-    request_body = NewStanding,
+#[utoipa::path(put, path = "/api/v1/agents/{name}/availability", tag = "fleet", params(("name" = String, Path)),
+    request_body = NewAvailability,
     responses((status = 200, body = Agent), (status = 404, body = ErrorBody)))]
-pub async fn set_standing(
+pub async fn set_availability(
     Admin(caller): Admin,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
-    Input(new): Input<NewStanding>,
+    Input(new): Input<NewAvailability>,
 ) -> Result<Json<Agent>> {
-    apply_standing(&state, &presence, &name, new.standing, &caller).await?;
+    apply_standing(&state, &presence, &name, new.availability, &caller).await?;
     Ok(Json(found(&state, &presence, &name).await?))
 }
 
@@ -50,20 +50,20 @@ pub async fn apply_standing(
     state: &AppState,
     presence: &Presence,
     name: &str,
-    standing: Standing,
+    availability: Availability,
     by: &Caller,
 ) -> Result<()> {
-    let deed = match standing {
-        Standing::Enabled => Deed::AgentEnabled,
-        Standing::Drained => Deed::AgentDrained,
-        Standing::Disabled => Deed::AgentDisabled,
+    let action = match availability {
+        Availability::Enabled => Action::AgentEnabled,
+        Availability::Drained => Action::AgentDrained,
+        Availability::Disabled => Action::AgentDisabled,
     };
-    if !fleet::store::set_standing(&state.db.write, name, standing, now_ms(), &by.does(deed, name)).await? {
+    if !fleet::store::set_availability(&state.db.write, name, availability, now_ms(), &by.does(action, name)).await? {
         found(state, presence, name).await?;
     }
-    match standing {
-        Standing::Disabled => presence.disconnect(name),
-        Standing::Enabled | Standing::Drained => presence.set_standing(name, standing),
+    match availability {
+        Availability::Disabled => presence.disconnect(name),
+        Availability::Enabled | Availability::Drained => presence.set_availability(name, availability),
     }
     state.events.agents_changed();
     state.work.notify_one();
@@ -88,7 +88,7 @@ pub async fn set_labels(
 /// Replaces the labels of an agent. Runs that wait for a label are placed at once.
 pub async fn label(state: &AppState, presence: &Presence, name: &str, labels: Vec<String>, by: &Caller) -> Result<()> {
     let labels = checked_labels(labels)?;
-    let act = by.does(Deed::AgentLabelsChanged, name).with(json!({"labels": labels.join(", ")}));
+    let act = by.does(Action::AgentLabelsChanged, name).with(json!({"labels": labels.join(", ")}));
     if !fleet::store::set_labels(&state.db.write, name, &labels, &act).await? {
         return Err(missing(name));
     }
@@ -129,7 +129,7 @@ pub async fn ask_key_change(
 
 /// Asks an agent to rotate its key.
 pub async fn request_key_change(state: &AppState, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
-    let act = by.does(Deed::AgentKeyChangeAsked, name);
+    let act = by.does(Action::AgentKeyChangeAsked, name);
     if !fleet::store::ask_key_change(&state.db.write, name, now_ms(), &act).await? {
         found(state, presence, name).await?;
         return Err(Error::Conflict(format!(
@@ -156,7 +156,7 @@ pub async fn forget_agent(
 
 /// Removes an agent and disconnects it.
 pub async fn forget(state: &AppState, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
-    if !fleet::store::forget(&state.db.write, name, &by.does(Deed::AgentForgotten, name)).await? {
+    if !fleet::store::forget(&state.db.write, name, &by.does(Action::AgentForgotten, name)).await? {
         return Err(missing(name));
     }
     presence.disconnect(name);

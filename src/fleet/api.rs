@@ -15,15 +15,15 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::{Act, deed::Deed},
+        audit::{AuditEvent, action::Action},
         caller::{Admin, Caller, Read, address, bearer},
         checks::checked_name,
         secret::{self, Kind},
-        users::MadeSecret,
+        users::CreatedSecret,
     },
     fleet::{
         self,
-        model::{Agent, AgentList, NewAgentKey, Standing},
+        model::{Agent, AgentList, NewAgentKey, Availability},
         presence::Presence,
         store::KeyOwner,
     },
@@ -42,19 +42,19 @@ impl FromRequestParts<AppState> for AgentCaller {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
         let hash = secret::hash(bearer(&parts.headers).ok_or(Error::Unauthenticated)?);
         let address = address(parts, state);
-        let Some(KeyOwner { name, standing, standing_by, is_next }) =
+        let Some(KeyOwner { name, availability, availability_by, is_next }) =
             fleet::store::agent_by_key(&state.db.read, &hash).await?
         else {
             state.limits.tries.wrong_secret(address)?;
             return Err(Error::Unauthenticated);
         };
         if is_next {
-            let act = Act::new(&audit_name(&name), address, Deed::AgentKeyChanged, &name);
+            let act = AuditEvent::new(&audit_name(&name), address, Action::AgentKeyChanged, &name);
             fleet::store::promote_next_key(&state.db.write, &hash, now_ms(), &act).await?;
             state.events.agents_changed();
         }
-        if standing == Standing::Disabled {
-            let by = standing_by.map_or(String::new(), |by| format!(" by {by}"));
+        if availability == Availability::Disabled {
+            let by = availability_by.map_or(String::new(), |by| format!(" by {by}"));
             return Err(Error::Forbidden(format!(
                 "the agent {name:?} is disabled{by}; enable it with `brewbench fleet enable`"
             )));
@@ -85,25 +85,25 @@ pub async fn all(db: &Db, presence: &Presence) -> Result<Vec<Agent>> {
 /// Create a one-time key for a new agent, which exchanges it for its own key. Only this response shows it.
 #[utoipa::path(post, path = "/api/v1/agent-keys", tag = "fleet",
     request_body = NewAgentKey,
-    responses((status = 201, body = MadeSecret), (status = 409, body = ErrorBody)))]
+    responses((status = 201, body = CreatedSecret), (status = 409, body = ErrorBody)))]
 pub async fn new_key(
     Admin(caller): Admin,
     State(state): State<AppState>,
     Input(request): Input<NewAgentKey>,
-) -> Result<(StatusCode, Json<MadeSecret>)> {
+) -> Result<(StatusCode, Json<CreatedSecret>)> {
     Ok((StatusCode::CREATED, Json(create_key(&state.db, &request.name, &caller).await?)))
 }
 
 /// Creates and stores the one-time key of a new agent.
-pub async fn create_key(db: &Db, name: &str, by: &Caller) -> Result<MadeSecret> {
+pub async fn create_key(db: &Db, name: &str, by: &Caller) -> Result<CreatedSecret> {
     let name = checked_name(name)?;
     let name = name.as_str();
     let key = secret::generate(Kind::OneTimeKey);
-    let act = by.does(Deed::AgentKeyMade, name);
+    let act = by.does(Action::AgentKeyMade, name);
     let now = now_ms();
     let (hash, life) = (secret::hash(&key), (now, now + ONE_TIME_LIFE_MS));
     fleet::store::insert_agent(&db.write, name, &hash, life, by.user_id.as_deref(), &act).await?;
-    Ok(MadeSecret { name: name.to_owned(), secret: key })
+    Ok(CreatedSecret { name: name.to_owned(), secret: key })
 }
 
 /// Revoke an agent's key for good. Its connection ends at once.
@@ -121,7 +121,7 @@ pub async fn revoke_key(
 
 /// Revokes the key of an agent and disconnects it.
 pub async fn revoke(db: &Db, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
-    if !fleet::store::revoke(&db.write, name, now_ms(), &by.does(Deed::AgentKeyRevoked, name)).await? {
+    if !fleet::store::revoke(&db.write, name, now_ms(), &by.does(Action::AgentKeyRevoked, name)).await? {
         return Err(Error::NotFound(format!("agent {name:?} with an unrevoked key")));
     }
     presence.disconnect(name);

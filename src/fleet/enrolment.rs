@@ -22,7 +22,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::{Act, deed::Deed},
+        audit::{AuditEvent, action::Action},
         caller::{address, bearer},
         secret,
     },
@@ -61,14 +61,14 @@ impl FromRequestParts<AppState> for NewAgent {
     responses((status = 204), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn enrol(agent: NewAgent, State(state): State<AppState>, Input(new): Input<NewKey>) -> Result<StatusCode> {
     let NewAgent { name, one_time_hash, address } = agent;
-    let act = Act::new(&audit_name(&name), address, Deed::AgentEnrolled, &name);
+    let act = AuditEvent::new(&audit_name(&name), address, Action::AgentEnrolled, &name);
     exchange(&state.db, &one_time_hash, &hash_in(&new)?, &act).await?;
     state.events.agents_changed();
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Replaces the hash of a one-time key with that of the agent's own key.
-pub async fn exchange(db: &Db, one_time_hash: &[u8], key_hash: &[u8], act: &Act) -> Result<()> {
+pub async fn exchange(db: &Db, one_time_hash: &[u8], key_hash: &[u8], act: &AuditEvent) -> Result<()> {
     if fleet::store::exchange(&db.write, one_time_hash, key_hash, now_ms(), act).await?
         || fleet::store::is_exchanged(&db.read, one_time_hash, key_hash).await?
     {

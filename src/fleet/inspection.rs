@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::presence::Inspection;
 use crate::{
     app::{
-        error::{Asked, Error, ErrorBody, Input, Result},
+        error::{QueryParams, Error, ErrorBody, Input, Result},
         state::AppState,
     },
     auth::caller::{Caller, Submit},
@@ -82,7 +82,7 @@ pub async fn check_scenario(
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
-    Asked(RevisionQuery { revision }): Asked<RevisionQuery>,
+    QueryParams(RevisionQuery { revision }): QueryParams<RevisionQuery>,
 ) -> Result<Json<Revision>> {
     Ok(Json(check(&state, &presence, &name, revision.as_deref()).await?))
 }

@@ -1,4 +1,4 @@
-//! Agents: keys, connections, capabilities and standing.
+//! Agents: keys, connections, capabilities and availability.
 
 pub mod admin;
 pub mod api;
@@ -25,7 +25,7 @@ pub fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(api::agents))
         .routes(routes!(api::new_key))
         .routes(routes!(api::revoke_key))
-        .routes(routes!(admin::set_standing))
+        .routes(routes!(admin::set_availability))
         .routes(routes!(admin::set_labels))
         .routes(routes!(admin::ask_key_change))
         .routes(routes!(admin::forget_agent))

@@ -23,25 +23,25 @@ pub struct Agent {
     pub about: Option<About>,
     /// Whether it is enabled, drained or disabled.
     #[serde(default)]
-    pub standing: Standing,
-    /// When the standing changed, unix ms; null if it never did.
+    pub availability: Availability,
+    /// When the availability changed, unix ms; null if it never did.
     #[serde(default)]
-    pub standing_at_ms: Option<i64>,
-    /// Who changed the standing.
+    pub availability_at_ms: Option<i64>,
+    /// Who changed the availability.
     #[serde(default)]
-    pub standing_by: Option<String>,
+    pub availability_by: Option<String>,
     /// Its labels, in alphabetical order.
     #[serde(default)]
     pub labels: Vec<String>,
     /// When its one-time key expires, unix ms; null once it has its own key.
     #[serde(default)]
-    pub enrols_until_ms: Option<i64>,
+    pub one_time_key_expires_at_ms: Option<i64>,
     /// When it got its current key, unix ms.
     #[serde(default)]
     pub key_at_ms: Option<i64>,
     /// When a key rotation was requested that is still pending, unix ms.
     #[serde(default)]
-    pub key_change_asked_at_ms: Option<i64>,
+    pub rotation_requested_at_ms: Option<i64>,
 }
 
 impl Agent {
@@ -49,8 +49,8 @@ impl Agent {
     pub fn state(&self) -> &'static str {
         match self {
             Self { revoked_at_ms: Some(_), .. } => "revoked",
-            Self { standing: Standing::Disabled, .. } => "disabled",
-            Self { connected: true, standing: Standing::Drained, .. } => "drained",
+            Self { availability: Availability::Disabled, .. } => "disabled",
+            Self { connected: true, availability: Availability::Drained, .. } => "drained",
             Self { connected: true, .. } => "connected",
             Self { last_seen_at_ms: None, .. } => "never seen",
             _ => "away",
@@ -72,7 +72,7 @@ pub fn labels(agents: &[Agent]) -> BTreeMap<String, Vec<String>> {
 /// Whether an agent gets runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum Availability {
     /// It gets runs.
     #[default]
     Enabled,
@@ -82,7 +82,7 @@ pub enum Standing {
     Disabled,
 }
 
-impl Standing {
+impl Availability {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Enabled, Self::Drained, Self::Disabled];
 
@@ -96,21 +96,21 @@ impl Standing {
     }
 }
 
-impl std::str::FromStr for Standing {
+impl std::str::FromStr for Availability {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|standing| standing.as_str() == text);
-        found.ok_or_else(|| format!("{text:?} is not a standing, use enabled, drained or disabled"))
+        let found = Self::ALL.into_iter().find(|availability| availability.as_str() == text);
+        found.ok_or_else(|| format!("{text:?} is not a availability, use enabled, drained or disabled"))
     }
 }
 
-/// The new standing of an agent.
+/// The new availability of an agent.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NewStanding {
-    /// The standing.
-    pub standing: Standing,
+pub struct NewAvailability {
+    /// The availability.
+    pub availability: Availability,
 }
 
 /// The new labels of an agent.

@@ -17,21 +17,21 @@ use url::form_urlencoded;
 
 use crate::{
     app::{
-        alert_cache::Notice,
-        error::{Asked, Error, Result},
+        alert_cache::ActiveAlert,
+        error::{QueryParams, Error, Result},
         ids::RunId,
         state::AppState,
     },
     auth::{
         caller::{Admin, Caller, Read},
         model::Scope,
-        users::MadeSecret,
+        users::CreatedSecret,
     },
     dashboard,
     fleet::{
         self,
         api::create_key,
-        model::{About, Agent, Standing},
+        model::{About, Agent, Availability},
         presence::Presence,
     },
     runs::{self, pages::row::Line},
@@ -58,7 +58,7 @@ const CLOCK_TOLERANCE_MS: i64 = 2_000;
 struct AgentsPage {
     shell: Shell,
     /// Active alerts.
-    notices: Arc<[Notice]>,
+    notices: Arc<[ActiveAlert]>,
     agents: Vec<View>,
     /// Filter: only agents with this label.
     label: Option<String>,
@@ -71,7 +71,7 @@ struct AgentsPage {
 }
 
 /// A key that was just created; its `Debug` output omits the secret.
-struct NewKey(MadeSecret);
+struct NewKey(CreatedSecret);
 
 impl std::fmt::Debug for NewKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -107,16 +107,16 @@ impl AgentPage {
 
     /// Returns whether it has its own key and no pending rotation.
     fn may_change_key(&self) -> bool {
-        let Agent { enrols_until_ms, key_change_asked_at_ms, .. } = &self.view.agent;
-        self.may_revoke() && enrols_until_ms.is_none() && key_change_asked_at_ms.is_none()
+        let Agent { one_time_key_expires_at_ms, rotation_requested_at_ms, .. } = &self.view.agent;
+        self.may_revoke() && one_time_key_expires_at_ms.is_none() && rotation_requested_at_ms.is_none()
     }
 
     fn takes_runs(&self) -> bool {
-        self.view.agent.standing == Standing::Enabled
+        self.view.agent.availability == Availability::Enabled
     }
 
     fn is_disabled(&self) -> bool {
-        self.view.agent.standing == Standing::Disabled
+        self.view.agent.availability == Availability::Disabled
     }
 }
 
@@ -135,8 +135,8 @@ impl View {
 
     /// Returns the time that goes with `since_word`.
     fn since(&self) -> Moment {
-        let Agent { revoked_at_ms, standing, standing_at_ms, last_seen_at_ms, created_at_ms, .. } = &self.agent;
-        let disabled_at_ms = standing_at_ms.filter(|_| *standing == Standing::Disabled);
+        let Agent { revoked_at_ms, availability, availability_at_ms, last_seen_at_ms, created_at_ms, .. } = &self.agent;
+        let disabled_at_ms = availability_at_ms.filter(|_| *availability == Availability::Disabled);
         time_ago::ago(revoked_at_ms.or(disabled_at_ms).or(*last_seen_at_ms).or(Some(*created_at_ms)))
     }
 
@@ -152,14 +152,14 @@ impl View {
 
     /// Describes why it gets no runs, if it is drained or disabled.
     fn held_back(&self) -> Option<String> {
-        let by = self.agent.standing_by.as_deref().map_or(String::new(), |by| format!(" by {by}"));
-        match self.agent.standing {
-            Standing::Enabled => None,
-            Standing::Drained if self.doing.is_some() => {
+        let by = self.agent.availability_by.as_deref().map_or(String::new(), |by| format!(" by {by}"));
+        match self.agent.availability {
+            Availability::Enabled => None,
+            Availability::Drained if self.doing.is_some() => {
                 Some(format!("Drained{by}: it finishes its current run and gets no more."))
             }
-            Standing::Drained => Some(format!("Drained{by}: it gets no runs.")),
-            Standing::Disabled => Some(format!("Disabled{by}: it may not connect.")),
+            Availability::Drained => Some(format!("Drained{by}: it gets no runs.")),
+            Availability::Disabled => Some(format!("Disabled{by}: it may not connect.")),
         }
     }
 
@@ -179,8 +179,8 @@ impl View {
 
     /// Describes the state of its key.
     fn key(&self) -> String {
-        let Agent { revoked_at_ms, enrols_until_ms, key_at_ms, key_change_asked_at_ms, .. } = &self.agent;
-        match (revoked_at_ms, enrols_until_ms, key_change_asked_at_ms) {
+        let Agent { revoked_at_ms, one_time_key_expires_at_ms, key_at_ms, rotation_requested_at_ms, .. } = &self.agent;
+        match (revoked_at_ms, one_time_key_expires_at_ms, rotation_requested_at_ms) {
             (Some(_), ..) => "revoked".to_owned(),
             (_, Some(until), _) => format!("one-time key, expires {}", time_ago::exact(Some(*until))),
             (.., Some(_)) if self.agent.connected => "rotation in progress".to_owned(),
@@ -282,7 +282,7 @@ pub async fn index(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-    Asked(AgentsQuery { label }): Asked<AgentsQuery>,
+    QueryParams(AgentsQuery { label }): QueryParams<AgentsQuery>,
 ) -> Result<Response> {
     let label = label.filter(|label| !label.is_empty());
     Ok(page(&state, &presence, &caller, label).await?.into_response())
@@ -352,10 +352,10 @@ pub async fn ask_revoke(
     if let Some(line) = &view.doing {
         consequences.push(format!("Its current run is aborted: {}.", runs::progress::describe(&line.run)));
     }
-    let deed = "Revoke this key";
-    let shell = Shell::signed_in(deed, Section::Agents, &caller.name);
+    let action = "Revoke this key";
+    let shell = Shell::signed_in(action, Section::Agents, &caller.name);
     let back = format!("/agents/{}", view.address());
-    Ok(Confirm { shell, deed, what: format!("Key of the agent {name}"), consequences, back })
+    Ok(Confirm { shell, action, what: format!("Key of the agent {name}"), consequences, back })
 }
 
 /// `POST /agents/{name}/revoke`

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{catalog::model::Engine, fleet::model::Standing};
+use crate::{catalog::model::Engine, fleet::model::Availability};
 
 /// A connected agent.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct Connected {
     /// What it reported about itself; shared, because placement reads all agents for every run.
     pub hello: Arc<Hello>,
     /// Whether it gets runs.
-    pub standing: Standing,
+    pub availability: Availability,
     /// Its labels; shared as well.
     pub labels: Arc<[String]>,
     /// Its current run.
@@ -46,7 +46,7 @@ pub struct Connected {
 impl Connected {
     /// Returns whether it can get a run: it is enabled and idle.
     pub fn is_free(&self) -> bool {
-        self.standing == Standing::Enabled && self.busy.is_none() && self.inspecting.is_none()
+        self.availability == Availability::Enabled && self.busy.is_none() && self.inspecting.is_none()
     }
 
     /// Returns whether it has a label.
@@ -228,9 +228,9 @@ impl Presence {
     }
 
     /// Sets whether an agent gets runs.
-    pub fn set_standing(&self, name: &str, standing: Standing) {
+    pub fn set_availability(&self, name: &str, availability: Availability) {
         if let Some(connected) = self.all().get_mut(name) {
-            connected.standing = standing;
+            connected.availability = availability;
         }
     }
 

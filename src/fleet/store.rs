@@ -6,10 +6,10 @@ use sqlx::{SqliteConnection, SqlitePool};
 use crate::{
     app::error::{Error, Result},
     auth::{
-        audit::{self, Act},
+        audit::{self, AuditEvent},
         store::taken,
     },
-    fleet::model::{About, Agent, AgentEngine, Standing},
+    fleet::model::{About, Agent, AgentEngine, Availability},
 };
 
 /// Stores an agent with its one-time key, valid until a time, unix ms. `made_by` is the user whose role it depends on.
@@ -19,7 +19,7 @@ pub async fn insert_agent(
     one_time_hash: &[u8],
     (now, until): (i64, i64),
     made_by: Option<&str>,
-    act: &Act,
+    act: &AuditEvent,
 ) -> Result<()> {
     let mut transaction = pool.begin().await?;
     sqlx::query!(
@@ -55,7 +55,7 @@ pub async fn agent_by_one_time_key(pool: &SqlitePool, hash: &[u8], now: i64) -> 
 }
 
 /// Replaces a one-time key with the agent's own key; false if the one-time key is no longer valid.
-pub async fn exchange(pool: &SqlitePool, one_time_hash: &[u8], key_hash: &[u8], now: i64, act: &Act) -> Result<bool> {
+pub async fn exchange(pool: &SqlitePool, one_time_hash: &[u8], key_hash: &[u8], now: i64, act: &AuditEvent) -> Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update agent set key_hash = ?2, key_at = ?3, is_one_time = 0, one_time_until = null, exchanged_key_hash = ?1
@@ -93,7 +93,7 @@ pub async fn store_next_key(pool: &SqlitePool, name: &str, key_hash: &[u8]) -> R
 }
 
 /// Makes the next key of an agent its current one after its first use; false if that has already happened.
-pub async fn promote_next_key(pool: &SqlitePool, key_hash: &[u8], now: i64, act: &Act) -> sqlx::Result<bool> {
+pub async fn promote_next_key(pool: &SqlitePool, key_hash: &[u8], now: i64, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update agent set key_hash = next_key_hash, next_key_hash = null, key_at = ?2, key_change_asked_at = null
@@ -107,7 +107,7 @@ pub async fn promote_next_key(pool: &SqlitePool, key_hash: &[u8], now: i64, act:
 }
 
 /// Requests a key rotation; false if there is no agent with this name and its own key.
-pub async fn ask_key_change(pool: &SqlitePool, name: &str, now: i64, act: &Act) -> sqlx::Result<bool> {
+pub async fn ask_key_change(pool: &SqlitePool, name: &str, now: i64, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update agent set key_change_asked_at = ?2 where name = ?1 and is_one_time = 0 and revoked_at is null",
@@ -126,21 +126,21 @@ pub async fn wants_key_change(pool: &SqlitePool, name: &str) -> sqlx::Result<boo
 }
 
 /// Sets whether an agent gets runs; false if there is no such agent or nothing changes.
-pub async fn set_standing(
+pub async fn set_availability(
     pool: &SqlitePool,
     name: &str,
-    standing: Standing,
+    availability: Availability,
     now: i64,
-    act: &Act,
+    act: &AuditEvent,
 ) -> sqlx::Result<bool> {
-    let standing = standing.as_str();
+    let availability = availability.as_str();
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
-        "update agent set standing = ?2, standing_at = ?3, standing_by = ?4 where name = ?1 and standing <> ?2",
+        "update agent set availability = ?2, availability_at = ?3, availability_by = ?4 where name = ?1 and availability <> ?2",
         name,
-        standing,
+        availability,
         now,
-        act.who
+        act.actor
     )
     .execute(&mut *transaction)
     .await?;
@@ -148,11 +148,11 @@ pub async fn set_standing(
 }
 
 /// Returns whether an agent gets runs; `None` if it is unknown or its key is revoked.
-pub async fn standing(pool: &SqlitePool, name: &str) -> sqlx::Result<Option<Standing>> {
-    let row = sqlx::query!("select standing from agent where name = ? and revoked_at is null", name)
+pub async fn availability(pool: &SqlitePool, name: &str) -> sqlx::Result<Option<Availability>> {
+    let row = sqlx::query!("select availability from agent where name = ? and revoked_at is null", name)
         .fetch_optional(pool)
         .await?;
-    row.map(|row| read_standing(&row.standing)).transpose()
+    row.map(|row| read_standing(&row.availability)).transpose()
 }
 
 /// Returns the labels of an agent; none if it is unknown.
@@ -165,12 +165,12 @@ fn read_labels(text: &str) -> sqlx::Result<Vec<String>> {
     serde_json::from_str(text).map_err(|fault| sqlx::Error::Decode(fault.into()))
 }
 
-fn read_standing(text: &str) -> sqlx::Result<Standing> {
+fn read_standing(text: &str) -> sqlx::Result<Availability> {
     text.parse().map_err(|fault: String| sqlx::Error::Decode(fault.into()))
 }
 
 /// Replaces the labels of an agent; false if there is none with this name.
-pub async fn set_labels(pool: &SqlitePool, name: &str, labels: &[String], act: &Act) -> Result<bool> {
+pub async fn set_labels(pool: &SqlitePool, name: &str, labels: &[String], act: &AuditEvent) -> Result<bool> {
     let labels = serde_json::to_string(labels).map_err(Error::internal)?;
     let mut transaction = pool.begin().await?;
     let done =
@@ -188,7 +188,7 @@ pub async fn rename(connection: &mut SqliteConnection, name: &str, new: &str) ->
 }
 
 /// Removes an agent; false if there is none with this name.
-pub async fn forget(pool: &SqlitePool, name: &str, act: &Act) -> sqlx::Result<bool> {
+pub async fn forget(pool: &SqlitePool, name: &str, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!("delete from agent where name = ?", name).execute(&mut *transaction).await?;
     audit::commit(transaction, &done, act).await
@@ -215,9 +215,9 @@ pub struct KeyOwner {
     /// The agent's name.
     pub name: String,
     /// Whether it gets runs.
-    pub standing: Standing,
-    /// Who set the standing.
-    pub standing_by: Option<String>,
+    pub availability: Availability,
+    /// Who set the availability.
+    pub availability_by: Option<String>,
     /// Whether it is the agent's next key.
     pub is_next: bool,
 }
@@ -225,15 +225,15 @@ pub struct KeyOwner {
 /// Returns the agent of a valid key that is not a one-time key.
 pub async fn agent_by_key(pool: &SqlitePool, key_hash: &[u8]) -> sqlx::Result<Option<KeyOwner>> {
     let row = sqlx::query!(
-        r#"select name, standing, standing_by, key_hash <> ?1 as "is_next!: bool" from agent
+        r#"select name, availability, availability_by, key_hash <> ?1 as "is_next!: bool" from agent
          where (key_hash = ?1 and is_one_time = 0 or next_key_hash = ?1) and revoked_at is null"#,
         key_hash
     )
     .fetch_optional(pool)
     .await?;
     row.map(|row| {
-        let standing = read_standing(&row.standing)?;
-        Ok(KeyOwner { name: row.name, standing, standing_by: row.standing_by, is_next: row.is_next })
+        let availability = read_standing(&row.availability)?;
+        Ok(KeyOwner { name: row.name, availability, availability_by: row.availability_by, is_next: row.is_next })
     })
     .transpose()
 }
@@ -271,7 +271,7 @@ pub async fn seen(pool: &SqlitePool, name: &str, now: i64) -> sqlx::Result<()> {
 /// Returns all agents by name. The caller sets `connected`.
 pub async fn agents(pool: &SqlitePool) -> sqlx::Result<Vec<Agent>> {
     let rows = sqlx::query!(
-        "select name, created_at, revoked_at, last_seen_at, hello, standing, standing_at, standing_by, labels,
+        "select name, created_at, revoked_at, last_seen_at, hello, availability, availability_at, availability_by, labels,
              one_time_until, key_at, key_change_asked_at
          from agent order by name"
     )
@@ -287,20 +287,20 @@ pub async fn agents(pool: &SqlitePool) -> sqlx::Result<Vec<Agent>> {
                 revoked_at_ms: row.revoked_at,
                 last_seen_at_ms: row.last_seen_at,
                 about: about.map_err(|fault| sqlx::Error::Decode(fault.into()))?,
-                standing: read_standing(&row.standing)?,
-                standing_at_ms: row.standing_at,
-                standing_by: row.standing_by,
+                availability: read_standing(&row.availability)?,
+                availability_at_ms: row.availability_at,
+                availability_by: row.availability_by,
                 labels: read_labels(&row.labels)?,
-                enrols_until_ms: row.one_time_until,
+                one_time_key_expires_at_ms: row.one_time_until,
                 key_at_ms: row.key_at,
-                key_change_asked_at_ms: row.key_change_asked_at,
+                rotation_requested_at_ms: row.key_change_asked_at,
             })
         })
         .collect()
 }
 
 /// Revokes an agent's key for good; false if there is no unrevoked one with this name.
-pub async fn revoke(pool: &SqlitePool, name: &str, now: i64, act: &Act) -> sqlx::Result<bool> {
+pub async fn revoke(pool: &SqlitePool, name: &str, now: i64, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!("update agent set revoked_at = ? where name = ? and revoked_at is null", now, name)
         .execute(&mut *transaction)

@@ -14,7 +14,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::deed::Deed,
+        audit::action::Action,
         caller::{Admin, Caller},
     },
     catalog::store::names,
@@ -54,14 +54,14 @@ pub async fn remove_unused(
 /// Removes an unneeded target.
 pub async fn remove_one(state: &AppState, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
     removable(state, presence, name).await?;
-    let removed = names::remove(&state.db.write, &[name.to_owned()], |name| by.does(Deed::TargetRemoved, name)).await?;
+    let removed = names::remove(&state.db.write, &[name.to_owned()], |name| by.does(Action::TargetRemoved, name)).await?;
     if removed.is_empty() { Err(is_used(name)) } else { Ok(()) }
 }
 
 /// Removes all unneeded targets and returns their names.
 pub async fn remove_all(state: &AppState, presence: &Presence, by: &Caller) -> Result<Vec<String>> {
     let unneeded = unneeded(state, presence).await?;
-    Ok(names::remove(&state.db.write, &unneeded, |name| by.does(Deed::TargetRemoved, name)).await?)
+    Ok(names::remove(&state.db.write, &unneeded, |name| by.does(Action::TargetRemoved, name)).await?)
 }
 
 /// Returns the targets that no connected agent offers and no run uses.

@@ -1,6 +1,6 @@
 //! Runs in progress, in memory: the series of each so far, and its subscribers.
 //!
-//! Agents send the series so far again after a restart of the server. Points replace all later ones (see [`Portion`]),
+//! Agents send the series so far again after a restart of the server. Points replace all later ones (see [`Delta`]),
 //! from the agent to the page, so that a reconnect doubles nothing. The agents' channel never waits for a subscriber.
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
 
 use brewbench_agent::wire::{
     self,
-    series::{Damaged, Part, Portion, Second, Series, Usage},
+    series::{Damaged, Part, Delta, Second, Series, Usage},
 };
 use tokio::sync::{broadcast, watch};
 
@@ -160,16 +160,16 @@ impl LiveFeed {
     }
 
     /// Adds points from an agent of a run; fails if they are invalid or too large.
-    pub fn receive(&self, agent: &str, portion: &Portion) -> Result<(), Damaged> {
+    pub fn receive(&self, agent: &str, delta: &Delta) -> Result<(), Damaged> {
         // Unpacked before taking the lock, because this is the expensive part.
-        let points = series_buffer::unpack(portion)?;
-        if let Some(entry) = self.runs().get_mut(&portion.run) {
+        let points = series_buffer::unpack(delta)?;
+        if let Some(entry) = self.runs().get_mut(&delta.run) {
             let Entry { source, series, received_at, updates } = entry;
             *received_at = Instant::now();
             let update = match source {
-                Source::Agent(_) => series.put(After::from_portion(portion), points)?,
+                Source::Agent(_) => series.put(After::from_portion(delta), points)?,
                 Source::Participants(participants) => {
-                    match participants.put(agent, series.series(), After::from_portion(portion), points)? {
+                    match participants.put(agent, series.series(), After::from_portion(delta), points)? {
                         Some((after, points)) => series.put(after, points)?,
                         None => None,
                     }

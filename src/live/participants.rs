@@ -2,7 +2,7 @@
 //!
 //! A second is shown once every generator has reported it, so that no value jumps because one of them was late.
 
-use brewbench_agent::wire::series::{Damaged, Part, Series, Stretch};
+use brewbench_agent::wire::series::{Damaged, Part, Series, Window};
 
 use crate::{
     distributed::merge_series::{self, Fresh, Since},
@@ -45,7 +45,7 @@ impl Member {
 }
 
 /// Points of one part, and the times after which they replace others.
-type Addition = (After, (Part, Stretch));
+type Addition = (After, (Part, Window));
 
 impl Participants {
     /// Returns participants without any points.
@@ -74,7 +74,7 @@ impl Participants {
         agent: &str,
         known: &Series,
         after: After,
-        (part, points): (Part, Stretch),
+        (part, points): (Part, Window),
     ) -> Result<Option<Addition>, Damaged> {
         let since = match self.generators.iter().position(|member| member.participant.agent == agent) {
             Some(generator) => {
@@ -89,7 +89,7 @@ impl Participants {
         };
         let generators: Vec<Clocked<'_>> = self.generators.iter().map(Member::clocked).collect();
         let host = Some(self.host.clocked());
-        let known_start = known.parts().find_map(|(other, stretch)| (other == part).then_some(stretch.start_ms));
+        let known_start = known.parts().find_map(|(other, window)| (other == part).then_some(window.start_ms));
         let continues = known_start.is_some() && merge_series::start_ms(part, host, &generators) == known_start;
         let since = if continues { since } else { Since::All };
         let Some(fresh) = merge_series::fresh(part, host, &generators, since) else { return Ok(None) };

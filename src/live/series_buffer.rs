@@ -2,11 +2,11 @@
 
 use std::sync::OnceLock;
 
-use brewbench_agent::wire::series::{Damaged, Part, Portion, Second, Series, Stretch};
+use brewbench_agent::wire::series::{Damaged, Part, Delta, Second, Series, Window};
 
 use crate::live::feed::{Rate, Tail, Update};
 
-/// Maximum unpacked size of a portion; an ordinary one of a hundred points takes a tenth of it.
+/// Maximum unpacked size of a delta; an ordinary one of a hundred points takes a tenth of it.
 const MAX_UNPACKED: u64 = 2 << 20;
 
 /// Maximum points of a kind in a part; agents downsample beyond 3,600.
@@ -22,7 +22,7 @@ pub struct SeriesBuffer {
     buckets: usize,
 }
 
-/// The times after which points are replaced, ms after the start of their part; see [`Portion`].
+/// The times after which points are replaced, ms after the start of their part; see [`Delta`].
 #[derive(Clone, Copy, Debug)]
 pub struct After {
     /// Seconds that end later are replaced.
@@ -32,17 +32,17 @@ pub struct After {
 }
 
 impl After {
-    /// Returns the times of a portion.
-    pub fn from_portion(portion: &Portion) -> Self {
-        Self { seconds_ms: portion.seconds_after_ms, usage_ms: portion.usage_after_ms }
+    /// Returns the times of a delta.
+    pub fn from_portion(delta: &Delta) -> Self {
+        Self { seconds_ms: delta.seconds_after_ms, usage_ms: delta.usage_after_ms }
     }
 }
 
-/// Unpacks the one part of a portion.
-pub fn unpack(portion: &Portion) -> Result<(Part, Stretch), Damaged> {
-    match portion.points.unpack_within(MAX_UNPACKED)? {
-        Series { warm_up: Some(stretch), measured: None } => Ok((Part::WarmUp, stretch)),
-        Series { warm_up: None, measured: Some(stretch) } => Ok((Part::Measured, stretch)),
+/// Unpacks the one part of a delta.
+pub fn unpack(delta: &Delta) -> Result<(Part, Window), Damaged> {
+    match delta.points.unpack_within(MAX_UNPACKED)? {
+        Series { warm_up: Some(window), measured: None } => Ok((Part::WarmUp, window)),
+        Series { warm_up: None, measured: Some(window) } => Ok((Part::Measured, window)),
         Series { .. } => Err(Damaged),
     }
 }
@@ -60,11 +60,11 @@ impl SeriesBuffer {
     }
 
     /// Adds points; returns what is new, if anything.
-    pub fn put(&mut self, after: After, (part, points): (Part, Stretch)) -> Result<Option<Update>, Damaged> {
-        let Stretch { start_ms, seconds, usage, .. } = points;
+    pub fn put(&mut self, after: After, (part, points): (Part, Window)) -> Result<Option<Update>, Damaged> {
+        let Window { start_ms, seconds, usage, .. } = points;
         let known = self.series.part_mut(part).get_or_insert_default();
         if known.start_ms != start_ms {
-            *known = Stretch { start_ms, ..Stretch::default() };
+            *known = Window { start_ms, ..Window::default() };
             if part == Part::WarmUp {
                 self.series.measured = None;
             }
@@ -72,7 +72,7 @@ impl SeriesBuffer {
         let known = self.series.part_mut(part).get_or_insert_default();
         let first_second = replace_after(&mut known.seconds, after.seconds_ms, seconds, |second| second.until_ms)?;
         let first_usage = replace_after(&mut known.usage, after.usage_ms, usage, |usage| usage.at_ms)?;
-        self.buckets = self.series.parts().flat_map(|(_, stretch)| &stretch.seconds).map(buckets).sum();
+        self.buckets = self.series.parts().flat_map(|(_, window)| &window.seconds).map(buckets).sum();
         if self.buckets > MAX_BUCKETS {
             *self = Self::default();
             return Err(Damaged);
@@ -82,10 +82,10 @@ impl SeriesBuffer {
 
     /// Returns what a subscriber with everything up to `mark` lacks; everything without a mark.
     pub fn since(&self, mark: Option<i64>) -> Vec<Update> {
-        let since = |(part, stretch): (Part, &Stretch)| {
-            let is_later = |at_ms: i64| mark.is_none_or(|mark| stretch.start_ms.saturating_add(at_ms) > mark);
-            let second = stretch.seconds.partition_point(|second| !is_later(second.until_ms.into()));
-            let usage = stretch.usage.partition_point(|usage| !is_later(usage.at_ms.into()));
+        let since = |(part, window): (Part, &Window)| {
+            let is_later = |at_ms: i64| mark.is_none_or(|mark| window.start_ms.saturating_add(at_ms) > mark);
+            let second = window.seconds.partition_point(|second| !is_later(second.until_ms.into()));
+            let usage = window.usage.partition_point(|usage| !is_later(usage.at_ms.into()));
             self.update(part, second, usage)
         };
         self.series.parts().filter_map(since).collect()
@@ -93,9 +93,9 @@ impl SeriesBuffer {
 
     /// Returns the rate of the last second.
     pub fn rate(&self) -> Option<Rate> {
-        let (_, stretch) = self.series.parts().last()?;
-        let [.., last] = stretch.seconds.as_slice() else { return None };
-        let before = stretch.seconds.iter().rev().nth(1).map_or(0, |second| second.until_ms);
+        let (_, window) = self.series.parts().last()?;
+        let [.., last] = window.seconds.as_slice() else { return None };
+        let before = window.seconds.iter().rev().nth(1).map_or(0, |second| second.until_ms);
         let length_s = f64::from(last.until_ms.saturating_sub(before)) / 1e3;
         let per_second = |count: u64| count as f64 / length_s;
         (length_s > 0.0).then(|| Rate { rps: per_second(last.requests()), failed_rps: per_second(last.failed.total()) })
@@ -103,35 +103,35 @@ impl SeriesBuffer {
 
     /// Returns the points of a part from these indices on.
     fn update(&self, part: Part, first_second: usize, first_usage: usize) -> Option<Update> {
-        let (_, stretch) = self.series.parts().find(|(other, _)| *other == part)?;
+        let (_, window) = self.series.parts().find(|(other, _)| *other == part)?;
         let start_ms = self.series.parts().next()?.1.start_ms;
-        let offset_ms = stretch.start_ms.saturating_sub(start_ms);
+        let offset_ms = window.start_ms.saturating_sub(start_ms);
         // The warm-up before it is kept.
         let ahead = self.series.warm_up.as_ref().filter(|_| part == Part::Measured);
-        let seconds = tail(&stretch.seconds, first_second, |second| second.until_ms);
-        let usage = tail(&stretch.usage, first_usage, |usage| usage.at_ms);
+        let seconds = tail(&window.seconds, first_second, |second| second.until_ms);
+        let usage = tail(&window.usage, first_usage, |usage| usage.at_ms);
         if seconds.points.is_empty() && usage.points.is_empty() {
             return None;
         }
-        let second_ahead = ahead.and_then(|stretch| Some(i64::from(stretch.seconds.last()?.until_ms)));
-        let usage_ahead = ahead.and_then(|stretch| Some(i64::from(stretch.usage.last()?.at_ms)));
+        let second_ahead = ahead.and_then(|window| Some(i64::from(window.seconds.last()?.until_ms)));
+        let usage_ahead = ahead.and_then(|window| Some(i64::from(window.usage.last()?.at_ms)));
         Some(Update {
             part,
             start_ms,
             offset_ms,
             seconds: Tail { after_ms: seconds.before.map(|at| offset_ms + i64::from(at)).or(second_ahead), ..seconds },
             usage: Tail { after_ms: usage.before.map(|at| offset_ms + i64::from(at)).or(usage_ahead), ..usage },
-            mark: mark(stretch),
+            mark: mark(window),
             json: OnceLock::new(),
         })
     }
 }
 
 /// Returns the time up to which a part no longer changes, except by downsampling: its last second may still grow.
-fn mark(stretch: &Stretch) -> i64 {
-    let second = stretch.seconds.iter().rev().nth(1).map_or(0, |second| i64::from(second.until_ms));
-    let usage = stretch.usage.last().map_or(i64::MAX, |usage| usage.at_ms.into());
-    stretch.start_ms.saturating_add(second.min(usage))
+fn mark(window: &Window) -> i64 {
+    let second = window.seconds.iter().rev().nth(1).map_or(0, |second| i64::from(second.until_ms));
+    let usage = window.usage.last().map_or(i64::MAX, |usage| usage.at_ms.into());
+    window.start_ms.saturating_add(second.min(usage))
 }
 
 fn buckets(second: &Second) -> usize {
@@ -157,7 +157,7 @@ fn replace_after<T: PartialEq, At: Ord + Copy>(
         return Err(Damaged);
     }
     let same = new.iter().zip(&known[kept..]).take_while(|(new, known)| new == known).count();
-    // After a reconnect the agent repeats the past in portions; later points that are already known stay valid.
+    // After a reconnect the agent repeats the past in deltas; later points that are already known stay valid.
     if same == new.len() {
         return Ok(known.len());
     }

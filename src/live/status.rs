@@ -32,7 +32,7 @@ pub struct RunNow {
     /// Elapsed share of its expected duration, 0 to 1; null if unknown.
     pub share: Option<f64>,
     /// Expected remaining time, seconds; null if unknown.
-    pub left_s: Option<f64>,
+    pub remaining_s: Option<f64>,
     /// Requests per second in its last second; null before the first.
     pub rps: Option<f64>,
     /// Failed requests per second in its last second.
@@ -46,7 +46,7 @@ impl RunNow {
             run: run.id.clone(),
             phase: run.phase,
             share: progress::share(run, others, now_ms),
-            left_s: progress::left_s(run, others, now_ms),
+            remaining_s: progress::remaining_s(run, others, now_ms),
             rps: rate.map(|rate| rate.rps),
             failed_rps: rate.map(|rate| rate.failed_rps),
         }

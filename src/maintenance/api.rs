@@ -23,7 +23,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::deed::Deed,
+        audit::action::Action,
         caller::{Admin, Read},
     },
     maintenance,
@@ -49,7 +49,7 @@ pub async fn download(
     let guard = lock.try_lock_owned().map_err(busy)?;
     let (file, bytes) = backup::for_download(&state.db.read, &state.config.data).await?;
     drop(guard);
-    maintenance::store::note(&state.db.write, &backup::with_size(&caller.does(Deed::BackupMade, ""), bytes)).await?;
+    maintenance::store::note(&state.db.write, &backup::with_size(&caller.does(Action::BackupMade, ""), bytes)).await?;
     let name = format!("brewbench-{}.db", Timestamp::now().strftime("%Y%m%dT%H%M%SZ"));
     let headers = [
         (header::CONTENT_TYPE, "application/vnd.sqlite3".to_owned()),

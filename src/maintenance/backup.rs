@@ -19,7 +19,7 @@ use crate::{
         db::{self, OpenError},
         error::Error,
     },
-    auth::audit::{Act, deed::Deed},
+    auth::audit::{AuditEvent, action::Action},
     maintenance,
 };
 
@@ -116,7 +116,7 @@ pub async fn of_folder(data: &Path, to: &Path, if_exists: IfExists) -> Result<u6
     let pool = db::open_existing(&data.join(db::FILE)).await?;
     maintenance::store::copy(&pool, draft.file.path()).await?;
     let bytes = draft.finish()?;
-    let act = with_size(&Act::by_owner(Deed::BackupMade, ""), bytes);
+    let act = with_size(&AuditEvent::by_owner(Action::BackupMade, ""), bytes);
     // The copy is complete, so a missing audit entry is no reason to discard it.
     if let Err(fault) = maintenance::store::note(&pool, &act).await {
         tracing::warn!(%fault, "failed to write the backup to the audit log");
@@ -139,7 +139,7 @@ pub async fn for_download(pool: &SqlitePool, data: &Path) -> Result<(File, u64),
 }
 
 /// Adds the backup's length in bytes to its audit entry.
-pub fn with_size(act: &Act, bytes: u64) -> Act {
+pub fn with_size(act: &AuditEvent, bytes: u64) -> AuditEvent {
     act.clone().with(json!({"bytes": bytes}))
 }
 

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use crate::{
     app::db::{self, OpenError},
-    auth::audit::{Act, deed::Deed},
+    auth::audit::{AuditEvent, action::Action},
     maintenance::{self, integrity_check},
 };
 
@@ -85,7 +85,7 @@ fn copy(source: &mut File, draft: &Path, data: &Path) -> io::Result<()> {
 /// Writes an audit entry to the restored database, which separates entries from before and after the restore.
 async fn note(draft: &Path, from: &Path) -> Result<(), RestoreError> {
     let pool = db::open_existing(draft).await?;
-    let act = Act::by_owner(Deed::Restored, &from.display().to_string());
+    let act = AuditEvent::by_owner(Action::Restored, &from.display().to_string());
     if let Err(fault) = maintenance::store::note(&pool, &act).await {
         tracing::warn!(%fault, "failed to write the restore to the audit log");
     }

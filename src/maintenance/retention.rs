@@ -20,7 +20,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::{Act, SERIES_RULE, deed::Deed},
+        audit::{AuditEvent, SERIES_RULE, action::Action},
         caller::Caller,
     },
     maintenance,
@@ -125,7 +125,7 @@ pub async fn set(state: &AppState, caller: &Caller, rule: Rule) -> Result<()> {
         return Err(Error::Invalid(format!("after_days: must be between 1 and {MOST_DAYS}")));
     }
     if maintenance::store::rule(&state.db.read).await?.is_none_or(|(current, ..)| current != rule) {
-        let act = caller.does(Deed::SeriesRuleSet, &rule.words()).with(json!(rule));
+        let act = caller.does(Action::SeriesRuleSet, &rule.words()).with(json!(rule));
         maintenance::store::set_rule(&state.db.write, rule, now_ms(), &act).await?;
     }
     Ok(())
@@ -133,7 +133,7 @@ pub async fn set(state: &AppState, caller: &Caller, rule: Rule) -> Result<()> {
 
 /// Removes the rule: series are kept forever.
 pub async fn remove(state: &AppState, caller: &Caller) -> Result<()> {
-    maintenance::store::remove_rule(&state.db.write, &caller.does(Deed::SeriesRuleSet, "kept forever")).await?;
+    maintenance::store::remove_rule(&state.db.write, &caller.does(Action::SeriesRuleSet, "kept forever")).await?;
     Ok(())
 }
 
@@ -179,7 +179,7 @@ pub async fn apply(state: &AppState, now: i64) -> Result<usize> {
     }
     if done > 0 {
         tracing::info!(series = done, reduction = rule.reduction.as_str(), "reduced old series");
-        let act = Act::new(SERIES_RULE, None, Deed::SeriesReduced, &plural(done, "run"));
+        let act = AuditEvent::new(SERIES_RULE, None, Action::SeriesReduced, &plural(done, "run"));
         maintenance::store::note(&state.db.write, &act.with(json!(rule))).await?;
     }
     Ok(done)

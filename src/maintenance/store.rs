@@ -5,7 +5,7 @@ use std::path::Path;
 use sqlx::{Row, SqlitePool};
 
 use crate::{
-    auth::audit::{self, Act, deed::Deed},
+    auth::audit::{self, AuditEvent, action::Action},
     maintenance::retention::{Reduction, Rule},
 };
 
@@ -22,7 +22,7 @@ pub async fn copy(pool: &SqlitePool, to: &Path) -> sqlx::Result<()> {
 }
 
 /// Writes an audit entry for an operation on the database itself.
-pub async fn note(pool: &SqlitePool, act: &Act) -> sqlx::Result<()> {
+pub async fn note(pool: &SqlitePool, act: &AuditEvent) -> sqlx::Result<()> {
     let mut connection = pool.acquire().await?;
     audit::note(&mut connection, act).await
 }
@@ -40,10 +40,10 @@ pub struct Backup {
 
 /// Returns the last backup in the audit log, which covers one year.
 pub async fn last_backup(pool: &SqlitePool) -> sqlx::Result<Option<Backup>> {
-    let what = Deed::BackupMade.as_str();
+    let what = Action::BackupMade.as_str();
     sqlx::query_as!(
         Backup,
-        r#"select at as at_ms, who, detail ->> '$.bytes' as "bytes?: i64" from audit where what = ?
+        r#"select at as at_ms, actor, detail ->> '$.bytes' as "bytes?: i64" from audit where action = ?
            order by at desc, id desc limit 1"#,
         what
     )
@@ -248,7 +248,7 @@ pub async fn rule(pool: &SqlitePool) -> sqlx::Result<Option<(Rule, i64, String)>
 }
 
 /// Stores the retention rule.
-pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &Act) -> sqlx::Result<()> {
+pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &AuditEvent) -> sqlx::Result<()> {
     let (after_days, reduction) = (i64::from(rule.after_days), rule.reduction.as_str());
     let mut transaction = pool.begin().await?;
     sqlx::query!(
@@ -256,7 +256,7 @@ pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &Act) -> sql
         after_days,
         reduction,
         now,
-        act.who
+        act.actor
     )
     .execute(&mut *transaction)
     .await?;
@@ -265,7 +265,7 @@ pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &Act) -> sql
 }
 
 /// Removes the retention rule; false if there was none.
-pub async fn remove_rule(pool: &SqlitePool, act: &Act) -> sqlx::Result<bool> {
+pub async fn remove_rule(pool: &SqlitePool, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!("delete from series_rule").execute(&mut *transaction).await?;
     audit::commit(transaction, &done, act).await

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::{
     fleet::{
-        model::{Agent, Standing},
+        model::{Agent, Availability},
         presence::Connected,
     },
     placement::feasibility::{Demand, Source, Unfit, lacks_script, unfit},
@@ -121,7 +121,7 @@ fn generator_obstacle(needs: &Needs<'_>, agent: &Connected) -> Option<(Reason, &
     if agent.declined.contains(&needs.run) {
         return Some((Reason::Declined, "declined this run; it is offered again when the agent reconnects"));
     }
-    if agent.standing != Standing::Enabled {
+    if agent.availability != Availability::Enabled {
         return Some((Reason::Drained, "is drained"));
     }
     (!agent.is_free()).then_some((Reason::Busy, "is busy"))
@@ -197,7 +197,7 @@ pub fn wait_reason(
             checked.iter().filter_map(|(name, _, obstacle)| Some((name.as_str(), obstacle.as_ref()?))).collect();
         return unable(needs, &obstacles);
     }
-    let enabled: Vec<_> = able.iter().filter(|(_, agent, _)| agent.standing == Standing::Enabled).collect();
+    let enabled: Vec<_> = able.iter().filter(|(_, agent, _)| agent.availability == Availability::Enabled).collect();
     let agents: Vec<String> = enabled.iter().map(|(name, ..)| (*name).clone()).collect();
     if agents.is_empty() {
         let names: Vec<&str> = able.iter().map(|(name, ..)| name.as_str()).collect();
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn able_agents_are_listed_with_what_they_wait_for() {
         let (rack, busy) = (agent("rack", |_| ()), agent("busy", working));
-        let drained = agent("tired", |agent| agent.standing = Standing::Drained);
+        let drained = agent("tired", |agent| agent.availability = Availability::Drained);
         assert_eq!(describe(&needs("fast"), &[busy.clone(), rack]).0, Reason::Soon);
         let wait = wait_reason(&needs("fast"), &EligibleAgents::Any, &[busy.clone(), drained.clone()], &[]);
         assert_eq!((wait.reason, wait.agents), (Reason::Busy, vec!["busy".to_owned()]));

@@ -11,7 +11,7 @@ use utoipa::IntoParams;
 use super::{csv, html, markdown};
 use crate::{
     app::{
-        error::{Asked, Error, ErrorBody, Result},
+        error::{QueryParams, Error, ErrorBody, Result},
         state::AppState,
     },
     auth::caller::Read,
@@ -37,7 +37,7 @@ pub async fn report(
     _: Read,
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
-    Asked(ReportQuery { format }): Asked<ReportQuery>,
+    QueryParams(ReportQuery { format }): QueryParams<ReportQuery>,
 ) -> Result<Response> {
     let query = query.unwrap_or_default();
     let comparison = match format {

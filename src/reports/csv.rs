@@ -30,7 +30,7 @@ const HEAD: [&str; 26] = [
     "low",
     "high",
     "p",
-    "standing",
+    "availability",
     "best",
 ];
 

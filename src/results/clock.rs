@@ -1,6 +1,6 @@
 //! Converts series of several machines to the server's clock. Pure.
 
-use brewbench_agent::wire::series::{Consumption, Part, Series, Stretch, Usage};
+use brewbench_agent::wire::series::{Consumption, Part, Series, Window, Usage};
 use serde::{Deserialize, Serialize};
 
 /// An agent's clock compared with the server's.
@@ -25,7 +25,7 @@ impl<'a> Clocked<'a> {
     /// Returns when a part started by the server's clock, unix ms.
     pub fn start_ms(&self, part: Part) -> Option<i64> {
         let clock = self.clock?;
-        self.stretch(part).map(|stretch| to_server_time(stretch.start_ms, clock))
+        self.window(part).map(|window| to_server_time(window.start_ms, clock))
     }
 
     /// Returns how long after `start_ms` (by the server's clock) a part started, ms.
@@ -33,8 +33,8 @@ impl<'a> Clocked<'a> {
         self.start_ms(part).unwrap_or(start_ms).saturating_sub(start_ms)
     }
 
-    pub(crate) fn stretch(&self, part: Part) -> Option<&'a Stretch> {
-        self.series.parts().find_map(|(other, stretch)| (other == part).then_some(stretch))
+    pub(crate) fn window(&self, part: Part) -> Option<&'a Window> {
+        self.series.parts().find_map(|(other, window)| (other == part).then_some(window))
     }
 
     /// Returns the samples after `at_ms`, relative to `start_ms`, with the load generator's usage cleared.
@@ -42,7 +42,7 @@ impl<'a> Clocked<'a> {
         let after = self.after_ms(part, start_ms);
         let moved =
             |usage: &Usage| Usage { at_ms: clamped(usage.at_ms, after), generator: Consumption::default(), ..*usage };
-        let usage = self.stretch(part).map_or(&[][..], |stretch| &stretch.usage);
+        let usage = self.window(part).map_or(&[][..], |window| &window.usage);
         usage.iter().map(moved).filter(|usage| at_ms == i32::MIN || usage.at_ms > at_ms).collect()
     }
 }

@@ -14,7 +14,8 @@ pub struct Conditions {
     /// Memory that the target used after the idle wait, before any load, bytes.
     pub idle_memory_bytes: Option<u64>,
     /// The idle wait before the load.
-    pub ground: Option<Ground>,
+    #[serde(alias = "ground")]
+    pub idle_wait: Option<IdleWaitResult>,
     /// How far the machine's clock was set during the run, milliseconds; negative if back.
     pub clock_jump_ms: Option<i64>,
     /// Processes of the target at the start of the measurement.
@@ -35,7 +36,7 @@ pub struct Conditions {
 
 /// The idle wait.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ground {
+pub struct IdleWaitResult {
     /// How long it took, milliseconds.
     pub waited_ms: u64,
     /// CPU that other processes used in its last second, or in all of it if shorter, cores.
@@ -43,7 +44,8 @@ pub struct Ground {
     /// The limit, cores.
     pub limit_cores: f64,
     /// Whether the machine was idle at its end.
-    pub quiet: bool,
+    #[serde(alias = "quiet")]
+    pub idle: bool,
 }
 
 /// CPU time on the processors of a run, microseconds.
@@ -118,12 +120,12 @@ const MAX_CHANGE_CHARS: usize = 500;
 
 impl From<outcome::Conditions> for Conditions {
     fn from(reported: outcome::Conditions) -> Self {
-        let outcome::Conditions { startup_ms, idle_memory_bytes, ground, clock_jump_ms, processes, .. } = reported;
+        let outcome::Conditions { startup_ms, idle_memory_bytes, idle_wait, clock_jump_ms, processes, .. } = reported;
         let outcome::Conditions { processes_gone, placement, core_use, network, response_change, .. } = reported;
         Self {
             startup_ms,
             idle_memory_bytes,
-            ground: ground.map(Ground::from),
+            idle_wait: idle_wait.map(IdleWaitResult::from),
             clock_jump_ms,
             processes,
             processes_gone,
@@ -136,9 +138,9 @@ impl From<outcome::Conditions> for Conditions {
     }
 }
 
-impl From<outcome::Ground> for Ground {
-    fn from(outcome::Ground { waited_ms, busy_cores, limit_cores, quiet }: outcome::Ground) -> Self {
-        Self { waited_ms, busy_cores, limit_cores, quiet }
+impl From<outcome::IdleWaitResult> for IdleWaitResult {
+    fn from(outcome::IdleWaitResult { waited_ms, busy_cores, limit_cores, idle }: outcome::IdleWaitResult) -> Self {
+        Self { waited_ms, busy_cores, limit_cores, idle }
     }
 }
 

@@ -35,7 +35,7 @@ impl Cost {
 
     /// Returns the cost by the samples of a series, on this many cores. A single sample has memory only.
     fn sampled(series: &Series, cores: Option<f64>) -> Self {
-        let usage = series.measured.as_ref().map_or(&[][..], |stretch| &stretch.usage);
+        let usage = series.measured.as_ref().map_or(&[][..], |window| &window.usage);
         let sum =
             |times: Option<Vec<u64>>| times.filter(|times| !times.is_empty()).map(|times| times.iter().sum::<u64>());
         let throttled_us = sum(usage.iter().skip(1).map(|sample| sample.target.throttled_us).collect());

@@ -35,8 +35,8 @@ pub struct Evidence {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<WholeThreshold>,
     /// Why the target's agent failed, if another agent had already ended the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub said_later: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", alias = "said_later")]
+    pub reported_later: Option<String>,
 }
 
 impl Evidence {
@@ -51,7 +51,7 @@ impl Evidence {
             conditions: outcome.conditions.clone().into(),
             generators: Vec::new(),
             thresholds: Vec::new(),
-            said_later: None,
+            reported_later: None,
         }
     }
 }

@@ -70,7 +70,7 @@ impl<'a> Conclusion<'a> {
         enforced: Option<Enforced>,
         (error, failure): (String, Option<Judgement>),
     ) -> Result<Self> {
-        let end = End { failure, ..End::without_figures(Phase::Failed, error) };
+        let end = End { failure, ..End::without_results(Phase::Failed, error) };
         let evidence = packed(evidence)?;
         Ok(Self { outcome, scenario: requested.scenario, end, enforced, summary: None, evidence, series: None })
     }
@@ -147,14 +147,14 @@ impl End {
             Ended::Finished => Self::finished(outcome, requested, evidence, series),
             Ended::Failed { reason, cause } => {
                 let failure = judge_failure(*cause, reason);
-                Self { failure, ..Self::without_figures(Phase::Failed, reason.clone()) }
+                Self { failure, ..Self::without_results(Phase::Failed, reason.clone()) }
             }
             // Not cancelled by a user, or the run would have ended: its lease had expired before the agent stopped it.
-            Ended::Cancelled => Self::without_figures(Phase::Lost, "the agent stopped the run".to_owned()),
+            Ended::Cancelled => Self::without_results(Phase::Lost, "the agent stopped the run".to_owned()),
         }
     }
 
-    fn without_figures(phase: Phase, error: String) -> Self {
+    fn without_results(phase: Phase, error: String) -> Self {
         Self { phase, error: Some(error), input: None, failure: None }
     }
 
@@ -166,9 +166,9 @@ impl End {
                 if let Some(jumped) = outcome.conditions.clock_jump_ms.filter(|jumped| jumped.abs() >= 1_000) {
                     why = format!("{why}; {}", clock_set(jumped));
                 }
-                return Self::without_figures(Phase::Failed, why);
+                return Self::without_results(Phase::Failed, why);
             }
-            None => return Self::without_figures(Phase::Failed, "k6 left no summary".to_owned()),
+            None => return Self::without_results(Phase::Failed, "k6 left no summary".to_owned()),
         };
         let mut figures = parsed.figures();
         if !evidence.generators.is_empty() {

@@ -8,7 +8,7 @@ use brewbench_agent::{
     wire::{
         job::Segment,
         outcome::Outcome,
-        series::{Lacks, Part, Series},
+        series::{Gaps, Part, Series},
     },
 };
 use serde::{Deserialize, Deserializer, Serialize};
@@ -104,7 +104,7 @@ pub struct SeriesContent {
     /// Samples of CPU and memory.
     pub samples: u64,
     /// Known gaps.
-    pub lacks: Lacks,
+    pub gaps: Gaps,
     /// The coarsest schema of its histograms; None if all are empty.
     #[serde(default)]
     pub schema: Option<i8>,
@@ -191,13 +191,13 @@ impl Share {
 impl SeriesContent {
     /// Returns the content of a series; None without a measured part.
     pub fn from_series(series: &Series) -> Option<Self> {
-        let stretch = series.measured.as_ref()?;
+        let window = series.measured.as_ref()?;
         Some(Self {
-            requests: stretch.seconds.iter().fold(0, |sum, second| sum.saturating_add(second.requests())),
-            seconds: stretch.seconds.len() as u64,
-            samples: stretch.usage.len() as u64,
-            lacks: stretch.lacks,
-            schema: stretch
+            requests: window.seconds.iter().fold(0, |sum, second| sum.saturating_add(second.requests())),
+            seconds: window.seconds.len() as u64,
+            samples: window.usage.len() as u64,
+            gaps: window.gaps,
+            schema: window
                 .seconds
                 .iter()
                 .flat_map(|second| [&second.succeeded, &second.failed])

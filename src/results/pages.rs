@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::{
     app::{
-        error::{Asked, Error, Result},
+        error::{QueryParams, Error, Result},
         ids::RunId,
         rate_limit::uploads::Room,
         state::AppState,
@@ -125,7 +125,7 @@ pub struct ImportedQuery {
 pub async fn imported(
     Read(caller): Read,
     State(state): State<AppState>,
-    Asked(query): Asked<ImportedQuery>,
+    QueryParams(query): QueryParams<ImportedQuery>,
 ) -> Result<ImportedPage> {
     let ids: Vec<RunId> =
         query.runs.split(',').filter(|id| !id.is_empty()).take(MOST_FILES).map(|id| id.to_owned().into()).collect();

@@ -1,4 +1,4 @@
-//! Re-judges stored runs in portions: after a change of a scenario's limits, and on request.
+//! Re-judges stored runs in deltas: after a change of a scenario's limits, and on request.
 //!
 //! A run without metrics keeps its verdict, because no limit applies to it; so does one whose series was downsampled or
 //! deleted by retention. The limits that a run was judged by are stored in the same transaction as its verdict, and a
@@ -22,7 +22,7 @@ use crate::{
         ids::RunId,
         state::{AppState, RunChanged},
     },
-    auth::audit::{self, Act},
+    auth::audit::{self, AuditEvent},
     results::{
         evidence::Evidence,
         store::{
@@ -38,13 +38,13 @@ use crate::{
     runs::{self, verdict::Verdict},
 };
 
-/// Runs per portion: writing them blocks other writers for a few milliseconds.
+/// Runs per delta: writing them blocks other writers for a few milliseconds.
 const PORTION: u16 = 50;
 
-/// How often a portion is retried when limits change at the same time.
+/// How often a delta is retried when limits change at the same time.
 const TRIES: u32 = 5;
 
-/// Result of a portion.
+/// Result of a delta.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Rejudged {
     /// How many runs were judged.
@@ -53,7 +53,7 @@ pub struct Rejudged {
     pub changed: Vec<VerdictChange>,
     /// Runs that keep their verdict because their stored data is unreadable or no longer complete.
     pub damaged: Vec<DamagedRun>,
-    /// The value of `after` for the next portion; null after the last.
+    /// The value of `after` for the next delta; null after the last.
     pub next: Option<i64>,
 }
 
@@ -85,7 +85,7 @@ pub enum Mode<'a> {
     /// They are only reported.
     DryRun,
     /// They are stored, with an optional audit entry.
-    Store(Option<&'a Act>),
+    Store(Option<&'a AuditEvent>),
 }
 
 /// A stored run.
@@ -108,8 +108,8 @@ struct Judged {
     cost: Option<Cost>,
 }
 
-/// Judges the next portion of runs after sequence number `after`.
-pub async fn portion(state: &AppState, which: Which<'_>, after: i64, mode: Mode<'_>) -> Result<Rejudged> {
+/// Judges the next delta of runs after sequence number `after`.
+pub async fn delta(state: &AppState, which: Which<'_>, after: i64, mode: Mode<'_>) -> Result<Rejudged> {
     for _ in 0..TRIES {
         let (stored, limits) = read(&state.db, which, after).await?;
         let next = stored.last().map(|last| last.candidate.seq).filter(|_| stored.len() == usize::from(PORTION));
@@ -128,7 +128,7 @@ pub async fn portion(state: &AppState, which: Which<'_>, after: i64, mode: Mode<
     Err(Error::Conflict("the limits keep changing; try again".to_owned()))
 }
 
-/// The limits of the scenarios of a portion.
+/// The limits of the scenarios of a delta.
 type LimitsBy = HashMap<Option<String>, ScenarioLimits>;
 
 async fn read(db: &Db, which: Which<'_>, after: i64) -> Result<(Vec<Stored>, LimitsBy)> {
@@ -219,7 +219,7 @@ fn describe(verdicts: &Verdicts, next: Option<i64>) -> Rejudged {
 }
 
 /// Stores verdicts; false, and nothing is stored, if limits have changed since they were read.
-async fn store(db: &Db, verdicts: &Verdicts, limits: &LimitsBy, act: Option<&Act>) -> Result<bool> {
+async fn store(db: &Db, verdicts: &Verdicts, limits: &LimitsBy, act: Option<&AuditEvent>) -> Result<bool> {
     let mut transaction = db.write.begin().await?;
     for (scenario, used) in limits {
         if crate::results::store::verdicts::limits(&mut *transaction, scenario.as_deref()).await?.revision
@@ -272,7 +272,7 @@ async fn catch_up(state: &AppState) -> Result<()> {
             if state.shutdown.is_cancelled() {
                 return Ok(());
             }
-            let report = portion(state, Which::Scenario(&scenario), after, Mode::Store(None)).await?;
+            let report = delta(state, Which::Scenario(&scenario), after, Mode::Store(None)).await?;
             judged += report.judged;
             changed += report.changed.len();
             for run in &report.damaged {

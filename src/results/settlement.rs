@@ -19,16 +19,16 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Settled {
     /// Whether it counts.
-    pub kept: bool,
+    pub counts: bool,
     /// Why it does not count; null if it does.
-    pub why: Option<String>,
+    pub reason: Option<String>,
 }
 
 impl Settled {
-    pub(crate) const KEPT: Self = Self { kept: true, why: None };
+    pub(crate) const COUNTS: Self = Self { counts: true, reason: None };
 
-    pub(crate) fn dropped(why: impl Into<String>) -> Self {
-        Self { kept: false, why: Some(why.into()) }
+    pub(crate) fn dropped(reason: impl Into<String>) -> Self {
+        Self { counts: false, reason: Some(reason.into()) }
     }
 
     pub(crate) fn not_assigned(id: &RunId, agent: &str) -> Self {

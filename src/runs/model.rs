@@ -42,7 +42,7 @@ pub struct Run {
     /// Whether the run was interleaved with the other runs of its experiment.
     /// True for runs of agents; for imported runs only if the index of their folder says so.
     #[serde(default)]
-    pub in_turn: bool,
+    pub interleaved: bool,
     /// Name of the target.
     pub target: String,
     /// Version of the target.

@@ -32,7 +32,7 @@ pub fn planned_s(duration_s: f64, warm_up_s: f64) -> f64 {
 }
 
 /// Remaining time of a run, in seconds.
-pub fn left_s(run: &Run, others: &[&Run], now_ms: i64) -> Option<f64> {
+pub fn remaining_s(run: &Run, others: &[&Run], now_ms: i64) -> Option<f64> {
     if run.has_ended() {
         return Some(0.0);
     }
@@ -43,7 +43,7 @@ pub fn left_s(run: &Run, others: &[&Run], now_ms: i64) -> Option<f64> {
 
 /// Completed share of a run's time, 0 to 1.
 pub fn share(run: &Run, others: &[&Run], now_ms: i64) -> Option<f64> {
-    let (total, left) = (total_s(run, others)?, left_s(run, others, now_ms)?);
+    let (total, left) = (total_s(run, others)?, remaining_s(run, others, now_ms)?);
     (total > 0.0).then(|| (1.0 - left / total).clamp(0.0, 1.0))
 }
 
@@ -56,9 +56,9 @@ mod tests {
     fn a_run_takes_as_long_as_others_or_as_planned() {
         let now = measuring("servy");
         let started = now.started_at_ms.expect("it has started");
-        assert_eq!(left_s(&now, &[], started + 3_500), Some(10.0));
+        assert_eq!(remaining_s(&now, &[], started + 3_500), Some(10.0));
         let (one, other) = (finished("servy", 1), finished("servy", 2));
-        assert_eq!(left_s(&now, &[&one, &other], started + 9_000), Some(9.0));
+        assert_eq!(remaining_s(&now, &[&one, &other], started + 9_000), Some(9.0));
         assert_eq!(share(&now, &[&one, &other], started + 9_000), Some(0.5));
     }
 
@@ -66,9 +66,9 @@ mod tests {
     fn an_overdue_run_has_no_time_left_and_one_without_a_plan_an_unknown_time() {
         let mut now = measuring("servy");
         let started = now.started_at_ms.expect("it has started");
-        assert_eq!((left_s(&now, &[], started + 60_000), share(&now, &[], started + 60_000)), (Some(0.0), Some(1.0)));
+        assert_eq!((remaining_s(&now, &[], started + 60_000), share(&now, &[], started + 60_000)), (Some(0.0), Some(1.0)));
         now.duration_s = None;
-        assert_eq!((left_s(&now, &[], started), share(&now, &[], started)), (None, None));
-        assert_eq!(left_s(&finished("servy", 1), &[], started), Some(0.0));
+        assert_eq!((remaining_s(&now, &[], started), share(&now, &[], started)), (None, None));
+        assert_eq!(remaining_s(&finished("servy", 1), &[], started), Some(0.0));
     }
 }

@@ -65,7 +65,7 @@ pub fn failed(target: &str, phase: &str, error: &str) -> Run {
 pub fn judged(mut run: Run, verdict: Verdict, text: &str) -> Run {
     run.verdict = Some(verdict);
     let (code, text) = ("fixture".to_owned(), text.to_owned());
-    run.reasons = vec![Reason { code, verdict, text, seen: None, limit: None, unit: None }];
+    run.reasons = vec![Reason { code, verdict, text, observed: None, limit: None, unit: None }];
     run
 }
 
@@ -77,7 +77,7 @@ fn started(target: &str, repetition: u32, phase: &str) -> Run {
         labels: Vec::new(),
         note: None,
         origin: Origin::Agent,
-        in_turn: true,
+        interleaved: true,
         target: target.to_owned(),
         version: Some("1.0".to_owned()),
         size: Some(RunSize { name: "2 vCPU / 4 GiB".to_owned(), vcpus: 2.0, memory_bytes: 4 << 30 }),

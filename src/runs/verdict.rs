@@ -47,8 +47,8 @@ pub struct Reason {
     /// A sentence with the observed value and the limit.
     pub text: String,
     /// The observed value; null if there is none.
-    #[serde(default)]
-    pub seen: Option<f64>,
+    #[serde(default, alias = "seen")]
+    pub observed: Option<f64>,
     /// The limit; null if there is none.
     #[serde(default)]
     pub limit: Option<f64>,
@@ -145,7 +145,7 @@ pub(crate) fn rounded(value: f64, decimals: usize) -> String {
 
 impl Reason {
     pub(crate) fn new(code: &str, verdict: Verdict, text: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), verdict, text: text.into(), seen: None, limit: None, unit: None }
+        Self { code: code.to_owned(), verdict, text: text.into(), observed: None, limit: None, unit: None }
     }
 
     /// Creates a note, which does not affect the verdict.
@@ -159,12 +159,12 @@ impl Reason {
     }
 
     pub(crate) fn with(self, observed: f64, limit: f64, unit: Unit) -> Self {
-        Self { seen: Some(observed), limit: Some(limit), unit: Some(unit), ..self }
+        Self { observed: Some(observed), limit: Some(limit), unit: Some(unit), ..self }
     }
 
     /// Observed value and limit for display beside the sentence: `97 %, limit 90 %`.
     pub fn figures(&self) -> Option<String> {
-        let (observed, limit, unit) = (self.seen?, self.limit?, self.unit?);
+        let (observed, limit, unit) = (self.observed?, self.limit?, self.unit?);
         let (observed, limit) = unit.texts(observed, limit);
         Some(format!("{observed}, limit {limit}"))
     }

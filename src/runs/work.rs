@@ -17,9 +17,9 @@ pub struct RunWork {
     /// Number of requests that opened a new connection, if counted.
     pub new_connections: Option<u64>,
     /// Lower bound of `new_connections`.
-    pub least_new_connections: Option<u64>,
+    pub min_new_connections: Option<u64>,
     /// Upper bound of `new_connections`; a summary alone has only bounds.
-    pub most_new_connections: Option<u64>,
+    pub max_new_connections: Option<u64>,
     /// Share of the requests that opened a new connection, 0 to 1.
     pub new_connection_share: Option<f64>,
     /// Number of requests by response status; `0` means no response.
@@ -47,8 +47,8 @@ impl RunWork {
         let share = |(new, requests): (u64, u64)| (requests > 0).then(|| new as f64 / requests as f64);
         Self {
             new_connections,
-            least_new_connections: least,
-            most_new_connections: most,
+            min_new_connections: least,
+            max_new_connections: most,
             new_connection_share: new_connections.zip(requests).and_then(share),
             ..self
         }
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!((work.requests_per_iteration, work.bytes_per_request), (Some(2.0), Some(120.0)));
         assert_eq!(work.new_connection_share, Some(0.05));
         let bounds = RunWork::default().with_connections(Some(1), Some(10), Some(200));
-        assert_eq!((bounds.new_connections, bounds.most_new_connections), (None, Some(10)));
+        assert_eq!((bounds.new_connections, bounds.max_new_connections), (None, Some(10)));
         assert_eq!(RunWork::new(Some(0), Some(0), Some(5.0)), RunWork::default());
         assert_eq!(RunWork::new(Some(9), None, None), RunWork::default());
     }

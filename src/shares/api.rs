@@ -14,12 +14,12 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::deed::Deed,
+        audit::action::Action,
         caller::{Caller, Read, Submit},
         secret,
     },
     compare::load,
-    shares::model::{MadeShare, NewShare, Share, ShareList},
+    shares::model::{CreatedShare, NewShare, Share, ShareList},
 };
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -34,13 +34,13 @@ pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<ShareLi
 /// Creates a link to a comparison that needs no login. The link shows only the runs that the comparison has now. Its
 /// secret is only in this response.
 #[utoipa::path(post, path = "/api/v1/shares", tag = "shares", request_body = NewShare,
-    responses((status = 201, body = MadeShare),
+    responses((status = 201, body = CreatedShare),
     (status = 404, body = ErrorBody, description = "none of the runs exists"), (status = 422, body = ErrorBody)))]
 pub async fn create(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Input(new): Input<NewShare>,
-) -> Result<(StatusCode, Json<MadeShare>)> {
+) -> Result<(StatusCode, Json<CreatedShare>)> {
     Ok((StatusCode::CREATED, Json(create_as(&state, &caller, &new).await?)))
 }
 
@@ -58,7 +58,7 @@ pub async fn revoke(
 }
 
 /// Creates and stores a link.
-pub async fn create_as(state: &AppState, caller: &Caller, new: &NewShare) -> Result<MadeShare> {
+pub async fn create_as(state: &AppState, caller: &Caller, new: &NewShare) -> Result<CreatedShare> {
     let query = new.query.trim().trim_start_matches('?');
     let comparison = load::from_query(state, query).await?;
     let (secret, now) = (secret::generate(secret::Kind::Share), now_ms());
@@ -72,11 +72,11 @@ pub async fn create_as(state: &AppState, caller: &Caller, new: &NewShare) -> Res
         expires_at_ms: new.expires_in_days.map(|days| now + i64::from(days) * DAY_MS),
         revoked_at_ms: None,
     };
-    let act = caller.does(Deed::ShareMade, &share.title);
+    let act = caller.does(Action::ShareMade, &share.title);
     let id =
         crate::shares::store::insert(&state.db.write, &share, &secret::hash(&secret), caller.user_id.as_deref(), act)
             .await?;
-    Ok(MadeShare { id, url: format!("{}shared/{secret}", state.public_url) })
+    Ok(CreatedShare { id, url: format!("{}shared/{secret}", state.public_url) })
 }
 
 /// Removes the parameters that select runs, because experiments and baselines could select others later.
@@ -95,7 +95,7 @@ pub async fn find(state: &AppState, id: &str) -> Result<Share> {
 
 /// Revokes a link. Fails with a 404 if it was already revoked.
 pub async fn revoke_one(state: &AppState, caller: &Caller, share: &Share) -> Result<()> {
-    let act = caller.does(Deed::ShareRevoked, &share.title).with(serde_json::json!({"id": share.id}));
+    let act = caller.does(Action::ShareRevoked, &share.title).with(serde_json::json!({"id": share.id}));
     if crate::shares::store::revoke(&state.db.write, share.id, now_ms(), &act).await? {
         Ok(())
     } else {

@@ -47,7 +47,7 @@ pub struct NewShare {
 
 /// A created share link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct MadeShare {
+pub struct CreatedShare {
     /// Its id, for revoking it.
     pub id: i64,
     /// The URL with its secret, which is shown only once.

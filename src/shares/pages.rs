@@ -24,7 +24,7 @@ use crate::{
         secret,
     },
     compare::{load, view::Comparison},
-    shares::model::{MadeShare, NewShare, Share, ShareList},
+    shares::model::{CreatedShare, NewShare, Share, ShareList},
     web::{
         confirm::Confirm,
         format::plural,
@@ -51,7 +51,7 @@ pub struct IndexPage {
     shell: Shell,
     shares: Vec<Share>,
     /// The link that was just created, with its secret.
-    made: Option<MadeShare>,
+    made: Option<CreatedShare>,
     scope: Scope,
     now: i64,
 }
@@ -66,7 +66,7 @@ async fn index(read: Read, state: State<AppState>) -> Result<IndexPage> {
     page(read, state, None).await
 }
 
-async fn page(Read(caller): Read, state: State<AppState>, made: Option<MadeShare>) -> Result<IndexPage> {
+async fn page(Read(caller): Read, state: State<AppState>, made: Option<CreatedShare>) -> Result<IndexPage> {
     let ShareList { mut shares } = api::list(Read(caller.clone()), state).await?.0;
     let now = now_ms();
     // Open links come first.
@@ -91,10 +91,10 @@ async fn create(Submit(caller): Submit, state: State<AppState>, Form(form): Form
 
 async fn ask_revoke(Submit(caller): Submit, State(state): State<AppState>, Path(id): Path<String>) -> Result<Confirm> {
     let share = api::find(&state, &id).await?;
-    let deed = "Revoke this link";
+    let action = "Revoke this link";
     Ok(Confirm {
-        shell: Shell::signed_in(deed, Section::Compare, &caller.name),
-        deed,
+        shell: Shell::signed_in(action, Section::Compare, &caller.name),
+        action,
         what: format!("{}, {}", share.title, plural(share.runs.len(), "run")),
         consequences: vec![
             "The link stops working immediately.".to_owned(),

@@ -4,7 +4,7 @@ use serde_json::json;
 use sqlx::SqlitePool;
 
 use crate::{
-    auth::audit::{self, Act},
+    auth::audit::{self, AuditEvent},
     shares::model::Share,
 };
 
@@ -42,7 +42,7 @@ pub async fn insert(
     share: &Share,
     hash: &[u8],
     made_by: Option<&str>,
-    act: Act,
+    act: AuditEvent,
 ) -> sqlx::Result<i64> {
     let Share { id: _, title, runs, query, created_by, created_at_ms, expires_at_ms, revoked_at_ms } = share;
     let list = serde_json::to_string(runs).map_err(decode)?;
@@ -110,7 +110,7 @@ pub async fn open(pool: &SqlitePool, hash: &[u8], now: i64) -> sqlx::Result<Opti
 }
 
 /// Revokes a link. Returns false if there is no unrevoked link with this id.
-pub async fn revoke(pool: &SqlitePool, id: i64, now: i64, act: &Act) -> sqlx::Result<bool> {
+pub async fn revoke(pool: &SqlitePool, id: i64, now: i64, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!("update share set revoked_at = ?2 where id = ?1 and revoked_at is null", id, now)
         .execute(&mut *transaction)

@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     app::{
-        error::{Asked, Error, ErrorBody, Input, Result},
+        error::{QueryParams, Error, ErrorBody, Input, Result},
         ids::RunId,
         state::AppState,
     },
@@ -54,7 +54,7 @@ pub struct JudgementBody {
 /// Lists cells with valid runs and the number of their unjudged changes, the cell with the newest run first.
 #[utoipa::path(get, path = "/api/v1/trends", tag = "trends", params(ListQuery), operation_id = "list_trends",
     responses((status = 200, body = TrendList), (status = 422, body = ErrorBody)))]
-pub async fn list(_: Read, State(state): State<AppState>, Asked(query): Asked<ListQuery>) -> Result<Json<TrendList>> {
+pub async fn list(_: Read, State(state): State<AppState>, QueryParams(query): QueryParams<ListQuery>) -> Result<Json<TrendList>> {
     let (trends, _) = load::list(&state, query.target.as_deref().filter(|target| !target.is_empty())).await?;
     Ok(Json(TrendList { trends }))
 }
@@ -67,7 +67,7 @@ pub async fn show(
     _: Read,
     State(state): State<AppState>,
     Path((target, cell)): Path<(String, String)>,
-    Asked(query): Asked<MetricQuery>,
+    QueryParams(query): QueryParams<MetricQuery>,
 ) -> Result<Json<Trend>> {
     Ok(Json(trend(&state, &target, &cell, metric_named(query.metric.as_deref())?).await?))
 }
@@ -81,7 +81,7 @@ pub async fn judge(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Path((target, cell, run)): Path<(String, String, RunId)>,
-    Asked(query): Asked<MetricQuery>,
+    QueryParams(query): QueryParams<MetricQuery>,
     Input(body): Input<JudgementBody>,
 ) -> Result<Json<Trend>> {
     let metric = metric_named(query.metric.as_deref())?;
@@ -97,7 +97,7 @@ pub async fn withdraw(
     _: Submit,
     State(state): State<AppState>,
     Path((target, cell, run)): Path<(String, String, RunId)>,
-    Asked(query): Asked<MetricQuery>,
+    QueryParams(query): QueryParams<MetricQuery>,
 ) -> Result<Json<Trend>> {
     let metric = metric_named(query.metric.as_deref())?;
     withdraw_judgement(&state, &target, &cell, metric, &run).await?;

@@ -130,7 +130,7 @@ fn detected(points: &[Point], metric: Metric, shift: &Shift, judged: Option<&Jud
         at: Some(shift.at),
         at_ms: point.at_ms,
         version: point.version.clone(),
-        version_before: points[shift.at - 1].version.clone(),
+        previous_version: points[shift.at - 1].version.clone(),
         returned: shift.returned.map(returned),
         medians: Some([shift.before, shift.after]),
         ratio: shift.ratio(),
@@ -151,7 +151,7 @@ fn only_judged(points: &[Point], metric: Metric, judged: &JudgedChange) -> Chang
         at,
         at_ms: judged.run_at_ms,
         version: version(at),
-        version_before: version(at.and_then(|at| at.checked_sub(1))),
+        previous_version: version(at.and_then(|at| at.checked_sub(1))),
         returned: None,
         medians: None,
         ratio: judged.ratio,
@@ -299,7 +299,7 @@ mod tests {
         let all = runs(&[(12, 100.0), (12, 90.0), (12, 99.0)]);
         let [worse, better] = found(&all, &[]).try_into().expect("two changes");
         assert_eq!(
-            (worse.run.as_str(), worse.version_before.as_deref(), worse.version.as_deref()),
+            (worse.run.as_str(), worse.previous_version.as_deref(), worse.version.as_deref()),
             ("0012", Some("0"), Some("1"))
         );
         assert_eq!((worse.improved, better.improved), (Some(false), Some(true)));

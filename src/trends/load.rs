@@ -33,7 +33,7 @@ pub fn metric_named(name: Option<&str>) -> Result<Metric> {
 /// Lists the cells of a target or of the newest runs, and counts those beyond the limit.
 pub(crate) async fn list(state: &AppState, target: Option<&str>) -> Result<(Vec<TrendInfo>, usize)> {
     let mut cells = cell::group(crate::runs::store::cells::cells(&state.db.read, target, RECENT).await?);
-    let left_out = cells.len().saturating_sub(MAX_LISTED);
+    let excluded = cells.len().saturating_sub(MAX_LISTED);
     cells.truncate(MAX_LISTED);
     let mut trends = Vec::with_capacity(cells.len());
     for known in cells {
@@ -56,7 +56,7 @@ pub(crate) async fn list(state: &AppState, target: Option<&str>) -> Result<(Vec<
             cell: known.cell,
         });
     }
-    Ok((trends, left_out))
+    Ok((trends, excluded))
 }
 
 /// Returns the trend of a metric of a cell, or a 404.

@@ -128,7 +128,7 @@ pub struct Change {
     /// The version of the first point after it.
     pub version: Option<String>,
     /// The version of the point before it.
-    pub version_before: Option<String>,
+    pub previous_version: Option<String>,
     /// The end of an episode: the first point back at the previous level; null if the change lasts.
     pub returned: Option<Return>,
     /// The medians of the segments before and after it; null if it is only known from a judgement.

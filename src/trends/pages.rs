@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     app::{
-        error::{Asked, Error, Result},
+        error::{QueryParams, Error, Result},
         ids::{ExperimentId, RunId},
         state::AppState,
     },
@@ -47,7 +47,7 @@ pub struct TrendsPage {
     marks: Marks,
     target: String,
     /// How many cells are not listed because of the limit.
-    left_out: usize,
+    excluded: usize,
 }
 
 /// The trend of a cell.
@@ -83,14 +83,14 @@ pub struct JudgementForm {
 pub async fn index(
     Read(caller): Read,
     State(state): State<AppState>,
-    Asked(params): Asked<ListParams>,
+    QueryParams(params): QueryParams<ListParams>,
 ) -> Result<TrendsPage> {
-    let (lines, left_out) =
+    let (lines, excluded) =
         load::list(&state, Some(params.target.as_str()).filter(|target| !target.is_empty())).await?;
     let targets: Vec<&str> = lines.iter().map(|line| line.cell.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     let shell = Shell::signed_in("Trends", Section::Trends, &caller.name);
-    Ok(TrendsPage { shell, lines, marks, target: params.target, left_out })
+    Ok(TrendsPage { shell, lines, marks, target: params.target, excluded })
 }
 
 /// `GET /trends/{target}/{cell}?metric=…`
@@ -98,7 +98,7 @@ pub async fn show(
     Read(caller): Read,
     State(state): State<AppState>,
     Path((target, cell)): Path<(String, String)>,
-    Asked(query): Asked<MetricQuery>,
+    QueryParams(query): QueryParams<MetricQuery>,
 ) -> Result<TrendPage> {
     let trend = trend(&state, &target, &cell, metric_named(query.metric.as_deref())?).await?;
     let mark = crate::catalog::store::marks(&state.db.read, &[target.as_str()]).await?.of(&target);
@@ -142,7 +142,7 @@ impl TrendsPage {
     }
 
     fn is_cut(&self) -> bool {
-        self.left_out > 0
+        self.excluded > 0
     }
 }
 

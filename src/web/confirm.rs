@@ -12,7 +12,7 @@ pub struct Confirm {
     /// The layout.
     pub shell: Shell,
     /// The action, e.g. `Delete this run`; also the label of the button.
-    pub deed: &'static str,
+    pub action: &'static str,
     /// The object of the action, in one line.
     pub what: String,
     /// The consequences, one sentence each.

@@ -114,7 +114,7 @@ async fn alert_after_a_second(admin: &Actor) {
 /// Queues a run while its only agent is drained; returns the agent.
 async fn stall_queue(app: &App, admin: &Actor) -> Agent {
     let agent = Agent::start(app, "rack").await;
-    admin.put("/api/v1/agents/rack/standing", &json!({"standing": "drained"})).await.ok();
+    admin.put("/api/v1/agents/rack/availability", &json!({"availability": "drained"})).await.ok();
     submit_one(admin).await;
     agent
 }
@@ -198,7 +198,7 @@ async fn a_disabled_agent_raises_no_alert() {
     let mut receiver = Receiver::start().await;
     receiver.register(&admin, &[]).await;
     let mut agents = [Agent::start(&app, "rack").await, Agent::start(&app, "attic").await];
-    admin.put("/api/v1/agents/rack/standing", &json!({"standing": "disabled"})).await.ok();
+    admin.put("/api/v1/agents/rack/availability", &json!({"availability": "disabled"})).await.ok();
     alert_after_a_second(&admin).await;
     agents[1].disconnect();
     assert_eq!(receiver.next().await.json()["data"]["agent"], "attic", "the disabled agent would have been first");
@@ -221,7 +221,7 @@ async fn a_stalled_queue_raises_an_alert_that_ends_when_it_moves() {
     app.until("an alert", async || alerts(&admin).await.pop()).await;
     let page = app.signed_in(Role::Viewer).await.get("/queue").await.ok().text();
     assert!(page.contains("the queue is stalled: rack is drained"), "{page}");
-    admin.put("/api/v1/agents/rack/standing", &json!({"standing": "enabled"})).await.ok();
+    admin.put("/api/v1/agents/rack/availability", &json!({"availability": "enabled"})).await.ok();
     agent.job().await;
     assert_eq!(receiver.next().await.json()["event"], "queue.moving");
 }
@@ -381,7 +381,7 @@ async fn a_secret_is_shown_once_and_never_in_lists_or_the_log() {
         let answer = if path.starts_with("/api") { admin.get(path).await.ok() } else { pages.get(path).await.ok() };
         assert!(!answer.text().contains(&secret), "{path}");
     }
-    let log = admin.get("/api/v1/audit?what=webhook%20added").await.ok().json();
+    let log = admin.get("/api/v1/audit?action=webhook%20added").await.ok().json();
     let object = text(&log["entries"][0]["object"]);
     assert_eq!(format!("{object}/hook"), receiver.url, "the path of a URL may be a secret");
 }
@@ -430,6 +430,6 @@ async fn the_alert_rule_is_set_by_form_and_by_command_and_audited() {
     let rule_text = run(&["alert", "rule", "--agent-away", "1h"]).await.ok();
     assert!(rule_text.contains("disconnected for 1 h") && rule_text.contains("not moved for 30 min"), "{rule_text}");
     admin.put("/api/v1/alert-rule", &json!({"agent_away_s": 0, "queue_standstill_s": 1})).await.refused(422);
-    let log = admin.get("/api/v1/audit?what=alert%20rule%20set").await.ok().json();
+    let log = admin.get("/api/v1/audit?action=alert%20rule%20set").await.ok().json();
     assert_eq!(log["entries"].as_array().map(Vec::len), Some(2), "{log}");
 }

@@ -146,7 +146,7 @@ async fn runs_on_different_machines_are_judged_only_on_request() {
     let runs = measure(&app, &user, 20.0, other_kernel).await;
     let comparison = compared(&user, &runs, "").await;
     assert_eq!(stat(&comparison, "rps")["decision"], json!("not_comparable"));
-    assert_eq!(comparison["rows"][0]["unlike"][0]["what"], json!("Machines"));
+    assert_eq!(comparison["rows"][0]["confounders"][0]["what"], json!("Machines"));
     let page = user.clone().in_browser().get(&path(&runs, "")).await.ok().text();
     assert!(page.contains("Compare anyway") && page.contains("not comparable"));
     assert_eq!(stat(&compared(&user, &runs, "&allow_confounders=true").await, "rps")["decision"], json!("worse"));
@@ -239,7 +239,7 @@ async fn stored(app: &App, count: u32, rps: impl Fn(u32) -> f64) -> Vec<String> 
         let id = format!("00000000-0000-7000-8000-{number:012}");
         sqlx::query(
             "insert into run (id, origin, target, version, scenario, vus, duration_ms, warm_up_ms, repetition, created_by, phase,
-                 queued_at, phase_at, finished_at, verdict, requests, failed, rps, p50_ms, p99_ms, experiment_id, in_turn)
+                 queued_at, phase_at, finished_at, verdict, requests, failed, rps, p50_ms, p99_ms, experiment_id, interleaved)
              values (?, 'import', ?, '1.0', 'hash', 10, 10000, 0, ?, 'ada', 'finished', 1, 1, 1, 'valid', 1000, 0, ?, 1, 2, 'e', 1)",
         )
         .bind(&id)

@@ -179,7 +179,7 @@ async fn connections_closed_after_each_response_are_found_in_imports() {
     let (reused, closed) = (import("reused", false).await, import("closed", true).await);
     assert_eq!(closed["work"]["new_connections"], closed["requests"]);
     assert_eq!(reused["work"]["new_connections"], json!(null), "{}", reused["work"]);
-    assert_eq!(reused["work"]["most_new_connections"], json!(2_563), "{}", reused["work"]);
+    assert_eq!(reused["work"]["max_new_connections"], json!(2_563), "{}", reused["work"]);
     let comparison = compared(&user, &[text(&reused["id"]), text(&closed["id"])], "").await;
     let work = comparison["rows"][0]["work"].as_array().expect("differences");
     assert_eq!((work.len(), &work[0]["fact"]), (1, &json!("connections")), "{work:?}");

@@ -73,8 +73,8 @@ fn arrive(agent: &Agent, run: RunId, gate: Gate, base_url: Option<&str>) {
 async fn passed(agent: &mut Agent, wanted: Gate, off_ms: i64) -> i64 {
     loop {
         match agent.receive().await {
-            Some(ServerMessage::Clock { asked_ms }) => {
-                agent.send_message(&AgentMessage::Clock { asked_ms, now_ms: now_ms() + off_ms });
+            Some(ServerMessage::Clock { sent_ms }) => {
+                agent.send_message(&AgentMessage::Clock { sent_ms, now_ms: now_ms() + off_ms });
             }
             Some(ServerMessage::Pass { gate, at_ms, base_url, .. }) => {
                 assert_eq!((gate, base_url.as_str()), (wanted, URL));
@@ -274,7 +274,7 @@ async fn an_agent_without_the_run_cannot_open_its_barrier() {
     let mut stranger = Agent::start(&three.app, "stranger").await;
     arrive(&stranger, three.run, Gate::Load, Some("http://10.9.9.9:1"));
     assert_eq!(stranger.cancelled().await, three.run);
-    stranger.send_message(&AgentMessage::Clock { asked_ms: i64::MAX, now_ms: i64::MIN });
+    stranger.send_message(&AgentMessage::Clock { sent_ms: i64::MAX, now_ms: i64::MIN });
     // Only the host sets the target's address.
     arrive(&three.one, three.run, Gate::Load, Some("http://10.9.9.9:1"));
     three.pass(Gate::Load, [0, 0]).await;

@@ -1,6 +1,6 @@
 //! The environment of runs: as JSON, as a page and as a command, alone and compared with another run's.
 
-use brewbench_agent::wire::outcome::{Conditions, Ground, Outcome};
+use brewbench_agent::wire::outcome::{Conditions, IdleWaitResult, Outcome};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -33,9 +33,9 @@ impl Site {
             let mut outcome = outcome(&job, &good());
             outcome.environment.insert("cpu.model".to_owned(), model.to_owned());
             outcome.environment.insert("load.before".to_owned(), format!("{} 0 0", model.len()));
-            let ground = Ground { waited_ms: 10_000, busy_cores: 1.5, limit_cores: 0.25, quiet: false };
+            let idle_wait = IdleWaitResult { waited_ms: 10_000, busy_cores: 1.5, limit_cores: 0.25, idle: false };
             let conditions =
-                Conditions { ground: Some(ground), clock_jump_ms: Some(3_600_000), ..Conditions::default() };
+                Conditions { idle_wait: Some(idle_wait), clock_jump_ms: Some(3_600_000), ..Conditions::default() };
             agent.end(Outcome { conditions, ..outcome }).await;
         }
         let imported = user.import(good()).await.json();

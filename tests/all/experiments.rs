@@ -192,7 +192,7 @@ async fn the_event_stream_ends_when_all_runs_have_ended() {
         .collect();
     let ended: Vec<_> = events.iter().map(|event| event["ended"].as_u64().expect("a number")).collect();
     assert!(ended.is_sorted() && ended.last() == Some(&2), "{ended:?}");
-    assert_eq!(events.last().expect("an event")["left_s"], 0.0);
+    assert_eq!(events.last().expect("an event")["remaining_s"], 0.0);
     user.get("/api/v1/experiments/nothing/events").await.refused(404);
 }
 
@@ -247,7 +247,7 @@ fn assert_excluded(comparison: &Value) {
     assert!(checked > 5 || subject.is_none(), "{comparison}");
     let headline = format!("{} {}", comparison["title"], comparison["cards"]);
     assert!(!headline.contains("slow wins") && !headline.contains("\"slow\",\"value\""), "{headline}");
-    assert_eq!(comparison["left_out"].as_array().map(Vec::len), Some(1), "{comparison}");
+    assert_eq!(comparison["excluded"].as_array().map(Vec::len), Some(1), "{comparison}");
 }
 
 #[tokio::test]

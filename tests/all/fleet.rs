@@ -1,4 +1,4 @@
-//! Managing agents: standing, names, labels, removal, keys, and the doctor.
+//! Managing agents: availability, names, labels, removal, keys, and the doctor.
 
 use std::{os::unix::fs::PermissionsExt, path::Path};
 
@@ -17,9 +17,9 @@ use crate::harness::{
     summaries::good,
 };
 
-async fn set_standing(admin: &Actor, name: &str, standing: &str) -> Value {
-    let path = format!("/api/v1/agents/{name}/standing");
-    admin.put(&path, &json!({"standing": standing})).await.ok().json()
+async fn set_availability(admin: &Actor, name: &str, availability: &str) -> Value {
+    let path = format!("/api/v1/agents/{name}/availability");
+    admin.put(&path, &json!({"availability": availability})).await.ok().json()
 }
 
 async fn listed_agent(who: &Actor, name: &str) -> Option<Value> {
@@ -42,8 +42,8 @@ async fn a_drained_agent_finishes_its_run_and_gets_no_more_until_it_is_enabled()
     let mut agent = Agent::start(&app, "rack").await;
     let (_, runs) = submit(&admin, &plan_with(&json!({"repetitions": 2}))).await;
     let job = agent.job().await;
-    let drained = set_standing(&admin, "rack", "drained").await;
-    assert_eq!((&drained["standing"], &drained["connected"]), (&json!("drained"), &json!(true)));
+    let drained = set_availability(&admin, "rack", "drained").await;
+    assert_eq!((&drained["availability"], &drained["connected"]), (&json!("drained"), &json!(true)));
     agent.finish(&job, &good()).await;
     assert_eq!(admin.run(&runs[0]).await["phase"], "finished");
     app.until("it to be idle", async || {
@@ -52,7 +52,7 @@ async fn a_drained_agent_finishes_its_run_and_gets_no_more_until_it_is_enabled()
     })
     .await;
     assert_eq!(admin.run(&runs[1]).await["phase"], "queued");
-    set_standing(&admin, "rack", "enabled").await;
+    set_availability(&admin, "rack", "enabled").await;
     assert_eq!(agent.job().await.run.to_string(), runs[1]);
     assert_eq!(
         agent_actions(&admin).await[..2],
@@ -65,13 +65,13 @@ async fn a_drained_agent_checks_no_scripts_and_stays_drained_after_a_reconnect()
     let app = App::start().await;
     let admin = app.admin().await;
     let mut agent = Agent::start_with(&app, "rack", |hello| hello.any_scenario = true).await;
-    set_standing(&admin, "rack", "drained").await;
+    set_availability(&admin, "rack", "drained").await;
     agent.disconnect();
     agent.connect(&app).await.expect("a welcome");
     let scenario = json!({"name": "mine", "script": "invalid script"});
     let added = admin.post("/api/v1/scenarios", &scenario).await.ok().json();
     assert_eq!(added["check"], Value::Null, "no agent checked it: {added}");
-    assert_eq!(listed_agent(&admin, "rack").await.expect("an agent")["standing"], "drained");
+    assert_eq!(listed_agent(&admin, "rack").await.expect("an agent")["availability"], "drained");
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn a_disabled_agent_is_disconnected_and_its_run_goes_to_another() {
     let id = submit_one(&admin).await;
     let job = agent.job().await;
     let mut other = Agent::start(&app, "b").await;
-    set_standing(&admin, "a", "disabled").await;
+    set_availability(&admin, "a", "disabled").await;
     assert_eq!(agent.cancelled().await, job.run);
     assert_eq!(agent.receive().await, None);
     let lost = reaches(&app, &admin, &id, "lost").await;
@@ -92,7 +92,7 @@ async fn a_disabled_agent_is_disconnected_and_its_run_goes_to_another() {
     assert!(refused.contains("403"), "{refused}");
     let error = agent.send(&outcome(&job, &good())).await.refused(403);
     assert!(error.contains("disabled by token admin"), "{error}");
-    set_standing(&admin, "a", "enabled").await;
+    set_availability(&admin, "a", "enabled").await;
     agent.connect(&app).await.expect("a welcome");
 }
 
@@ -121,7 +121,7 @@ async fn an_experiment_stays_on_one_agent_until_it_is_disabled() {
         })
         .await;
     assert!(text(&away["waiting"][0]["why"]).contains("is measured on rich, which is not connected"), "{away}");
-    set_standing(&admin, "rich", "disabled").await;
+    set_availability(&admin, "rich", "disabled").await;
     let taken_over = poor.job().await;
     assert_eq!(taken_over.target, "fast", "the only target that it offers");
     assert_eq!(admin.run(&taken_over.run.to_string()).await["experiment"], experiment);
@@ -175,8 +175,8 @@ async fn labels_are_sorted_and_invalid_ones_are_refused() {
     assert!(labels(json!(["a,b"])).await.refused(422).starts_with("labels: "));
     assert_eq!(labels(json!([])).await.ok().json()["labels"], json!([]));
     admin.put("/api/v1/agents/nobody/labels", &json!({"labels": []})).await.refused(404);
-    admin.put("/api/v1/agents/nobody/standing", &json!({"standing": "drained"})).await.refused(404);
-    let error = admin.put("/api/v1/agents/rack/standing", &json!({"standing": "tired"})).await.refused(422);
+    admin.put("/api/v1/agents/nobody/availability", &json!({"availability": "drained"})).await.refused(404);
+    let error = admin.put("/api/v1/agents/rack/availability", &json!({"availability": "tired"})).await.refused(422);
     assert!(error.contains("tired") && error.contains("drained"), "{error}");
 }
 
@@ -190,13 +190,13 @@ async fn an_agent_is_renamed_with_its_runs_unless_it_is_busy() {
     let job = agent.job().await;
     let rename = async |new: &str| admin.put("/api/v1/agents/old/name", &json!({"name": new})).await;
     assert!(rename("new").await.refused(409).contains("is busy"));
-    set_standing(&admin, "old", "drained").await;
+    set_availability(&admin, "old", "drained").await;
     agent.finish(&job, &good()).await;
     assert!(rename("taken").await.refused(409).contains("already"));
     rename(" ").await.refused(422);
     assert_eq!(rename("new").await.ok().json()["name"], "new");
     assert_eq!(agent.receive().await, None, "it must reconnect");
-    set_standing(&admin, "new", "enabled").await;
+    set_availability(&admin, "new", "enabled").await;
     agent.name = "new".to_owned();
     agent.connect(&app).await.expect("a welcome by its new name");
     assert_eq!(agent.job().await.run.to_string(), runs[1], "its queued run still waits for it");
@@ -280,7 +280,7 @@ async fn a_key_rotation_keeps_the_old_key_until_the_new_one_is_used() {
     let admin = app.admin().await;
     let mut agent = Agent::start(&app, "rack").await;
     let requested = admin.post("/api/v1/agent-keys/rack/change", &()).await.ok().json();
-    assert!(requested["key_change_asked_at_ms"].is_i64(), "{requested}");
+    assert!(requested["rotation_requested_at_ms"].is_i64(), "{requested}");
     assert_eq!(agent.receive().await, Some(ServerMessage::ChangeKey));
     // It reconnects before it has rotated the key, so the request is repeated.
     agent.disconnect();
@@ -292,7 +292,7 @@ async fn a_key_rotation_keeps_the_old_key_until_the_new_one_is_used() {
     new.get("/api/v1/agent/self").await.ok();
     old.get("/api/v1/agent/self").await.refused(401);
     let listed = listed_agent(&admin, "rack").await.expect("an agent");
-    assert_eq!(listed["key_change_asked_at_ms"], Value::Null);
+    assert_eq!(listed["rotation_requested_at_ms"], Value::Null);
     assert_eq!(agent_actions(&admin).await[0], ("agent key rotated".to_owned(), "rack".to_owned()));
     // The open connection stays, and its run counts.
     let id = submit_one(&admin).await;
@@ -339,7 +339,7 @@ async fn a_real_agent_creates_stores_and_rotates_its_key() {
     admin.post("/api/v1/agent-keys/rack/change", &()).await.ok();
     app.until("another key", async || {
         let agent = listed_agent(&admin, "rack").await?;
-        (agent["key_change_asked_at_ms"].is_null() && stored_key(folder.path()) != first).then_some(())
+        (agent["rotation_requested_at_ms"].is_null() && stored_key(folder.path()) != first).then_some(())
     })
     .await;
     app.anonymous().with_secret(&first).get("/api/v1/agent/self").await.refused(401);
@@ -372,7 +372,7 @@ async fn commands_manage_agents() {
     let done = run(&["fleet", "drain", "rack"]).await;
     assert!(done.err.contains("rack is drained"), "{}", done.err);
     let disabled = run(&["fleet", "disable", "rack", "--json"]).await.json();
-    assert_eq!(disabled["standing"], "disabled");
+    assert_eq!(disabled["availability"], "disabled");
     assert!(run(&["fleet", "list"]).await.ok().contains("disabled"));
     run(&["fleet", "enable", "rack"]).await.ok();
     run(&["fleet", "label", "rack", "arm", "old"]).await.ok();

@@ -23,7 +23,7 @@ async fn fetch(user: &Actor, id: &str) -> Value {
 
 /// Waits until an experiment is over; returns it.
 async fn wait_until_over(app: &App, user: &Actor, id: &str) -> Value {
-    let is_over = |full: &Value| full["progress"]["standing"] == "over";
+    let is_over = |full: &Value| full["progress"]["state"] == "finished";
     app.until("the end of an experiment", async || Some(fetch(user, id).await).filter(is_over)).await
 }
 
@@ -86,7 +86,7 @@ async fn a_paused_experiment_starts_no_runs_and_its_current_run_finishes() {
     let path = format!("/api/v1/experiments/{experiment}");
     let paused = user.post(&format!("{path}/pause"), &()).await.ok().json();
     assert_eq!(
-        (&paused["progress"]["standing"], paused["experiment"]["paused_by"].is_string()),
+        (&paused["progress"]["state"], paused["experiment"]["paused_by"].is_string()),
         (&json!("paused"), true)
     );
     assert_eq!(user.post(&format!("{path}/pause"), &()).await.refused(409), "the experiment is already paused");
@@ -141,7 +141,7 @@ async fn pages_and_commands_pause_resume_extend_and_cancel_and_are_audited() {
     let confirmation = pages.get(&format!("{place}/cancel")).await.ok().text();
     assert!(confirmation.contains("3 runs will be cancelled"), "{confirmation}");
     command(&["cancel", &experiment, "--yes"]).await.ok();
-    assert_eq!(fetch(&user, &experiment).await["progress"]["standing"], "over");
+    assert_eq!(fetch(&user, &experiment).await["progress"]["state"], "over");
     let log = admin.get("/api/v1/audit").await.ok().json();
     let actions: Vec<_> =
         log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["what"])).collect();
@@ -155,7 +155,7 @@ async fn wait_for_decision(app: &App, user: &Actor, before: &Value) {
     let id = text(&before["experiment"]["id"]);
     app.until("a decision", async || {
         let now = fetch(user, &id).await["progress"].clone();
-        (now["standing"] == "over" || now["total"] != before["progress"]["total"]).then_some(())
+        (now["state"] == "finished" || now["total"] != before["progress"]["total"]).then_some(())
     })
     .await;
 }
@@ -165,7 +165,7 @@ async fn do_all(app: &App, user: &Actor, agent: &mut Agent, id: &str, scatter: f
     let mut done = 0_u32;
     loop {
         let now = fetch(user, id).await;
-        if now["progress"]["standing"] == "over" {
+        if now["progress"]["state"] == "finished" {
             return now;
         }
         if now["progress"]["ended"] == now["progress"]["total"] {
@@ -247,7 +247,7 @@ async fn search(app: &App, user: &Actor, agent: &mut Agent, knee: f64, changes: 
     let (experiment, _) = submit(user, &plan).await;
     loop {
         let now = fetch(user, &experiment).await;
-        if now["progress"]["standing"] == "over" {
+        if now["progress"]["state"] == "finished" {
             return now;
         }
         if now["progress"]["ended"] == now["progress"]["total"] {

@@ -402,7 +402,7 @@ async fn a_saved_view_is_shared_and_can_be_removed() {
     assert_eq!(browser.post(remove, &()).await.header("location"), "/runs");
     assert_eq!(browser.get(remove).await.status, 404);
     user.delete("/api/v1/views/slow%20ones").await.refused(404);
-    let log = app.admin().await.get("/api/v1/audit?what=view%20removed").await.ok().json();
+    let log = app.admin().await.get("/api/v1/audit?action=view%20removed").await.ok().json();
     assert_eq!(log["entries"][0]["object"], "slow ones", "{log}");
 }
 

@@ -13,7 +13,7 @@ use brewbench_agent::wire::{
     Phase, RunId,
     job::Job,
     messages::AgentMessage,
-    series::{Packed, Part, Portion},
+    series::{Packed, Part, Delta},
 };
 use futures_util::future::join_all;
 use reqwest::{Method, Response, StatusCode};
@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use crate::harness::{
     Actor, Agent, App, PATIENCE,
-    series::portion,
+    series::delta,
     submit::{submit_one, text},
     summaries::good,
 };
@@ -36,7 +36,7 @@ async fn measuring(app: &App, user: &Actor) -> (Agent, Job) {
 }
 
 fn report(agent: &Agent, run: RunId, part: Part, seconds: RangeInclusive<u32>) {
-    agent.send_message(&AgentMessage::Series(Box::new(portion(run, part, seconds))));
+    agent.send_message(&AgentMessage::Series(Box::new(delta(run, part, seconds))));
 }
 
 async fn open_stream(who: &Actor, run: RunId, last: Option<&str>) -> Response {
@@ -240,7 +240,7 @@ async fn an_agent_can_only_report_on_its_own_run() {
     stranger.connect(&app).await.expect("a welcome");
     assert_eq!(stranger.cancelled().await, job.run);
     report(&stranger, job.run, Part::Measured, 1..=9);
-    let garbled = Portion { points: Packed::from_bytes(vec![7; 99]), ..portion(job.run, Part::Measured, 1..=1) };
+    let garbled = Delta { points: Packed::from_bytes(vec![7; 99]), ..delta(job.run, Part::Measured, 1..=1) };
     agent.send_message(&AgentMessage::Series(Box::new(garbled)));
     report(&agent, job.run, Part::Measured, 1..=2);
     // Messages of both agents are handled in order.

@@ -147,7 +147,7 @@ async fn the_settings_page_shows_the_last_backup_and_offers_a_download() {
     assert!(backup.header("content-disposition").contains(".db\""), "{:?}", backup.headers);
     let page = viewer.get("/settings").await.ok().text();
     assert!(page.contains("just now") && !page.contains("none in the last year"), "{page}");
-    let log = app.admin().await.get("/api/v1/audit?what=backup+created").await.ok().json();
+    let log = app.admin().await.get("/api/v1/audit?action=backup+created").await.ok().json();
     assert_eq!(log["entries"][0]["detail"]["bytes"], backup.body.len());
 }
 
@@ -175,7 +175,7 @@ async fn a_backup_is_restored_and_the_previous_database_is_kept() {
     let app = App::on(folder, |_| ()).await;
     let admin = app.admin().await;
     assert_eq!(admin.count_runs().await, 1);
-    let log = admin.get("/api/v1/audit?what=database+restored").await.ok().json();
+    let log = admin.get("/api/v1/audit?action=database+restored").await.ok().json();
     assert_eq!(log["entries"][0]["object"], text);
 }
 

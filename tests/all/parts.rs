@@ -14,7 +14,7 @@ use crate::harness::{
     Actor, Agent, App,
     participants::{generator_outcome, host_outcome},
     program::as_user,
-    series::portion,
+    series::delta,
     submit::{plan_with, reaches, retry_of, submit},
     summaries::{good, scaled},
 };
@@ -390,7 +390,7 @@ async fn complete_parts_of_a_lost_run_still_count() {
     assert!(site.others[0].settle(&first).await.kept);
     let now = brewbench_agent::wire::now_ms();
     // No agent may start the retry.
-    sqlx::query("update agent set standing = 'drained'").execute(&site.app.state.db.write).await.expect("a standing");
+    sqlx::query("update agent set availability = 'drained'").execute(&site.app.state.db.write).await.expect("a availability");
     let lose = brewbench::dispatch::store::leases::lose;
     let (id, again) = (site.id().into(), "0-again".to_owned().into());
     assert!(lose(&site.app.state.db.write, &id, &again, "bench-01 was lost", now).await.expect("lost"));
@@ -433,13 +433,13 @@ async fn live_data_sums_the_seconds_that_all_generators_have_reported() {
         agent.connect(&site.app).await.expect("a welcome");
     }
     let say = |agent: &Agent, seconds| {
-        let mut portion = portion(site.job.run, Part::Measured, seconds);
+        let mut delta = delta(site.job.run, Part::Measured, seconds);
         if agent.name == "bench-02" {
-            let mut series = portion.points.unpack().expect("a series");
-            series.measured.as_mut().expect("a stretch").start_ms += AHEAD_MS;
-            portion.points = Packed::pack(&series);
+            let mut series = delta.points.unpack().expect("a series");
+            series.measured.as_mut().expect("a window").start_ms += AHEAD_MS;
+            delta.points = Packed::pack(&series);
         }
-        agent.send_message(&AgentMessage::Series(Box::new(portion)));
+        agent.send_message(&AgentMessage::Series(Box::new(delta)));
     };
     let run = site.job.run;
     let known = || site.app.state.live_feed.series(run).and_then(|series| series.measured);
@@ -448,14 +448,14 @@ async fn live_data_sums_the_seconds_that_all_generators_have_reported() {
     say(&site.others[1], 1..=2);
     let shown = site
         .app
-        .until("two seconds of both generators", async || known().filter(|stretch| stretch.seconds.len() == 2))
+        .until("two seconds of both generators", async || known().filter(|window| window.seconds.len() == 2))
         .await;
     assert!(shown.seconds.iter().all(|second| second.requests() == 2_000), "1,000 of each generator: {shown:?}");
     say(&site.others[1], 3..=3);
-    site.app.until("the third", async || known().filter(|stretch| stretch.seconds.len() == 3)).await;
+    site.app.until("the third", async || known().filter(|window| window.seconds.len() == 3)).await;
     let usage = site
         .app
-        .until("the host's samples", async || known().map(|stretch| stretch.usage).filter(|usage| !usage.is_empty()))
+        .until("the host's samples", async || known().map(|window| window.usage).filter(|usage| !usage.is_empty()))
         .await;
     assert!(usage.iter().all(|usage| usage.target.cpu_us.is_some() && usage.generator.cpu_us.is_none()), "{usage:?}");
 }

@@ -44,7 +44,7 @@ async fn a_label_selects_the_agent_and_an_experiment_stays_where_it_has_started(
     let job = two.job().await;
     assert_eq!(job.run.to_string(), first[0]);
     let waiting = waits(&app, &user, "two is busy").await;
-    assert_eq!((&waiting["agent_label"], &waiting["wanted_agent"]), (&json!("arm"), &Value::Null));
+    assert_eq!((&waiting["agent_label"], &waiting["required_agent"]), (&json!("arm"), &Value::Null));
 
     // The label moves to the other agent: a started experiment stays, a new one follows the label at once.
     label(&admin, "two", &[]).await;
@@ -137,12 +137,12 @@ async fn several_agents_share_the_repetitions_and_their_results_name_a_winner() 
     };
     let rps = |comparison: &Value| text(&comparison["rows"][0]["cells"][1]["stats"][0]["decision"]);
     let full = compared(&runs).await;
-    assert_eq!((rps(&full).as_str(), &full["rows"][0]["unlike"]), ("worse", &json!([])), "{full}");
+    assert_eq!((rps(&full).as_str(), &full["rows"][0]["confounders"]), ("worse", &json!([])), "{full}");
     let notes = full["notes"].as_array().expect("notes");
     assert!(notes.iter().any(|note| note["title"] == "Measured on several machines."), "{full}");
     let part = compared(&runs[1..]).await;
     assert_eq!(
-        (rps(&part).as_str(), &part["rows"][0]["unlike"][0]["what"]),
+        (rps(&part).as_str(), &part["rows"][0]["confounders"][0]["what"]),
         ("not_comparable", &json!("Agents")),
         "{part}"
     );

@@ -86,8 +86,8 @@ impl Bench {
         }
         let k6 = K6::find(Some(&tools.k6)).await.expect("k6");
         let context = RunContext::new(sandbox, k6, targets, work_folder);
-        let quiet = IdleWait { longest: Duration::ZERO, ..context.quiet };
-        let context = RunContext { quiet, ..context };
+        let idle_wait = IdleWait { longest: Duration::ZERO, ..context.idle_wait };
+        let context = RunContext { idle_wait, ..context };
         // The provoked load also slows down the simulated agent, which runs in this thread.
         let app = App::with(|config| (config.silence, config.lease) = (PATIENCE, PATIENCE)).await;
         let size = json!({"name": SMALL, "vcpus": 0.1, "memory_bytes": 64 << 20});

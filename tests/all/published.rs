@@ -106,8 +106,8 @@ async fn wrk_results_are_compared_by_payload_and_a_broken_target_is_invalid() {
         comparison["rows"].as_array().expect("rows").iter().map(|row| text(&row["setting"]["label"])).collect();
     assert_eq!(labels.len(), 4, "{labels:?}");
     assert!(labels.iter().any(|label| label.contains("payload=10K")), "{labels:?}");
-    let left_out = comparison["left_out"].to_string();
-    assert!(left_out.contains("13539526 of 13539754 requests failed"), "{left_out}");
+    let excluded = comparison["excluded"].to_string();
+    assert!(excluded.contains("13539526 of 13539754 requests failed"), "{excluded}");
 }
 
 #[tokio::test]

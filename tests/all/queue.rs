@@ -49,7 +49,7 @@ async fn queued_runs_have_a_position_a_wait_reason_and_an_expected_start() {
     assert_eq!(busy["working"][0]["id"], runs[0]);
     let first = &busy["waiting"][0];
     let expected = json!({"position": 1, "why": "rack is busy", "agents": ["rack"], "experiment_name": "night",
-        "wanted_agent": null, "priority": 0});
+        "required_agent": null, "priority": 0});
     for (field, value) in expected.as_object().expect("fields") {
         assert_eq!(&first[field], value, "{field}: {first}");
     }
@@ -75,7 +75,7 @@ async fn runs_that_no_agent_can_do_have_the_obstacle_as_reason() {
     let mut able = Agent::start_with(&app, "able", |hello| hello.any_scenario = true).await;
     let script = "export default function () {}";
     user.post("/api/v1/scenarios", &json!({"name": "mine", "script": script})).await.ok();
-    app.admin().await.put("/api/v1/agents/able/standing", &json!({"standing": "drained"})).await.ok();
+    app.admin().await.put("/api/v1/agents/able/availability", &json!({"availability": "drained"})).await.ok();
     for change in [
         json!({"targets": ["slow"]}),
         json!({"sizes": ["4/8GiB"]}),
@@ -125,7 +125,7 @@ async fn a_run_moved_to_the_front_is_next() {
     assert!(error.contains("is not waiting"), "{error}");
     user.post("/api/v1/runs/nothing/next", &()).await.refused(404);
     user.post("/api/v1/experiments/nothing/next", &()).await.refused(404);
-    let log = app.admin().await.get("/api/v1/audit?what=run%20moved%20to%20front").await.ok().json();
+    let log = app.admin().await.get("/api/v1/audit?action=run%20moved%20to%20front").await.ok().json();
     assert_eq!(log["entries"].as_array().map(Vec::len), Some(2), "{log}");
 }
 
@@ -185,7 +185,7 @@ async fn the_page_updates_with_runs_and_agents() {
     submit(&admin, &plan_with(&json!({"repetitions": 2}))).await;
     let _job = agent.job().await;
     shows(&mut page, "rack is busy").await;
-    admin.put("/api/v1/agents/rack/standing", &json!({"standing": "drained"})).await.ok();
+    admin.put("/api/v1/agents/rack/availability", &json!({"availability": "drained"})).await.ok();
     shows(&mut page, "rack is drained").await;
 }
 

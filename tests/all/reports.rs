@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::harness::{
     Actor, App,
     program::as_user,
-    series::stretch,
+    series::window,
     submit::{interleaved, repetitions},
 };
 
@@ -21,7 +21,7 @@ async fn a_report_is_one_file_without_external_requests() {
     let app = App::start().await;
     let user = app.user().await;
     let runs = two_targets(&user, 30).await;
-    let series = Packed::pack(&Series { warm_up: None, measured: Some(stretch(30)) });
+    let series = Packed::pack(&Series { warm_up: None, measured: Some(window(30)) });
     let store = sqlx::query("insert into run_series (run_id, body) select id, ? from run").bind(series.as_bytes());
     store.execute(&app.state.db.write).await.expect("series");
     let answer = user.get(&format!("/api/v1/report?runs={runs}")).await.ok();

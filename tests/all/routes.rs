@@ -210,7 +210,7 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("POST", "/api/v1/agent-keys", Admin),
     ("DELETE", "/api/v1/agent-keys/{name}", Admin),
     ("POST", "/api/v1/agent-keys/{name}/change", Admin),
-    ("PUT", "/api/v1/agents/{name}/standing", Admin),
+    ("PUT", "/api/v1/agents/{name}/availability", Admin),
     ("PUT", "/api/v1/agents/{name}/labels", Admin),
     ("PUT", "/api/v1/agents/{name}/name", Admin),
     ("DELETE", "/api/v1/agents/{name}", Admin),

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::harness::{
     Agent, App,
     agent::outcome,
-    series::{constant_series, stretch},
+    series::{constant_series, window},
     submit::{plan_with, submit},
     summaries::good,
 };
@@ -27,7 +27,7 @@ async fn the_series_of_a_run_is_stored_and_returned_as_json_and_csv() {
 
     let series = user.get(&path).await.ok().json();
     assert_eq!(series["run"], json!(runs[0]));
-    let values = |stretch: &str, what: &str| series[stretch][what].as_array().expect("a list").clone();
+    let values = |window: &str, what: &str| series[window][what].as_array().expect("a list").clone();
     assert_eq!((values("warm_up", "seconds").len(), values("measured", "seconds").len()), (2, 10));
     let second = &values("measured", "seconds")[3];
     assert_eq!(
@@ -67,7 +67,7 @@ async fn the_page_of_a_run_of_an_hour_is_below_700_kb() {
     let mut agent = Agent::start(&app, "rack").await;
     let (_, runs) = submit(&user, &plan_with(&json!({"repetitions": 1}))).await;
     let job = agent.job().await;
-    let series = Packed::pack(&Series { warm_up: None, measured: Some(stretch(3_600)) });
+    let series = Packed::pack(&Series { warm_up: None, measured: Some(window(3_600)) });
     agent.end(Outcome { series: Some(series), ..outcome(&job, &good()) }).await;
     let page = user.in_browser().get(&format!("/runs/{}", runs[0])).await.ok().text();
     assert!(page.len() < 700_000, "{} bytes", page.len());

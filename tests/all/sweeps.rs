@@ -45,7 +45,7 @@ async fn a_plan_with_several_loads_has_runs_of_each_and_its_page_shows_loads() {
     let full = user.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json();
     assert_eq!(levels(&full["runs"]), [1, 1, 2, 2]);
     assert_eq!(full["experiment"]["plan"]["loads"], json!([vus(1, 1.0), vus(2, 1.0)]));
-    assert_eq!(full["progress"]["standing"], "over");
+    assert_eq!(full["progress"]["state"], "over");
     let page = user.clone().in_browser().get(&format!("/experiments/{experiment}")).await.ok().text();
     let page = page.replace('\u{a0}', " ");
     assert!(page.contains("1, 2 VUs, 1 s measured") && page.contains("1 size × 2 loads × 2 repetitions"), "{page}");

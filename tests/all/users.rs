@@ -266,7 +266,7 @@ async fn a_refused_login_is_logged_without_a_name() {
     nobody.post("/api/v1/auth/login/finish", &forged).await.refused(403);
     let logged = app
         .until("the entry", async || Some(log(&app, "what=login+refused").await).filter(|entries| !entries.is_empty()));
-    assert_eq!(logged.await, [entry("somebody", "login refused", "")]);
+    assert_eq!(logged.await, [entry("anonymous", "login refused", "")]);
 }
 
 #[tokio::test]
@@ -277,15 +277,15 @@ async fn the_audit_log_is_paged_and_exported_safely_for_spreadsheets() {
         admin.post("/api/v1/agent-keys", &json!({"name": name})).await.ok();
     }
     let mut objects = Vec::new();
-    let mut query = "what=agent+key+created&limit=2".to_owned();
+    let mut query = "action=agent+key+created&limit=2".to_owned();
     loop {
         let list = admin.get(&format!("/api/v1/audit?{query}")).await.ok().json();
         objects.extend(list["entries"].as_array().expect("a list").iter().map(|entry| text(&entry["object"])));
         let Some(next) = list["next"].as_i64() else { break };
-        query = format!("what=agent+key+created&limit=2&before={next}");
+        query = format!("action=agent+key+created&limit=2&before={next}");
     }
     assert_eq!(objects, ["c", "<script>", "=cmd|' /C calc'!A0"]);
-    let csv = admin.get("/api/v1/audit/export?format=csv&what=agent+key+created").await.ok();
+    let csv = admin.get("/api/v1/audit/export?format=csv&action=agent+key+created").await.ok();
     assert!(csv.header("content-disposition").contains("brewbench-audit.csv"));
     let lines: Vec<_> = csv.text().lines().map(str::to_owned).collect();
     assert_eq!((lines.len(), lines[0].as_str()), (4, "time,who,what,object,detail,address"));
@@ -294,7 +294,7 @@ async fn the_audit_log_is_paged_and_exported_safely_for_spreadsheets() {
     assert!(all.as_array().is_some_and(|entries| entries.len() >= 4), "{all}");
     let none = admin.get("/api/v1/audit/export?format=json&who=nobody").await.ok().json();
     assert_eq!(none, json!([]));
-    let page = admin.in_browser().get("/audit?what=agent+key+created").await.ok().text();
+    let page = admin.in_browser().get("/audit?action=agent+key+created").await.ok().text();
     assert!(page.contains("&#60;script&#62;") && page.contains("format=csv"), "{page}");
 }
 
@@ -340,7 +340,7 @@ async fn forwarded_addresses_are_ignored_without_a_proxy() {
     let admin = app.admin().await;
     let request = admin.request(&Method::POST, "/api/v1/agent-keys").header("x-forwarded-for", "203.0.113.9");
     Answer::to(request.json(&json!({"name": "rack"}))).await.ok();
-    let list = admin.get("/api/v1/audit?what=agent+key+created").await.ok().json();
+    let list = admin.get("/api/v1/audit?action=agent+key+created").await.ok().json();
     let local = SocketAddr::from(([127, 0, 0, 1], 0)).ip().to_string();
     assert_eq!(list["entries"][0]["address"], local);
 }
@@ -351,7 +351,7 @@ async fn logged_address(proxies: &str, forwarded: &str) -> Value {
     let admin = app.admin().await;
     let request = admin.request(&Method::POST, "/api/v1/agent-keys").header("x-forwarded-for", forwarded);
     Answer::to(request.json(&json!({"name": "rack"}))).await.ok();
-    admin.get("/api/v1/audit?what=agent+key+created").await.ok().json()["entries"][0]["address"].clone()
+    admin.get("/api/v1/audit?action=agent+key+created").await.ok().json()["entries"][0]["address"].clone()
 }
 
 #[tokio::test]

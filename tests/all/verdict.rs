@@ -15,7 +15,7 @@ use crate::{
         Actor, Agent, App,
         agent::outcome,
         program::as_user,
-        series::{matching_series, stretch},
+        series::{matching_series, window},
         submit::{plan_with, submit, text},
         summaries::{good, target_down},
     },
@@ -43,7 +43,7 @@ pub async fn ended(user: &Actor, agent: &mut Agent, change: impl FnOnce(&mut Out
 fn bound(outcome: &mut Outcome) {
     let packed = matching_series(&good());
     let mut series = packed.unpack().expect("a series");
-    let measured = series.measured.as_mut().expect("a stretch");
+    let measured = series.measured.as_mut().expect("a window");
     for usage in measured.usage.iter_mut().skip(1) {
         (usage.generator.cpu_us, usage.target.cpu_us, usage.host.user_us) = (Some(970_000), Some(330_000), 1_100_000);
     }
@@ -107,7 +107,7 @@ async fn a_failure_of_the_target_is_invalid_and_shown_once() {
         assert_eq!(page.matches(why).count(), 1, "{page}");
         let compared = user.get(&format!("/api/v1/compare?runs={id}")).await.ok().json();
         assert_eq!(
-            (&compared["left_out"][0]["state"], &compared["left_out"][0]["why"]),
+            (&compared["excluded"][0]["state"], &compared["excluded"][0]["why"]),
             (&json!("failed"), &json!(why))
         );
     }
@@ -144,7 +144,7 @@ async fn a_damaged_series_is_not_stored_and_counts_as_incomplete() {
         assert_eq!(codes(&user.run(&id).await), ["series_incomplete"]);
         user.get(&format!("/api/v1/runs/{id}/series")).await.refused(404);
     }
-    let short = Packed::pack(&Series { warm_up: None, measured: Some(stretch(2)) });
+    let short = Packed::pack(&Series { warm_up: None, measured: Some(window(2)) });
     let id = ended(&user, &mut agent, |outcome| outcome.series = Some(short)).await;
     let run = user.run(&id).await;
     assert_eq!(codes(&run), ["series_incomplete"]);
@@ -188,7 +188,7 @@ async fn new_limits_of_a_scenario_re_judge_its_old_runs_in_the_background() {
         .await;
     app.until("the new run to be suspect", async || (user.run(&next).await["verdict"] == "suspect").then_some(()))
         .await;
-    let log = app.admin().await.get("/api/v1/audit?what=limits%20changed").await.ok().json();
+    let log = app.admin().await.get("/api/v1/audit?action=limits%20changed").await.ok().json();
     assert_eq!(log["entries"].as_array().map(Vec::len), Some(2), "{log}");
     assert_eq!(log["entries"][1]["detail"], json!({"generator_busy": 0.99}));
 
@@ -271,7 +271,7 @@ async fn a_command_re_judges_runs_and_damaged_runs_keep_their_verdict() {
     assert_eq!(user.run(&ids[1]).await["verdict"], "valid");
     let again = as_user(&app, &token, &["run", "rejudge", &ids[0], "--json"]).await.json();
     assert_eq!((&again["judged"], &again["changed"]), (&json!(1), &json!([])));
-    let log = app.admin().await.get("/api/v1/audit?what=runs%20rejudged").await.ok().json();
+    let log = app.admin().await.get("/api/v1/audit?action=runs%20rejudged").await.ok().json();
     assert_eq!(log["entries"].as_array().map(Vec::len), Some(2), "the dry run is not logged: {log}");
 
     let nobody = "00000000-0000-7000-8000-000000000000";

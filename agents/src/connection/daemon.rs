@@ -66,7 +66,7 @@ pub struct Options {
     /// Mount point of the control groups.
     pub cgroups: PathBuf,
     /// When the machine is idle enough for a measurement.
-    pub quiet: IdleWait,
+    pub idle_wait: IdleWait,
     /// Sysfs mount point, [`cpu_tuning::SYSFS`], if CPUs are tuned during runs.
     pub steady: Option<PathBuf>,
     /// Address on which targets accept load from other machines; `None` if they don't.
@@ -181,8 +181,8 @@ fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Resul
     let steady = options.steady.as_ref().map(|steady| CpuTuning::new(steady, &options.state)).transpose();
     let steady = steady.map_err(anyhow::Error::msg)?;
     let context = RunContext::new(sandbox, engine, options.targets.clone(), work_folder);
-    let Options { quiet, load_address, reach, .. } = *options;
-    Ok((RunContext { fingerprints, quiet, steady, load_address, reach, ..context }, hello))
+    let Options { idle_wait, load_address, reach, .. } = *options;
+    Ok((RunContext { fingerprints, idle_wait, steady, load_address, reach, ..context }, hello))
 }
 
 /// Returns a `Hello` without targets.
@@ -314,7 +314,7 @@ impl Daemon {
                 }
                 Effect::Forget => self.forget_job().await,
                 Effect::Open(opening) => drop(self.opened.send_replace(Some(opening))),
-                Effect::ReportClock { asked_ms } => self.send(AgentMessage::Clock { asked_ms, now_ms: now_ms() }),
+                Effect::ReportClock { sent_ms } => self.send(AgentMessage::Clock { sent_ms, now_ms: now_ms() }),
                 Effect::ChangeKey => self.change_key(),
             }
         }

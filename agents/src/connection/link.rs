@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
     use crate::connection::spool::Spool;
-    use crate::wire::series::{Part, Second, Stretch};
+    use crate::wire::series::{Part, Second, Window};
 
     const LONG: Duration = Duration::from_mins(1);
 
@@ -264,7 +264,7 @@ mod tests {
         let live = Live::default();
         let second = Second { until_ms: 1_000, iterations: 7, ..Second::default() };
         live.begin(RunId::now());
-        live.store(Part::Measured, Stretch { seconds: vec![second], ..Stretch::default() });
+        live.store(Part::Measured, Window { seconds: vec![second], ..Window::default() });
         let events = mpsc::unbounded_channel().0;
         for _ in 0..2 {
             let (ours, mut theirs) = connection().await;

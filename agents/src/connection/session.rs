@@ -58,7 +58,7 @@ pub enum Effect {
     /// Report the time of this machine.
     ReportClock {
         /// Timestamp of the request, returned as it is.
-        asked_ms: i64,
+        sent_ms: i64,
     },
     /// Create another key and use it, in the background.
     ChangeKey,
@@ -122,7 +122,7 @@ impl Session {
             Input::Server(ServerMessage::Pass { run, gate, at_ms, base_url }) => {
                 self.open(run, Opening { gate, at_ms, base_url })
             }
-            Input::Server(ServerMessage::Clock { asked_ms }) => vec![Effect::ReportClock { asked_ms }],
+            Input::Server(ServerMessage::Clock { sent_ms }) => vec![Effect::ReportClock { sent_ms }],
             Input::Server(ServerMessage::Inspect { id, scenario }) => self.inspect(id, scenario),
             Input::Inspected(id, finding) if self.work == Work::Inspecting(id) => {
                 self.work = Work::None;
@@ -305,8 +305,8 @@ mod tests {
         session.step(Input::At(run, Gate::End, None));
         session.step(Input::Over(run));
         assert_eq!(session.step(Input::Connected), [], "the run is over");
-        let request = Input::Server(ServerMessage::Clock { asked_ms: 3 });
-        assert_eq!(session.step(request), [Effect::ReportClock { asked_ms: 3 }]);
+        let request = Input::Server(ServerMessage::Clock { sent_ms: 3 });
+        assert_eq!(session.step(request), [Effect::ReportClock { sent_ms: 3 }]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 use crate::sandbox::Watch;
 use crate::series::kernel;
-use crate::wire::outcome::Ground;
+use crate::wire::outcome::IdleWaitResult;
 
 /// Interval between samples. The kernel counts in hundredths of a second: one more or less is 0.05 cores.
 const STEP: Duration = Duration::from_millis(200);
@@ -42,7 +42,7 @@ impl IdleWait {
     /// Waits until other programs are below the limit: for one sample, or for a second if they were above it before; or
     /// until the maximum wait is over. CPU time of `ours` does not count. Returns `None` if disabled, or if the kernel
     /// does not report CPU time.
-    pub async fn wait(&self, ours: &[Watch]) -> Option<Ground> {
+    pub async fn wait(&self, ours: &[Watch]) -> Option<IdleWaitResult> {
         if self.longest.is_zero() {
             return None;
         }
@@ -52,12 +52,12 @@ impl IdleWait {
             sleep(STEP.min(self.longest.saturating_sub(begun.elapsed()))).await;
             let result = last.add(sample(ours).await?);
             let waited = begun.elapsed();
-            if result.quiet || waited >= self.longest {
-                return Some(Ground {
+            if result.idle || waited >= self.longest {
+                return Some(IdleWaitResult {
                     waited_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
                     busy_cores: (result.busy_cores * 1e3).round() / 1e3,
                     limit_cores: self.limit_cores,
-                    quiet: result.quiet,
+                    idle: result.idle,
                 });
             }
         }
@@ -104,7 +104,7 @@ struct LastSecond {
 struct Activity {
     /// Used by other programs, average of the last second.
     busy_cores: f64,
-    quiet: bool,
+    idle: bool,
 }
 
 impl LastSecond {
@@ -124,7 +124,7 @@ impl LastSecond {
         let host_us = sample.host_us.saturating_sub(since.host_us);
         let others_us = host_us.saturating_sub(sample.ours_us.saturating_sub(since.ours_us));
         let busy_cores = others_us as f64 / (elapsed.as_micros() as f64).max(1.0);
-        Activity { busy_cores, quiet: busy_cores <= self.limit_cores && (is_first || elapsed >= LULL) }
+        Activity { busy_cores, idle: busy_cores <= self.limit_cores && (is_first || elapsed >= LULL) }
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
             sample.at += STEP;
             sample.host_us += used(others + ours);
             sample.ours_us += used(*ours);
-            last.add(sample).quiet
+            last.add(sample).idle
         };
         steps.iter().map(step).collect()
     }
@@ -187,8 +187,8 @@ mod tests {
         let group = Sandbox::none("noisy neighbour").open(RunId::now(), Side::Target).expect("a group");
         let mut neighbour = busy(&group);
         let idle_wait = IdleWait { limit_cores: 0.05, longest: Duration::from_millis(450) };
-        let ground = idle_wait.wait(&[]).await.expect("a result");
-        assert!(!ground.quiet && ground.waited_ms >= 450 && ground.busy_cores > 0.05, "{ground:?}");
+        let idle_wait = idle_wait.wait(&[]).await.expect("a result");
+        assert!(!idle_wait.idle && idle_wait.waited_ms >= 450 && idle_wait.busy_cores > 0.05, "{idle_wait:?}");
         neighbour.stop(Duration::ZERO, &group).await.expect("a stop");
     }
 

@@ -1,4 +1,4 @@
-//! Lists the values that a summary lacks.
+//! Lists the values that a summary gaps.
 
 use crate::reports::summary::{Latency, Summary};
 

@@ -54,7 +54,7 @@ pub struct RunContext {
     /// Facts about this machine.
     pub environment: Environment,
     /// When the machine is idle enough for a measurement.
-    pub quiet: IdleWait,
+    pub idle_wait: IdleWait,
     /// Pins the CPU frequency, if enabled.
     pub steady: Option<CpuTuning>,
     /// Live series of the current run.
@@ -75,7 +75,7 @@ impl RunContext {
             work_folder,
             fingerprints: Arc::default(),
             environment: Environment::new("/"),
-            quiet: IdleWait::default(),
+            idle_wait: IdleWait::default(),
             steady: None,
             live: Live::default(),
             load_address: None,
@@ -277,15 +277,15 @@ impl Site {
 
     pub(crate) async fn stop_recording(&mut self) {
         if let Some((part, recording)) = self.recording.take() {
-            let Recorded { stretch, spans, work } = recording.finish().await;
+            let Recorded { window, spans, work } = recording.finish().await;
             if part == Part::Measured {
                 self.work = work;
                 let interface = self.interface.as_deref();
                 let network = network_use(&spans, interface, interface.and_then(crate::run::interface::speed_bits));
                 self.usage = (core_use(&spans, &self.cores), Some(network));
             }
-            self.live.store(part, stretch.clone());
-            *self.series.part_mut(part) = Some(stretch);
+            self.live.store(part, window.clone());
+            *self.series.part_mut(part) = Some(window);
         }
     }
 

@@ -118,7 +118,7 @@ impl Site {
     async fn wait_until_idle(&self, context: &RunContext, conditions: &mut Conditions) {
         let target = self.target.as_ref().map(Running::watch);
         let own: Vec<_> = target.iter().cloned().chain([self.generator_group.watch()]).collect();
-        conditions.ground = context.quiet.wait(&own).await;
+        conditions.idle_wait = context.idle_wait.wait(&own).await;
         conditions.idle_memory_bytes = target.as_ref().and_then(memory_bytes);
     }
 

@@ -14,7 +14,7 @@ use super::messages::{STALE, Sample, TimeSeries};
 use super::metric::Metric;
 use super::work_counter::WorkCounter;
 use crate::engine::Push;
-use crate::wire::series::{Lacks, Second, Stretch};
+use crate::wire::series::{Gaps, Second, Window};
 use crate::wire::work_done::WorkDone;
 
 /// Maximum sets of tags, counted per metric; the rest is dropped. A histogram takes about a kilobyte, so this bounds
@@ -34,7 +34,7 @@ pub struct Collector {
     begun_ms: i64,
     known: HashMap<u64, Known>,
     hasher: RandomState,
-    stretch: Stretch,
+    window: Window,
     work: WorkCounter,
     /// How often the series was downsampled.
     halvings: u32,
@@ -57,7 +57,7 @@ impl Collector {
             begun_ms,
             known: HashMap::new(),
             hasher: RandomState::new(),
-            stretch: Stretch { start_ms: begun_ms, ..Stretch::default() },
+            window: Window { start_ms: begun_ms, ..Window::default() },
             work: WorkCounter::default(),
             halvings: 0,
             early: 0,
@@ -74,32 +74,32 @@ impl Collector {
     pub fn take(&mut self, body: &[u8], at_ms: i64) {
         let Ok(push) = Push::unpack(body) else { return self.miss() };
         let mut second = Second::default();
-        let restarts = self.stretch.lacks.restarts;
+        let restarts = self.window.gaps.restarts;
         for series in push.series() {
             match series {
                 Ok(series) => self.count(&series, &mut second),
-                Err(_) => self.stretch.lacks.damaged += 1,
+                Err(_) => self.window.gaps.damaged += 1,
             }
         }
         // All series of a k6 process restart at once.
-        self.stretch.lacks.restarts = self.stretch.lacks.restarts.min(restarts + 1);
+        self.window.gaps.restarts = self.window.gaps.restarts.min(restarts + 1);
         self.place(second, at_ms);
     }
 
     /// Counts a push that could not be read.
     pub fn miss(&mut self) {
-        self.stretch.lacks.damaged += 1;
+        self.window.gaps.damaged += 1;
     }
 
     /// Returns the seconds that end after this, milliseconds since the start. The last one may still grow.
     pub fn seconds_after(&self, until_ms: u32) -> &[Second] {
-        let seconds = &self.stretch.seconds;
+        let seconds = &self.window.seconds;
         &seconds[seconds.partition_point(|second| second.until_ms <= until_ms)..]
     }
 
     /// Returns the start of the first second, unix milliseconds; known once it has ended.
     pub fn start_ms(&self) -> Option<i64> {
-        (!self.stretch.seconds.is_empty()).then_some(self.stretch.start_ms)
+        (!self.window.seconds.is_empty()).then_some(self.window.start_ms)
     }
 
     /// Returns how often the series was downsampled; each time, earlier copies become outdated.
@@ -108,9 +108,9 @@ impl Collector {
     }
 
     /// Returns the series and the counts of requests, once k6 has ended.
-    pub fn finish(self) -> (Stretch, WorkDone) {
-        let lacks = Lacks { unfinished: u64::from(!self.has_ended), ..self.stretch.lacks };
-        (Stretch { lacks, ..self.stretch }, self.work.finish())
+    pub fn finish(self) -> (Window, WorkDone) {
+        let gaps = Gaps { unfinished: u64::from(!self.has_ended), ..self.window.gaps };
+        (Window { gaps, ..self.window }, self.work.finish())
     }
 
     /// Adds a series to the second.
@@ -123,7 +123,7 @@ impl Collector {
                     self.work.connecting(self.hasher.hash_one(&series.labels), &all);
                 }
                 Some(all) => self.latencies(series, metric, all, second),
-                None => self.stretch.lacks.damaged += 1,
+                None => self.window.gaps.damaged += 1,
             }
         }
         for sample in series.samples.iter().filter(|sample| !is_stale(sample)) {
@@ -135,21 +135,21 @@ impl Collector {
         let sum = match metric {
             Metric::Succeeded => &mut second.succeeded,
             Metric::Failed => &mut second.failed,
-            _ => return self.stretch.lacks.damaged += 1,
+            _ => return self.window.gaps.damaged += 1,
         };
         let Some(known) = self.known(series, Known::Latencies(Histogram::default())) else { return };
-        let Known::Latencies(before) = known else { return self.stretch.lacks.damaged += 1 };
+        let Known::Latencies(before) = known else { return self.window.gaps.damaged += 1 };
         let new = all.since(before);
         let restarted = new.is_none();
         let new = new.unwrap_or_else(|| all.clone());
         *before = all;
         sum.add(&new);
         self.work.requests(series, new.total());
-        self.stretch.lacks.restarts += u64::from(restarted);
+        self.window.gaps.restarts += u64::from(restarted);
     }
 
     fn sample(&mut self, series: &TimeSeries, metric: Metric, sample: Sample, second: &mut Second) {
-        let Some(value) = count(sample.value) else { return self.stretch.lacks.damaged += 1 };
+        let Some(value) = count(sample.value) else { return self.window.gaps.damaged += 1 };
         let sum = match metric {
             Metric::Vus => return second.vus = Some(second.vus.unwrap_or(0).saturating_add(value)),
             Metric::Iterations => &mut second.iterations,
@@ -157,15 +157,15 @@ impl Collector {
             Metric::ReceivedBytes => &mut second.received_bytes,
             Metric::SentBytes => &mut second.sent_bytes,
             Metric::Succeeded | Metric::Failed | Metric::Connecting => {
-                return self.stretch.lacks.damaged += 1;
+                return self.window.gaps.damaged += 1;
             }
         };
         let Some(known) = self.known(series, Known::Count(0)) else { return };
-        let Known::Count(before) = known else { return self.stretch.lacks.damaged += 1 };
+        let Known::Count(before) = known else { return self.window.gaps.damaged += 1 };
         let new = value.checked_sub(*before);
         *before = value;
         *sum = sum.saturating_add(new.unwrap_or(value));
-        self.stretch.lacks.restarts += u64::from(new.is_none());
+        self.window.gaps.restarts += u64::from(new.is_none());
     }
 
     /// Returns the last values of a series; `None` if there are too many series. They are identified by a 64-bit hash:
@@ -175,7 +175,7 @@ impl Collector {
         match self.known.entry(self.hasher.hash_one(&series.labels)) {
             Entry::Occupied(entry) => Some(entry.into_mut()),
             Entry::Vacant(_) if full => {
-                self.stretch.lacks.left_out += 1;
+                self.window.gaps.dropped_values += 1;
                 None
             }
             Entry::Vacant(entry) => Some(entry.insert(first)),
@@ -184,7 +184,7 @@ impl Collector {
 
     /// Adds the content of a push at its time.
     fn place(&mut self, second: Second, at_ms: i64) {
-        let Stretch { start_ms, seconds, lacks, .. } = &mut self.stretch;
+        let Window { start_ms, seconds, gaps, .. } = &mut self.window;
         // The time k6 needs to start is not part of its first second.
         if seconds.is_empty() {
             *start_ms = self.begun_ms.max(at_ms.saturating_sub(1000));
@@ -203,9 +203,9 @@ impl Collector {
             self.halvings += 1;
         }
         let since = until_ms - seconds.last().map_or(0, |last| last.until_ms);
-        lacks.missing_seconds += u64::from((since.saturating_add(EARLY_MS) / 1000).saturating_sub(1));
+        gaps.missing_seconds += u64::from((since.saturating_add(EARLY_MS) / 1000).saturating_sub(1));
         // Early pushes at the very end are normal.
-        lacks.doubled_seconds += std::mem::take(&mut self.early);
+        gaps.doubled_seconds += std::mem::take(&mut self.early);
         seconds.push(second);
     }
 }

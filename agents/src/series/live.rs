@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::recording::SoFar;
 use crate::wire::RunId;
-use crate::wire::series::{Packed, Part, Portion, Second, Series, Stretch, Usage};
+use crate::wire::series::{Packed, Part, Delta, Second, Series, Window, Usage};
 
 /// Maximum points of a kind in one delta. A second takes a few kilobytes at most, so a delta stays far below the
 /// server's message limit.
@@ -31,7 +31,7 @@ struct Shown {
 #[derive(Clone, Debug)]
 enum Source {
     InProgress(SoFar),
-    Finished(Arc<Stretch>),
+    Finished(Arc<Window>),
 }
 
 impl Live {
@@ -58,8 +58,8 @@ impl Live {
     }
 
     /// Stores a finished part of the run.
-    pub fn store(&self, part: Part, stretch: Stretch) {
-        self.set(part, Source::Finished(Arc::new(stretch)));
+    pub fn store(&self, part: Part, window: Window) {
+        self.set(part, Source::Finished(Arc::new(window)));
         self.news.send_replace(());
     }
 
@@ -69,7 +69,7 @@ impl Live {
     }
 
     /// Returns the next points that a connection has not sent, and marks them as sent.
-    pub fn delta(&self, sent: &mut Sent) -> Option<Portion> {
+    pub fn delta(&self, sent: &mut Sent) -> Option<Delta> {
         let (run, sources) = {
             let shown = self.shown();
             let Shown { run, warm_up, measured } = shown.as_ref()?;
@@ -125,7 +125,7 @@ impl Sent {
 }
 
 impl SentPart {
-    fn next(&mut self, run: RunId, part: Part, source: &Source) -> Option<Portion> {
+    fn next(&mut self, run: RunId, part: Part, source: &Source) -> Option<Delta> {
         let start_ms = source.start_ms()?;
         let (halvings, usage_halvings) = source.halvings();
         let seconds = self.seconds.next(halvings, |after| source.seconds_after(after), |second| second.until_ms);
@@ -137,8 +137,8 @@ impl SentPart {
         let (seconds_after_ms, seconds) = seconds.unwrap_or((u32::MAX, Vec::new()));
         let (usage_after_ms, usage) = usage.unwrap_or((i32::MAX, Vec::new()));
         let mut series = Series::default();
-        *series.part_mut(part) = Some(Stretch { start_ms, seconds, usage, ..Stretch::default() });
-        Some(Portion { run, seconds_after_ms, usage_after_ms, points: Packed::pack(&series) })
+        *series.part_mut(part) = Some(Window { start_ms, seconds, usage, ..Window::default() });
+        Some(Delta { run, seconds_after_ms, usage_after_ms, points: Packed::pack(&series) })
     }
 }
 
@@ -147,7 +147,7 @@ impl Source {
     fn start_ms(&self) -> Option<i64> {
         match self {
             Self::InProgress(so_far) => so_far.start_ms(),
-            Self::Finished(stretch) => Some(stretch.start_ms),
+            Self::Finished(window) => Some(window.start_ms),
         }
     }
 
@@ -162,14 +162,14 @@ impl Source {
     fn seconds_after(&self, until_ms: u32) -> Vec<Second> {
         match self {
             Self::InProgress(so_far) => so_far.seconds_after(until_ms, MOST + 1),
-            Self::Finished(stretch) => stretch.seconds_after(until_ms).iter().take(MOST + 1).cloned().collect(),
+            Self::Finished(window) => window.seconds_after(until_ms).iter().take(MOST + 1).cloned().collect(),
         }
     }
 
     fn usage_after(&self, start_ms: i64, at_ms: i32) -> Vec<Usage> {
         match self {
             Self::InProgress(so_far) => so_far.usage_after(start_ms, at_ms, MOST + 1),
-            Self::Finished(stretch) => stretch.usage_after(at_ms).iter().take(MOST + 1).copied().collect(),
+            Self::Finished(window) => window.usage_after(at_ms).iter().take(MOST + 1).copied().collect(),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::clock::Clock;
 use super::sampler::{Sample, Sampler, Samples, Watched};
 use super::shared::Span;
 use crate::engine::{Arrivals, Receiver};
-use crate::wire::series::{Second, Stretch, Usage};
+use crate::wire::series::{Second, Window, Usage};
 use crate::wire::work_done::WorkDone;
 
 /// Receives k6's pushes and samples usage, until dropped.
@@ -44,11 +44,11 @@ impl Recording {
     /// Returns everything, once k6 has ended.
     pub async fn finish(self) -> Recorded {
         let samples = self.sampler.finish().await;
-        let (stretch, work) = self.receiver.finish();
-        let start_ms = stretch.start_ms;
+        let (window, work) = self.receiver.finish();
+        let start_ms = window.start_ms;
         let spans = spans(start_ms, &samples);
         let usage = samples.into_iter().map(|sample| usage_at(start_ms, &sample)).collect();
-        Recorded { stretch: Stretch { usage, ..stretch }, spans, work }
+        Recorded { window: Window { usage, ..window }, spans, work }
     }
 }
 
@@ -56,7 +56,7 @@ impl Recording {
 #[derive(Debug)]
 pub struct Recorded {
     /// The points.
-    pub stretch: Stretch,
+    pub window: Window,
     /// Usage between the samples since the start. The last span is dropped unless it is the only one: its sample was
     /// taken after k6 had exited, so it is partly idle.
     pub spans: Vec<Span>,

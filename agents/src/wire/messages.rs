@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::engine::EngineOffer;
 use super::job::{Job, Scenario};
 use super::outcome::Mechanism;
-use super::series::Portion;
+use super::series::Delta;
 use super::{Phase, RunId};
 
 /// A message from an agent.
@@ -38,7 +38,7 @@ pub enum AgentMessage {
         phase: Phase,
     },
     /// Points of the current run that this connection has not sent yet.
-    Series(Box<Portion>),
+    Series(Box<Delta>),
     /// The job is over and its outcome is on disk; the agent is free.
     Done {
         /// The run.
@@ -63,7 +63,7 @@ pub enum AgentMessage {
     /// The time of this machine, in response to [`ServerMessage::Clock`].
     Clock {
         /// Copied from the request.
-        asked_ms: i64,
+        sent_ms: i64,
         /// Unix milliseconds.
         now_ms: i64,
     },
@@ -154,7 +154,7 @@ pub enum ServerMessage {
     /// Requests the time of the agent.
     Clock {
         /// The server's time; unix milliseconds.
-        asked_ms: i64,
+        sent_ms: i64,
     },
     /// Create another key. Repeated at each connection until the new key is used.
     ChangeKey,
@@ -244,7 +244,7 @@ pub(crate) mod tests {
     use crate::wire::engine::Capability;
     use crate::wire::job::{Role, Scenario, ScenarioKind, Segment, Size};
     use crate::wire::load::{Closed, Form, Load, Open, Stage};
-    use crate::wire::series::{Packed, Series, Stretch};
+    use crate::wire::series::{Packed, Series, Window};
 
     fn round_trips<T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug>(message: &T) {
         let text = serde_json::to_string(message).expect("written");
@@ -295,13 +295,13 @@ pub(crate) mod tests {
         round_trips(&AgentMessage::Hello(Box::new(hello())));
         round_trips(&AgentMessage::Heartbeat { running: Some(run) });
         round_trips(&AgentMessage::Phase { run, phase: Phase::WarmingUp });
-        let points = Packed::pack(&Series { measured: Some(Stretch::default()), ..Series::default() });
-        let portion = Portion { run, seconds_after_ms: 0, usage_after_ms: i32::MIN, points };
-        round_trips(&AgentMessage::Series(Box::new(portion)));
+        let points = Packed::pack(&Series { measured: Some(Window::default()), ..Series::default() });
+        let delta = Delta { run, seconds_after_ms: 0, usage_after_ms: i32::MIN, points };
+        round_trips(&AgentMessage::Series(Box::new(delta)));
         for gate in [Gate::Load, Gate::Measure, Gate::End] {
             round_trips(&AgentMessage::At { run, gate, base_url: Some("http://10.0.0.5:1".to_owned()) });
         }
-        round_trips(&AgentMessage::Clock { asked_ms: 1, now_ms: -2 });
+        round_trips(&AgentMessage::Clock { sent_ms: 1, now_ms: -2 });
         round_trips(&AgentMessage::Done { run });
         round_trips(&AgentMessage::Declined { run, reason: "busy".to_owned() });
         let (message, reason) = ("no".to_owned(), "busy".to_owned());
@@ -353,7 +353,7 @@ pub(crate) mod tests {
         round_trips(&ServerMessage::Cancel { run });
         let base_url = "http://10.0.0.5:1".to_owned();
         round_trips(&ServerMessage::Pass { run, gate: Gate::Measure, at_ms: 1, base_url });
-        round_trips(&ServerMessage::Clock { asked_ms: 1 });
+        round_trips(&ServerMessage::Clock { sent_ms: 1 });
         round_trips(&ServerMessage::ChangeKey);
         round_trips(&ServerMessage::Inspect { id: run.0, scenario: Box::new(scenario) });
     }

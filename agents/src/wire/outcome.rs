@@ -65,7 +65,7 @@ pub struct Conditions {
     /// Memory of the target after the idle wait, before any load, bytes.
     pub idle_memory_bytes: Option<u64>,
     /// The idle wait before the load.
-    pub ground: Option<Ground>,
+    pub idle_wait: Option<IdleWaitResult>,
     /// By how much the machine's clock was set during the run, milliseconds; negative if back.
     pub clock_jump_ms: Option<i64>,
     /// Number of the target's processes at the start of the measurement.
@@ -87,7 +87,7 @@ pub struct Conditions {
 
 /// The result of an idle wait.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ground {
+pub struct IdleWaitResult {
     /// Duration of the wait, milliseconds.
     pub waited_ms: u64,
     /// CPU time of other programs in the last second of the wait, or in all of it if shorter, cores.
@@ -95,7 +95,7 @@ pub struct Ground {
     /// The limit, cores.
     pub limit_cores: f64,
     /// Whether the machine was idle at the end.
-    pub quiet: bool,
+    pub idle: bool,
 }
 
 /// The outcome of a warm-up until the target is level.
@@ -287,7 +287,7 @@ pub(crate) mod tests {
 
     #[test]
     fn conditions_of_protocol_5_are_read() {
-        let old = r#"{"ground": null, "clock_jump_ms": 7, "processes": 1, "processes_gone": 0, "response_change": ""}"#;
+        let old = r#"{"idle_wait": null, "clock_jump_ms": 7, "processes": 1, "processes_gone": 0, "response_change": ""}"#;
         let expected = Conditions {
             clock_jump_ms: Some(7),
             processes: Some(1),

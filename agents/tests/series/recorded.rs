@@ -4,12 +4,12 @@ use brewbench_agent::engine::k6::remote_write::Push;
 use brewbench_agent::series::collector::Collector;
 use brewbench_agent::series::histogram::Histogram;
 use brewbench_agent::series::messages::TimeSeries;
-use brewbench_agent::wire::series::{Lacks, Packed, Second, Series, Stretch};
+use brewbench_agent::wire::series::{Gaps, Packed, Second, Series, Window};
 use serde_json::Value;
 
 use super::{RECORDINGS, Recording};
 
-fn stretch(recording: &Recording) -> Stretch {
+fn window(recording: &Recording) -> Window {
     let pushes = recording.pushes();
     let mut collector = Collector::new(pushes[0].at_ms - 5000);
     for push in &pushes {
@@ -36,7 +36,7 @@ fn counts_equal_those_of_the_summary() {
 
 fn check_counts(recording: &Recording) {
     let metric = |name| metric(recording, name);
-    let Stretch { seconds, lacks, .. } = stretch(recording);
+    let Window { seconds, lacks, .. } = window(recording);
     let failures = metric("http_req_failed")["passes"].as_u64().expect("failures");
     assert_eq!(sum(&seconds, Second::requests), metric("http_reqs")["count"]);
     assert_eq!(sum(&seconds, |second| second.failed.total()), failures);
@@ -44,7 +44,7 @@ fn check_counts(recording: &Recording) {
     assert_eq!(sum(&seconds, |second| second.dropped_iterations), metric("dropped_iterations")["count"]);
     assert_eq!(sum(&seconds, |second| second.received_bytes), metric("data_received")["count"]);
     assert_eq!(sum(&seconds, |second| second.sent_bytes), metric("data_sent")["count"]);
-    assert_eq!(lacks, Lacks::default(), "k6 {}", recording.version);
+    assert_eq!(lacks, Gaps::default(), "k6 {}", recording.version);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn percentiles_equal_those_of_the_summary_within_a_bucket() {
 
 fn check_percentiles(recording: &Recording) {
     let metric = |name| metric(recording, name);
-    let seconds = stretch(recording).seconds;
+    let seconds = window(recording).seconds;
     let succeeded: Histogram = seconds.iter().map(|second| &second.succeeded).sum();
     let all: Histogram = seconds.iter().flat_map(|second| [&second.succeeded, &second.failed]).sum();
     for (histogram, name) in [(all, "http_req_duration"), (succeeded, "http_req_duration{expected_response:true}")] {
@@ -74,7 +74,7 @@ fn check_percentiles(recording: &Recording) {
 #[test]
 fn seconds_are_one_second_long() {
     for recording in &RECORDINGS {
-        check_seconds(&stretch(recording).seconds);
+        check_seconds(&window(recording).seconds);
     }
 }
 
@@ -92,7 +92,7 @@ fn check_seconds(seconds: &[Second]) {
 #[test]
 fn packing_a_recorded_run_is_compact_and_lossless() {
     for recording in &RECORDINGS {
-        let series = Series { warm_up: None, measured: Some(stretch(recording)) };
+        let series = Series { warm_up: None, measured: Some(window(recording)) };
         let packed = Packed::pack(&series);
         assert!(packed.as_bytes().len() < 2500, "{packed:?}");
         assert_eq!(packed.unpack(), Ok(series));

@@ -56,8 +56,8 @@ impl Bench {
         }
         let work = RunContext::new(sandbox, k6, targets, work_folder);
         // These tests do not depend on an idle machine.
-        let quiet = IdleWait { longest: Duration::ZERO, ..work.quiet };
-        let work = RunContext { quiet, ..work };
+        let idle_wait = IdleWait { longest: Duration::ZERO, ..work.idle_wait };
+        let work = RunContext { idle_wait, ..work };
         Self { work, agent, folder }
     }
 

@@ -13,7 +13,7 @@ use brewbench::{
     app::{ids::ExperimentId, local_admin},
     auth::{
         model::Scope,
-        users::{MadeSecret, NewToken},
+        users::{CreatedSecret, NewToken},
     },
     catalog::model::MachineSize,
     experiments::{model::ExperimentWithRuns, plan::Plan},
@@ -115,7 +115,7 @@ impl World {
         let client = Client::with_trust(&url, Some(token.clone()), &trust)?;
         let size = json!({"name": SIZE, "vcpus": 0.5, "memory_bytes": 256 << 20});
         let _: MachineSize = client.post("api/v1/sizes", &size).await?;
-        let key: MadeSecret = client.post("api/v1/agent-keys", &NewAgentKey { name: AGENT.to_owned() }).await?;
+        let key: CreatedSecret = client.post("api/v1/agent-keys", &NewAgentKey { name: AGENT.to_owned() }).await?;
         let agent = start_agent(programs, folder.path(), address, place, Some(&key.secret))?;
         let world = Self { client, server, agent, programs: programs.clone(), place, address, token, folder };
         world.until_connected().await?;
@@ -202,7 +202,7 @@ impl World {
         command.args(["--server", &format!("http://{}", self.address), "--manifests"]).arg(&self.programs.manifests);
         command.arg("--state").arg(&state);
         if !state.exists() {
-            let key: MadeSecret = self.client.post("api/v1/agent-keys", &NewAgentKey { name: name.to_owned() }).await?;
+            let key: CreatedSecret = self.client.post("api/v1/agent-keys", &NewAgentKey { name: name.to_owned() }).await?;
             command.env("BREWBENCH_AGENT_KEY", &key.secret);
         }
         let agent = spawn(command, &self.folder.path().join(format!("{name}.log")))?;

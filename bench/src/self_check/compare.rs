@@ -89,7 +89,7 @@ fn runs_alone(base: &[Run], other: &[Run]) -> bool {
 }
 
 /// Simulates pages of two programs measured alternately in one experiment.
-pub fn in_turn(plan: Plan, count: usize, seed: u64) -> Pages {
+pub fn interleaved(plan: Plan, count: usize, seed: u64) -> Pages {
     let page = |random: &mut StdRng| {
         let runs = experiment("tonight", plan, 0, 0.0, random);
         let alone = runs_alone(&only(runs.clone(), BASE), &only(runs.clone(), OTHER));

@@ -98,7 +98,7 @@ fn both(simulated: Simulated, metrics: Metrics, random: &mut StdRng) -> (Vec<Run
 }
 
 /// Simulates gates on one experiment.
-pub fn in_turn(texts: &[&str], simulated: Simulated, count: usize, seed: u64) -> Gates {
+pub fn interleaved(texts: &[&str], simulated: Simulated, count: usize, seed: u64) -> Gates {
     let rules = rules(texts);
     let metrics = if texts.len() > 1 { Metrics::Five } else { Metrics::One };
     let gate = |random: &mut StdRng| {

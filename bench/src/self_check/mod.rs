@@ -23,7 +23,7 @@ mod tests {
     use brewbench::compare::statistics::ALPHA;
 
     use super::{
-        compare::{Nights, across, in_turn},
+        compare::{Nights, across, interleaved},
         gate::{self, Simulated},
         noise::Within,
         world::{Metrics, Plan},
@@ -34,7 +34,7 @@ mod tests {
         for within in Within::ALL {
             for repetitions in [5, 8] {
                 let plan = Plan { sizes: 1, repetitions, within, metrics: Metrics::One, factor: 1.0 };
-                let pages = in_turn(plan, 120, 1);
+                let pages = interleaved(plan, 120, 1);
                 assert!(pages.any.is_at_most(ALPHA), "{within:?}, {repetitions}: {pages:?}");
                 assert!(pages.covers.is_at_least(1.0 - ALPHA), "{within:?}, {repetitions}: {pages:?}");
             }
@@ -45,9 +45,9 @@ mod tests {
     fn many_tests_keep_the_error_rate_and_find_true_differences() {
         let plan =
             |factor| Plan { sizes: 2, repetitions: 8, within: Within::LogNormal, metrics: Metrics::Five, factor };
-        let pages = in_turn(plan(1.0), 60, 2);
+        let pages = interleaved(plan(1.0), 60, 2);
         assert!(pages.any.is_at_most(ALPHA), "{pages:?}");
-        let pages = in_turn(plan(1.1), 20, 3);
+        let pages = interleaved(plan(1.1), 20, 3);
         assert!(pages.throughput.is_at_least(0.95) && pages.wrong.hits == 0, "{pages:?}");
     }
 
@@ -67,17 +67,17 @@ mod tests {
     #[test]
     fn gates_never_pass_open_intervals_and_rarely_pass_regressions() {
         let noisy = Simulated { repetitions: 5, noisier: 7.0, factor: 0.8 };
-        let gates = gate::in_turn(&["rps<-5%"], noisy, 150, 7);
+        let gates = gate::interleaved(&["rps<-5%"], noisy, 150, 7);
         assert_eq!(gates.open.hits, 0, "{gates:?}");
         assert!(gates.fine.is_at_most(ALPHA), "{gates:?}");
         let at_limit = Simulated { repetitions: 10, noisier: 1.0, factor: 0.9499 };
-        let gates = gate::in_turn(&["rps<-5%"], at_limit, 150, 8);
+        let gates = gate::interleaved(&["rps<-5%"], at_limit, 150, 8);
         assert!(gates.open.hits == 0 && gates.fine.is_at_most(ALPHA), "{gates:?}");
         let quiet = Simulated { repetitions: 10, noisier: 0.25, factor: 1.0 };
-        let gates = gate::in_turn(&["rps<-5%"], quiet, 40, 9);
+        let gates = gate::interleaved(&["rps<-5%"], quiet, 40, 9);
         assert!(gates.fine.is_at_least(0.95) && gates.regression.hits == 0, "{gates:?}");
         let worse = Simulated { factor: 0.85, ..quiet };
-        assert!(gate::in_turn(&["rps<-5%"], worse, 40, 10).regression.is_at_least(0.95));
+        assert!(gate::interleaved(&["rps<-5%"], worse, 40, 10).regression.is_at_least(0.95));
     }
 
     #[test]

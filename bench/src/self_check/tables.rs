@@ -14,7 +14,7 @@ use super::{
 /// Returns all tables, with `rounds` rounds per row.
 pub fn all(rounds: usize) -> anyhow::Result<String> {
     let mut text = String::new();
-    for table in [in_turn, questions, across, gates, gates_across] {
+    for table in [interleaved, questions, across, gates, gates_across] {
         let _ = writeln!(text, "{}", table(rounds));
         eprintln!("{text}");
         text.push('\n');
@@ -28,7 +28,7 @@ fn plan(within: Within, repetitions: usize, factor: f64) -> Plan {
 }
 
 /// Throughput of two targets within one experiment.
-fn in_turn(rounds: usize) -> String {
+fn interleaved(rounds: usize) -> String {
     let mut text = "Within one experiment, two targets, one question: pages that name a difference, %\n\n\
         | noise | repetitions | A/A | true 2 % | true 5 % | true 10 % | interval contains the truth, % | rank sum of all runs: \
         A/A | true 2 % |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
@@ -36,7 +36,7 @@ fn in_turn(rounds: usize) -> String {
     for within in Within::ALL {
         for repetitions in [4, 5, 6, 10, 20] {
             let [none, two, five, ten] =
-                [1.0, 1.02, 1.05, 1.1].map(|factor| compare::in_turn(plan(within, repetitions, factor), rounds, 1));
+                [1.0, 1.02, 1.05, 1.1].map(|factor| compare::interleaved(plan(within, repetitions, factor), rounds, 1));
             let covers = [none, two, five, ten].into_iter().fold(Share::default(), |sum, one| sum.plus(one.covers));
             let percent = |pages: Pages| pages.any.percent();
             let _ = writeln!(
@@ -64,7 +64,7 @@ fn questions(rounds: usize) -> String {
     for (questions, sizes, metrics) in [(1, 1, Metrics::One), (5, 1, Metrics::Five), (20, 4, Metrics::Five)] {
         for repetitions in [5, 6, 8, 10, 20] {
             let plan = |factor| Plan { sizes, metrics, ..plan(Within::LogNormal, repetitions, factor) };
-            let [none, two, five, ten] = [1.0, 1.02, 1.05, 1.1].map(|factor| compare::in_turn(plan(factor), rounds, 2));
+            let [none, two, five, ten] = [1.0, 1.02, 1.05, 1.1].map(|factor| compare::interleaved(plan(factor), rounds, 2));
             let _ = writeln!(
                 text,
                 "| {questions} | {repetitions} | {} | {} | {} | {} |",
@@ -146,14 +146,14 @@ fn gates(rounds: usize) -> String {
                 let simulated = Simulated { repetitions, noisier, factor };
                 let change = (factor - 1.0) * 100.0;
                 let what = format!("rps<-5%, noise {noise} %, n = {repetitions}, true {change:+.0} %");
-                line(&mut text, &what, gate::in_turn(&three[..1], simulated, rounds, 5));
+                line(&mut text, &what, gate::interleaved(&three[..1], simulated, rounds, 5));
             }
         }
     }
     for factor in [1.0, 0.95, 0.9] {
         let simulated = Simulated { repetitions: 10, noisier: 1.0, factor };
         let what = format!("three rules, noise 2 %, n = 10, true {:+.0} %", (factor - 1.0) * 100.0);
-        line(&mut text, &what, gate::in_turn(&three, simulated, rounds, 6));
+        line(&mut text, &what, gate::interleaved(&three, simulated, rounds, 6));
     }
     for factor in [1.0, 0.97, 0.95, 0.9] {
         let simulated = Simulated { repetitions: 20, noisier: 1.0, factor };

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     alerts::model::AlertRule,
     app::ids::ExperimentId,
-    auth::audit::{self, Act},
+    auth::audit::{self, AuditEvent},
 };
 
 fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
@@ -33,7 +33,7 @@ pub async fn rule(pool: &SqlitePool) -> sqlx::Result<AlertRule> {
 }
 
 /// Stores the thresholds.
-pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &Act) -> sqlx::Result<()> {
+pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &AuditEvent) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     sqlx::query!(
         "insert or replace into alert_rule (only, agent_away_s, queue_standstill_s, set_at, set_by)
@@ -41,7 +41,7 @@ pub async fn set_rule(pool: &SqlitePool, rule: Rule, now: i64, act: &Act) -> sql
         rule.agent_away_s,
         rule.queue_standstill_s,
         now,
-        act.who
+        act.actor
     )
     .execute(&mut *transaction)
     .await?;
@@ -54,7 +54,7 @@ pub async fn watched_agents(pool: &SqlitePool) -> sqlx::Result<Vec<WatchedAgent>
     sqlx::query_as!(
         WatchedAgent,
         r#"select name, false as "is_connected!: bool", last_seen_at as "last_seen_at_ms!" from agent
-           where last_seen_at is not null and revoked_at is null and standing <> 'disabled' order by name"#
+           where last_seen_at is not null and revoked_at is null and availability <> 'disabled' order by name"#
     )
     .fetch_all(pool)
     .await

@@ -11,7 +11,7 @@ use crate::{
         webhooks::{DeliveryState, Message},
     },
     app::secrets_key::{self, SecretsKey},
-    auth::audit::{self, Act},
+    auth::audit::{self, AuditEvent},
 };
 
 /// Stores a webhook and returns its id; `webhook.id` is ignored. `made_by` is the user whose role it depends on.
@@ -20,7 +20,7 @@ pub async fn insert(
     webhook: &Webhook,
     encrypted_secret: &str,
     made_by: Option<&str>,
-    act: &Act,
+    act: &AuditEvent,
 ) -> sqlx::Result<i64> {
     let Webhook { id: _, url, events, created_by, created_at_ms, is_active: _, last: _ } = webhook;
     let events = serde_json::to_string(events).map_err(decode)?;
@@ -83,7 +83,7 @@ pub async fn all(pool: &SqlitePool) -> sqlx::Result<Vec<Webhook>> {
 }
 
 /// Removes a webhook with its deliveries; false if there is none with this id.
-pub async fn remove(pool: &SqlitePool, id: i64, act: &Act) -> sqlx::Result<bool> {
+pub async fn remove(pool: &SqlitePool, id: i64, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!("delete from webhook where id = ?", id).execute(&mut *transaction).await?;
     audit::commit(transaction, &done, act).await

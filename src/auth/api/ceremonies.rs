@@ -26,7 +26,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::{Act, deed::Deed, is_valid_user_name, note},
+        audit::{AuditEvent, action::Action, is_valid_user_name, note},
         caller::{Finish, SignIn, SignedIn, session_cookie},
         checks::{checked_line, checked_name},
         passkeys::{By, Passkeys, gone},
@@ -141,9 +141,9 @@ pub async fn register_finish(
     let user = User { id: registration.user_id.to_string(), name: registration.name, role: invite.role };
     let (now, mut transaction) = (now_ms(), state.db.write.begin().await?);
     spend_invite(&mut transaction, hash, now).await?;
-    let mut act = Act::new(&user.name, address, Deed::Registered, passkey_name);
+    let mut act = AuditEvent::new(&user.name, address, Action::Registered, passkey_name);
     if invite.person.is_some() {
-        act = Act { what: Deed::Recovered, ..act }.with(json!({"earlier_passkeys_ended": invite.resets_passkeys}));
+        act = AuditEvent { what: Action::Recovered, ..act }.with(json!({"earlier_passkeys_ended": invite.resets_passkeys}));
         if invite.resets_passkeys {
             remove_passkeys_and_sessions(&mut transaction, &user.id).await?;
         }
@@ -201,7 +201,7 @@ pub async fn login_finish(
     };
     let (now, mut transaction) = (now_ms(), state.db.write.begin().await?);
     passkey_used(&mut transaction, &id, &credential, now).await?;
-    note(&mut transaction, &Act::new(&user.name, address, Deed::LoggedIn, "")).await?;
+    note(&mut transaction, &AuditEvent::new(&user.name, address, Action::LoggedIn, "")).await?;
     end_previous_session(&mut transaction, &state.public_url, &jar).await?;
     let session = begin_session(&mut transaction, &user.id, &headers, now).await?;
     transaction.commit().await?;
@@ -242,7 +242,7 @@ pub async fn confirm_finish(
     let (now, mut transaction) = (now_ms(), state.db.write.begin().await?);
     passkey_used(&mut transaction, &id, &credential, now).await?;
     record_confirmation(&mut transaction, &person.session, now).await?;
-    note(&mut transaction, &person.caller.does(Deed::Confirmed, "")).await?;
+    note(&mut transaction, &person.caller.does(Action::Confirmed, "")).await?;
     transaction.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -16,13 +16,13 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::{deed::Deed, note},
+        audit::{action::Action, note},
         caller::{Caller, TokenManager},
         checks::checked_name,
         model::Scope,
         secret,
         store::tokens::{self, TokenRow},
-        users::{MadeSecret, NewToken, TokenList},
+        users::{CreatedSecret, NewToken, TokenList},
     },
 };
 
@@ -41,18 +41,18 @@ pub fn owner_filter(caller: &Caller) -> Option<&str> {
 /// Create a token. Its rights never exceed its owner's, and it ends with the owner. Only this response shows its
 /// secret. Needs a logged-in user or a token with the scope `admin`.
 #[utoipa::path(post, path = "/api/v1/tokens", tag = "tokens", request_body = NewToken,
-    responses((status = 201, body = MadeSecret),
+    responses((status = 201, body = CreatedSecret),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn new(
     TokenManager(caller): TokenManager,
     State(state): State<AppState>,
     Input(request): Input<NewToken>,
-) -> Result<(StatusCode, Json<MadeSecret>)> {
+) -> Result<(StatusCode, Json<CreatedSecret>)> {
     Ok((StatusCode::CREATED, Json(create_token(&state.db, &request, &caller).await?)))
 }
 
 /// Creates and stores a token.
-pub async fn create_token(db: &Db, request: &NewToken, by: &Caller) -> Result<MadeSecret> {
+pub async fn create_token(db: &Db, request: &NewToken, by: &Caller) -> Result<CreatedSecret> {
     let NewToken { name, scope, expires_in_days } = request;
     by.proven()?;
     let name = checked_name(name)?;
@@ -70,9 +70,9 @@ pub async fn create_token(db: &Db, request: &NewToken, by: &Caller) -> Result<Ma
     let detail = json!({"scope": scope, "expires_in_days": expires_in_days});
     let mut transaction = db.write.begin().await?;
     tokens::insert_token(&mut transaction, &row, now).await?;
-    note(&mut transaction, &by.does(Deed::TokenMade, name).with(detail)).await?;
+    note(&mut transaction, &by.does(Action::TokenMade, name).with(detail)).await?;
     transaction.commit().await?;
-    Ok(MadeSecret { name: name.to_owned(), secret: token })
+    Ok(CreatedSecret { name: name.to_owned(), secret: token })
 }
 
 /// Revoke a token for good: your own, or any token as an administrator. Needs a logged-in user or a token with the
@@ -88,7 +88,7 @@ pub async fn revoke(
     if !tokens::revoke_token(&mut transaction, &name, owner_filter(&caller), now_ms()).await? {
         return Err(Error::NotFound(format!("unrevoked token {name:?}")));
     }
-    note(&mut transaction, &caller.does(Deed::TokenRevoked, &name)).await?;
+    note(&mut transaction, &caller.does(Action::TokenRevoked, &name)).await?;
     transaction.commit().await?;
     state.events.rights_changed();
     Ok(StatusCode::NO_CONTENT)

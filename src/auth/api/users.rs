@@ -15,11 +15,11 @@ use super::DAY_MS;
 use crate::{
     app::{
         db::Db,
-        error::{Asked, Error, ErrorBody, Input, Result},
+        error::{QueryParams, Error, ErrorBody, Input, Result},
         state::AppState,
     },
     auth::{
-        audit::{deed::Deed, note},
+        audit::{action::Action, note},
         authority::EndingList,
         caller::{Admin, Caller},
         model::Role,
@@ -55,7 +55,7 @@ pub async fn change_role(
     let (before, ended) = crate::auth::store::change_role(&mut transaction, &name, role, now_ms()).await?;
     if before != role {
         let detail = json!({"before": before, "now": role, "ended": ended.ends.len()});
-        note(&mut transaction, &caller.does(Deed::RoleChanged, &name).with(detail)).await?;
+        note(&mut transaction, &caller.does(Action::RoleChanged, &name).with(detail)).await?;
     }
     transaction.commit().await?;
     state.events.rights_changed();
@@ -78,7 +78,7 @@ pub async fn ends(
     _: Admin,
     State(state): State<AppState>,
     Path(name): Path<String>,
-    Asked(Becomes { role }): Asked<Becomes>,
+    QueryParams(Becomes { role }): QueryParams<Becomes>,
 ) -> Result<Json<EndingList>> {
     Ok(Json(would_end(&state.db, &name, role).await?))
 }
@@ -101,7 +101,7 @@ pub async fn remove(
     let mut transaction = state.db.write.begin().await?;
     let (role, ended) = crate::auth::store::remove_user(&mut transaction, &name, now_ms()).await?;
     let detail = json!({"role": role, "ended": ended.ends.len()});
-    note(&mut transaction, &caller.does(Deed::PersonRemoved, &name).with(detail)).await?;
+    note(&mut transaction, &caller.does(Action::PersonRemoved, &name).with(detail)).await?;
     transaction.commit().await?;
     state.events.rights_changed();
     Ok(Json(ended))
@@ -150,7 +150,7 @@ pub async fn create_invite(db: &Db, site: &Url, request: &NewInvite, by: &Caller
         made_by: by.user_id.as_deref(),
         expires_at_ms: now + INVITE_LIFE_MS,
     };
-    let act = by.does(Deed::InvitationMade, request.person.as_deref().unwrap_or_default());
+    let act = by.does(Action::InvitationMade, request.person.as_deref().unwrap_or_default());
     let mut transaction = db.write.begin().await?;
     invites::insert_invite(&mut transaction, &row, now).await?;
     note(&mut transaction, &act.with(json!({"role": role}))).await?;
@@ -172,7 +172,7 @@ pub async fn withdraw_invite(
     if !invites::withdraw_invite(&mut transaction, id, now_ms()).await? {
         return Err(Error::NotFound(format!("open invitation {id}")));
     }
-    note(&mut transaction, &caller.does(Deed::InvitationWithdrawn, &id.to_string())).await?;
+    note(&mut transaction, &caller.does(Action::InvitationWithdrawn, &id.to_string())).await?;
     transaction.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }

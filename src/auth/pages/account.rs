@@ -62,7 +62,7 @@ pub async fn ask_remove(person: SignedIn, state: State<AppState>, Path(id): Path
     let others = plural(account.passkeys.len() - 1, "other passkey");
     Ok(Confirm {
         shell: shell("Remove this passkey", &person.caller),
-        deed: "Remove this passkey",
+        action: "Remove this passkey",
         what: name.clone(),
         consequences: vec![
             format!("You can no longer log in with it. You keep {others}."),
@@ -93,7 +93,7 @@ pub async fn ask_end_others(person: SignedIn, state: State<AppState>) -> Result<
     }
     Ok(Confirm {
         shell: shell("End all other sessions", &person.caller),
-        deed: "End all other sessions",
+        action: "End all other sessions",
         what: plural(others, "session"),
         consequences: vec![
             "These devices have to log in again with one of your passkeys.".to_owned(),

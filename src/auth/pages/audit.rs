@@ -7,7 +7,7 @@ use url::form_urlencoded::Serializer;
 
 use crate::{
     app::{
-        error::{Asked, Result},
+        error::{QueryParams, Result},
         state::AppState,
     },
     auth::{
@@ -47,9 +47,9 @@ impl Page {
 
     /// Returns the query string of the filters and further parameters.
     fn query(&self, more: &[(&str, &str)]) -> String {
-        let Wanted { who, what, from, to, .. } = &self.wanted;
+        let Wanted { actor, action, from, to, .. } = &self.wanted;
         let mut query = Serializer::new(String::new());
-        for (name, value) in [("who", who), ("what", what), ("from", from), ("to", to)] {
+        for (name, value) in [("actor", actor), ("action", action), ("from", from), ("to", to)] {
             if let Some(value) = value.as_deref().filter(|value| !value.is_empty()) {
                 query.append_pair(name, value);
             }
@@ -62,7 +62,7 @@ impl Page {
 }
 
 /// `GET /audit`
-pub async fn show(Admin(caller): Admin, State(state): State<AppState>, Asked(wanted): Asked<Wanted>) -> Result<Page> {
+pub async fn show(Admin(caller): Admin, State(state): State<AppState>, QueryParams(wanted): QueryParams<Wanted>) -> Result<Page> {
     let list = page(&state.db, &wanted.range()?).await?;
     let (shell, places) = (shell("Audit log", &caller), Places::new(HERE, &caller));
     Ok(Page { shell, places, list, wanted })

@@ -9,12 +9,12 @@ use serde::Deserialize;
 
 use crate::{
     app::{
-        error::{Asked, Result},
+        error::{QueryParams, Result},
         state::AppState,
     },
     auth::{
         api::ceremonies::without_cookie,
-        audit::{deed::Deed, note},
+        audit::{action::Action, note},
         caller::{Public, SignedIn},
         pages::parts::shell,
         secret,
@@ -36,7 +36,7 @@ pub(crate) struct LoginQuery {
     next: Option<String>,
 }
 
-pub(crate) async fn login(_: Public, State(state): State<AppState>, Asked(query): Asked<LoginQuery>) -> Login {
+pub(crate) async fn login(_: Public, State(state): State<AppState>, QueryParams(query): QueryParams<LoginQuery>) -> Login {
     let next = query.next.map_or_else(|| "/".to_owned(), |next| own_path(&state.public_url, &next));
     Login { shell: Shell::anonymous("Log in"), next }
 }
@@ -52,7 +52,7 @@ pub(crate) struct ConfirmPage {
 pub(crate) async fn confirm(
     person: SignedIn,
     State(state): State<AppState>,
-    Asked(query): Asked<LoginQuery>,
+    QueryParams(query): QueryParams<LoginQuery>,
 ) -> ConfirmPage {
     let next = query.next.map_or_else(|| "/".to_owned(), |next| own_path(&state.public_url, &next));
     ConfirmPage { shell: shell("Confirm your identity", &person.caller), next }
@@ -77,7 +77,7 @@ pub(crate) struct RegisterQuery {
 pub(crate) async fn register(
     _: Public,
     State(state): State<AppState>,
-    Asked(query): Asked<RegisterQuery>,
+    QueryParams(query): QueryParams<RegisterQuery>,
 ) -> Result<Register> {
     let invite = usable_invite(&state.db.read, &secret::hash(&query.token), now_ms()).await?;
     Ok(Register {
@@ -97,7 +97,7 @@ pub(crate) async fn logout(
 ) -> Result<(CookieJar, Redirect)> {
     let mut transaction = state.db.write.begin().await?;
     end_session_by_hash(&mut transaction, &person.session).await?;
-    note(&mut transaction, &person.caller.does(Deed::LoggedOut, "")).await?;
+    note(&mut transaction, &person.caller.does(Action::LoggedOut, "")).await?;
     transaction.commit().await?;
     state.events.rights_changed();
     Ok((without_cookie(&state.public_url, jar), Redirect::to("/login")))

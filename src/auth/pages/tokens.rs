@@ -126,7 +126,7 @@ pub async fn ask_revoke(
     let token = found.ok_or_else(|| Error::NotFound(format!("unrevoked token {name:?}")))?;
     Ok(Confirm {
         shell: shell("Revoke this token", &caller),
-        deed: "Revoke this token",
+        action: "Revoke this token",
         what: format!("{}, scope {}", token.name, token.scope),
         consequences: vec![
             "Programs that use it are refused from now on.".to_owned(),

@@ -104,7 +104,7 @@ pub async fn ask_remove(
     consequences.push("To come back, the user needs a new invitation.".to_owned());
     Ok(Confirm {
         shell: shell("Remove this user", &caller),
-        deed: "Remove this user",
+        action: "Remove this user",
         what: format!("{}, {}", user.name, user.role.as_str()),
         consequences,
         back: HERE.to_owned(),
@@ -197,7 +197,7 @@ pub async fn ask_withdraw(Admin(caller): Admin, State(state): State<AppState>, P
     let whom = invite.person.unwrap_or_else(|| "a new user".to_owned());
     Ok(Confirm {
         shell: shell("Withdraw this invitation", &caller),
-        deed: "Withdraw this invitation",
+        action: "Withdraw this invitation",
         what: format!("For {whom}, as {}", invite.role),
         consequences: vec!["Its link stops working. You can create another invitation.".to_owned()],
         back: HERE.to_owned(),

@@ -3,18 +3,18 @@
 use brewbench_agent::wire::now_ms;
 use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection, SqlitePool, Transaction, sqlite::SqliteQueryResult};
 
-use crate::auth::audit::{Act, Entry, Range};
+use crate::auth::audit::{AuditEvent, Entry, Range};
 
 /// Writes an entry. Must be called in the transaction of the action.
-pub async fn note(connection: &mut SqliteConnection, act: &Act) -> sqlx::Result<()> {
-    let Act { who, address, what, object, detail } = act;
-    let (now, what, detail) = (now_ms(), what.as_str(), detail.to_string());
+pub async fn note(connection: &mut SqliteConnection, act: &AuditEvent) -> sqlx::Result<()> {
+    let AuditEvent { actor, address, action, object, detail } = act;
+    let (now, action, detail) = (now_ms(), action.as_str(), detail.to_string());
     let address = address.map(|address| address.to_string());
     sqlx::query!(
-        "insert into audit (at, who, what, object, detail, address) values (?, ?, ?, ?, ?, ?)",
+        "insert into audit (at, actor, action, object, detail, address) values (?, ?, ?, ?, ?, ?)",
         now,
-        who,
-        what,
+        actor,
+        action,
         object,
         detail,
         address
@@ -25,7 +25,7 @@ pub async fn note(connection: &mut SqliteConnection, act: &Act) -> sqlx::Result<
 }
 
 /// Writes several entries in a transaction of their own.
-pub async fn note_all(pool: &SqlitePool, acts: &[Act]) -> sqlx::Result<()> {
+pub async fn note_all(pool: &SqlitePool, acts: &[AuditEvent]) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     for act in acts {
         note(&mut transaction, act).await?;
@@ -38,7 +38,7 @@ pub async fn login_addresses(pool: &SqlitePool, since_ms: i64, limit: usize) -> 
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = sqlx::query!(
         r#"select address as "address!" from audit
-           where what in ('logged in', 'registered', 'access recovered') and at >= ? and address is not null
+           where action in ('logged in', 'registered', 'access recovered') and at >= ? and address is not null
            group by address order by max(at) desc limit ?"#,
         since_ms,
         limit
@@ -51,7 +51,7 @@ pub async fn login_addresses(pool: &SqlitePool, since_ms: i64, limit: usize) -> 
 pub async fn commit(
     mut transaction: Transaction<'_, Sqlite>,
     result: &SqliteQueryResult,
-    act: &Act,
+    act: &AuditEvent,
 ) -> sqlx::Result<bool> {
     if result.rows_affected() == 0 {
         return Ok(false);
@@ -89,16 +89,16 @@ async fn cursor(pool: &SqlitePool, before: i64) -> sqlx::Result<(i64, i64)> {
 
 /// Builds the query with only the filters in use, so that each has an index that also provides the order.
 fn select(verb: &str, range: &Range, (at, id): (i64, i64)) -> QueryBuilder<Sqlite> {
-    let Range { who, what, from_ms, until_ms, before: _, limit } = range;
+    let Range { actor, action, from_ms, until_ms, before: _, limit } = range;
     let mut sql = QueryBuilder::new(verb);
-    sql.push(" id, at, who, what, object, detail, address from audit where at >= ").push_bind(from_ms);
+    sql.push(" id, at, actor, action, object, detail, address from audit where at >= ").push_bind(from_ms);
     sql.push(" and at < ").push_bind(until_ms);
     sql.push(" and (at, id) < (").push_bind(at).push(", ").push_bind(id).push(")");
-    if let Some(who) = who {
-        sql.push(" and who = ").push_bind(who);
+    if let Some(actor) = actor {
+        sql.push(" and actor = ").push_bind(actor);
     }
-    if let Some(what) = what {
-        sql.push(" and what = ").push_bind(what);
+    if let Some(action) = action {
+        sql.push(" and action = ").push_bind(action);
     }
     sql.push(" order by at desc, id desc limit ").push_bind(limit);
     sql
@@ -115,8 +115,8 @@ pub async fn entries(pool: &SqlitePool, range: &Range) -> sqlx::Result<Vec<Entry
             Ok(Entry {
                 id: row.try_get("id")?,
                 at_ms: row.try_get("at")?,
-                who: row.try_get("who")?,
-                what: row.try_get("what")?,
+                actor: row.try_get("actor")?,
+                action: row.try_get("action")?,
                 object: row.try_get("object")?,
                 detail,
                 address: row.try_get("address")?,
@@ -130,23 +130,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{app::db, auth::audit::deed::Deed};
+    use crate::{app::db, auth::audit::action::Action};
 
     fn everything() -> Range {
-        Range { who: None, what: None, from_ms: i64::MIN, until_ms: i64::MAX, before: i64::MAX, limit: 100 }
+        Range { actor: None, action: None, from_ms: i64::MIN, until_ms: i64::MAX, before: i64::MAX, limit: 100 }
     }
 
     #[tokio::test]
     async fn every_filter_reads_an_index_that_has_the_order() {
         let folder = tempfile::tempdir().expect("a folder");
         let db = db::open(folder.path()).await.expect("a database");
-        let (who, what) = (Some("ada".to_owned()), Some("logged in".to_owned()));
+        let (actor, action) = (Some("ada".to_owned()), Some("logged in".to_owned()));
         let cases = [
             (everything(), "audit_at"),
             (Range { from_ms: 5, until_ms: 9, ..everything() }, "audit_at"),
-            (Range { who: who.clone(), ..everything() }, "audit_who"),
-            (Range { what: what.clone(), from_ms: 5, ..everything() }, "audit_what"),
-            (Range { who, what, ..everything() }, "audit_wh"),
+            (Range { actor: actor.clone(), ..everything() }, "audit_actor"),
+            (Range { action: action.clone(), from_ms: 5, ..everything() }, "audit_action"),
+            (Range { actor, action, ..everything() }, "audit_wh"),
         ];
         for (range, index) in cases {
             let mut sql = select("explain query plan select", &range, (9, 9));
@@ -163,7 +163,7 @@ mod tests {
         let db = db::open(folder.path()).await.expect("a database");
         let mut connection = db.write.acquire().await.expect("a connection");
         for object in 0..10_003 {
-            let act = Act::by_owner(Deed::TokenMade, &object.to_string()).with(json!({}));
+            let act = AuditEvent::by_owner(Action::TokenMade, &object.to_string()).with(json!({}));
             note(&mut connection, &act).await.expect("an entry");
         }
         sqlx::query("update audit set at = id").execute(&mut *connection).await.expect("times");

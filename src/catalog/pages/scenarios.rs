@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::{limits::LimitsPart, upload::Upload};
 use crate::{
     app::{
-        error::{Asked, Error, Result},
+        error::{QueryParams, Error, Result},
         rate_limit::uploads::Room,
         state::AppState,
     },
@@ -247,7 +247,7 @@ pub async fn show(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(name): Path<String>,
-    Asked(query): Asked<RevisionQuery>,
+    QueryParams(query): QueryParams<RevisionQuery>,
 ) -> Result<Response> {
     Ok(page_of(&state, &caller, &name, query.revision.as_deref()).await?.into_response())
 }
@@ -294,7 +294,7 @@ pub async fn compare(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(name): Path<String>,
-    Asked(DifferencesQuery { from, to }): Asked<DifferencesQuery>,
+    QueryParams(DifferencesQuery { from, to }): QueryParams<DifferencesQuery>,
 ) -> Result<Response> {
     let parts = differences(&one(&state, &name, &from).await?, &one(&state, &name, &to).await?);
     let shell = Shell::signed_in(format!("Differences between revisions of {name}"), Section::Scenarios, &caller.name);

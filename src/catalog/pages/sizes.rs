@@ -179,10 +179,10 @@ pub async fn ask_remove(
     if dashboard::store::used_sizes(&state.db.read).await?.contains(&size.name) {
         return Err(in_use(&name));
     }
-    let deed = "Remove this size";
+    let action = "Remove this size";
     Ok(Confirm {
-        shell: Shell::signed_in(deed, Section::Sizes, &caller.name),
-        deed,
+        shell: Shell::signed_in(action, Section::Sizes, &caller.name),
+        action,
         what: size.name,
         consequences: vec![
             "It can no longer be selected.".to_owned(),

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::{
     app::{
-        error::{Asked, Error, Result},
+        error::{QueryParams, Error, Result},
         state::AppState,
     },
     auth::{
@@ -198,7 +198,7 @@ pub async fn index(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-    Asked(Paging { after }): Asked<Paging>,
+    QueryParams(Paging { after }): QueryParams<Paging>,
 ) -> Result<Response> {
     let pool = &state.db.read;
     let mut names = crate::catalog::store::names::after(pool, &after, PAGE + 1).await?;
@@ -266,10 +266,10 @@ pub async fn ask_remove(
     Path(name): Path<String>,
 ) -> Result<Confirm> {
     fleet::targets::removable(&state, &presence, &name).await?;
-    let deed = "Remove this target";
+    let action = "Remove this target";
     Ok(Confirm {
-        shell: Shell::signed_in(deed, Section::Targets, &caller.name),
-        deed,
+        shell: Shell::signed_in(action, Section::Targets, &caller.name),
+        action,
         back: format!("/targets/{}", address::segment(&name)),
         what: name,
         consequences: vec![
@@ -300,11 +300,11 @@ pub async fn ask_remove_unneeded(
     if unneeded.is_empty() {
         return Ok(Redirect::to("/targets").into_response());
     }
-    let deed = "Remove these targets";
+    let action = "Remove these targets";
     let (shown, count) = (unneeded.iter().take(20).cloned().collect::<Vec<_>>().join(", "), unneeded.len());
     let page = Confirm {
-        shell: Shell::signed_in(deed, Section::Targets, &caller.name),
-        deed,
+        shell: Shell::signed_in(action, Section::Targets, &caller.name),
+        action,
         what: if count > 20 { format!("{shown} and {} more", count - 20) } else { shown },
         consequences: vec![
             format!("No connected agent offers them, and no run uses them: {}.", format::plural(count, "target")),

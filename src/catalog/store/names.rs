@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use brewbench_agent::wire::name::appearance;
 use sqlx::{SqliteConnection, SqlitePool};
 
-use crate::auth::audit::{self, Act};
+use crate::auth::audit::{self, AuditEvent};
 
 /// Returns why new targets can't have these names: one looks like another. Known names are accepted.
 pub async fn target_fault(
@@ -62,7 +62,7 @@ pub async fn unused(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
 }
 
 /// Removes targets that no run uses, each with an audit entry. Returns the removed names.
-pub async fn remove(pool: &SqlitePool, names: &[String], act: impl Fn(&str) -> Act) -> sqlx::Result<Vec<String>> {
+pub async fn remove(pool: &SqlitePool, names: &[String], act: impl Fn(&str) -> AuditEvent) -> sqlx::Result<Vec<String>> {
     let mut transaction = pool.begin().await?;
     let mut removed = Vec::new();
     for name in names {

@@ -106,7 +106,7 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
 /// Formats the number of new connections, or its bounds.
 fn connections(run: &RunData) -> String {
     use table::thousands;
-    match (run.work.least_new_connections, run.work.most_new_connections) {
+    match (run.work.min_new_connections, run.work.max_new_connections) {
         (Some(least), Some(most)) if least == most => thousands(least as f64),
         (Some(least), Some(most)) => format!("{} to {}", thousands(least as f64), thousands(most as f64)),
         _ => "–".to_owned(),

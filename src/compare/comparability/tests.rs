@@ -43,7 +43,7 @@ fn runs_of_two_machines_have_no_winner_unless_confounders_are_allowed() {
     assert_eq!((servy.decision, servy.best), (Some(Decision::NotComparable), false));
     assert_eq!(comparison.rows[0].lead(Metric::Rps), Lead::NotComparable);
     assert!(comparison.with_confounders.as_deref().is_some_and(|link| link.contains("allow_confounders=true")));
-    assert_eq!(comparison.rows[0].unlike[0].values, ["bench-01", "laptop"]);
+    assert_eq!(comparison.rows[0].confounders[0].values, ["bench-01", "laptop"]);
     let allowed = compare(runs, &Environments::new(), true);
     assert_eq!(allowed.rows[0].cells[1].stat(Metric::Rps).decision, Some(Decision::Better));
     assert!(allowed.with_confounders.is_none() && allowed.notes.iter().any(|note| note.title == "Agents differ."));
@@ -61,7 +61,7 @@ fn on_two_machines() -> Vec<Run> {
 /// The decision on the throughput of the second target, and the confounders.
 fn verdict(runs: Vec<Run>, environments: &Environments) -> (Option<Decision>, Vec<String>) {
     let row = compare(runs, environments, false).rows.remove(0);
-    (row.cells[1].stat(Metric::Rps).decision, row.unlike.into_iter().map(|confounder| confounder.what).collect())
+    (row.cells[1].stat(Metric::Rps).decision, row.confounders.into_iter().map(|confounder| confounder.what).collect())
 }
 
 #[test]
@@ -125,10 +125,10 @@ fn environments_of_balanced_cells_are_compared_within_each_machine() {
 fn a_kernel_update_between_the_runs_is_a_confounder() {
     let runs = both();
     let same: Environments = runs.iter().map(|run| environment(run, "6.1")).collect();
-    assert!(compare(runs.clone(), &same, false).rows[0].unlike.is_empty());
+    assert!(compare(runs.clone(), &same, false).rows[0].confounders.is_empty());
     let mut changed = same;
     changed.extend([environment(&runs[7], "6.2")]);
-    let confounders = compare(runs.clone(), &changed, false).rows[0].unlike.clone();
+    let confounders = compare(runs.clone(), &changed, false).rows[0].confounders.clone();
     assert_eq!(
         (confounders[0].what.as_str(), confounders[0].values.as_slice()),
         ("Machines", ["kernel (System)".to_owned()].as_slice())
@@ -156,7 +156,7 @@ fn different_executables_are_compared_between_cells_and_a_confounder_within_one(
     let confounders = |environments: &Environments| {
         let known = context(environments);
         let comparison = Comparison::by(runs.clone(), &Marks::default(), &Options::default(), &known);
-        comparison.rows[0].unlike.clone()
+        comparison.rows[0].confounders.clone()
     };
     assert_eq!(confounders(&with_sum(|run| run.target.clone())), []);
     assert_eq!(confounders(&with_sum(|run| run.repetition.to_string()))[0].what, "Machines");

@@ -26,7 +26,7 @@ pub struct Observation<'a> {
     /// The machine.
     pub agent: Option<&'a str>,
     /// Whether the experiment is known to alternate between the cells.
-    pub in_turn: bool,
+    pub interleaved: bool,
     /// The value.
     pub value: f64,
 }
@@ -72,7 +72,7 @@ struct Measured<'a> {
 
 fn by_block<'a>(side: &[Observation<'a>]) -> BTreeMap<Place<'a>, Measured<'a>> {
     let mut all: BTreeMap<Place, Vec<&Observation>> = BTreeMap::new();
-    for one in side.iter().filter(|one| one.in_turn) {
+    for one in side.iter().filter(|one| one.interleaved) {
         if let Some(experiment) = one.experiment {
             all.entry((experiment, one.block)).or_default().push(one);
         }
@@ -103,7 +103,7 @@ fn is_balanced(base: &[Observation], other: &[Observation]) -> bool {
     let shares = |side: &[Observation]| -> Option<BTreeMap<String, usize>> {
         let mut counts = BTreeMap::new();
         for one in side {
-            *counts.entry(one.experiment.filter(|_| one.in_turn)?.to_owned()).or_default() += 1;
+            *counts.entry(one.experiment.filter(|_| one.interleaved)?.to_owned()).or_default() += 1;
         }
         Some(counts)
     };
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     fn at(experiment: &'static str, block: u32, value: f64) -> Observation<'static> {
-        Observation { experiment: Some(experiment), block, agent: Some("a"), in_turn: true, value }
+        Observation { experiment: Some(experiment), block, agent: Some("a"), interleaved: true, value }
     }
 
     fn side(experiment: &'static str, blocks: std::ops::RangeInclusive<u32>, level: f64) -> Vec<Observation<'static>> {
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn runs_of_unknown_order_or_experiment_are_apart() {
         let unknown = |side: Vec<Observation<'static>>| -> Vec<Observation<'static>> {
-            side.into_iter().map(|one| Observation { in_turn: false, ..one }).collect()
+            side.into_iter().map(|one| Observation { interleaved: false, ..one }).collect()
         };
         assert_eq!(design(&unknown(side("e", 1..=5, 0.0)), &side("e", 1..=5, 9.0)), Design::Apart);
         let none = |side: Vec<Observation<'static>>| -> Vec<Observation<'static>> {

@@ -12,7 +12,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::deed::Deed,
+        audit::action::Action,
         caller::{Caller, Read, Submit},
     },
     dispatch::queue::{list::load_queue, model::QueueList},
@@ -46,7 +46,7 @@ pub async fn put_first(
 /// Moves a run to the front of the queue.
 pub async fn run_next(state: &AppState, id: &RunId, by: &Caller) -> Result<()> {
     let run = lookup::found(state, id).await?;
-    if !crate::dispatch::store::queue::put_first(&state.db.write, id, &by.does(Deed::RunPutFirst, id.as_str())).await? {
+    if !crate::dispatch::store::queue::put_first(&state.db.write, id, &by.does(Action::RunPutFirst, id.as_str())).await? {
         return Err(Error::Conflict(format!("the run is not waiting: it is {}", run.phase.words())));
     }
     lookup::announce(state, &run);
@@ -70,7 +70,7 @@ pub async fn put_experiment_first(
 /// Moves all waiting runs of an experiment to the front of the queue.
 pub async fn experiment_next(state: &AppState, id: &ExperimentId, by: &Caller) -> Result<()> {
     crate::experiments::lookup::find(state, id).await?;
-    if !crate::dispatch::store::queue::put_all_first(&state.db.write, id, &by.does(Deed::RunPutFirst, id.as_str()))
+    if !crate::dispatch::store::queue::put_all_first(&state.db.write, id, &by.does(Action::RunPutFirst, id.as_str()))
         .await?
     {
         return Err(Error::Conflict("no run of the experiment is waiting".to_owned()));

@@ -26,7 +26,7 @@ use crate::{
     },
     runs::{
         model::Run,
-        progress::{left_s, total_s},
+        progress::{remaining_s, total_s},
     },
 };
 
@@ -81,7 +81,7 @@ pub(crate) fn describe(
             position: list.len() + 1,
             run,
             experiment_name: row.experiment_name,
-            wanted_agent: row.wanted_agent,
+            required_agent: row.required_agent,
             agent_label: row.agent_label,
             agents: wait.agents,
             reason: wait.reason,
@@ -103,7 +103,7 @@ pub(crate) fn needs<'a>(row: &'a WaitingRun, run: &'a Run) -> Result<Needs<'a>> 
         vcpus: size.map_or(0.0, |size| size.vcpus),
         memory_bytes: size.map_or(0, |size| size.memory_bytes),
         source: if is_bundled { Source::Bundled } else { Source::User },
-        agent: row.wanted_agent.as_deref(),
+        agent: row.required_agent.as_deref(),
         label: row.agent_label.as_deref(),
         block: row.block,
         generators: &run.generators,
@@ -118,7 +118,7 @@ pub(crate) fn free_in(
 ) -> BTreeMap<String, Option<f64>> {
     let left = |agent: &Connected| match agent.busy.map(RunId::from) {
         None => Some(0.0),
-        Some(id) => working.iter().find(|run| run.id == id).and_then(|run| left_s(run, &[], now_ms)),
+        Some(id) => working.iter().find(|run| run.id == id).and_then(|run| remaining_s(run, &[], now_ms)),
     };
     connected.iter().map(|(name, agent)| (name.clone(), left(agent))).collect()
 }
@@ -142,7 +142,7 @@ pub(crate) mod fixtures {
     use uuid::Uuid;
 
     use super::{Needs, Source};
-    use crate::fleet::{model::Standing, presence::Connected};
+    use crate::fleet::{model::Availability, presence::Connected};
 
     /// Returns a connected agent with 8 cores and 32 GiB that offers `fast`.
     pub fn agent(name: &str, change: impl FnOnce(&mut Connected)) -> (String, Connected) {
@@ -173,7 +173,7 @@ pub(crate) mod fixtures {
         let mut agent = Connected {
             connection: Uuid::nil(),
             hello: Arc::new(hello),
-            standing: Standing::Enabled,
+            availability: Availability::Enabled,
             labels: Arc::default(),
             busy: None,
             inspecting: None,

@@ -15,7 +15,7 @@ pub struct Waiting {
     /// Name of its experiment.
     pub experiment_name: Option<String>,
     /// The only agent that may do it; null if any may.
-    pub wanted_agent: Option<String>,
+    pub required_agent: Option<String>,
     /// The label that an agent must have to start its experiment; null if none is required.
     #[serde(default)]
     pub agent_label: Option<String>,
@@ -24,7 +24,7 @@ pub struct Waiting {
     /// Why it waits, as a code.
     pub reason: Reason,
     /// Why it waits, as a sentence.
-    pub why: String,
+    pub reason: String,
     /// Estimated seconds until it starts; null if unknown.
     pub starts_in_s: Option<f64>,
     /// Above 0 if a user moved it to the front; runs with a higher priority go first.

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use super::api::{experiment_next, run_next};
 use crate::{
     app::{
-        alert_cache::Notice,
+        alert_cache::ActiveAlert,
         error::Result,
         ids::{ExperimentId, RunId},
         state::AppState,
@@ -77,7 +77,7 @@ struct QueuePart<'a> {
 #[derive(Debug)]
 struct Queue {
     /// Active alerts.
-    notices: Arc<[Notice]>,
+    notices: Arc<[ActiveAlert]>,
     doing: Vec<Doing>,
     rows: Vec<Row>,
     total: usize,
@@ -103,7 +103,7 @@ impl Row {
 
     /// Describes the agents that it waits for.
     fn agents(&self) -> String {
-        match (&self.waiting.wanted_agent, &self.waiting.agent_label) {
+        match (&self.waiting.required_agent, &self.waiting.agent_label) {
             (Some(name), _) => name.clone(),
             (None, _) if !self.waiting.agents.is_empty() => self.waiting.agents.join(", "),
             (None, Some(label)) => format!("any labelled {label}"),
@@ -234,7 +234,7 @@ struct LiveQueue {
     scope: Scope,
     /// Signals changes of agents, which change wait reasons.
     agents: watch::Receiver<u64>,
-    notices: watch::Receiver<Arc<[Notice]>>,
+    notices: watch::Receiver<Arc<[ActiveAlert]>>,
     /// The state that was sent last.
     queue: Option<Queue>,
 }

@@ -4,7 +4,7 @@ use sqlx::SqlitePool;
 
 use crate::{
     app::ids::{ExperimentId, RunId},
-    auth::{audit, audit::Act},
+    auth::{audit, audit::AuditEvent},
 };
 
 /// A queued run with everything that its job needs.
@@ -35,7 +35,7 @@ pub struct QueuedRun {
     /// 1 if the warm-up continues until the target is steady.
     pub warm_up_auto: i64,
     /// The only agent that may do it.
-    pub wanted_agent: Option<String>,
+    pub required_agent: Option<String>,
     /// The label that its agent must have.
     pub agent_label: Option<String>,
     /// Runs of the experiment with the same block stay on one machine: 0 for all runs, otherwise the repetition.
@@ -52,12 +52,12 @@ pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
         QueuedRun,
         r#"select id as "id: RunId", experiment_id as "experiment_id: ExperimentId", target, size_name as "size_name!", vcpus as "vcpus!",
                   memory_bytes as "memory_bytes!", scenario as "scenario!", scenario_sha256 as "scenario_sha256!",
-                  parameters, load as "load!", warm_up_ms as "warm_up_ms!", warm_up_auto, wanted_agent, agent_label, block,
+                  parameters, load as "load!", warm_up_ms as "warm_up_ms!", warm_up_auto, required_agent, agent_label, block,
                   generators,
                   (select agent.name from run earlier cross join agent on agent.name = earlier.agent
                    where earlier.experiment_id = run.experiment_id and earlier.block = run.block
                        and earlier.agent is not null and earlier.phase <> 'lost'
-                       and agent.standing <> 'disabled' and agent.revoked_at is null
+                       and agent.availability <> 'disabled' and agent.revoked_at is null
                    order by earlier.seq limit 1) as "home?: String"
            from run
            where phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost') -- as its index has it
@@ -80,7 +80,7 @@ pub struct WaitingRun {
     /// The user who paused it.
     pub paused_by: Option<String>,
     /// The only agent that may do it.
-    pub wanted_agent: Option<String>,
+    pub required_agent: Option<String>,
     /// The label that its agent must have.
     pub agent_label: Option<String>,
     /// Runs of the experiment with the same block stay on one machine: 0 for all runs, otherwise the repetition.
@@ -96,11 +96,11 @@ pub async fn waiting(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<WaitingR
     sqlx::query_as!(
         WaitingRun,
         r#"select run.id as "id: RunId", experiment.name as "experiment_name?", experiment.paused_at is not null as "is_paused!: bool",
-                  experiment.paused_by as "paused_by?", run.wanted_agent, run.agent_label, run.block, run.priority,
+                  experiment.paused_by as "paused_by?", run.required_agent, run.agent_label, run.block, run.priority,
                   (select agent.name from run earlier cross join agent on agent.name = earlier.agent
                    where earlier.experiment_id = run.experiment_id and earlier.block = run.block
                        and earlier.agent is not null and earlier.phase <> 'lost'
-                       and agent.standing <> 'disabled' and agent.revoked_at is null
+                       and agent.availability <> 'disabled' and agent.revoked_at is null
                    order by earlier.seq limit 1) as "home?: String"
            from run left join experiment on experiment.id = run.experiment_id
            where run.phase = 'queued' and run.phase not in ('finished', 'failed', 'cancelled', 'lost') -- as its index has it
@@ -112,7 +112,7 @@ pub async fn waiting(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<WaitingR
 }
 
 /// Moves a waiting run to the front of the queue. Returns false if it is not waiting.
-pub async fn put_first(pool: &SqlitePool, id: &RunId, act: &Act) -> sqlx::Result<bool> {
+pub async fn put_first(pool: &SqlitePool, id: &RunId, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let changed = sqlx::query!(
         "update run set priority = 1 + (
@@ -130,7 +130,7 @@ pub async fn put_first(pool: &SqlitePool, id: &RunId, act: &Act) -> sqlx::Result
 /// Moves all waiting runs of an experiment to the front of the queue, in their own order.
 ///
 /// Returns false if none is waiting.
-pub async fn put_all_first(pool: &SqlitePool, experiment: &ExperimentId, act: &Act) -> sqlx::Result<bool> {
+pub async fn put_all_first(pool: &SqlitePool, experiment: &ExperimentId, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let changed = sqlx::query!(
         "update run set priority = 1 + (

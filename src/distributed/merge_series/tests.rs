@@ -2,7 +2,7 @@
 
 use brewbench_agent::{
     series::histogram::Histogram,
-    wire::series::{Consumption, Lacks, Usage},
+    wire::series::{Consumption, Gaps, Usage},
 };
 use proptest::prelude::*;
 
@@ -36,15 +36,15 @@ fn second(until_ms: u32, latencies: &[f64]) -> Second {
 }
 
 fn series(start_ms: i64, seconds: Vec<Second>) -> Series {
-    let lacks = Lacks { missing_seconds: 1, restarts: 1, ..Lacks::default() };
-    Series { warm_up: None, measured: Some(Stretch { start_ms, seconds, usage: Vec::new(), lacks }) }
+    let gaps = Gaps { missing_seconds: 1, restarts: 1, ..Gaps::default() };
+    Series { warm_up: None, measured: Some(Window { start_ms, seconds, usage: Vec::new(), lacks }) }
 }
 
 fn host(start_ms: i64) -> Series {
     let side = Consumption { cpu_us: Some(1), ..Consumption::default() };
     let usage =
         (0..=3).map(|n| Usage { at_ms: n * 1_000, target: side, generator: side, ..Usage::default() }).collect();
-    Series { warm_up: None, measured: Some(Stretch { start_ms, usage, ..Stretch::default() }) }
+    Series { warm_up: None, measured: Some(Window { start_ms, usage, ..Window::default() }) }
 }
 
 fn by(series: &Series, offset_ms: f64) -> Clocked<'_> {
@@ -55,7 +55,7 @@ fn three(start_ms: i64) -> Series {
     series(start_ms, (1..=3).map(|n| second(n * 1_000, &[f64::from(n), 2.0])).collect())
 }
 
-fn measured(series: Series) -> Stretch {
+fn measured(series: Series) -> Window {
     series.measured.expect("a measured part")
 }
 
@@ -71,7 +71,7 @@ fn known_clock_offsets_of_hours_do_not_matter() {
     let at: Vec<i32> = total.usage.iter().map(|usage| usage.at_ms).collect();
     assert_eq!(at, [-10, 990, 1_990, 2_990]);
     assert!(total.usage.iter().all(|usage| usage.generator == Consumption::default()), "samples have no generator");
-    assert_eq!((total.lacks.missing_seconds, total.lacks.restarts), (1, 2));
+    assert_eq!((total.gaps.missing_seconds, total.gaps.restarts), (1, 2));
 }
 
 #[test]

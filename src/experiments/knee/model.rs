@@ -145,7 +145,7 @@ pub(crate) mod tests {
 
     fn with_reason(run: Run, verdict: Verdict, code: &str) -> Run {
         let reason =
-            Reason { code: code.to_owned(), verdict, text: code.to_owned(), seen: None, limit: None, unit: None };
+            Reason { code: code.to_owned(), verdict, text: code.to_owned(), observed: None, limit: None, unit: None };
         Run { verdict: Some(verdict), reasons: vec![reason], ..run }
     }
 

@@ -5,7 +5,7 @@ use crate::{
     experiments::{describe::cells, plan::Plan, power::PlanPower},
     runs::{
         model::Run,
-        progress::{left_s, planned_s},
+        progress::{remaining_s, planned_s},
     },
     web::format,
 };
@@ -81,7 +81,7 @@ fn place(ahead: &[Run], count: usize, now_ms: i64) -> String {
         return "immediately: the queue is empty".to_owned();
     }
     let others: Vec<&Run> = ahead.iter().collect();
-    let listed: Option<f64> = ahead.iter().map(|run| left_s(run, &others, now_ms)).sum();
+    let listed: Option<f64> = ahead.iter().map(|run| remaining_s(run, &others, now_ms)).sum();
     let behind = format!("after {} in progress or waiting", format::plural(count, "run"));
     match listed.filter(|_| ahead.len() == count) {
         Some(seconds) if seconds >= 1.0 => format!("{behind}, in {}", about(seconds)),

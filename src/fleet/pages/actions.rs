@@ -14,7 +14,7 @@ use crate::{
     auth::caller::{Admin, Caller},
     fleet::{
         admin,
-        model::Standing,
+        model::Availability,
         pages::{View, found},
         presence::Presence,
     },
@@ -34,7 +34,7 @@ pub async fn drain(
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
 ) -> Result<Redirect> {
-    admin::apply_standing(&state, &presence, &name, Standing::Drained, &caller).await?;
+    admin::apply_standing(&state, &presence, &name, Availability::Drained, &caller).await?;
     Ok(back(&name))
 }
 
@@ -45,7 +45,7 @@ pub async fn enable(
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
 ) -> Result<Redirect> {
-    admin::apply_standing(&state, &presence, &name, Standing::Enabled, &caller).await?;
+    admin::apply_standing(&state, &presence, &name, Availability::Enabled, &caller).await?;
     Ok(back(&name))
 }
 
@@ -57,7 +57,7 @@ pub async fn ask_disable(
     Path(name): Path<String>,
 ) -> Result<Confirm> {
     let view = found(&state, &presence, &name).await?;
-    if view.agent.standing == Standing::Disabled {
+    if view.agent.availability == Availability::Disabled {
         return Err(Error::Conflict(format!("{name:?} is already disabled")));
     }
     let consequences = vec![
@@ -75,7 +75,7 @@ pub async fn disable(
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
 ) -> Result<Redirect> {
-    admin::apply_standing(&state, &presence, &name, Standing::Disabled, &caller).await?;
+    admin::apply_standing(&state, &presence, &name, Availability::Disabled, &caller).await?;
     Ok(back(&name))
 }
 
@@ -134,12 +134,12 @@ fn back(name: &str) -> Redirect {
     Redirect::to(&format!("/agents/{}", address::segment(name)))
 }
 
-fn confirmation(caller: &Caller, deed: &'static str, view: &View, consequences: Vec<String>) -> Confirm {
+fn confirmation(caller: &Caller, action: &'static str, view: &View, consequences: Vec<String>) -> Confirm {
     let aborted = view.doing.as_ref().map(|line| progress::describe(&line.run));
     let aborted = aborted.map(|run| format!("Its current run is aborted: {run}."));
     Confirm {
-        shell: Shell::signed_in(deed, Section::Agents, &caller.name),
-        deed,
+        shell: Shell::signed_in(action, Section::Agents, &caller.name),
+        action,
         what: format!("Agent {}", view.agent.name),
         consequences: consequences.into_iter().chain(aborted).collect(),
         back: format!("/agents/{}", view.address()),

@@ -2,7 +2,7 @@
 
 use brewbench_agent::{
     series::histogram::Histogram,
-    wire::series::{Packed, Stretch},
+    wire::series::{Packed, Window},
 };
 
 use super::*;
@@ -12,15 +12,15 @@ fn second(until_ms: u32, requests: u64) -> Second {
     Second { until_ms, succeeded, ..Second::default() }
 }
 
-fn portion(run: wire::RunId, part: Part, start_ms: i64, after_ms: u32, seconds: &[(u32, u64)]) -> Portion {
+fn delta(run: wire::RunId, part: Part, start_ms: i64, after_ms: u32, seconds: &[(u32, u64)]) -> Delta {
     let mut series = Series::default();
     let seconds = seconds.iter().map(|(until, requests)| second(*until, *requests)).collect();
-    *series.part_mut(part) = Some(Stretch { start_ms, seconds, ..Stretch::default() });
-    Portion { run, seconds_after_ms: after_ms, usage_after_ms: i32::MAX, points: Packed::pack(&series) }
+    *series.part_mut(part) = Some(Window { start_ms, seconds, ..Window::default() });
+    Delta { run, seconds_after_ms: after_ms, usage_after_ms: i32::MAX, points: Packed::pack(&series) }
 }
 
-fn measured(run: wire::RunId, after_ms: u32, seconds: &[(u32, u64)]) -> Portion {
-    portion(run, Part::Measured, 10_000, after_ms, seconds)
+fn measured(run: wire::RunId, after_ms: u32, seconds: &[(u32, u64)]) -> Delta {
+    delta(run, Part::Measured, 10_000, after_ms, seconds)
 }
 
 fn opened() -> (LiveFeed, wire::RunId) {
@@ -35,7 +35,7 @@ fn times(update: &Update) -> (Option<i64>, Vec<u32>) {
 
 fn known(live_feed: &LiveFeed, run: wire::RunId) -> Vec<(u32, u64)> {
     let series = live_feed.series(run).expect("a series");
-    let seconds = series.parts().flat_map(|(_, stretch)| stretch.seconds.clone()).collect::<Vec<_>>();
+    let seconds = series.parts().flat_map(|(_, window)| window.seconds.clone()).collect::<Vec<_>>();
     seconds.iter().map(|second| (second.until_ms, second.requests())).collect()
 }
 
@@ -82,7 +82,7 @@ fn a_subscriber_with_a_mark_gets_only_the_rest() {
 #[test]
 fn times_count_from_the_warm_up_which_stays_when_the_measurement_begins() {
     let (live_feed, run) = opened();
-    live_feed.receive("rack", &portion(run, Part::WarmUp, 7_000, 0, &[(1_000, 5), (2_000, 6)])).expect("accepted");
+    live_feed.receive("rack", &delta(run, Part::WarmUp, 7_000, 0, &[(1_000, 5), (2_000, 6)])).expect("accepted");
     live_feed.receive("rack", &measured(run, 0, &[(1_000, 7)])).expect("accepted");
     let (past, _) = live_feed.subscribe(run, None).expect("open");
     assert_eq!(
@@ -91,7 +91,7 @@ fn times_count_from_the_warm_up_which_stays_when_the_measurement_begins() {
     );
     assert_eq!(past.iter().map(times).collect::<Vec<_>>(), [(None, vec![1_000, 2_000]), (Some(2_000), vec![1_000])]);
     // The same agent starts the run again.
-    live_feed.receive("rack", &portion(run, Part::WarmUp, 90_000, 0, &[(1_000, 8)])).expect("accepted");
+    live_feed.receive("rack", &delta(run, Part::WarmUp, 90_000, 0, &[(1_000, 8)])).expect("accepted");
     assert_eq!(known(&live_feed, run), [(1_000, 8)]);
 }
 
@@ -105,17 +105,17 @@ fn invalid_or_too_many_points_are_refused_and_change_nothing() {
         measured(run, 1_000, &[(2_000, 1), (2_000, 1)]),
         measured(run, 1_000, &[(500, 1)]),
         measured(run, 1_000, &many),
-        Portion { points: Packed::from_bytes(vec![1, 2, 3]), ..measured(run, 0, &[]) },
-        Portion { points: Packed::pack(&Series::default()), ..measured(run, 0, &[]) },
+        Delta { points: Packed::from_bytes(vec![1, 2, 3]), ..measured(run, 0, &[]) },
+        Delta { points: Packed::pack(&Series::default()), ..measured(run, 0, &[]) },
     ] {
         live_feed.receive("rack", &bad).expect_err("refused");
         assert_eq!(known(&live_feed, run), [(1_000, 5)]);
     }
     let zeros = Series {
-        measured: Some(Stretch { seconds: vec![Second::default(); 400_000], ..Stretch::default() }),
+        measured: Some(Window { seconds: vec![Second::default(); 400_000], ..Window::default() }),
         ..Series::default()
     };
-    let bomb = Portion { points: Packed::pack(&zeros), ..measured(run, 0, &[]) };
+    let bomb = Delta { points: Packed::pack(&zeros), ..measured(run, 0, &[]) };
     assert!(bomb.points.as_bytes().len() < 64 << 10, "a small message");
     live_feed.receive("rack", &bomb).expect_err("refused, because it unpacks to too much");
 }

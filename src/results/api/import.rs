@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     app::{
-        error::{Asked, Error, ErrorBody, Result},
+        error::{QueryParams, Error, ErrorBody, Result},
         rate_limit::uploads::Room,
         state::AppState,
     },
@@ -62,7 +62,7 @@ pub struct FolderBody {
 pub async fn one(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Asked(query): Asked<ImportQuery>,
+    QueryParams(query): QueryParams<ImportQuery>,
     _room: Room,
     bytes: Result<Bytes, BytesRejection>,
 ) -> Result<(StatusCode, Json<Imported>)> {

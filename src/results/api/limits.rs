@@ -16,7 +16,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::deed::Deed,
+        audit::action::Action,
         caller::{Caller, Read, Submit},
     },
     results::{
@@ -56,9 +56,9 @@ pub struct LimitInfo {
     /// Its unit.
     pub unit: Unit,
     /// Short description.
-    pub what: String,
+    pub description: String,
     /// Reason for the default.
-    pub why: String,
+    pub reason: String,
 }
 
 /// Limits that differ from their defaults.
@@ -80,8 +80,8 @@ impl LimitList {
                 value: limits.get(limit),
                 default: about.default,
                 unit: about.unit,
-                what: about.what.to_owned(),
-                why: about.why.to_owned(),
+                description: about.what.to_owned(),
+                reason: about.why.to_owned(),
             }
         };
         let (changed_at_ms, changed_by) = changed.unzip();
@@ -129,7 +129,7 @@ pub async fn reset(
 pub async fn change(state: &AppState, caller: &Caller, scenario: &str, limits: &Limits) -> Result<()> {
     check_exists(state, scenario).await?;
     if verdicts::limits(&state.db.read, Some(scenario)).await?.limits != *limits {
-        let act = caller.does(Deed::LimitsChanged, scenario);
+        let act = caller.does(Action::LimitsChanged, scenario);
         verdicts::set_limits(&state.db.write, scenario, limits, now_ms(), &act).await?;
         state.rejudge.notify_one();
     }

@@ -15,11 +15,11 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::deed::Deed,
+        audit::action::Action,
         caller::{Read, Submit},
     },
     results::{
-        rejudge::{Mode, Rejudged, portion},
+        rejudge::{Mode, Rejudged, delta},
         store::verdicts::{self, Which},
         verdict::{limits::Limits, model::RULES},
     },
@@ -41,11 +41,11 @@ pub struct RejudgeBody {
     pub scenario: Option<String>,
     /// Only report what would change.
     pub dry_run: bool,
-    /// The `next` of the previous portion; 0 for the first.
+    /// The `next` of the previous delta; 0 for the first.
     pub after: i64,
 }
 
-/// Re-judge stored runs by the current rules and limits, one portion per request.
+/// Re-judge stored runs by the current rules and limits, one delta per request.
 #[utoipa::path(post, path = "/api/v1/runs/rejudge", tag = "runs", request_body = RejudgeBody,
     responses((status = 200, body = Rejudged), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn rejudge(
@@ -68,16 +68,16 @@ pub async fn rejudge(
             found(&state, id).await?;
         }
     }
-    // One audit entry per command, however many portions it takes.
+    // One audit entry per command, however many deltas it takes.
     let object = match which {
         Which::All => "all runs".to_owned(),
         Which::Scenario(name) => name.to_owned(),
         Which::Ids([id]) => id.to_string(),
         Which::Ids(ids) => plural(ids.len(), "run"),
     };
-    let act = caller.does(Deed::RunsRejudged, &object).with(json!({"rules": RULES, "runs": ids}));
+    let act = caller.does(Action::RunsRejudged, &object).with(json!({"rules": RULES, "runs": ids}));
     let mode = if *dry_run { Mode::DryRun } else { Mode::Store(Some(&act).filter(|_| *after == 0)) };
-    Ok(Json(portion(&state, which, *after, mode).await?))
+    Ok(Json(delta(&state, which, *after, mode).await?))
 }
 
 /// The rules and limits that a run was judged by.

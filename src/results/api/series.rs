@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 
 use crate::{
     app::{
-        error::{Asked, Error, ErrorBody, Result},
+        error::{QueryParams, Error, ErrorBody, Result},
         ids::RunId,
         state::AppState,
     },
@@ -44,7 +44,7 @@ pub async fn series(
     _: Read,
     State(state): State<AppState>,
     Path(id): Path<RunId>,
-    Asked(query): Asked<SeriesQuery>,
+    QueryParams(query): QueryParams<SeriesQuery>,
 ) -> Result<Response> {
     let run = found(&state, &id).await?;
     let Some(series) = current(&state, &run).await? else {

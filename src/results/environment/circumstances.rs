@@ -2,7 +2,7 @@
 
 use crate::{
     results::{
-        conditions::{Conditions, CoreUse, Ground, NetworkUse, Placement},
+        conditions::{Conditions, CoreUse, IdleWaitResult, NetworkUse, Placement},
         environment::facts::Fact,
     },
     web::format,
@@ -17,7 +17,7 @@ pub fn all(conditions: &Conditions) -> Vec<Fact> {
 pub fn of_machine(conditions: &Conditions) -> Vec<Fact> {
     let network = conditions.network.as_ref();
     [
-        fact("idle wait", conditions.ground.as_ref().map(idle_wait)),
+        fact("idle wait", conditions.idle_wait.as_ref().map(idle_wait)),
         fact("CPU use of the run's cores", conditions.core_use.as_ref().map(core_use)),
         fact("network", network.and_then(link)),
         fact("retransmitted TCP segments", network.and_then(retransmitted)),
@@ -32,11 +32,11 @@ fn fact(name: &str, value: Option<String>) -> Option<Fact> {
     value.map(|value| Fact { name: name.to_owned(), value })
 }
 
-fn idle_wait(ground: &Ground) -> String {
-    let Ground { waited_ms, busy_cores, limit_cores, quiet } = *ground;
+fn idle_wait(idle_wait: &IdleWaitResult) -> String {
+    let IdleWaitResult { waited_ms, busy_cores, limit_cores, idle } = *idle_wait;
     let waited = format::duration(Some(waited_ms as f64 / 1e3));
     let (waited, busy) = (waited.text(), format!("{busy_cores:.2} cores"));
-    if quiet {
+    if idle {
         format!("idle after {waited}: {busy} in use")
     } else {
         format!("not idle within {waited}: {busy} in use, limit {limit_cores}")
@@ -140,12 +140,12 @@ mod tests {
 
     #[test]
     fn conditions_are_described_in_words() {
-        let ground = |waited_ms, busy_cores, quiet| Ground { waited_ms, busy_cores, limit_cores: 0.25, quiet };
+        let idle_wait = |waited_ms, busy_cores, idle| IdleWaitResult { waited_ms, busy_cores, limit_cores: 0.25, idle };
         assert_eq!(
-            idle_wait(&ground(201, 0.031, true)).replace('\u{a0}', " "),
+            idle_wait(&idle_wait(201, 0.031, true)).replace('\u{a0}', " "),
             "idle after 0.201 s: 0.03 cores in use"
         );
-        let busy = idle_wait(&ground(10_000, 1.5, false)).replace('\u{a0}', " ");
+        let busy = idle_wait(&idle_wait(10_000, 1.5, false)).replace('\u{a0}', " ");
         assert_eq!(busy, "not idle within 10 s: 1.50 cores in use, limit 0.25");
         let clocks = [0, -3, 2_000, -60_000].map(|jump_ms| clock(jump_ms).replace('\u{a0}', " "));
         assert_eq!(clocks, ["not set", "not set", "set forward by 2 s", "set back by 1 min"]);

@@ -37,7 +37,7 @@ pub struct RunEnvironment {
     pub agent: Option<String>,
     /// Facts by their dotted names, e.g. `cpu.model`; empty for imports and until the run has ended.
     pub facts: BTreeMap<String, String>,
-    /// Conditions that the agent observed: `ground` (the idle wait), `clock_jump_ms`, `processes`, `processes_gone`,
+    /// Conditions that the agent observed: `idle_wait` (the idle wait), `clock_jump_ms`, `processes`, `processes_gone`,
     /// `response_change`, `placement` (of target and k6 on physical cores), `core_use`, `network`; null if unknown.
     #[schema(value_type = Object)]
     pub conditions: Conditions,
@@ -53,7 +53,7 @@ pub struct GeneratorEnvironment {
     pub agent: String,
     /// Facts by their dotted names.
     pub facts: BTreeMap<String, String>,
-    /// Conditions as for a run: `ground`, `clock_jump_ms`, `core_use` and `network`.
+    /// Conditions as for a run: `idle_wait`, `clock_jump_ms`, `core_use` and `network`.
     #[schema(value_type = Object)]
     pub conditions: Conditions,
 }

@@ -24,7 +24,7 @@ pub struct About {
     /// Which repetition, from 1.
     pub repetition: u32,
     /// Whether it was measured in turn with the other runs of its import.
-    pub in_turn: bool,
+    pub interleaved: bool,
     /// Labels of the run.
     pub labels: Vec<String>,
     /// Its note, as Markdown.

@@ -111,9 +111,9 @@ pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Vec<Found>,
         orders.push((entry.order, about.repetition));
         found.push(Found { name: entry.file, about, summary });
     }
-    let in_turn = is_in_turn(&orders)?;
+    let interleaved = is_in_turn(&orders)?;
     for file in &mut found {
-        file.about.in_turn = in_turn;
+        file.about.interleaved = interleaved;
     }
     Ok(found)
 }
@@ -162,7 +162,7 @@ impl Entry {
             vus: self.vus.or(self.connections),
             duration_s: self.duration_s,
             repetition: 1,
-            in_turn: false,
+            interleaved: false,
             labels: self.source.iter().cloned().collect(),
             note: self.note.clone(),
         })

@@ -1,6 +1,6 @@
 //! Downsamples a series: counts stay exact, only the time resolution becomes coarser.
 
-use brewbench_agent::wire::series::{Second, Series, Stretch, Usage};
+use brewbench_agent::wire::series::{Second, Series, Window, Usage};
 
 /// Length of a downsampled point, ms.
 const POINT_MS: i64 = 10_000;
@@ -8,17 +8,17 @@ const POINT_MS: i64 = 10_000;
 /// Merges points within the same ten seconds. Counts and histograms add up exactly.
 pub fn downsample(series: Series) -> Series {
     let Series { warm_up, measured } = series;
-    Series { warm_up: warm_up.map(stretch), measured: measured.map(stretch) }
+    Series { warm_up: warm_up.map(window), measured: measured.map(window) }
 }
 
-fn stretch(stretch: Stretch) -> Stretch {
-    let Stretch { start_ms, seconds, usage, lacks } = stretch;
+fn window(window: Window) -> Window {
+    let Window { start_ms, seconds, usage, lacks } = window;
     let mut usage = usage.into_iter();
     // The first sample has levels only: nothing can be added to it.
     let first = usage.next();
     let rest = merged(usage, |sample| i64::from(sample.at_ms), Usage::add);
     let seconds = merged(seconds.into_iter(), |second| i64::from(second.until_ms), Second::add);
-    Stretch { start_ms, seconds, usage: first.into_iter().chain(rest).collect(), lacks }
+    Window { start_ms, seconds, usage: first.into_iter().chain(rest).collect(), lacks }
 }
 
 fn merged<T>(points: impl Iterator<Item = T>, end_ms: impl Fn(&T) -> i64, add: impl Fn(&mut T, T)) -> Vec<T> {
@@ -38,7 +38,7 @@ fn merged<T>(points: impl Iterator<Item = T>, end_ms: impl Fn(&T) -> i64, add: i
 mod tests {
     use brewbench_agent::{
         series::histogram::Histogram,
-        wire::series::{Consumption, Lacks},
+        wire::series::{Consumption, Gaps},
     };
 
     use super::*;
@@ -57,10 +57,10 @@ mod tests {
             ..Usage::default()
         };
         let usage: Vec<_> = (0..=25).map(sample).collect();
-        let whole = Stretch { start_ms: 5, seconds: seconds.clone(), usage, lacks: Lacks::default() };
+        let whole = Window { start_ms: 5, seconds: seconds.clone(), usage, gaps: Gaps::default() };
         let coarse = downsample(Series { warm_up: None, measured: Some(whole) });
         assert_eq!(coarse.warm_up, None);
-        let measured = coarse.measured.clone().expect("a stretch");
+        let measured = coarse.measured.clone().expect("a window");
         let ends: Vec<_> = measured.seconds.iter().map(|second| second.until_ms).collect();
         assert_eq!(ends, [10_000, 20_000, 25_000]);
         let times: Vec<_> = measured.usage.iter().map(|sample| sample.at_ms).collect();

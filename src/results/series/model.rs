@@ -5,7 +5,7 @@ pub mod tests;
 
 use brewbench_agent::{
     series::histogram::{Histogram, quantile::Quantile},
-    wire::series::{Consumption, Host, Lacks, Second, Series, Stretch, Usage},
+    wire::series::{Consumption, Host, Gaps, Second, Series, Window, Usage},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -25,14 +25,14 @@ pub struct SeriesBody {
     /// When the first part started, unix ms: by the agent's clock, for a distributed run by the server's.
     pub start_ms: Option<i64>,
     /// The warm-up, if there was one.
-    pub warm_up: Option<StretchBody>,
+    pub warm_up: Option<WindowBody>,
     /// The measurement.
-    pub measured: Option<StretchBody>,
+    pub measured: Option<WindowBody>,
 }
 
 /// Warm-up or measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct StretchBody {
+pub struct WindowBody {
     /// When it started, seconds.
     pub from_s: f64,
     /// Load and latencies per second.
@@ -40,7 +40,7 @@ pub struct StretchBody {
     /// Samples of resource use.
     pub usage: Vec<UsageBody>,
     /// Known gaps; all 0 in an ordinary run.
-    pub lacks: LacksBody,
+    pub gaps: GapsBody,
     /// Latencies of all its successful requests.
     pub succeeded: LatencyBody,
     /// Latencies of all its failed requests.
@@ -172,7 +172,7 @@ impl SideCores {
 
 /// Known gaps of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct LacksBody {
+pub struct GapsBody {
     /// Seconds without a report of k6; their counts are in the following second.
     pub missing_seconds: u64,
     /// Reports of k6 that came too early; their counts are in the previous second.
@@ -182,7 +182,7 @@ pub struct LacksBody {
     /// Reports of k6 that could not be parsed.
     pub damaged: u64,
     /// Values left out because the script has too many different tags.
-    pub left_out: u64,
+    pub dropped_values: u64,
     /// 1 if k6 did not confirm the end of its reports.
     pub unfinished: u64,
 }
@@ -191,39 +191,39 @@ impl SeriesBody {
     /// Converts the series of a run.
     pub fn new(run: &RunId, series: &Series, cores: SideCores) -> Self {
         let start_ms = start_ms(series);
-        let stretch = |stretch: &Option<Stretch>| {
-            stretch
+        let window = |window: &Option<Window>| {
+            window
                 .as_ref()
-                .map(|stretch| StretchBody::new(stretch, offset_ms(stretch, start_ms.unwrap_or_default()), cores))
+                .map(|window| WindowBody::new(window, offset_ms(window, start_ms.unwrap_or_default()), cores))
         };
-        Self { run: run.clone(), start_ms, warm_up: stretch(&series.warm_up), measured: stretch(&series.measured) }
+        Self { run: run.clone(), start_ms, warm_up: window(&series.warm_up), measured: window(&series.measured) }
     }
 
     /// Returns warm-up and measurement, as far as they exist.
-    pub fn stretches(&self) -> impl Iterator<Item = &StretchBody> {
+    pub fn windows(&self) -> impl Iterator<Item = &WindowBody> {
         self.warm_up.iter().chain(&self.measured)
     }
 }
 
 /// Returns when the first part of a series started, by the agent's clock, unix ms.
 pub fn start_ms(series: &Series) -> Option<i64> {
-    series.warm_up.as_ref().or(series.measured.as_ref()).map(|stretch| stretch.start_ms)
+    series.warm_up.as_ref().or(series.measured.as_ref()).map(|window| window.start_ms)
 }
 
 /// Returns how long after the start of a series one of its parts started, ms.
-pub fn offset_ms(stretch: &Stretch, start_ms: i64) -> i64 {
-    stretch.start_ms.saturating_sub(start_ms)
+pub fn offset_ms(window: &Window, start_ms: i64) -> i64 {
+    window.start_ms.saturating_sub(start_ms)
 }
 
-impl StretchBody {
-    fn new(stretch: &Stretch, offset_ms: i64, cores: SideCores) -> Self {
-        let Stretch { start_ms: _, seconds, usage, lacks } = stretch;
-        let (succeeded, failed) = latencies(stretch);
+impl WindowBody {
+    fn new(window: &Window, offset_ms: i64, cores: SideCores) -> Self {
+        let Window { start_ms: _, seconds, usage, lacks } = window;
+        let (succeeded, failed) = latencies(window);
         Self {
             from_s: in_seconds(offset_ms),
             seconds: seconds_after(offset_ms, 0, seconds),
             usage: usage_after(offset_ms, None, usage, cores),
-            lacks: (*lacks).into(),
+            gaps: (*gaps).into(),
             succeeded: (&succeeded).into(),
             failed: (&failed).into(),
         }
@@ -231,9 +231,9 @@ impl StretchBody {
 }
 
 /// Returns the latencies of all successful and of all failed requests of a part.
-pub fn latencies(stretch: &Stretch) -> (Histogram, Histogram) {
+pub fn latencies(window: &Window) -> (Histogram, Histogram) {
     let mut sums = (Histogram::default(), Histogram::default());
-    for second in &stretch.seconds {
+    for second in &window.seconds {
         sums.0.add(&second.succeeded);
         sums.1.add(&second.failed);
     }
@@ -243,11 +243,11 @@ pub fn latencies(stretch: &Stretch) -> (Histogram, Histogram) {
 /// Merges neighbouring points until each part has at most `most`, for display.
 #[must_use]
 pub fn limit_points(series: Series, most: usize) -> Series {
-    let limit = |stretch: Stretch| {
-        let Stretch { seconds, usage, .. } = &stretch;
+    let limit = |window: Window| {
+        let Window { seconds, usage, .. } = &window;
         let seconds = merge_chunks(seconds, most, Second::add);
         let usage = merge_chunks(usage, most, Usage::add);
-        Stretch { seconds, usage, ..stretch }
+        Window { seconds, usage, ..window }
     };
     Series { warm_up: series.warm_up.map(limit), measured: series.measured.map(limit) }
 }
@@ -365,10 +365,10 @@ impl From<&Histogram> for LatencyBody {
     }
 }
 
-impl From<Lacks> for LacksBody {
-    fn from(lacks: Lacks) -> Self {
-        let Lacks { missing_seconds, doubled_seconds, restarts, damaged, left_out, unfinished } = lacks;
-        Self { missing_seconds, doubled_seconds, restarts, damaged, left_out, unfinished }
+impl From<Gaps> for GapsBody {
+    fn from(gaps: Gaps) -> Self {
+        let Gaps { missing_seconds, doubled_seconds, restarts, damaged, dropped_values, unfinished } = gaps;
+        Self { missing_seconds, doubled_seconds, restarts, damaged, dropped_values, unfinished }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The series as CSV: one row per second of k6, with the nearest sample of the machine. Pure.
 
 use crate::{
-    results::series::model::{LatencyBody, SecondBody, SeriesBody, SideBody, StretchBody, UsageBody},
+    results::series::model::{LatencyBody, SecondBody, SeriesBody, SideBody, WindowBody, UsageBody},
     runs::csv,
 };
 
@@ -62,8 +62,8 @@ const HEADER: [&str; 49] = [
 /// Unknown values are empty. Buckets are `upper bound in ms:count`, separated by spaces.
 pub fn csv(series: &SeriesBody) -> String {
     let mut text = csv::line(HEADER);
-    for (phase, stretch) in [("warming_up", &series.warm_up), ("measuring", &series.measured)] {
-        for (second, usage) in stretch.iter().flat_map(rows) {
+    for (phase, window) in [("warming_up", &series.warm_up), ("measuring", &series.measured)] {
+        for (second, usage) in window.iter().flat_map(rows) {
             let cells = cells(phase, second, usage);
             text.push_str(&csv::line(cells.iter().map(String::as_str)));
         }
@@ -72,10 +72,10 @@ pub fn csv(series: &SeriesBody) -> String {
 }
 
 /// Pairs each second of a part with the sample nearest to its end; no sample is used twice.
-pub fn rows(stretch: &StretchBody) -> impl Iterator<Item = (&SecondBody, Option<&UsageBody>)> {
+pub fn rows(window: &WindowBody) -> impl Iterator<Item = (&SecondBody, Option<&UsageBody>)> {
     let mut used = 0;
-    stretch.seconds.iter().map(move |second| {
-        let rest = stretch.usage.get(used..).unwrap_or_default();
+    window.seconds.iter().map(move |second| {
+        let rest = window.usage.get(used..).unwrap_or_default();
         let near = |sample: &UsageBody| (sample.at_s - second.at_s).abs();
         let nearest = rest.iter().enumerate().min_by(|(_, one), (_, other)| near(one).total_cmp(&near(other)));
         let found = nearest.filter(|(_, sample)| near(sample) <= second.length_s.max(1.0));
@@ -159,10 +159,10 @@ mod tests {
 
     #[test]
     fn no_sample_is_used_for_two_seconds() {
-        let mut stretch =
+        let mut window =
             SeriesBody::new(&"run".to_owned().into(), &rising(), SideCores::default()).measured.expect("exists");
-        stretch.usage.truncate(4);
-        let beside: Vec<_> = rows(&stretch).filter_map(|(_, usage)| usage.map(|usage| usage.at_s)).collect();
+        window.usage.truncate(4);
+        let beside: Vec<_> = rows(&window).filter_map(|(_, usage)| usage.map(|usage| usage.at_s)).collect();
         assert_eq!(beside, [3.5, 4.5, 5.5]);
     }
 }

@@ -145,8 +145,8 @@ async fn update(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<'
         dropped_iterations,
         checks_passed,
         checks_failed,
-        least_new_connections,
-        most_new_connections,
+        min_new_connections,
+        max_new_connections,
         thresholds,
         thresholds_failed,
     } = ending.figures.map(FigureColumns::from).unwrap_or_default();
@@ -158,7 +158,7 @@ async fn update(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<'
              rps = ?14, measured_ms = ?15, avg_ms = ?16, min_ms = ?17, p50_ms = ?18, p90_ms = ?19, p95_ms = ?20,
              p99_ms = ?21, p999_ms = ?22, max_ms = ?23, data_received_bytes = ?24, data_sent_bytes = ?25,
              iterations = ?26, dropped_iterations = ?27, checks_passed = ?28, checks_failed = ?29, thresholds = ?30,
-             thresholds_failed = ?31, least_new_connections = ?32, most_new_connections = ?33,
+             thresholds_failed = ?31, min_new_connections = ?32, max_new_connections = ?33,
              received_per_s = ?34, engine_name = coalesce(?35, engine_name)
          where id = ?1",
         id,
@@ -192,8 +192,8 @@ async fn update(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<'
         checks_failed,
         thresholds,
         thresholds_failed,
-        least_new_connections,
-        most_new_connections,
+        min_new_connections,
+        max_new_connections,
         received_per_s,
         engine_name
     )

@@ -24,8 +24,8 @@ pub(super) struct FigureColumns {
     pub dropped_iterations: Option<i64>,
     pub checks_passed: Option<i64>,
     pub checks_failed: Option<i64>,
-    pub least_new_connections: Option<i64>,
-    pub most_new_connections: Option<i64>,
+    pub min_new_connections: Option<i64>,
+    pub max_new_connections: Option<i64>,
     pub thresholds: Option<u32>,
     pub thresholds_failed: Option<u32>,
 }
@@ -55,8 +55,8 @@ impl From<&Figures> for FigureColumns {
             dropped_iterations: count(figures.dropped_iterations),
             checks_passed: count(figures.checks_passed),
             checks_failed: count(figures.checks_failed),
-            least_new_connections: figures.new_connections.map(|bounds| bounds.least.cast_signed()),
-            most_new_connections: figures.new_connections.map(|bounds| bounds.most.cast_signed()),
+            min_new_connections: figures.new_connections.map(|bounds| bounds.least.cast_signed()),
+            max_new_connections: figures.new_connections.map(|bounds| bounds.most.cast_signed()),
             thresholds: figures.thresholds,
             thresholds_failed: figures.thresholds_failed,
         }

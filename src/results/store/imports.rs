@@ -60,7 +60,7 @@ const RUN: &str = "
         repetition, note, created_by, phase, queued_at, phase_at, finished_at, verdict, reasons, engine_name, engine_version, requests,
         failed, rps, measured_ms, avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, data_received_bytes,
         data_sent_bytes, received_per_s, iterations, dropped_iterations, checks_passed, checks_failed, thresholds,
-        thresholds_failed, in_turn, least_new_connections, most_new_connections)
+        thresholds_failed, interleaved, min_new_connections, max_new_connections)
     values (?, 'import', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'finished', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
         ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
@@ -201,9 +201,9 @@ fn run(connection: &Connection, import: &NewImport) -> Result<(), Fault> {
         figures.checks_failed,
         figures.thresholds,
         figures.thresholds_failed,
-        about.in_turn,
-        figures.least_new_connections,
-        figures.most_new_connections,
+        about.interleaved,
+        figures.min_new_connections,
+        figures.max_new_connections,
     ])?;
     Ok(())
 }

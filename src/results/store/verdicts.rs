@@ -6,7 +6,7 @@ use sqlx::{SqliteConnection, SqliteExecutor, SqlitePool};
 
 use crate::{
     app::ids::{ExperimentId, RunId},
-    auth::audit::{self, Act},
+    auth::audit::{self, AuditEvent},
     results::verdict::{limits::Limits, model::RULES},
     runs::{
         load,
@@ -110,7 +110,7 @@ pub async fn limits(from: impl SqliteExecutor<'_>, scenario: Option<&str>) -> sq
 }
 
 /// Stores the limits of a scenario; its runs are then due for re-judging.
-pub async fn set_limits(pool: &SqlitePool, scenario: &str, limits: &Limits, now: i64, act: &Act) -> sqlx::Result<()> {
+pub async fn set_limits(pool: &SqlitePool, scenario: &str, limits: &Limits, now: i64, act: &AuditEvent) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     let changed = limits.changed();
     let text = serde_json::to_string(&changed).map_err(decode)?;
@@ -122,7 +122,7 @@ pub async fn set_limits(pool: &SqlitePool, scenario: &str, limits: &Limits, now:
         scenario,
         text,
         now,
-        act.who
+        act.actor
     )
     .execute(&mut *transaction)
     .await?;

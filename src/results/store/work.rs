@@ -21,8 +21,8 @@ pub async fn note(connection: &mut SqliteConnection, run: &RunId, work: &WorkDon
     let (statuses, protocols) = (json(statuses)?, json(protocols)?);
     let new_connections = new_connections.map(u64::cast_signed);
     sqlx::query!(
-        "update run set least_new_connections = coalesce(?2, least_new_connections),
-             most_new_connections = coalesce(?2, most_new_connections), statuses = ?3, protocols = ?4
+        "update run set min_new_connections = coalesce(?2, min_new_connections),
+             max_new_connections = coalesce(?2, max_new_connections), statuses = ?3, protocols = ?4
          where id = ?1",
         run,
         new_connections,

@@ -80,13 +80,13 @@ pub(super) fn disturbed(others: &Others, rps: f64, limits: &Limits) -> Option<Re
 
 /// Judges the idle wait, not the load average, which still contains the previous run.
 pub(super) fn not_idle(conditions: &Conditions) -> Option<Reason> {
-    let ground = conditions.ground.filter(|ground| !ground.quiet)?;
+    let idle_wait = conditions.idle_wait.filter(|idle_wait| !idle_wait.idle)?;
     let text = format!(
         "the machine was not idle before the load: other programs used {:.2} cores after {:.0} s, the limit is {:.2}",
-        ground.busy_cores,
-        ground.waited_ms as f64 / 1_000.0,
-        ground.limit_cores
+        idle_wait.busy_cores,
+        idle_wait.waited_ms as f64 / 1_000.0,
+        idle_wait.limit_cores
     );
     let reason = Reason::new("not_quiet_before", Verdict::Suspect, text);
-    Some(reason.with(ground.busy_cores, ground.limit_cores, Unit::Cores))
+    Some(reason.with(idle_wait.busy_cores, idle_wait.limit_cores, Unit::Cores))
 }

@@ -1,6 +1,6 @@
 //! Checks that the time series is complete: what is missing can't be judged. Pure.
 
-use brewbench_agent::{reports::summary::Figures, wire::series::Lacks};
+use brewbench_agent::{reports::summary::Figures, wire::series::Gaps};
 
 use crate::{
     results::{
@@ -63,7 +63,7 @@ pub(super) fn part(counts: Option<SeriesContent>, requests: u64, limits: &Limits
 
 /// Lists the gaps of a series: their number and description.
 fn gaps(counts: SeriesContent) -> Vec<(u64, String)> {
-    let Lacks { missing_seconds, doubled_seconds, restarts, damaged, left_out, unfinished } = counts.lacks;
+    let Gaps { missing_seconds, doubled_seconds, restarts, damaged, dropped_values, unfinished } = counts.gaps;
     let uneven = missing_seconds.saturating_add(doubled_seconds);
     let uneven = if uneven as f64 > counts.seconds as f64 * MAX_UNEVEN { uneven } else { 0 };
     let unsampled = u64::from(counts.samples < 2);
@@ -71,7 +71,7 @@ fn gaps(counts: SeriesContent) -> Vec<(u64, String)> {
         (uneven, format!("{missing_seconds} seconds were late, {doubled_seconds} doubled")),
         (restarts, format!("k6 restarted {restarts} times")),
         (damaged, format!("{damaged} reports of k6 could not be parsed")),
-        (left_out, format!("{left_out} values were dropped: too many different tags")),
+        (dropped_values, format!("{dropped_values} values were dropped: too many different tags")),
         (unfinished, "k6 did not report its end".to_owned()),
         (unsampled, "CPU and memory were not sampled".to_owned()),
     ]

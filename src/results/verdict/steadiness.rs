@@ -37,7 +37,7 @@ struct Point {
 pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
     let SeriesState::Series(series) = context.series else { return };
     let Some(load) = context.load.filter(|load| is_constant(load)) else { return };
-    let points = points(series.measured.as_ref().map_or(&[], |stretch| &stretch.seconds));
+    let points = points(series.measured.as_ref().map_or(&[], |window| &window.seconds));
     if matches!(load, Load::Closed(_)) {
         let rates: Vec<f64> = points.iter().map(|point| point.requests as f64 / point.seconds).collect();
         let found = drift(&rates);

@@ -10,7 +10,7 @@ use brewbench_agent::{
     wire::{
         load::{Closed, Form, Load, Open, Stage},
         outcome::{Cause, Enforced, Mechanism},
-        series::{Consumption, Host, Lacks, Second, Series, Stretch, Usage},
+        series::{Consumption, Host, Gaps, Second, Series, Window, Usage},
     },
 };
 
@@ -65,11 +65,11 @@ fn usage(number: i32) -> Usage {
 
 fn ordinary() -> Case {
     let latency = Latency { avg_ms: Some(1.0), ..Latency::default() };
-    let stretch = Stretch {
+    let window = Window {
         start_ms: 0,
         seconds: (1..=10).map(second).collect(),
         usage: (0..=11).map(usage).collect(),
-        lacks: Lacks::default(),
+        gaps: Gaps::default(),
     };
     Case {
         figures: Figures {
@@ -99,7 +99,7 @@ fn ordinary() -> Case {
         vcpus: Some(1.0),
         oom_kills: 0,
         conditions: Conditions::default(),
-        series: Some(Series { warm_up: None, measured: Some(stretch) }),
+        series: Some(Series { warm_up: None, measured: Some(window) }),
         limits: Limits::default(),
     }
 }
@@ -120,17 +120,17 @@ impl Case {
         judge(&self.figures, Some(&context), &self.limits)
     }
 
-    fn stretch(&mut self) -> &mut Stretch {
-        self.series.as_mut().and_then(|series| series.measured.as_mut()).expect("a stretch")
+    fn window(&mut self) -> &mut Window {
+        self.series.as_mut().and_then(|series| series.measured.as_mut()).expect("a window")
     }
 
     fn each_usage(mut self, change: impl Fn(&mut Usage)) -> Self {
-        self.stretch().usage.iter_mut().skip(1).for_each(change);
+        self.window().usage.iter_mut().skip(1).for_each(change);
         self
     }
 
     fn each_second(mut self, change: impl Fn(u32, &mut Second)) -> Self {
-        (1..).zip(&mut self.stretch().seconds).for_each(|(number, second)| change(number, second));
+        (1..).zip(&mut self.window().seconds).for_each(|(number, second)| change(number, second));
         self
     }
 }
@@ -148,7 +148,7 @@ fn only(case: &Case, code: &str, verdict: Verdict) -> Reason {
     assert_eq!(judgement.reasons.len(), 1, "{code}: {judgement:?}");
     let reason = judgement.reasons[0].clone();
     assert_eq!((reason.code.as_str(), reason.verdict, judgement.verdict), (code, verdict, verdict), "{reason:?}");
-    assert_eq!(reason.seen.is_some(), reason.unit.is_some(), "{reason:?}");
+    assert_eq!(reason.observed.is_some(), reason.unit.is_some(), "{reason:?}");
     reason
 }
 
@@ -174,13 +174,13 @@ fn an_ordinary_run_is_valid_under_every_load() {
 #[test]
 fn failed_requests_are_judged() {
     let failed = |failed| with(|case| case.figures.failed = Some(failed));
-    assert_eq!(suspect(&failed(1), "requests_failed").seen, Some(0.0001));
+    assert_eq!(suspect(&failed(1), "requests_failed").observed, Some(0.0001));
     assert_eq!(suspect(&failed(100), "requests_failed").limit, Some(0.000_01), "1 % is not above 1 %");
     let over = only(&failed(101), "requests_failed", Verdict::Invalid);
-    assert_eq!((over.seen, over.limit, over.unit), (Some(0.0101), Some(0.01), Some(Unit::Share)));
+    assert_eq!((over.observed, over.limit, over.unit), (Some(0.0101), Some(0.01), Some(Unit::Share)));
     assert_eq!(over.text, "101 of 10000 requests failed: 1.01 %, the limit is 1 %");
     only(&failed(10_000), "no_success", Verdict::Invalid);
-    assert_eq!(suspect(&with(|case| case.figures.failed = None), "failures_unknown").seen, None);
+    assert_eq!(suspect(&with(|case| case.figures.failed = None), "failures_unknown").observed, None);
     let mut lenient = failed(5);
     lenient.limits.set(Limit::RequestsFailed, 0.0005);
     only(&lenient, "requests_failed", Verdict::Valid);
@@ -218,8 +218,8 @@ fn a_missed_rate_is_suspect() {
     fine(&completed(9_899, None));
     assert_eq!(suspect(&completed(9_898, None), "rate_not_kept").limit, Some(0.99));
     fine(&completed(9_990, Some(10)));
-    assert_eq!(suspect(&completed(9_980, Some(20)), "iterations_dropped").seen, Some(0.002));
-    assert_eq!(suspect(&completed(5_000, Some(5_000)), "iterations_dropped").seen, Some(0.5), "reported once");
+    assert_eq!(suspect(&completed(9_980, Some(20)), "iterations_dropped").observed, Some(0.002));
+    assert_eq!(suspect(&completed(5_000, Some(5_000)), "iterations_dropped").observed, Some(0.5), "reported once");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_short_measurement_is_suspect() {
     fine(&measured(3_000.0));
     fine(&measured(2_990.0));
     let short = suspect(&measured(1_004.0), "too_short");
-    assert_eq!((short.seen, short.limit, short.unit), (Some(1.004), Some(3.0), Some(Unit::Seconds)));
+    assert_eq!((short.observed, short.limit, short.unit), (Some(1.004), Some(3.0), Some(Unit::Seconds)));
     assert_eq!(short.figures().as_deref(), Some("1 s, limit 3 s"));
 }
 
@@ -243,13 +243,13 @@ fn busy(generator: u64, target: u64) -> Case {
 fn a_saturated_generator_is_suspect() {
     fine(&busy(799_000, 500_000));
     let bound = suspect(&busy(800_000, 500_000), "generator_busy");
-    assert_eq!((bound.seen, bound.limit), (Some(0.8), Some(0.8)));
+    assert_eq!((bound.observed, bound.limit), (Some(0.8), Some(0.8)));
     assert!(bound.text.contains("it used 0.80 of its 1 core, the target 0.50 of its 1"), "{}", bound.text);
     suspect(&busy(990_000, 890_000), "generator_busy");
     fine(&busy(990_000, 900_000));
     let mut throttled = busy(990_000, 450_000).each_usage(|usage| usage.target.throttled_us = Some(60_000));
     fine(&throttled);
-    throttled.stretch().usage.iter_mut().for_each(|usage| usage.target.throttled_us = Some(40_000));
+    throttled.window().usage.iter_mut().for_each(|usage| usage.target.throttled_us = Some(40_000));
     suspect(&throttled, "generator_busy");
     let mut half = busy(990_000, 460_000);
     half.vcpus = Some(0.5);
@@ -262,7 +262,7 @@ fn a_saturated_generator_is_suspect() {
 #[test]
 fn a_generator_busy_in_one_stage_is_suspect() {
     let mut case = ordinary();
-    for usage in case.stretch().usage.iter_mut().skip(7) {
+    for usage in case.window().usage.iter_mut().skip(7) {
         usage.generator.cpu_us = Some(960_000);
         usage.host.user_us = 1_500_000;
     }
@@ -273,14 +273,14 @@ fn a_generator_busy_in_one_stage_is_suspect() {
 fn a_throttled_generator_is_suspect() {
     let held = |us| ordinary().each_usage(move |usage| usage.generator.throttled_us = Some(us));
     fine(&held(10_000));
-    assert_eq!(suspect(&held(11_000), "generator_throttled").seen, Some(0.011));
+    assert_eq!(suspect(&held(11_000), "generator_throttled").observed, Some(0.011));
 }
 
 #[test]
 fn waiting_for_connections_is_suspect() {
     let blocked = |ms| with(|case| case.figures.blocked_ms = Some(ms));
     fine(&blocked(1.0));
-    assert_eq!(suspect(&blocked(3.0), "generator_blocked").seen, Some(0.75));
+    assert_eq!(suspect(&blocked(3.0), "generator_blocked").observed, Some(0.75));
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn virtual_users_held_back_by_k6_are_suspect() {
     // 1,000 requests/s of 10 virtual users: each is in a request all the time where that takes 10 ms.
     fine(&case(Some(false), 7.6, 10.0));
     let held = suspect(&case(Some(false), 7.0, 10.0), "generator_held_back");
-    assert!(held.seen.is_some_and(|seen| (seen - 0.299).abs() < 1e-9) && held.limit == Some(0.25), "{held:?}");
+    assert!(held.observed.is_some_and(|seen| (seen - 0.299).abs() < 1e-9) && held.limit == Some(0.25), "{held:?}");
     assert!(held.text.contains("of 10 virtual users 7.0 were in a request"), "{}", held.text);
     fine(&case(Some(true), 1.0, 10.0));
     let between = suspect(&case(Some(true), 1.0, 5.0), "generator_held_back");
@@ -310,12 +310,12 @@ fn virtual_users_held_back_by_k6_are_suspect() {
 fn other_activity_on_the_host_is_suspect() {
     let stolen = |us| ordinary().each_usage(move |usage| usage.host.steal_us = us);
     fine(&stolen(44_000));
-    assert!(suspect(&stolen(45_000), "host_steal").seen.is_some_and(|seen| (0.05..0.051).contains(&seen)));
+    assert!(suspect(&stolen(45_000), "host_steal").observed.is_some_and(|seen| (0.05..0.051).contains(&seen)));
     let others = |us| ordinary().each_usage(move |usage| usage.host.user_us += us);
     // 10 ms are in every case, and 15 ms for the traffic of 1,000 requests are allowed for.
     fine(&others(204_000));
     let disturbed = suspect(&others(215_000), "host_disturbed");
-    assert!(disturbed.seen.is_some_and(|seen| (0.1..0.11).contains(&seen)), "{disturbed:?}");
+    assert!(disturbed.observed.is_some_and(|seen| (0.1..0.11).contains(&seen)), "{disturbed:?}");
     assert!(disturbed.text.contains("of the machine's 2 cores"), "{}", disturbed.text);
     let fast = with(|case| case.figures.rps = 20_000.0).each_usage(|usage| usage.host.system_us += 400_000);
     fine(&fast);
@@ -336,7 +336,7 @@ fn a_drifting_rate_is_suspect() {
     fine(&last(995));
     let case = last(740);
     let drift = suspect(&case, "not_steady");
-    assert!(drift.seen.is_some_and(|seen| (seen - 0.26).abs() < 1e-9) && drift.limit == Some(0.01), "{drift:?}");
+    assert!(drift.observed.is_some_and(|seen| (seen - 0.26).abs() < 1e-9) && drift.limit == Some(0.01), "{drift:?}");
     let expected = "throughput fell by 26 % during the measured phase, from 1000 requests/s to 740 requests/s";
     assert!(drift.text.ends_with(expected), "{}", drift.text);
     let mut rising = case.clone();
@@ -347,7 +347,7 @@ fn a_drifting_rate_is_suspect() {
         second.succeeded = latencies(-80, if number < 5 { 30 } else { 3 });
     });
     fine(&Case { figures: Figures { requests: 138, ..few.figures.clone() }, ..few });
-    let short = with(|case| case.stretch().seconds.truncate(9));
+    let short = with(|case| case.window().seconds.truncate(9));
     fine(&Case { figures: Figures { requests: 9_000, ..short.figures.clone() }, ..short });
 }
 
@@ -384,7 +384,7 @@ fn a_deviating_setup_is_judged() {
     let none = with(|case| case.enforced.memory = Mechanism::None);
     assert!(suspect(&none, "size_not_enforced").text.ends_with("nothing limited memory"));
     let shared = with(|case| case.cores.generator = vec![0, 1]);
-    assert_eq!(suspect(&shared, "shared_cores").seen, Some(1.0));
+    assert_eq!(suspect(&shared, "shared_cores").observed, Some(1.0));
     suspect(&with(|case| case.cores.generator.clear()), "shared_cores");
     let placed = |placement| with(|case| case.conditions.placement = Some(placement));
     fine(&placed(Placement::WholeCores));
@@ -399,20 +399,20 @@ fn a_deviating_setup_is_judged() {
 #[test]
 fn an_incomplete_series_is_suspect() {
     let nothing = suspect(&with(|case| case.series = None), "series_incomplete");
-    assert_eq!((nothing.seen, nothing.limit), (Some(0.0), Some(0.99)));
-    suspect(&with(|case| case.stretch().seconds.clear()), "series_incomplete");
+    assert_eq!((nothing.observed, nothing.limit), (Some(0.0), Some(0.99)));
+    suspect(&with(|case| case.window().seconds.clear()), "series_incomplete");
     suspect(&with(|case| case.series = Some(Series::default())), "series_incomplete");
     fine(&with(|case| case.figures.requests = 10_100));
-    assert!(suspect(&with(|case| case.figures.requests = 10_200), "series_incomplete").seen < Some(0.99));
-    let lacking = |change: fn(&mut Lacks)| with(|case| change(&mut case.stretch().lacks));
-    fine(&lacking(|lacks| lacks.missing_seconds = 1));
-    suspect(&lacking(|lacks| (lacks.missing_seconds, lacks.doubled_seconds) = (1, 1)), "series_incomplete");
-    suspect(&lacking(|lacks| lacks.unfinished = 1), "series_incomplete");
-    suspect(&lacking(|lacks| lacks.damaged = u64::MAX), "series_incomplete");
-    suspect(&lacking(|lacks| lacks.left_out = 1), "series_incomplete");
-    let restarted = suspect(&lacking(|lacks| lacks.restarts = 2), "series_incomplete");
-    assert_eq!((restarted.seen, restarted.unit), (Some(2.0), Some(Unit::Count)));
-    suspect(&with(|case| case.stretch().usage.clear()), "series_incomplete");
+    assert!(suspect(&with(|case| case.figures.requests = 10_200), "series_incomplete").observed < Some(0.99));
+    let lacking = |change: fn(&mut Gaps)| with(|case| change(&mut case.window().gaps));
+    fine(&lacking(|lacks| gaps.missing_seconds = 1));
+    suspect(&lacking(|lacks| (gaps.missing_seconds, gaps.doubled_seconds) = (1, 1)), "series_incomplete");
+    suspect(&lacking(|lacks| gaps.unfinished = 1), "series_incomplete");
+    suspect(&lacking(|lacks| gaps.damaged = u64::MAX), "series_incomplete");
+    suspect(&lacking(|lacks| gaps.dropped_values = 1), "series_incomplete");
+    let restarted = suspect(&lacking(|lacks| gaps.restarts = 2), "series_incomplete");
+    assert_eq!((restarted.observed, restarted.unit), (Some(2.0), Some(Unit::Count)));
+    suspect(&with(|case| case.window().usage.clear()), "series_incomplete");
 }
 
 #[test]
@@ -436,5 +436,5 @@ fn a_run_from_before_series_were_recorded_is_valid() {
 fn an_old_reason_without_values_is_read() {
     let old = r#"{"code": "shared_cores", "verdict": "suspect", "text": "why"}"#;
     let reason: Reason = serde_json::from_str(old).expect("a reason");
-    assert_eq!((reason.seen, reason.limit, reason.unit, reason.figures()), (None, None, None, None));
+    assert_eq!((reason.observed, reason.limit, reason.unit, reason.figures()), (None, None, None, None));
 }

@@ -1,6 +1,6 @@
 //! CPU time of the measurement, summed over usable samples.
 
-use brewbench_agent::wire::series::{Series, Stretch, Usage};
+use brewbench_agent::wire::series::{Series, Window, Usage};
 
 /// CPU time used in a span between samples, microseconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -108,7 +108,7 @@ pub fn throttled_share(throttled: f64, elapsed: f64, cores: f64) -> f64 {
 ///
 /// The last is left out if there are others: its sample was taken after k6 had exited, so it is partly idle.
 pub fn spans(series: &Series, side: Side) -> Vec<Span> {
-    let usage = series.measured.as_ref().map_or(&[][..], |stretch: &Stretch| &stretch.usage);
+    let usage = series.measured.as_ref().map_or(&[][..], |window: &Window| &window.usage);
     let mut spans: Vec<Span> = usage.windows(2).filter_map(|pair| Span::between(&pair[0], &pair[1], side)).collect();
     if spans.len() > 1 {
         spans.pop();

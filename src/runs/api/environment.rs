@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 
 use crate::{
     app::{
-        error::{Asked, Error, ErrorBody, Result},
+        error::{QueryParams, Error, ErrorBody, Result},
         ids::RunId,
         state::AppState,
     },
@@ -46,7 +46,7 @@ pub async fn difference(
     _: Read,
     State(state): State<AppState>,
     Path(id): Path<RunId>,
-    Asked(other): Asked<Other>,
+    QueryParams(other): QueryParams<Other>,
 ) -> Result<Json<EnvironmentDifference>> {
     Ok(Json(EnvironmentDifference::new(read(&state, &id).await?, read(&state, &other.with).await?)))
 }

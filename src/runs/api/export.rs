@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::trash::found_all;
 use crate::{
     app::{
-        error::{Asked, Error, ErrorBody, Result},
+        error::{QueryParams, Error, ErrorBody, Result},
         ids::listed,
         state::AppState,
     },
@@ -57,7 +57,7 @@ pub struct Export {
 #[utoipa::path(get, path = "/api/v1/runs/export", tag = "runs", params(Export),
     responses((status = 200, body = RunList, description = "or text/csv"), (status = 404, body = ErrorBody),
         (status = 422, body = ErrorBody)))]
-pub async fn export(_: Read, State(state): State<AppState>, Asked(options): Asked<Export>) -> Result<Response> {
+pub async fn export(_: Read, State(state): State<AppState>, QueryParams(options): QueryParams<Export>) -> Result<Response> {
     let ids = listed(&options.runs);
     if ids.is_empty() || ids.len() > MAX_RUNS {
         return Err(Error::Invalid(format!("runs: name 1 to {MAX_RUNS} runs to export: ?runs=ID,ID")));
@@ -104,8 +104,8 @@ const AFTER: [&str; 21] = [
     "iterations",
     "requests_per_iteration",
     "bytes_per_request",
-    "least_new_connections",
-    "most_new_connections",
+    "min_new_connections",
+    "max_new_connections",
     "statuses",
     "protocols",
     "checks_passed",
@@ -160,8 +160,8 @@ fn cells(run: &Run) -> Vec<String> {
         word(run.iterations.as_ref()),
         word(run.work.requests_per_iteration.as_ref()),
         word(run.work.bytes_per_request.as_ref()),
-        word(run.work.least_new_connections.as_ref()),
-        word(run.work.most_new_connections.as_ref()),
+        word(run.work.min_new_connections.as_ref()),
+        word(run.work.max_new_connections.as_ref()),
         counts(run.work.statuses.as_ref()),
         counts(run.work.protocols.as_ref()),
         word(run.checks_passed.as_ref()),

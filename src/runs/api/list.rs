@@ -6,7 +6,7 @@ use utoipa::IntoParams;
 
 use crate::{
     app::{
-        error::{Asked, Error, ErrorBody, Result},
+        error::{QueryParams, Error, ErrorBody, Result},
         state::AppState,
     },
     auth::caller::Read,
@@ -29,8 +29,8 @@ pub struct Length {
 pub async fn list(
     _: Read,
     State(state): State<AppState>,
-    Asked(query): Asked<RunQuery>,
-    Asked(length): Asked<Length>,
+    QueryParams(query): QueryParams<RunQuery>,
+    QueryParams(length): QueryParams<Length>,
 ) -> Result<Json<RunList>> {
     let limit = length.limit.unwrap_or(100).clamp(1, MOST_LISTED);
     let filter = query.filter().map_err(Error::Invalid)?;

@@ -18,7 +18,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::{Act, deed::Deed},
+        audit::{AuditEvent, action::Action},
         caller::{Caller, Submit},
     },
     runs::{
@@ -56,17 +56,17 @@ pub async fn delete_all(state: &AppState, caller: &Caller, runs: &[Run]) -> Resu
         return Err(Error::Conflict(format!("the run is {}: cancel it first", run.phase)));
     }
     let ids: Vec<RunId> = runs.iter().map(|run| run.id.clone()).collect();
-    trash::delete(&state.db.write, &ids, now_ms(), &act(caller, Deed::RunDeleted, &ids)).await?;
+    trash::delete(&state.db.write, &ids, now_ms(), &act(caller, Action::RunDeleted, &ids)).await?;
     for run in runs {
         announce(state, run);
     }
     Ok(())
 }
 
-fn act(caller: &Caller, deed: Deed, ids: &[RunId]) -> Act {
+fn act(caller: &Caller, action: Action, ids: &[RunId]) -> AuditEvent {
     match ids {
-        [id] => caller.does(deed, id.as_str()),
-        ids => caller.does(deed, &plural(ids.len(), "run")).with(json!({"runs": ids})),
+        [id] => caller.does(action, id.as_str()),
+        ids => caller.does(action, &plural(ids.len(), "run")).with(json!({"runs": ids})),
     }
 }
 
@@ -91,7 +91,7 @@ pub async fn undelete(
 
 /// Restores recently deleted runs and returns them.
 pub async fn restore(state: &AppState, caller: &Caller, ids: &[RunId]) -> Result<Vec<Run>> {
-    let act = act(caller, Deed::RunRestored, ids);
+    let act = act(caller, Action::RunRestored, ids);
     let runs = trash::restore(&state.db, ids, restorable_since(), &act).await?;
     for run in &runs {
         announce(state, run);

@@ -13,7 +13,7 @@ use crate::{
         state::AppState,
     },
     auth::{
-        audit::deed::Deed,
+        audit::action::Action,
         caller::{Caller, Read, Submit},
         checks::checked_name,
     },
@@ -77,7 +77,7 @@ pub async fn save_as(state: &AppState, caller: &Caller, name: &str, query: &str)
 
 /// Removes a view.
 pub async fn remove_named(state: &AppState, caller: &Caller, name: &str) -> Result<()> {
-    if views::remove_view(&state.db.write, name, &caller.does(Deed::ViewRemoved, name)).await? {
+    if views::remove_view(&state.db.write, name, &caller.does(Action::ViewRemoved, name)).await? {
         Ok(())
     } else {
         Err(Error::NotFound(format!("view {name:?}")))

@@ -76,7 +76,7 @@ pub async fn delete(submit: Submit, state: State<AppState>, id: Path<RunId>) -> 
     Ok(Redirect::to("/runs"))
 }
 
-fn confirm(caller: &Caller, deed: &'static str, run: &Run, consequences: Vec<String>) -> Confirm {
-    let shell = Shell::signed_in(deed, Section::Runs, &caller.name);
-    Confirm { shell, deed, what: progress::describe(run), consequences, back: format!("/runs/{}", run.id) }
+fn confirm(caller: &Caller, action: &'static str, run: &Run, consequences: Vec<String>) -> Confirm {
+    let shell = Shell::signed_in(action, Section::Runs, &caller.name);
+    Confirm { shell, action, what: progress::describe(run), consequences, back: format!("/runs/{}", run.id) }
 }

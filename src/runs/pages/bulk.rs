@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::{
     app::{
-        error::{Asked, Error, Result},
+        error::{QueryParams, Error, Result},
         ids::{RunId, joined, listed},
         state::AppState,
     },
@@ -59,7 +59,7 @@ fn back(runs: &[Run]) -> String {
 pub async fn ask_delete(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Asked(ticked): Asked<Ticked>,
+    QueryParams(ticked): QueryParams<Ticked>,
 ) -> Result<Confirm> {
     let runs = ticked.read(&state).await?;
     if let Some(run) = runs.iter().find(|run| !run.has_ended()) {
@@ -75,16 +75,16 @@ fn confirm(caller: &Caller, runs: &[Run]) -> Confirm {
     }
     consequences.push("Their metrics, summaries and logs are deleted, and comparisons no longer show them.".to_owned());
     consequences.push("You can restore them for 10 minutes; after that they are deleted permanently.".to_owned());
-    let deed = "Delete these runs";
-    let shell = Shell::signed_in(deed, Section::Runs, &caller.name);
-    Confirm { shell, deed, what: plural(runs.len(), "run"), consequences, back: back(runs) }
+    let action = "Delete these runs";
+    let shell = Shell::signed_in(action, Section::Runs, &caller.name);
+    Confirm { shell, action, what: plural(runs.len(), "run"), consequences, back: back(runs) }
 }
 
 /// `POST /runs/delete?runs=…`
 pub async fn delete(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Asked(ticked): Asked<Ticked>,
+    QueryParams(ticked): QueryParams<Ticked>,
 ) -> Result<Redirect> {
     let runs = ticked.read(&state).await?;
     trash::delete_all(&state, &caller, &runs).await?;
@@ -102,7 +102,7 @@ pub struct Deleted {
 pub async fn undelete(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Asked(deleted): Asked<Deleted>,
+    QueryParams(deleted): QueryParams<Deleted>,
 ) -> Result<Redirect> {
     let ids = crate::runs::store::trash::deleted_at(&state.db.read, deleted.at).await?;
     if trash::restore(&state, &caller, &ids).await?.is_empty() {
@@ -128,7 +128,7 @@ pub struct LabelPage {
 pub async fn ask_label(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Asked(ticked): Asked<Ticked>,
+    QueryParams(ticked): QueryParams<Ticked>,
 ) -> Result<LabelPage> {
     let runs = ticked.read(&state).await?;
     let mut labels: Vec<String> = runs.iter().flat_map(|run| run.labels.clone()).collect();

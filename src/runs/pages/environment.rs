@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::{
     app::{
-        error::{Asked, Result},
+        error::{QueryParams, Result},
         ids::RunId,
         state::AppState,
     },
@@ -81,7 +81,7 @@ pub async fn environment(
     Read(caller): Read,
     State(state): State<AppState>,
     Path(id): Path<RunId>,
-    Asked(With { with }): Asked<With>,
+    QueryParams(With { with }): QueryParams<With>,
 ) -> Result<EnvironmentPage> {
     let environment = read(&state, &id).await?;
     let with = match with.filter(|with| !with.as_str().is_empty()) {

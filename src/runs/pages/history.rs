@@ -10,7 +10,7 @@ use url::form_urlencoded;
 use super::views::Views;
 use crate::{
     app::{
-        error::{Asked, Error, Result},
+        error::{QueryParams, Error, Result},
         ids::{self, RunId, joined},
         state::AppState,
     },
@@ -273,8 +273,8 @@ pub struct Place {
 pub async fn history(
     Read(caller): Read,
     State(state): State<AppState>,
-    Asked(query): Asked<RunQuery>,
-    Asked(place): Asked<Place>,
+    QueryParams(query): QueryParams<RunQuery>,
+    QueryParams(place): QueryParams<Place>,
 ) -> Result<HistoryPage> {
     let history = History::read(&state, &query, &place, caller.scope).await?;
     let values = state.values.read(&state.db.rows).await?;
@@ -288,8 +288,8 @@ pub async fn history(
 pub async fn live(
     Read(caller): Read,
     State(state): State<AppState>,
-    Asked(query): Asked<RunQuery>,
-    Asked(place): Asked<Place>,
+    QueryParams(query): QueryParams<RunQuery>,
+    QueryParams(place): QueryParams<Place>,
 ) -> Result<impl IntoResponse> {
     let query = RunQuery { before: None, ..query };
     let view = LiveHistory { state: state.clone(), query, place, scope: caller.scope, history: None };

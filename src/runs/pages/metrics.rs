@@ -17,7 +17,7 @@ pub struct Metrics {
     /// Counters, rates and gauges.
     pub totals: Vec<Section<Total>>,
     /// Number of metrics that are not shown.
-    pub left_out: usize,
+    pub excluded: usize,
 }
 
 /// A group of metrics.
@@ -57,7 +57,7 @@ const SECTIONS: [&str; 6] = ["HTTP", "Execution", "Network", "Other protocols", 
 pub fn metrics(summary: &Summary) -> Metrics {
     let (mut trends, mut totals): (Vec<_>, Vec<_>) =
         summary.metrics.iter().partition(|(_, metric)| metric.kind == Kind::Trend);
-    let left_out = trends.len().saturating_sub(MOST) + totals.len().saturating_sub(MOST);
+    let excluded = trends.len().saturating_sub(MOST) + totals.len().saturating_sub(MOST);
     trends.truncate(MOST);
     totals.truncate(MOST);
     let statistics = statistics(&trends);
@@ -65,7 +65,7 @@ pub fn metrics(summary: &Summary) -> Metrics {
         trends: sections(&trends, |name, metric| trend(name, metric, &statistics)),
         totals: sections(&totals, total),
         statistics: statistics.iter().map(|name| head(name)).collect(),
-        left_out,
+        excluded,
     }
 }
 
@@ -209,7 +209,7 @@ mod tests {
         let metrics = metrics(&summary);
         let trends: usize = metrics.trends.iter().map(|section| section.rows.len()).sum();
         let totals: usize = metrics.totals.iter().map(|section| section.rows.len()).sum();
-        assert_eq!((trends + totals, metrics.left_out), (summary.metrics.len(), 0));
+        assert_eq!((trends + totals, metrics.excluded), (summary.metrics.len(), 0));
     }
 
     #[test]

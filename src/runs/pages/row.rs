@@ -94,7 +94,7 @@ impl Doing {
     pub fn refresh(&mut self, others: &[&Run], rate: Option<Rate>, now_ms: i64) {
         let run = &self.line.run;
         let started = run.phase != Phase::Queued;
-        self.left = left_text(progress::left_s(run, others, now_ms), started);
+        self.left = left_text(progress::remaining_s(run, others, now_ms), started);
         self.share = progress::share(run, others, now_ms).filter(|_| started);
         self.rate = rate;
     }

@@ -121,7 +121,7 @@ struct AgentEvidence {
     /// The target's log; none until the agent has sent it.
     target_log: Option<String>,
     /// Why the target's agent failed after the run had failed.
-    said_later: Option<String>,
+    reported_later: Option<String>,
     generator_log: String,
 }
 
@@ -216,7 +216,7 @@ impl RunView {
                 groups: facts::groups(&facts::facts(&evidence)),
                 sandbox: machine::sandbox(&run, &evidence),
                 target_log: target_log(&run, &evidence),
-                said_later: evidence.said_later,
+                reported_later: evidence.reported_later,
                 generator_log: evidence.generator_log,
             }),
             remarks: Remarks::of(&run, scope),

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::{
     app::{
-        error::{Asked, Error, Result},
+        error::{QueryParams, Error, Result},
         state::AppState,
     },
     auth::{caller::Submit, model::Scope},
@@ -91,13 +91,13 @@ async fn named(state: &AppState, name: &str) -> Result<SavedView> {
 pub async fn ask_remove(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Asked(Named { name }): Asked<Named>,
+    QueryParams(Named { name }): QueryParams<Named>,
 ) -> Result<Confirm> {
     let view = named(&state, &name).await?;
-    let deed = "Remove this view";
+    let action = "Remove this view";
     Ok(Confirm {
-        shell: Shell::signed_in(deed, Section::Runs, &caller.name),
-        deed,
+        shell: Shell::signed_in(action, Section::Runs, &caller.name),
+        action,
         what: view.name,
         consequences: vec![
             format!("The view, saved by {}, is removed for all users.", view.created_by),
@@ -111,7 +111,7 @@ pub async fn ask_remove(
 pub async fn remove(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    Asked(Named { name }): Asked<Named>,
+    QueryParams(Named { name }): QueryParams<Named>,
 ) -> Result<Redirect> {
     views::remove_named(&state, &caller, &name).await?;
     Ok(Redirect::to("/runs"))

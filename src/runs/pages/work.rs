@@ -19,7 +19,7 @@ pub fn work(run: &Run) -> Vec<(&'static str, String)> {
     };
     let counts = |counts: &Option<BTreeMap<String, u64>>| counts.as_ref().map_or_else(|| UNKNOWN.to_owned(), mix);
     let count = |count: Option<u64>| format::count(count).text().to_owned();
-    let connections = match (work.new_connections, work.least_new_connections, work.most_new_connections) {
+    let connections = match (work.new_connections, work.min_new_connections, work.max_new_connections) {
         (Some(new), ..) => {
             format!("{} ({} of the requests)", count(Some(new)), format::percent(work.new_connection_share).text())
         }

@@ -169,7 +169,7 @@ pub struct NewRun<'a> {
     /// Remaining retries if the run fails, is lost or is invalid.
     pub retries: u32,
     /// The required agent.
-    pub wanted_agent: Option<&'a str>,
+    pub required_agent: Option<&'a str>,
     /// The required label of the agent.
     pub agent_label: Option<&'a str>,
     /// Number of the block; runs of one block stay on one machine.
@@ -192,7 +192,7 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
     let generators = serde_json::to_string(run.generators).map_err(decode)?;
     sqlx::query!(
         "insert into run (id, experiment_id, origin, target, size_name, vcpus, memory_bytes, scenario, scenario_sha256,
-             parameters, vus, duration_ms, warm_up_ms, repetition, wanted_agent, created_by, phase, queued_at, phase_at,
+             parameters, vus, duration_ms, warm_up_ms, repetition, required_agent, created_by, phase, queued_at, phase_at,
              load, retries, generators, agent_label, block, warm_up_auto)
          values (?1, ?2, 'agent', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'queued', ?16, ?16, ?17, ?18,
              ?19, ?20, ?21, ?22)",
@@ -209,7 +209,7 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
         duration_ms,
         run.warm_up_ms,
         run.repetition,
-        run.wanted_agent,
+        run.required_agent,
         run.created_by,
         run.now,
         load,

@@ -80,9 +80,9 @@ pub struct RunRow {
     pub(crate) target_memory_bytes: Option<i64>,
     pub(crate) received_per_s: Option<f64>,
     pub(crate) generators: String,
-    pub(crate) in_turn: Option<i64>,
-    pub(crate) least_new_connections: Option<i64>,
-    pub(crate) most_new_connections: Option<i64>,
+    pub(crate) interleaved: Option<i64>,
+    pub(crate) min_new_connections: Option<i64>,
+    pub(crate) max_new_connections: Option<i64>,
     pub(crate) statuses: Option<String>,
     pub(crate) protocols: Option<String>,
     pub(crate) warm_up_auto: i64,
@@ -100,7 +100,7 @@ pub(crate) const COLUMNS: &str = "seq, id, experiment_id, retry_of, origin, targ
     avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, data_received_bytes, data_sent_bytes, \
     iterations, dropped_iterations, checks_passed, checks_failed, thresholds, thresholds_failed, enforced_cpu, \
     enforced_memory, engine_version, engine_name, labels, note, load, target_cpu_us, target_memory_bytes, \
-    received_per_s, generators, in_turn, least_new_connections, most_new_connections, statuses, protocols, \
+    received_per_s, generators, interleaved, min_new_connections, max_new_connections, statuses, protocols, \
     warm_up_auto, warmed_up_ms, warm_up_steady, throttled_share, startup_ms, idle_memory_bytes";
 
 /// Reads the columns of a row by position, because a lookup by name would take longer than the read.
@@ -180,9 +180,9 @@ impl RunRow {
             target_memory_bytes: columns.next()?,
             received_per_s: columns.next()?,
             generators: columns.next()?,
-            in_turn: columns.next()?,
-            least_new_connections: columns.next()?,
-            most_new_connections: columns.next()?,
+            interleaved: columns.next()?,
+            min_new_connections: columns.next()?,
+            max_new_connections: columns.next()?,
             statuses: columns.next()?,
             protocols: columns.next()?,
             warm_up_auto: columns.next()?,
@@ -277,9 +277,9 @@ impl TryFrom<RunRow> for Run {
             target_memory_bytes,
             received_per_s,
             generators,
-            in_turn,
-            least_new_connections,
-            most_new_connections,
+            interleaved,
+            min_new_connections,
+            max_new_connections,
             statuses,
             protocols,
             warm_up_auto,
@@ -305,7 +305,7 @@ impl TryFrom<RunRow> for Run {
             labels: serde_json::from_str(&labels).map_err(decode)?,
             note,
             origin,
-            in_turn: in_turn.map_or(origin == Origin::Agent, |is| is == 1),
+            interleaved: interleaved.map_or(origin == Origin::Agent, |is| is == 1),
             target,
             version,
             size,
@@ -354,7 +354,7 @@ impl TryFrom<RunRow> for Run {
             iterations: integer(iterations)?,
             dropped_iterations: integer(dropped_iterations)?,
             work: RunWork::new(requests, integer(iterations)?, data_received_bytes)
-                .with_connections(integer(least_new_connections)?, integer(most_new_connections)?, requests)
+                .with_connections(integer(min_new_connections)?, integer(max_new_connections)?, requests)
                 .with_counts(counts(statuses)?, counts(protocols)?),
             checks_passed: integer(checks_passed)?,
             checks_failed: integer(checks_failed)?,

@@ -5,12 +5,12 @@ use sqlx::SqlitePool;
 use super::by_ids;
 use crate::{
     app::{db::Db, ids::RunId},
-    auth::audit::{self, Act},
+    auth::audit::{self, AuditEvent},
     runs::{model::Run, store::row::decode},
 };
 
 /// Deletes the runs among these ids that have ended. Returns their number.
-pub async fn delete(pool: &SqlitePool, ids: &[RunId], now: i64, act: &Act) -> sqlx::Result<u64> {
+pub async fn delete(pool: &SqlitePool, ids: &[RunId], now: i64, act: &AuditEvent) -> sqlx::Result<u64> {
     let ids = serde_json::to_string(ids).map_err(decode)?;
     let mut transaction = pool.begin().await?;
     let deleted = sqlx::query!(
@@ -19,7 +19,7 @@ pub async fn delete(pool: &SqlitePool, ids: &[RunId], now: i64, act: &Act) -> sq
            and phase in ('finished', 'failed', 'cancelled', 'lost')",
         ids,
         now,
-        act.who
+        act.actor
     )
     .execute(&mut *transaction)
     .await?
@@ -32,7 +32,7 @@ pub async fn delete(pool: &SqlitePool, ids: &[RunId], now: i64, act: &Act) -> sq
 }
 
 /// Restores runs that were deleted since a time. Returns the existing runs among these ids.
-pub async fn restore(db: &Db, ids: &[RunId], since: i64, act: &Act) -> sqlx::Result<Vec<Run>> {
+pub async fn restore(db: &Db, ids: &[RunId], since: i64, act: &AuditEvent) -> sqlx::Result<Vec<Run>> {
     let named = serde_json::to_string(ids).map_err(decode)?;
     let mut transaction = db.write.begin().await?;
     let restored = sqlx::query!(

@@ -3,7 +3,7 @@
 use sqlx::SqlitePool;
 
 use crate::{
-    auth::audit::{self, Act},
+    auth::audit::{self, AuditEvent},
     runs::view::SavedView,
 };
 
@@ -40,7 +40,7 @@ pub async fn save_view(pool: &SqlitePool, view: &SavedView) -> sqlx::Result<bool
 }
 
 /// Removes a view; false if there is none with this name.
-pub async fn remove_view(pool: &SqlitePool, name: &str, act: &Act) -> sqlx::Result<bool> {
+pub async fn remove_view(pool: &SqlitePool, name: &str, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let result = sqlx::query!("delete from saved_view where name = ?", name).execute(&mut *transaction).await?;
     if result.rows_affected() == 0 {

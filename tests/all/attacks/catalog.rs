@@ -119,6 +119,6 @@ async fn only_unused_targets_are_removed() {
     assert_eq!(removed["removed"].as_array().map(Vec::len), Some(146));
     let left = admin.get("/api/v1/targets").await.ok().json();
     assert_eq!((&left["targets"][0]["name"], &left["targets"][1]), (&json!("junk-0-0"), &json!(null)));
-    let log = admin.get("/api/v1/audit?what=target+removed&limit=1000").await.ok().json();
+    let log = admin.get("/api/v1/audit?action=target+removed&limit=1000").await.ok().json();
     assert_eq!(log["entries"].as_array().map(Vec::len), Some(149));
 }

@@ -8,7 +8,7 @@ use brewbench::{
         networks::Networks,
     },
     auth::{
-        audit::{Act, deed::Deed},
+        audit::{AuditEvent, action::Action},
         store::audit::note_all,
     },
 };
@@ -64,7 +64,7 @@ async fn one_site_with_many_networks_does_not_lock_others_out() {
 async fn an_address_with_an_earlier_login_is_not_locked_out_even_after_a_restart() {
     let app = App::with(strict).await;
     let (ada, address): (_, IpAddr) = ("ada", [192, 0, 2, 1].into());
-    let earlier = [Act::new(ada, Some(address), Deed::LoggedIn, "")];
+    let earlier = [AuditEvent::new(ada, Some(address), Action::LoggedIn, "")];
     note_all(&app.state.db.write, &earlier).await.expect("an entry of the log");
     let app = App::on(app.stop().await, strict).await;
     let nobody = app.anonymous();
@@ -112,7 +112,7 @@ async fn refused_logins_are_aggregated_in_the_audit_log() {
         nobody.post(FINISH, &unknown_passkey(&started["ceremony"])).await.refused(403);
     }
     let entries = app.until("all of them", async || {
-        let list = admin.get("/api/v1/audit?what=login+refused").await.ok().json();
+        let list = admin.get("/api/v1/audit?action=login+refused").await.ok().json();
         let entries = list["entries"].as_array().expect("a list").clone();
         let times = |entry: &Value| entry["detail"]["times"].as_u64().unwrap_or(1);
         Some(entries.len()).filter(|_| entries.iter().map(times).sum::<u64>() == 30)

@@ -95,7 +95,7 @@ async fn a_form_asks_for_the_passkey_and_is_then_submitted() {
     tab.click("form[data-passkey=add] button").await;
     // The device refuses a second passkey only after the proof was given.
     tab.shows(ALERT, "This device already has a passkey for this account.").await;
-    let log = app.admin().await.get("/api/v1/audit?what=identity+confirmed").await.ok().json();
+    let log = app.admin().await.get("/api/v1/audit?action=identity+confirmed").await.ok().json();
     assert_eq!(log["entries"].as_array().map(Vec::len), Some(2));
 }
 
@@ -181,7 +181,7 @@ async fn a_start_with_a_clock_that_is_far_ahead_deletes_nothing() {
     let trusting = App::on(again.stop().await, |_| ()).await;
     assert!(trusting.state.clock.may_delete());
     trusting.until("old sessions to be deleted", async || (count(&trusting.state.db).await.1 == 0).then_some(())).await;
-    let log = trusting.admin().await.get("/api/v1/audit?what=token+created&limit=1000").await.ok().json();
+    let log = trusting.admin().await.get("/api/v1/audit?action=token+created&limit=1000").await.ok().json();
     let objects: Vec<String> =
         log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["object"])).collect();
     assert!(!objects.contains(&"old".to_owned()) && objects.contains(&"new".to_owned()), "{objects:?}");

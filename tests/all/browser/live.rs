@@ -6,10 +6,10 @@ use brewbench::auth::model::Role;
 use brewbench_agent::wire::{Phase, RunId, messages::AgentMessage, series::Part};
 
 use super::{Tab, wait_for_chart};
-use crate::harness::{Agent, App, series::portion, submit::submit_one, summaries::good};
+use crate::harness::{Agent, App, series::delta, submit::submit_one, summaries::good};
 
 fn send_seconds(agent: &Agent, run: RunId, part: Part, seconds: std::ops::RangeInclusive<u32>) {
-    agent.send_message(&AgentMessage::Series(Box::new(portion(run, part, seconds))));
+    agent.send_message(&AgentMessage::Series(Box::new(delta(run, part, seconds))));
 }
 
 /// Waits until the curves have one point per second; between warm-up and measurement there is a gap.

@@ -50,7 +50,7 @@ async fn two_targets(app: &App) -> Vec<String> {
 async fn six_interleaved(app: &App) -> Vec<String> {
     let ids = [two_targets(app).await, two_targets(app).await].concat();
     sqlx::query(
-        "update run set in_turn = 1, experiment_id = 'in turn', repetition =
+        "update run set interleaved = 1, experiment_id = 'in turn', repetition =
              (select count(*) from run as other where other.target = run.target and other.seq <= run.seq)",
     )
     .execute(&app.state.db.write)

@@ -17,7 +17,7 @@ use crate::harness::{
     Actor, Agent, App,
     agent::outcome,
     participants::{generator_outcome, host_outcome},
-    series::{matching_series, portion},
+    series::{matching_series, delta},
     submit::{plan_with, submit, text},
     summaries::{fixture, good_checking, scaled},
 };
@@ -156,7 +156,7 @@ impl World {
         let mut away = Agent::start(&app, "attic").await;
         away.disconnect();
         let admin = app.admin().await;
-        admin.put("/api/v1/agents/attic/standing", &json!({"standing": "drained"})).await.ok();
+        admin.put("/api/v1/agents/attic/availability", &json!({"availability": "drained"})).await.ok();
         admin.put("/api/v1/agents/attic/labels", &json!({"labels": ["arm", "old"]})).await.ok();
         raise_alert(&app, &admin).await;
         let (distributed, generators) = distributed(&app, &user, &mut agent).await;
@@ -512,7 +512,7 @@ async fn adaptive(user: &Actor, agent: &mut Agent) -> [String; 2] {
 /// k6 used all its CPU, and another process was busy.
 fn make_suspect(outcome: &mut Outcome) {
     let mut series = matching_series(&scaled(1.0)).unpack().expect("a series");
-    for usage in series.measured.iter_mut().flat_map(|stretch| stretch.usage.iter_mut().skip(1)) {
+    for usage in series.measured.iter_mut().flat_map(|window| window.usage.iter_mut().skip(1)) {
         (usage.generator.cpu_us, usage.target.cpu_us) = (Some(970_000), Some(330_000));
         (usage.host.user_us, usage.host.steal_us) = (1_900_000, 140_000);
     }
@@ -532,8 +532,8 @@ async fn measuring(app: &App, user: &Actor, agent: &mut Agent) -> String {
     let job = agent.job().await;
     agent.enter(job.run, Phase::Preparing);
     agent.enter(job.run, Phase::Measuring);
-    agent.send_message(&AgentMessage::Series(Box::new(portion(job.run, Part::WarmUp, 1..=3))));
-    agent.send_message(&AgentMessage::Series(Box::new(portion(job.run, Part::Measured, 1..=20))));
+    agent.send_message(&AgentMessage::Series(Box::new(delta(job.run, Part::WarmUp, 1..=3))));
+    agent.send_message(&AgentMessage::Series(Box::new(delta(job.run, Part::Measured, 1..=20))));
     let id = job.run.to_string();
     app.until("a run in phase measuring", async || (user.run(&id).await["phase"] == "measuring").then_some(())).await;
     id

@@ -20,7 +20,7 @@ use brewbench::{
     },
     auth::{
         api::{tokens, users},
-        audit::{Act, deed::Deed},
+        audit::{AuditEvent, action::Action},
         caller::Caller,
         model::{Role, Scope},
         secret::{self, Kind},
@@ -178,7 +178,7 @@ impl App {
     /// Exchanges a one-time key for the agent's own key.
     pub async fn own_key(&self, one_time: &str) -> String {
         let (hash, own) = (secret::hash(one_time), secret::generate(Kind::AgentKey));
-        let act = Act::by_owner(Deed::AgentEnrolled, "a test's");
+        let act = AuditEvent::by_owner(Action::AgentEnrolled, "a test's");
         let enrolled = fleet::enrolment::exchange(&self.state.db, &hash, &secret::hash(&own), &act).await;
         enrolled.expect("an exchanged key");
         own

@@ -3,22 +3,22 @@
 use brewbench_agent::wire::{
     job::Job,
     outcome::{Cores, Enforced, Mechanism, Outcome},
-    series::{Consumption, Packed, Series, Stretch},
+    series::{Consumption, Packed, Series, Window},
 };
 
 use super::{
     agent::outcome,
-    series::{matching_series, stretch},
+    series::{matching_series, window},
 };
 
 /// The outcome of the host: no load, and usage of the target only.
 pub fn host_outcome(job: &Job) -> Outcome {
-    let usage = stretch(20).usage.into_iter().map(|mut usage| {
+    let usage = window(20).usage.into_iter().map(|mut usage| {
         usage.generator = Consumption::default();
         usage.host.user_us = usage.target.cpu_us.unwrap_or(0);
         usage
     });
-    let measured = Stretch { seconds: Vec::new(), usage: usage.collect(), ..stretch(20) };
+    let measured = Window { seconds: Vec::new(), usage: usage.collect(), ..window(20) };
     Outcome {
         summary: None,
         series: Some(Packed::pack(&Series { warm_up: None, measured: Some(measured) })),

@@ -7,15 +7,15 @@ use brewbench_agent::{
     series::histogram::Histogram,
     wire::{
         RunId, now_ms,
-        series::{Consumption, Host, Packed, Part, Portion, Second, Series, Stretch, Usage},
+        series::{Consumption, Host, Packed, Part, Delta, Second, Series, Window, Usage},
     },
 };
 
 /// Ten identical seconds after two of warm-up, packed.
 pub fn constant_series() -> Packed {
-    let (warm_up, measured) = (stretch(2), stretch(10));
+    let (warm_up, measured) = (window(2), window(10));
     let start_ms = warm_up.start_ms + 3_000;
-    Packed::pack(&Series { warm_up: Some(warm_up), measured: Some(Stretch { start_ms, ..measured }) })
+    Packed::pack(&Series { warm_up: Some(warm_up), measured: Some(Window { start_ms, ..measured }) })
 }
 
 /// A series with the duration and the number of requests of a summary, packed.
@@ -24,43 +24,43 @@ pub fn matching_series(summary: &str) -> Packed {
     let figures = summary.figures();
     let count =
         (1..100_000_u32).find(|count| f64::from(*count) * 1_000.0 + 500.0 >= figures.measured_ms).expect("a duration");
-    let mut stretch = stretch(count);
-    for (number, second) in (0_u64..).zip(&mut stretch.seconds) {
+    let mut window = window(count);
+    for (number, second) in (0_u64..).zip(&mut window.seconds) {
         // The first seconds get the remainder.
         let requests = figures.requests / u64::from(count) + u64::from(number < figures.requests % u64::from(count));
         second.succeeded = Histogram::new(3, 0, requests * 1_000_000, [(-80, requests)]).expect("a histogram");
         second.iterations = requests;
     }
-    Packed::pack(&Series { warm_up: None, measured: Some(stretch) })
+    Packed::pack(&Series { warm_up: None, measured: Some(window) })
 }
 
 /// Identical seconds: 1,000 requests of about a millisecond, half a core for the target, a third for k6, and nothing
 /// else on the machine.
-pub fn stretch(seconds: u32) -> Stretch {
-    Stretch {
+pub fn window(seconds: u32) -> Window {
+    Window {
         start_ms: now_ms(),
         seconds: (1..=seconds).map(|number| second(number * 1_000)).collect(),
         usage: (0..=i32::try_from(seconds).expect("small")).map(|number| usage(number * 1_000)).collect(),
-        ..Stretch::default()
+        ..Window::default()
     }
 }
 
 /// A range of seconds of a run with their usage, after a warm-up of three seconds. The first sample of the measurement
 /// is omitted, because timestamps are unique.
-pub fn portion(run: RunId, part: Part, seconds: RangeInclusive<u32>) -> Portion {
+pub fn delta(run: RunId, part: Part, seconds: RangeInclusive<u32>) -> Delta {
     let after = seconds.start() - 1;
-    let all = stretch(*seconds.end());
+    let all = window(*seconds.end());
     let from_ms = if part == Part::WarmUp && after == 0 { i32::MIN } else { after.cast_signed() * 1_000 };
     let usage = all.usage.into_iter().filter(|usage| usage.at_ms > from_ms);
     let mut series = Series::default();
-    *series.part_mut(part) = Some(Stretch {
+    *series.part_mut(part) = Some(Window {
         start_ms: if part == Part::WarmUp { 1_790_000_000_000 } else { 1_790_000_003_000 },
         seconds: all.seconds.into_iter().filter(|second| second.until_ms > after * 1_000).collect(),
         usage: usage.collect(),
-        ..Stretch::default()
+        ..Window::default()
     });
     let usage_after_ms = if after == 0 { i32::MIN } else { after.cast_signed() * 1_000 };
-    Portion { run, seconds_after_ms: after * 1_000, usage_after_ms, points: Packed::pack(&series) }
+    Delta { run, seconds_after_ms: after * 1_000, usage_after_ms, points: Packed::pack(&series) }
 }
 
 fn second(until_ms: u32) -> Second {

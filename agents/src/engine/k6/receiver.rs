@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::engine::k6::remote_write::MAX_BODY;
 use crate::series::clock::Clock;
 use crate::series::collector::Collector;
-use crate::wire::series::{Second, Stretch};
+use crate::wire::series::{Second, Window};
 use crate::wire::work_done::WorkDone;
 
 /// k6 uses one connection. The limit protects memory from other clients.
@@ -75,7 +75,7 @@ impl Receiver {
 
     /// Returns everything received. k6 waits for the response to its last push, so nothing is missing once it has
     /// exited.
-    pub fn finish(self) -> (Stretch, WorkDone) {
+    pub fn finish(self) -> (Window, WorkDone) {
         let empty = Collector::new(self.shared.clock.now_ms());
         self.shared.with(|collector| std::mem::replace(collector, empty)).finish()
     }
@@ -154,7 +154,7 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Result<Response<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::series::Lacks;
+    use crate::wire::series::Gaps;
 
     async fn status(url: &str, body: Vec<u8>) -> u16 {
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(status(&format!("{root}/"), b"foreign".to_vec()).await, 404);
         assert_eq!(status(&format!("{root}/api/v1/write"), b"foreign".to_vec()).await, 404);
         assert_eq!(receiver.arrivals().seconds_after(0, 9), []);
-        assert_eq!(receiver.finish().0.lacks, Lacks { unfinished: 1, ..Lacks::default() });
+        assert_eq!(receiver.finish().0.gaps, Gaps { unfinished: 1, ..Gaps::default() });
     }
 
     #[tokio::test]
@@ -180,13 +180,13 @@ mod tests {
         assert_eq!(status(receiver.url(), b"\xff".to_vec()).await, 204);
         let until_ms = receiver.arrivals().seconds_after(0, 9).first().map_or(0, |second| second.until_ms);
         assert_eq!(receiver.arrivals().seconds_after(until_ms, 9), []);
-        assert_eq!(receiver.finish().0.lacks.damaged, 1);
+        assert_eq!(receiver.finish().0.gaps.damaged, 1);
     }
 
     #[tokio::test]
     async fn an_oversized_push_is_refused_and_counted() {
         let receiver = Receiver::open(Clock::new(), watch::Sender::default()).await.expect("a port");
         assert_eq!(status(receiver.url(), vec![0; MAX_BODY + 1]).await, 413);
-        assert_eq!(receiver.finish().0.lacks.damaged, 1);
+        assert_eq!(receiver.finish().0.gaps.damaged, 1);
     }
 }

@@ -39,7 +39,7 @@ fn push(series: &[TimeSeries]) -> Vec<u8> {
 }
 
 /// Takes pushes at milliseconds after the start.
-fn collect<'a>(pushes: impl IntoIterator<Item = (i64, &'a [TimeSeries])>) -> Stretch {
+fn collect<'a>(pushes: impl IntoIterator<Item = (i64, &'a [TimeSeries])>) -> Window {
     let mut collector = Collector::new(BEGUN);
     for (at, series) in pushes {
         collector.take(&push(series), BEGUN + at);
@@ -47,46 +47,46 @@ fn collect<'a>(pushes: impl IntoIterator<Item = (i64, &'a [TimeSeries])>) -> Str
     collector.finish().0
 }
 
-fn counts(stretch: &Stretch) -> Vec<u64> {
-    stretch.seconds.iter().map(Second::requests).collect()
+fn counts(window: &Window) -> Vec<u64> {
+    window.seconds.iter().map(Second::requests).collect()
 }
 
 #[test]
 fn a_second_sums_all_sets_of_tags() {
     let first = [requests("a", 10), requests("b", 5), number("k6_vus", "", 4.0)];
     let second = [requests("a", 12), requests("b", 9), number("k6_iterations_total", "", 7.0)];
-    let stretch = collect([(1000, &first[..]), (2000, &second[..]), (3000, &[requests("b", 10)])]);
-    assert_eq!(counts(&stretch), [15, 6, 1]);
-    let iterations: Vec<_> = stretch.seconds.iter().map(|second| second.iterations).collect();
+    let window = collect([(1000, &first[..]), (2000, &second[..]), (3000, &[requests("b", 10)])]);
+    assert_eq!(counts(&window), [15, 6, 1]);
+    let iterations: Vec<_> = window.seconds.iter().map(|second| second.iterations).collect();
     assert_eq!(iterations, [0, 7, 0]);
-    assert_eq!(stretch.seconds[0].vus, Some(4));
-    assert_eq!(stretch.lacks, Lacks { unfinished: 1, ..Lacks::default() });
+    assert_eq!(window.seconds[0].vus, Some(4));
+    assert_eq!(window.gaps, Gaps { unfinished: 1, ..Gaps::default() });
 }
 
 #[test]
 fn a_restart_of_k6_is_counted_and_loses_nothing() {
     let before = [requests("a", 10), number("k6_iterations_total", "", 7.0)];
     let after = [requests("a", 3), number("k6_iterations_total", "", 2.0)];
-    let stretch = collect([(1000, &before[..]), (2000, &after[..]), (3000, &[requests("a", 4)])]);
-    assert_eq!(counts(&stretch), [10, 3, 1]);
-    assert_eq!(stretch.seconds[1].iterations, 2);
-    assert_eq!(stretch.lacks.restarts, 1);
+    let window = collect([(1000, &before[..]), (2000, &after[..]), (3000, &[requests("a", 4)])]);
+    assert_eq!(counts(&window), [10, 3, 1]);
+    assert_eq!(window.seconds[1].iterations, 2);
+    assert_eq!(window.gaps.restarts, 1);
 }
 
 #[test]
 fn a_missing_second_is_counted_and_its_requests_are_in_the_next() {
-    let stretch = collect([(1000, &[requests("a", 10)][..]), (4000, &[requests("a", 40)])]);
-    assert_eq!(counts(&stretch), [10, 30]);
-    assert_eq!(stretch.seconds[1].until_ms, 4000);
-    assert_eq!(stretch.lacks.missing_seconds, 2);
+    let window = collect([(1000, &[requests("a", 10)][..]), (4000, &[requests("a", 40)])]);
+    assert_eq!(counts(&window), [10, 30]);
+    assert_eq!(window.seconds[1].until_ms, 4000);
+    assert_eq!(window.gaps.missing_seconds, 2);
 }
 
 #[test]
 fn an_early_push_is_counted_and_added_to_the_previous_second() {
     let [a, b, c] = [10, 11, 20].map(|count| [requests("a", count)]);
-    let stretch = collect([(1000, &a[..]), (1010, &b), (2000, &c), (2000, &c)]);
-    assert_eq!(counts(&stretch), [11, 9]);
-    assert_eq!(stretch.lacks.doubled_seconds, 1, "every run ends with an early push");
+    let window = collect([(1000, &a[..]), (1010, &b), (2000, &c), (2000, &c)]);
+    assert_eq!(counts(&window), [11, 9]);
+    assert_eq!(window.gaps.doubled_seconds, 1, "every run ends with an early push");
 }
 
 #[test]
@@ -97,27 +97,27 @@ fn long_runs_are_downsampled_without_loss() {
         collector.take(&push(&[requests("a", 2 * second)]), BEGUN + 1000 * second.cast_signed());
     }
     assert_eq!(collector.seconds_after(3_600_000).len(), 10);
-    let (stretch, _) = collector.finish();
-    assert_eq!(stretch.seconds.len(), MAX_SECONDS / 2 + 10);
-    assert_eq!(counts(&stretch).iter().sum::<u64>(), 2 * seconds);
-    assert_eq!((stretch.seconds[0].until_ms, stretch.seconds[0].requests()), (2000, 4));
-    assert_eq!(stretch.lacks.missing_seconds, 0);
+    let (window, _) = collector.finish();
+    assert_eq!(window.seconds.len(), MAX_SECONDS / 2 + 10);
+    assert_eq!(counts(&window).iter().sum::<u64>(), 2 * seconds);
+    assert_eq!((window.seconds[0].until_ms, window.seconds[0].requests()), (2000, 4));
+    assert_eq!(window.gaps.missing_seconds, 0);
 }
 
 #[test]
 fn a_slow_start_of_k6_is_not_a_missing_second() {
-    let stretch = collect([(5000, &[requests("a", 10)][..])]);
-    assert_eq!((stretch.start_ms, stretch.seconds[0].until_ms), (BEGUN + 4000, 1000));
-    assert_eq!(stretch.lacks.missing_seconds, 0);
+    let window = collect([(5000, &[requests("a", 10)][..])]);
+    assert_eq!((window.start_ms, window.seconds[0].until_ms), (BEGUN + 4000, 1000));
+    assert_eq!(window.gaps.missing_seconds, 0);
 }
 
 #[test]
 fn a_script_that_tags_by_address_is_limited_in_memory() {
     let tags: Vec<String> = (0..MAX_KNOWN + 50).map(|number| format!("/page/{number}")).collect();
     let series = |count| tags.iter().map(|tag| requests(tag, count)).collect::<Vec<_>>();
-    let stretch = collect([(1000, &series(1)[..]), (2000, &series(3))]);
-    assert_eq!(counts(&stretch), [MAX_KNOWN as u64, 2 * MAX_KNOWN as u64]);
-    assert_eq!(stretch.lacks.left_out, 100);
+    let window = collect([(1000, &series(1)[..]), (2000, &series(3))]);
+    assert_eq!(counts(&window), [MAX_KNOWN as u64, 2 * MAX_KNOWN as u64]);
+    assert_eq!(window.gaps.dropped_values, 100);
 }
 
 #[test]
@@ -128,10 +128,10 @@ fn the_final_push_adds_the_last_requests_but_no_counts() {
     let mut iterations = number("k6_iterations_total", "", 5.0);
     let first = [requests("a", 10), iterations.clone()];
     iterations.samples = vec![stale];
-    let stretch = collect([(1000, &first[..]), (1001, &[last, iterations])]);
-    assert_eq!(counts(&stretch), [11]);
-    assert_eq!(stretch.seconds[0].iterations, 5);
-    assert_eq!(stretch.lacks, Lacks::default());
+    let window = collect([(1000, &first[..]), (1001, &[last, iterations])]);
+    assert_eq!(counts(&window), [11]);
+    assert_eq!(window.seconds[0].iterations, 5);
+    assert_eq!(window.gaps, Gaps::default());
 }
 
 #[test]
@@ -142,13 +142,13 @@ fn unreadable_pushes_are_counted() {
     collector.take(&push(&[number("k6_iterations_total", "", -1.0)]), BEGUN + 2000);
     collector.take(&push(&[number("k6_http_req_duration_seconds", "", 1.0)]), BEGUN + 3000);
     collector.take(&push(&[number("k6_of_the_future", "", 1.0), number("", "", 1.0)]), BEGUN + 4000);
-    assert_eq!(collector.finish().0.lacks, Lacks { damaged: 4, unfinished: 1, ..Lacks::default() });
+    assert_eq!(collector.finish().0.gaps, Gaps { damaged: 4, unfinished: 1, ..Gaps::default() });
 }
 
 #[test]
 fn a_script_that_pushes_nothing_has_an_empty_series() {
-    let stretch = collect([]);
-    assert_eq!((stretch.seconds.len(), stretch.start_ms), (0, BEGUN));
+    let window = collect([]);
+    assert_eq!((window.seconds.len(), window.start_ms), (0, BEGUN));
 }
 
 fn tagged(mut series: TimeSeries, tags: &[(&str, &str)]) -> TimeSeries {

@@ -10,9 +10,9 @@ fn usage(number: i32) -> Usage {
     Usage { at_ms: number * 1_000, ..Usage::default() }
 }
 
-fn stretch(start_ms: i64, seconds: u32) -> Stretch {
+fn window(start_ms: i64, seconds: u32) -> Window {
     let usage = (0..=seconds.cast_signed()).map(usage).collect();
-    Stretch { start_ms, seconds: (1..=seconds).map(second).collect(), usage, ..Stretch::default() }
+    Window { start_ms, seconds: (1..=seconds).map(second).collect(), usage, ..Window::default() }
 }
 
 /// Sends everything that is pending into `known`; returns the number of deltas.
@@ -38,7 +38,7 @@ fn the_past_is_sent_in_pieces_and_only_once() {
     let (live, mut sent, mut known) = (Live::default(), Sent::default(), Series::default());
     live.begin(RunId::now());
     assert_eq!(live.delta(&mut sent), None, "nothing has happened");
-    let (warm_up, measured) = (stretch(1, 2), stretch(9, 3_600));
+    let (warm_up, measured) = (window(1, 2), window(9, 3_600));
     live.store(Part::WarmUp, warm_up.clone());
     live.store(Part::Measured, measured.clone());
     assert_eq!(send_all(&live, &mut sent, &mut known), 1 + 37, "a hundred at a time");
@@ -51,9 +51,9 @@ fn another_run_is_sent_from_its_start() {
     let (live, mut sent, mut known) = (Live::default(), Sent::default(), Series::default());
     for start_ms in [1, 2] {
         live.begin(RunId::now());
-        live.store(Part::Measured, stretch(start_ms, 3));
+        live.store(Part::Measured, window(start_ms, 3));
         assert_eq!(send_all(&live, &mut sent, &mut known), 1);
-        assert_eq!(known.measured, Some(stretch(start_ms, 3)));
+        assert_eq!(known.measured, Some(window(start_ms, 3)));
         live.end();
         assert_eq!(live.delta(&mut sent), None);
     }

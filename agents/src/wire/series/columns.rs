@@ -1,6 +1,6 @@
 //! Compact encoding of integers: variable length, as differences to the previous row.
 
-use super::Damaged;
+use super::DecodeError;
 
 /// Writes columns.
 #[derive(Debug, Default)]
@@ -64,33 +64,33 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a number.
-    pub fn number(&mut self) -> Result<u64, Damaged> {
+    pub fn number(&mut self) -> Result<u64, DecodeError> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
-            let (&byte, rest) = self.rest.split_first().ok_or(Damaged)?;
+            let (&byte, rest) = self.rest.split_first().ok_or(DecodeError)?;
             self.rest = rest;
             number |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 return Ok(number);
             }
         }
-        Err(Damaged)
+        Err(DecodeError)
     }
 
     /// Reads a signed number.
-    pub fn signed(&mut self) -> Result<i64, Damaged> {
+    pub fn signed(&mut self) -> Result<i64, DecodeError> {
         let number = self.number()?;
         Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
     /// Reads the number of following items, each of which takes at least one byte.
-    pub fn length(&mut self) -> Result<usize, Damaged> {
-        let length = usize::try_from(self.number()?).map_err(|_| Damaged)?;
-        if length > self.rest.len() { Err(Damaged) } else { Ok(length) }
+    pub fn length(&mut self) -> Result<usize, DecodeError> {
+        let length = usize::try_from(self.number()?).map_err(|_| DecodeError)?;
+        if length > self.rest.len() { Err(DecodeError) } else { Ok(length) }
     }
 
     /// Reads a column.
-    pub fn column(&mut self, rows: usize) -> Result<Vec<u64>, Damaged> {
+    pub fn column(&mut self, rows: usize) -> Result<Vec<u64>, DecodeError> {
         let mut before = 0_u64;
         let mut next = || {
             before = before.wrapping_add(self.signed()?.cast_unsigned());
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a column of optional values.
-    pub fn optional(&mut self, rows: usize) -> Result<Vec<Option<u64>>, Damaged> {
+    pub fn optional(&mut self, rows: usize) -> Result<Vec<Option<u64>>, DecodeError> {
         let present = self.column(rows)?;
         let mut values = self.column(present.iter().filter(|&&present| present != 0).count())?.into_iter();
         Ok(present.into_iter().map(|present| if present == 0 { None } else { values.next() }).collect())

@@ -1,32 +1,32 @@
 //! Per-second data of a run, as sent and stored.
 //!
-//! Warm-up and measurement are two separate [`Stretch`]es. Both contain load metrics from k6 and usage from the kernel,
+//! Warm-up and measurement are two separate [`Window`]s. Both contain load metrics from k6 and usage from the kernel,
 //! on the same clock. All values are integer counts: rates and shares are derived from counts and the time between two
 //! points, so points can be added up and nothing is ever averaged.
 
 mod columns;
 mod pack;
-mod portion;
+mod delta;
 
 use serde::{Deserialize, Serialize};
 
 use crate::series::histogram::Histogram;
 
-pub use pack::{Damaged, Packed};
-pub use portion::{Part, Portion};
+pub use pack::{DecodeError, Packed};
+pub use delta::{Part, Delta};
 
 /// The series of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Series {
     /// The warm-up, if there was one.
-    pub warm_up: Option<Stretch>,
+    pub warm_up: Option<Window>,
     /// The measured phase.
-    pub measured: Option<Stretch>,
+    pub measured: Option<Window>,
 }
 
 /// The series of one phase in which k6 ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stretch {
+pub struct Window {
     /// Start of the first second, on the agent's clock; unix milliseconds.
     pub start_ms: i64,
     /// Load metrics from k6, ascending.
@@ -34,7 +34,7 @@ pub struct Stretch {
     /// Usage from the kernel, ascending.
     pub usage: Vec<Usage>,
     /// Known gaps.
-    pub lacks: Lacks,
+    pub gaps: Gaps,
 }
 
 /// The load between the previous second (or the start) and `until_ms`: about a second, but more after downsampling and
@@ -166,7 +166,7 @@ pub struct Host {
 
 /// Known gaps and irregularities of a series. All are 0 in a normal run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lacks {
+pub struct Gaps {
     /// Seconds without a push; their values are in the following second.
     pub missing_seconds: u64,
     /// Pushes that came too early; their values are in the previous second.
@@ -176,7 +176,7 @@ pub struct Lacks {
     /// Unreadable pushes or series.
     pub damaged: u64,
     /// Values dropped because the script has too many sets of tags.
-    pub left_out: u64,
+    pub dropped_values: u64,
     /// 1 if k6 did not send its final push, which it does when it exits normally.
     pub unfinished: u64,
 }

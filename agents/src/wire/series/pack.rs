@@ -13,7 +13,7 @@ use flate2::write::DeflateEncoder;
 use serde::{Deserialize, Serialize};
 
 use super::columns::{Reader, Writer};
-use super::{Consumption, Host, Lacks, Second, Series, Stretch, Usage};
+use super::{Consumption, Host, Gaps, Second, Series, Window, Usage};
 use crate::series::histogram::Histogram;
 
 const VERSION: u8 = 1;
@@ -29,17 +29,17 @@ pub struct Packed(Vec<u8>);
 /// Invalid bytes, or an unknown version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the series is damaged or has an unknown version")]
-pub struct Damaged;
+pub struct DecodeError;
 
 impl Packed {
     /// Packs a series.
     #[expect(clippy::missing_panics_doc, reason = "writing into memory does not fail")]
     pub fn pack(series: &Series) -> Self {
         let mut writer = Writer::default();
-        for stretch in [&series.warm_up, &series.measured] {
-            writer.number(u64::from(stretch.is_some()));
-            if let Some(stretch) = stretch {
-                write_stretch(&mut writer, stretch);
+        for window in [&series.warm_up, &series.measured] {
+            writer.number(u64::from(window.is_some()));
+            if let Some(window) = window {
+                write_stretch(&mut writer, window);
             }
         }
         let mut encoder = DeflateEncoder::new(vec![VERSION], Compression::default());
@@ -48,18 +48,18 @@ impl Packed {
     }
 
     /// Unpacks the series. Uses limited memory and does not panic, whatever the bytes are.
-    pub fn unpack(&self) -> Result<Series, Damaged> {
+    pub fn unpack(&self) -> Result<Series, DecodeError> {
         self.unpack_within(MAX_UNPACKED)
     }
 
     /// Unpacks the series if its unpacked size is at most `most` bytes.
-    pub fn unpack_within(&self, most: u64) -> Result<Series, Damaged> {
-        let (&VERSION, deflated) = self.0.split_first().ok_or(Damaged)? else { return Err(Damaged) };
+    pub fn unpack_within(&self, most: u64) -> Result<Series, DecodeError> {
+        let (&VERSION, deflated) = self.0.split_first().ok_or(DecodeError)? else { return Err(DecodeError) };
         let mut bytes = Vec::new();
-        DeflateDecoder::new(deflated).take(most).read_to_end(&mut bytes).map_err(|_| Damaged)?;
+        DeflateDecoder::new(deflated).take(most).read_to_end(&mut bytes).map_err(|_| DecodeError)?;
         let mut reader = Reader::new(&bytes);
         let series = Series { warm_up: read_stretch(&mut reader)?, measured: read_stretch(&mut reader)? };
-        if reader.is_done() { Ok(series) } else { Err(Damaged) }
+        if reader.is_done() { Ok(series) } else { Err(DecodeError) }
     }
 
     /// Wraps stored bytes.
@@ -93,10 +93,10 @@ impl From<Packed> for String {
     }
 }
 
-fn write_stretch(writer: &mut Writer, stretch: &Stretch) {
-    let Stretch { start_ms, seconds, usage, lacks } = stretch;
+fn write_stretch(writer: &mut Writer, window: &Window) {
+    let Window { start_ms, seconds, usage, lacks } = window;
     writer.signed(*start_ms);
-    for number in lacks_as_numbers(lacks) {
+    for number in lacks_as_numbers(gaps) {
         writer.number(number);
     }
     writer.number(seconds.len() as u64);
@@ -105,33 +105,33 @@ fn write_stretch(writer: &mut Writer, stretch: &Stretch) {
     write_usage(writer, usage);
 }
 
-fn read_stretch(reader: &mut Reader) -> Result<Option<Stretch>, Damaged> {
+fn read_stretch(reader: &mut Reader) -> Result<Option<Window>, DecodeError> {
     match reader.number()? {
         0 => return Ok(None),
         1 => {}
-        _ => return Err(Damaged),
+        _ => return Err(DecodeError),
     }
     let start_ms = reader.signed()?;
-    let lacks = read_lacks(reader)?;
+    let gaps = read_lacks(reader)?;
     let rows = reader.length()?;
     let seconds = read_seconds(reader, rows)?;
     let rows = reader.length()?;
     let usage = read_usage(reader, rows)?;
-    Ok(Some(Stretch { start_ms, seconds, usage, lacks }))
+    Ok(Some(Window { start_ms, seconds, usage, lacks }))
 }
 
-fn lacks_as_numbers(lacks: &Lacks) -> [u64; 6] {
-    let Lacks { missing_seconds, doubled_seconds, restarts, damaged, left_out, unfinished } = *lacks;
-    [missing_seconds, doubled_seconds, restarts, damaged, left_out, unfinished]
+fn lacks_as_numbers(gaps: &Gaps) -> [u64; 6] {
+    let Gaps { missing_seconds, doubled_seconds, restarts, damaged, dropped_values, unfinished } = *gaps;
+    [missing_seconds, doubled_seconds, restarts, damaged, dropped_values, unfinished]
 }
 
-fn read_lacks(reader: &mut Reader) -> Result<Lacks, Damaged> {
-    Ok(Lacks {
+fn read_lacks(reader: &mut Reader) -> Result<Gaps, DecodeError> {
+    Ok(Gaps {
         missing_seconds: reader.number()?,
         doubled_seconds: reader.number()?,
         restarts: reader.number()?,
         damaged: reader.number()?,
-        left_out: reader.number()?,
+        dropped_values: reader.number()?,
         unfinished: reader.number()?,
     })
 }
@@ -151,7 +151,7 @@ fn write_seconds(writer: &mut Writer, seconds: &[Second]) {
     }
 }
 
-fn read_seconds(reader: &mut Reader, rows: usize) -> Result<Vec<Second>, Damaged> {
+fn read_seconds(reader: &mut Reader, rows: usize) -> Result<Vec<Second>, DecodeError> {
     let until = reader.column(rows)?;
     let vus = reader.optional(rows)?;
     let iterations = reader.column(rows)?;
@@ -161,7 +161,7 @@ fn read_seconds(reader: &mut Reader, rows: usize) -> Result<Vec<Second>, Damaged
     let mut seconds = Vec::with_capacity(rows);
     for row in 0..rows {
         seconds.push(Second {
-            until_ms: u32::try_from(until[row]).map_err(|_| Damaged)?,
+            until_ms: u32::try_from(until[row]).map_err(|_| DecodeError)?,
             vus: vus[row],
             iterations: iterations[row],
             dropped_iterations: dropped[row],
@@ -190,16 +190,16 @@ fn write_histogram(writer: &mut Writer, histogram: &Histogram) {
     }
 }
 
-fn read_histogram(reader: &mut Reader) -> Result<Histogram, Damaged> {
-    let schema = i8::try_from(reader.signed()?).map_err(|_| Damaged)?;
+fn read_histogram(reader: &mut Reader) -> Result<Histogram, DecodeError> {
+    let schema = i8::try_from(reader.signed()?).map_err(|_| DecodeError)?;
     let (zero, sum_ns, rows) = (reader.number()?, reader.number()?, reader.length()?);
     let mut buckets = Vec::with_capacity(rows);
     let mut index = 0_i64;
     for _ in 0..rows {
-        index = index.checked_add(reader.signed()?).ok_or(Damaged)?;
-        buckets.push((i32::try_from(index).map_err(|_| Damaged)?, reader.number()?));
+        index = index.checked_add(reader.signed()?).ok_or(DecodeError)?;
+        buckets.push((i32::try_from(index).map_err(|_| DecodeError)?, reader.number()?));
     }
-    Histogram::new(schema, zero, sum_ns, buckets).ok_or(Damaged)
+    Histogram::new(schema, zero, sum_ns, buckets).ok_or(DecodeError)
 }
 
 fn write_usage(writer: &mut Writer, usage: &[Usage]) {
@@ -216,7 +216,7 @@ fn write_usage(writer: &mut Writer, usage: &[Usage]) {
     writer.column(hosts.map(|host| host.sent_bytes));
 }
 
-fn read_usage(reader: &mut Reader, rows: usize) -> Result<Vec<Usage>, Damaged> {
+fn read_usage(reader: &mut Reader, rows: usize) -> Result<Vec<Usage>, DecodeError> {
     let at = reader.column(rows)?;
     let target = read_consumption(reader, rows)?;
     let generator = read_consumption(reader, rows)?;
@@ -231,7 +231,7 @@ fn read_usage(reader: &mut Reader, rows: usize) -> Result<Vec<Usage>, Damaged> {
             received_bytes: received[row],
             sent_bytes: sent[row],
         };
-        let at_ms = i32::try_from(at[row].cast_signed()).map_err(|_| Damaged)?;
+        let at_ms = i32::try_from(at[row].cast_signed()).map_err(|_| DecodeError)?;
         Ok(Usage { at_ms, target: target[row], generator: generator[row], host })
     };
     (0..rows).map(sample).collect()
@@ -246,7 +246,7 @@ fn write_consumption(writer: &mut Writer, side: impl Iterator<Item = Consumption
     writer.optional(side.map(|used| used.open_files));
 }
 
-fn read_consumption(reader: &mut Reader, rows: usize) -> Result<Vec<Consumption>, Damaged> {
+fn read_consumption(reader: &mut Reader, rows: usize) -> Result<Vec<Consumption>, DecodeError> {
     let cpu = reader.optional(rows)?;
     let throttled = reader.optional(rows)?;
     let memory = reader.optional(rows)?;
@@ -264,7 +264,7 @@ fn read_consumption(reader: &mut Reader, rows: usize) -> Result<Vec<Consumption>
     Ok((0..rows).map(used).collect())
 }
 
-fn columns<const N: usize>(reader: &mut Reader, rows: usize) -> Result<[Vec<u64>; N], Damaged> {
+fn columns<const N: usize>(reader: &mut Reader, rows: usize) -> Result<[Vec<u64>; N], DecodeError> {
     let mut columns = [const { Vec::new() }; N];
     for column in &mut columns {
         *column = reader.column(rows)?;

@@ -46,8 +46,8 @@ impl Screen {
     /// Updates the remaining time.
     pub fn tick(&mut self) {
         let share = self.now.as_ref().and_then(|(now, _)| now.share);
-        let total = self.now.as_ref().and_then(|(now, _)| Some(now.left_s? / (1.0 - now.share?)));
-        let share = match (total, self.left_s()) {
+        let total = self.now.as_ref().and_then(|(now, _)| Some(now.remaining_s? / (1.0 - now.share?)));
+        let share = match (total, self.remaining_s()) {
             (Some(total), Some(left)) if total.is_finite() && total > 0.0 => 1.0 - left / total,
             _ => share.unwrap_or(0.0),
         };
@@ -78,15 +78,15 @@ impl Screen {
         self.bar.set_message(message.to_owned());
     }
 
-    fn left_s(&self) -> Option<f64> {
+    fn remaining_s(&self) -> Option<f64> {
         let (now, since) = self.now.as_ref()?;
         let passed = if now.phase == Phase::Queued { 0.0 } else { since.elapsed().as_secs_f64() };
-        now.left_s.map(|left| (left - passed).max(0.0))
+        now.remaining_s.map(|left| (left - passed).max(0.0))
     }
 
     fn status(&self) -> String {
         let phase = self.now.as_ref().map_or(String::new(), |(now, _)| now.phase.words());
-        let left = self.left_s().filter(|left| *left > 0.0);
+        let left = self.remaining_s().filter(|left| *left > 0.0);
         left.map_or(phase.clone(), |left| format!("{phase} · {} left", duration::text(left)))
     }
 

@@ -241,7 +241,7 @@ impl SimulatedAgent {
                         work.waits = None;
                     }
                 }
-                Effect::ReportClock { asked_ms } => self.send(AgentMessage::Clock { asked_ms, now_ms: now_ms() }),
+                Effect::ReportClock { sent_ms } => self.send(AgentMessage::Clock { sent_ms, now_ms: now_ms() }),
                 Effect::Forget | Effect::Inspect(..) | Effect::StopInspecting | Effect::ChangeKey => {}
             }
         }

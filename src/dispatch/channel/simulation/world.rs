@@ -118,7 +118,7 @@ impl World {
         self.submit(retries, Some(&name), &others).await;
     }
 
-    async fn submit(&mut self, retries: u32, wanted_agent: Option<&str>, generators: &[String]) {
+    async fn submit(&mut self, retries: u32, required_agent: Option<&str>, generators: &[String]) {
         let scenario = scenarios::bundled().remove(0);
         let load = Load::Closed(Closed::new(Form::Constant { level: 2, duration_ms: 1_000 }).expect("a load"));
         let size = RunSize { name: "small".to_owned(), vcpus: 1.0, memory_bytes: 1 << 28 };
@@ -135,7 +135,7 @@ impl World {
             warm_up_auto: false,
             repetition: 1,
             retries,
-            wanted_agent,
+            required_agent,
             agent_label: None,
             block: 0,
             generators,

@@ -16,13 +16,13 @@ pub(crate) fn rising() -> Series {
         let target = Consumption { cpu_us, throttled_us: Some(0), memory_bytes: Some(1 << 20), ..Default::default() };
         Usage { at_ms: number * 1_000, target, ..Usage::default() }
     };
-    let stretch = |start_ms, seconds| Stretch {
+    let window = |start_ms, seconds| Window {
         start_ms,
         seconds: (1..=seconds).map(second).collect(),
         usage: (0..=seconds.cast_signed()).map(usage).collect(),
-        ..Stretch::default()
+        ..Window::default()
     };
-    Series { warm_up: Some(stretch(1_000_000, 2)), measured: Some(stretch(1_002_500, 10)) }
+    Series { warm_up: Some(window(1_000_000, 2)), measured: Some(window(1_002_500, 10)) }
 }
 
 /// Returns `count` requests of 0.92 to 1 ms.
@@ -88,8 +88,8 @@ fn an_update_converts_like_the_complete_series() {
 fn throttled_time_is_a_share_of_the_time_of_all_cores() {
     // Four cores, each throttled for half of each second.
     let mut series = rising();
-    for stretch in [&mut series.warm_up, &mut series.measured].into_iter().flatten() {
-        stretch.usage.iter_mut().for_each(|usage| usage.target.throttled_us = Some(2_000_000));
+    for window in [&mut series.warm_up, &mut series.measured].into_iter().flatten() {
+        window.usage.iter_mut().for_each(|usage| usage.target.throttled_us = Some(2_000_000));
     }
     let throttled = |target| {
         let cores = SideCores { target, generator: None };

@@ -5,14 +5,14 @@ use brewbench_agent::{
     wire::{
         load::Load,
         outcome::{Enforced, Mechanism},
-        series::{Consumption, Host, Lacks, Series, Stretch, Usage},
+        series::{Consumption, Host, Gaps, Series, Window, Usage},
     },
 };
 
 use super::*;
 use crate::results::{
     clock::Clock,
-    conditions::{Conditions, CoreUse, Cores, Ground, NetworkUse},
+    conditions::{Conditions, CoreUse, Cores, IdleWaitResult, NetworkUse},
     generator_record::{CpuUse, SeriesContent, compare_starts},
     verdict::{judge::judge, model::Judgement},
 };
@@ -46,7 +46,7 @@ fn of_host(cpu_us: u64) -> Series {
         ..Usage::default()
     };
     let usage = (0..=11).map(usage).collect();
-    Series { warm_up: None, measured: Some(Stretch { usage, ..Stretch::default() }) }
+    Series { warm_up: None, measured: Some(Window { usage, ..Window::default() }) }
 }
 
 fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorRecord])) -> Judgement {
@@ -123,7 +123,7 @@ fn an_idle_or_early_generator_is_suspect() {
     };
     fine(early(9_000.0));
     let reason = suspect("ended_early", early(8_990.0));
-    assert_eq!((reason.seen, reason.limit, reason.unit), (Some(0.899), Some(0.9), Some(Unit::Share)));
+    assert_eq!((reason.observed, reason.limit, reason.unit), (Some(0.899), Some(0.9), Some(Unit::Share)));
     assert_eq!(
         reason.text,
         "on bench-02: k6 measured for 8.99 s, another generator for 10 s: the load was lower than requested"
@@ -140,7 +140,7 @@ fn generators_that_started_apart_are_suspect() {
     };
     fine(late(247, 1.0));
     let reason = suspect("started_apart", late(247, 1.5));
-    assert_eq!((reason.seen, reason.limit, reason.unit), (Some(250.5), Some(250.0), Some(Unit::Milliseconds)));
+    assert_eq!((reason.observed, reason.limit, reason.unit), (Some(250.5), Some(250.0), Some(Unit::Milliseconds)));
     assert!(reason.text.starts_with("bench-02 and bench-03 started 247 ms apart"), "{reason:?}");
     suspect("started_apart", late(-300, 0.0));
     suspect("started_apart", late(0, 400.0));
@@ -152,7 +152,7 @@ fn generators_that_started_apart_are_suspect() {
 fn a_busy_generator_is_suspect_unless_the_target_is_saturated() {
     let busy = |all: &mut [GeneratorRecord]| all[1].used.as_mut().expect("known").thirds[1] = 1.9;
     let reason = suspect("generator_busy", busy);
-    assert_eq!((reason.seen, reason.limit), (Some(0.95), Some(0.8)));
+    assert_eq!((reason.observed, reason.limit), (Some(0.95), Some(0.8)));
     assert!(reason.text.starts_with("on bench-03: k6 was the bottleneck"), "{reason:?}");
     assert_eq!(judged_with(&of_host(990_000), busy).reasons, []);
 }
@@ -175,8 +175,8 @@ fn the_machine_of_a_generator_is_judged() {
     let lossy = NetworkUse { segments: Some(1_000), retransmitted: Some(20), ..NetworkUse::default() };
     let reason = suspect("retransmits", |all| all[0].conditions.network = Some(lossy));
     assert!(reason.text.starts_with("on bench-02: 20 of 1000 TCP segments"), "{reason:?}");
-    let ground = Ground { waited_ms: 1, busy_cores: 1.0, limit_cores: 0.1, quiet: false };
-    suspect("not_quiet_before", |all| all[1].conditions.ground = Some(ground));
+    let idle_wait = IdleWaitResult { waited_ms: 1, busy_cores: 1.0, limit_cores: 0.1, idle: false };
+    suspect("not_quiet_before", |all| all[1].conditions.idle_wait = Some(idle_wait));
     let clock = suspect("clock_jumped", |all| all[1].conditions.clock_jump_ms = Some(-500));
     assert_eq!(clock.text, "on bench-03: the machine's clock was set back by 500 ms during the run");
 }
@@ -190,8 +190,8 @@ fn a_missing_or_incomplete_series_is_suspect() {
     };
     suspect("series_incomplete", series(|series| series.requests = 4_900));
     suspect("series_incomplete", series(|series| series.samples = 1));
-    suspect("series_incomplete", series(|series| series.lacks = Lacks { unfinished: 1, ..Lacks::default() }));
-    let of_target = judged_with(&Series { measured: Some(Stretch::default()), warm_up: None }, |_| ());
+    suspect("series_incomplete", series(|series| series.gaps = Gaps { unfinished: 1, ..Gaps::default() }));
+    let of_target = judged_with(&Series { measured: Some(Window::default()), warm_up: None }, |_| ());
     assert_eq!(of_target.reasons.len(), 1, "{of_target:?}");
     assert!(of_target.reasons[0].text.contains("of the target's machine were not sampled"), "{of_target:?}");
 }

@@ -25,8 +25,8 @@ const FAULTS: [fn(&mut Case); 16] = [
     |case| case.conditions.response_change = Some("other".to_owned()),
     |case| (case.conditions.processes, case.conditions.processes_gone) = (Some(2), Some(2)),
     |case| {
-        case.conditions.ground =
-            Some(conditions::Ground { waited_ms: 1, busy_cores: 1.0, limit_cores: 0.1, quiet: false });
+        case.conditions.idle_wait =
+            Some(conditions::IdleWaitResult { waited_ms: 1, busy_cores: 1.0, limit_cores: 0.1, idle: false });
     },
     |case| case.series = None,
 ];
@@ -63,7 +63,7 @@ proptest! {
         limits in prop::collection::vec(any::<f64>(), Limit::ALL.len()),
     ) {
         let mut case = ordinary();
-        (case.stretch().usage, case.stretch().seconds) = (usage, seconds);
+        (case.window().usage, case.window().seconds) = (usage, seconds);
         let figures = &mut case.figures;
         [figures.rps, figures.measured_ms] = [floats[0], floats[1]];
         (figures.blocked_ms, figures.latency.avg_ms) = (Some(floats[2]), Some(floats[3]));

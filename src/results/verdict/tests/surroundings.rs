@@ -1,7 +1,7 @@
 //! Reasons from few failures, throttled time, the run's cores and the network.
 
 use super::*;
-use crate::results::conditions::{CoreUse, Ground};
+use crate::results::conditions::{CoreUse, IdleWaitResult};
 
 #[test]
 fn one_failure_in_millions_is_a_note_and_no_value_is_rounded_to_its_limit() {
@@ -51,7 +51,7 @@ fn throttled_time_is_divided_by_the_number_of_cores() {
     };
     fine(&held(40_000, 4));
     let most = suspect(&held(9_000_000, 4), "generator_throttled");
-    assert_eq!(most.seen, Some(1.0), "a share is no more than all of it");
+    assert_eq!(most.observed, Some(1.0), "a share is no more than all of it");
     // 4 % of the time on each of four cores is not saturated; 5 % is.
     let target = |us| {
         let mut case = busy(990_000, 300_000).each_usage(move |usage| usage.target.throttled_us = Some(us));
@@ -103,12 +103,12 @@ fn a_saturated_or_lossy_network_is_suspect() {
     };
     fine(&network(|_| ()));
     let full = suspect(&network(|seen| seen.peak_bits = Some(900_000_000)), "network_saturated");
-    assert_eq!((full.seen, full.limit, full.unit), (Some(0.9), Some(0.9), Some(Unit::Share)));
+    assert_eq!((full.observed, full.limit, full.unit), (Some(0.9), Some(0.9), Some(Unit::Share)));
     assert!(full.text.starts_with("eth0 was saturated: 900 of its 1000 Mbit/s in one direction"), "{}", full.text);
     fine(&network(|seen| (seen.peak_bits, seen.speed_bits) = (Some(u64::MAX), None)));
     fine(&network(|seen| (seen.peak_bits, seen.speed_bits) = (Some(u64::MAX), Some(0))));
     let lossy = suspect(&network(|seen| seen.retransmitted = Some(1_001)), "retransmits");
-    assert_eq!((lossy.seen, lossy.limit), (Some(0.001_001), Some(0.001)));
+    assert_eq!((lossy.observed, lossy.limit), (Some(0.001_001), Some(0.001)));
     assert_eq!(lossy.figures().as_deref(), Some("0.1001 %, limit 0.1 %"));
     fine(&network(|seen| (seen.segments, seen.retransmitted) = (Some(500), Some(9))));
     suspect(&network(|seen| (seen.segments, seen.retransmitted) = (Some(500), Some(10))), "retransmits");
@@ -118,11 +118,11 @@ fn a_saturated_or_lossy_network_is_suspect() {
 
 #[test]
 fn a_machine_that_was_not_idle_is_suspect() {
-    let ground = |quiet, busy_cores| {
-        let ground = Ground { waited_ms: 30_000, busy_cores, limit_cores: 0.2, quiet };
-        with(|case| case.conditions.ground = Some(ground))
+    let idle_wait = |idle, busy_cores| {
+        let idle_wait = IdleWaitResult { waited_ms: 30_000, busy_cores, limit_cores: 0.2, idle };
+        with(|case| case.conditions.idle_wait = Some(idle_wait))
     };
-    fine(&ground(true, 0.1));
-    let loud = suspect(&ground(false, 0.8), "not_quiet_before");
-    assert_eq!((loud.seen, loud.limit, loud.unit), (Some(0.8), Some(0.2), Some(Unit::Cores)));
+    fine(&idle_wait(true, 0.1));
+    let loud = suspect(&idle_wait(false, 0.8), "not_quiet_before");
+    assert_eq!((loud.observed, loud.limit, loud.unit), (Some(0.8), Some(0.2), Some(Unit::Cores)));
 }

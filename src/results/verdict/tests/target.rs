@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn the_targets_behaviour_is_judged() {
     let oom = only(&with(|case| case.oom_kills = 2), "oom_killed", Verdict::Invalid);
-    assert_eq!((oom.seen, oom.unit), (Some(2.0), Some(Unit::Count)));
+    assert_eq!((oom.observed, oom.unit), (Some(2.0), Some(Unit::Count)));
     let gone =
         |all, gone| with(|case| (case.conditions.processes, case.conditions.processes_gone) = (Some(all), Some(gone)));
     fine(&gone(4, 0));

@@ -50,7 +50,7 @@ impl Points {
     /// Creates the points of a run.
     pub fn new(series: &SeriesBody) -> Self {
         let mut points = Self { seconds: Vec::new(), usage: Vec::new(), warm_up: None };
-        for window in series.stretches() {
+        for window in series.windows() {
             // A gap separates the warm-up from the measurement.
             let gap = (!points.seconds.is_empty()).then(|| json!({"at_s": window.from_s}));
             points.seconds.extend(gap.clone());

@@ -66,7 +66,7 @@ pub fn axis(bands: impl Iterator<Item = i64> + Clone) -> Value {
 
 /// The heatmap: time × latency, with the number of requests as colour.
 pub fn heatmap(points: &Points, series: &SeriesBody, mark: Mark) -> Option<Chart> {
-    let seconds: Vec<_> = series.stretches().flat_map(|window| &window.seconds).collect();
+    let seconds: Vec<_> = series.windows().flat_map(|window| &window.seconds).collect();
     let columns: Vec<BTreeMap<i64, u64>> =
         seconds.iter().map(|second| by_band(second.succeeded.buckets.iter().copied())).collect();
     let bands: BTreeSet<i64> = columns.iter().flat_map(BTreeMap::keys).copied().collect();

@@ -29,7 +29,7 @@ pub fn charts(run: &Run, mark: Mark, cell: &[Run], summary: Option<&Summary>, se
 
 /// Returns the charts over time; none while there are no points.
 pub fn over_time(run: &Run, mark: Mark, body: &SeriesBody) -> Vec<Chart> {
-    if body.stretches().all(|window| window.seconds.is_empty() && window.usage.is_empty()) {
+    if body.windows().all(|window| window.seconds.is_empty() && window.usage.is_empty()) {
         return Vec::new();
     }
     let points = Points::new(body);

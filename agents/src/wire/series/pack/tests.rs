@@ -40,8 +40,8 @@ prop_compose! {
     fn any_stretch()(
         start_ms: i64, seconds in vec(any_second(), 0..5), usage in vec(any_usage(), 0..5), damaged: u64,
         unfinished: u64,
-    ) -> Stretch {
-        Stretch { start_ms, seconds, usage, lacks: Lacks { damaged, unfinished, ..Lacks::default() } }
+    ) -> Window {
+        Window { start_ms, seconds, usage, gaps: Gaps { damaged, unfinished, ..Gaps::default() } }
     }
 }
 
@@ -64,11 +64,11 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_series_does_not_panic(stretch in any_stretch(), at: prop::sample::Index, byte: u8) {
+    fn a_damaged_series_does_not_panic(window in any_stretch(), at: prop::sample::Index, byte: u8) {
         let mut writer = Writer::default();
         writer.number(0);
         writer.number(1);
-        write_stretch(&mut writer, &stretch);
+        write_stretch(&mut writer, &window);
         let mut bytes = writer.into_bytes();
         let at = at.index(bytes.len());
         bytes[at] = byte;
@@ -83,8 +83,8 @@ fn other_versions_are_refused() {
     let mut packed = Packed::pack(&Series::default());
     assert_eq!(packed.unpack(), Ok(Series::default()));
     packed.0[0] = VERSION + 1;
-    assert_eq!(packed.unpack(), Err(Damaged));
-    assert_eq!(Packed(Vec::new()).unpack(), Err(Damaged));
+    assert_eq!(packed.unpack(), Err(DecodeError));
+    assert_eq!(Packed(Vec::new()).unpack(), Err(DecodeError));
 }
 
 /// Returns pseudorandom numbers, which compress badly.
@@ -100,13 +100,13 @@ fn half_a_minute_takes_less_than_64_kilobytes() {
         let buckets: Vec<_> = (-90..10).map(|index| (index, 1 + noise(&mut seed, 2000))).collect();
         Histogram::new(3, 0, noise(&mut seed, 1 << 40), buckets).expect("a histogram")
     };
-    let mut stretch = Stretch::default();
+    let mut window = Window::default();
     for number in 1..=30_u32 {
         let (succeeded, failed) = (histogram(), histogram());
-        stretch.seconds.push(Second { until_ms: number * 1000, succeeded, failed, ..Second::default() });
+        window.seconds.push(Second { until_ms: number * 1000, succeeded, failed, ..Second::default() });
     }
     let mut counts = || noise(&mut seed, 1 << 30);
-    for (second, number) in stretch.seconds.iter_mut().zip(1..) {
+    for (second, number) in window.seconds.iter_mut().zip(1..) {
         (second.iterations, second.received_bytes, second.sent_bytes) = (counts(), counts(), counts());
         let mut side = || Consumption {
             cpu_us: Some(counts()),
@@ -118,8 +118,8 @@ fn half_a_minute_takes_less_than_64_kilobytes() {
         };
         let (target, generator) = (side(), side());
         let host = Host { user_us: counts(), system_us: counts(), load_milli: counts(), ..Host::default() };
-        stretch.usage.push(Usage { at_ms: number * 1000, target, generator, host });
+        window.usage.push(Usage { at_ms: number * 1000, target, generator, host });
     }
-    let packed = Packed::pack(&Series { warm_up: Some(stretch.clone()), measured: Some(stretch) });
+    let packed = Packed::pack(&Series { warm_up: Some(window.clone()), measured: Some(window) });
     assert!(packed.as_bytes().len() <= 64 << 10, "{packed:?}");
 }

@@ -2,7 +2,7 @@
 
 /// An action in the audit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum Action {
     /// Logged in with a passkey.
     LoggedIn,
     /// A passkey was not accepted. The entry names no user, because nothing was proven.

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Packed, Second, Series, Stretch, Usage};
+use super::{Packed, Second, Series, Window, Usage};
 use crate::wire::RunId;
 
 /// Points of one series. They replace all points after the two times: so a second that has grown is sent again, a
 /// downsampled past is sent again completely, and duplicates change nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Portion {
+pub struct Delta {
     /// The run.
     pub run: RunId,
     /// Seconds that end after this are replaced, milliseconds since the start; 0 for all.
@@ -30,14 +30,14 @@ pub enum Part {
 
 impl Series {
     /// Returns the parts that are present.
-    pub fn parts(&self) -> impl Iterator<Item = (Part, &Stretch)> {
-        let warm_up = self.warm_up.as_ref().map(|stretch| (Part::WarmUp, stretch));
-        let measured = self.measured.as_ref().map(|stretch| (Part::Measured, stretch));
+    pub fn parts(&self) -> impl Iterator<Item = (Part, &Window)> {
+        let warm_up = self.warm_up.as_ref().map(|window| (Part::WarmUp, window));
+        let measured = self.measured.as_ref().map(|window| (Part::Measured, window));
         warm_up.into_iter().chain(measured)
     }
 
     /// Returns a part for modification.
-    pub fn part_mut(&mut self, part: Part) -> &mut Option<Stretch> {
+    pub fn part_mut(&mut self, part: Part) -> &mut Option<Window> {
         match part {
             Part::WarmUp => &mut self.warm_up,
             Part::Measured => &mut self.measured,
@@ -45,7 +45,7 @@ impl Series {
     }
 }
 
-impl Stretch {
+impl Window {
     /// Returns the seconds that end after this, milliseconds since the start.
     pub fn seconds_after(&self, until_ms: u32) -> &[Second] {
         &self.seconds[self.seconds.partition_point(|second| second.until_ms <= until_ms)..]
