@@ -194,8 +194,7 @@ impl Chromium {
         let series: SeriesBody = site.client.get(&format!("api/v1/runs/{id}/series")).await?;
         let start_ms = series.start_ms.context("a beginning")? as f64;
         // Excludes seconds from before the page was opened and the last one, which k6 reports when it ends.
-        let last_s =
-            series.windows().flat_map(|window| &window.seconds).map(|second| second.at_s).fold(0.0, f64::max);
+        let last_s = series.windows().flat_map(|window| &window.seconds).map(|second| second.at_s).fold(0.0, f64::max);
         let live = seen.iter().filter(|(at_s, _)| start_ms + at_s * 1e3 > opened_ms && *at_s < last_s);
         let took: Vec<f64> = live.map(|(at_s, seen_ms)| (seen_ms - start_ms - at_s * 1e3) / 1e3).collect();
         ensure!(took.len() as f64 >= WATCHED_S * 0.8, "only {} seconds were drawn", took.len());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use brewbench::results::{blob, evidence::Evidence};
 use brewbench_agent::{
     series::histogram::Histogram,
-    wire::series::{Consumption, Packed, Second, Series, Window, Usage},
+    wire::series::{Consumption, Packed, Second, Series, Usage, Window},
 };
 use sqlx::{SqliteConnection, SqlitePool};
 

@@ -8,7 +8,7 @@ use axum::{
 use brewbench_agent::wire::now_ms;
 use serde_json::json;
 
-use super::{Delivery, DeliveryList, CreatedWebhook, NewWebhook, Rule, WebhookList, watch::url, webhooks};
+use super::{CreatedWebhook, Delivery, DeliveryList, NewWebhook, Rule, WebhookList, watch::url, webhooks};
 use crate::{
     alerts::model::{Alert, AlertList, AlertRule},
     app::{

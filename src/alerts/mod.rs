@@ -19,7 +19,7 @@ pub mod webhooks;
 use axum::Router;
 pub use rules::Rule;
 use utoipa_axum::{router::OpenApiRouter, routes};
-pub use webhooks::{Delivery, DeliveryList, CreatedWebhook, NewWebhook, Webhook, WebhookList};
+pub use webhooks::{CreatedWebhook, Delivery, DeliveryList, NewWebhook, Webhook, WebhookList};
 
 use crate::app::state::AppState;
 

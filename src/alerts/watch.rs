@@ -83,7 +83,7 @@ async fn observe(state: &AppState, presence: &Presence) -> Result<Observed> {
         let queue = list::load_queue(state, presence).await?;
         // Paused runs wait on purpose, and runs that wait for busy agents wait normally.
         let waiting = queue.waiting.into_iter().filter(|run| !matches!(run.reason, Reason::Paused | Reason::Busy));
-        stuck.extend(waiting.map(|waiting| StuckRun { run: waiting.run.id, why: waiting.why }));
+        stuck.extend(waiting.map(|waiting| StuckRun { run: waiting.run.id, why: waiting.message }));
     }
     Ok(Observed { now_ms: now_ms(), agents, stuck })
 }
@@ -106,7 +106,7 @@ async fn apply(state: &AppState, presence: &Presence, observed: &Observed, chang
             (Event::AgentBack, json!({"agent": alert.subject, "state": status, "away_since_ms": since, "url": url}))
         }
         (Kind::QueueStandstill, true) => {
-            let data = json!({"why": alert.sentence, "runs": observed.stuck.len(), "since_ms": since, "url": url});
+            let data = json!({"reason": alert.sentence, "runs": observed.stuck.len(), "since_ms": since, "url": url});
             (Event::QueueStandstill, data)
         }
         (Kind::QueueStandstill, false) => (Event::QueueMoving, json!({"stood_since_ms": since, "url": url})),

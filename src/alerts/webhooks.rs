@@ -91,7 +91,7 @@ pub struct Delivery {
     /// Its state.
     pub state: DeliveryState,
     /// Number of attempts.
-    pub tries: u32,
+    pub attempts: u32,
     /// When the next attempt is due, unix ms; null once it is delivered or given up.
     pub next_at_ms: Option<i64>,
     /// When the last attempt ended, unix ms.

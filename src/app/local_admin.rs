@@ -17,7 +17,7 @@ use crate::{
         caller::Caller,
         model::{Role, Scope},
         secret::{self, Kind},
-        users::{Invite, CreatedSecret, NewInvite, NewToken},
+        users::{CreatedSecret, Invite, NewInvite, NewToken},
     },
     fleet,
 };

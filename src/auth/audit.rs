@@ -303,7 +303,8 @@ pub const CSV_HEAD: &str = "time,actor,action,object,detail,address\r\n";
 pub fn csv_line(entry: &Entry) -> String {
     let at = Timestamp::from_millisecond(entry.at_ms).map(|at| at.to_string()).unwrap_or_default();
     let detail = entry.describe();
-    let cells = [&at, &entry.actor, &entry.action, &entry.object, &detail, entry.address.as_deref().unwrap_or_default()];
+    let cells =
+        [&at, &entry.actor, &entry.action, &entry.object, &detail, entry.address.as_deref().unwrap_or_default()];
     let line: Vec<_> = cells.into_iter().map(csv_cell).collect();
     format!("{}\r\n", line.join(","))
 }

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::{sync::Notify, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::audit::{AuditEvent, ANONYMOUS};
+use super::audit::{ANONYMOUS, AuditEvent};
 use crate::{
     app::db::Db,
     auth::{audit::action::Action, store::audit::note_all},

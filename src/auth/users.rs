@@ -7,7 +7,7 @@ use crate::auth::model::{Role, Scope};
 
 /// A user as administrators see them.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Person {
+pub struct UserInfo {
     /// Unique name.
     pub name: String,
     /// The user's role.
@@ -24,7 +24,7 @@ pub struct Person {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct UserList {
     /// By name.
-    pub users: Vec<Person>,
+    pub users: Vec<UserInfo>,
 }
 
 /// The new role of a user.
@@ -91,7 +91,7 @@ pub struct NewInvite {
     #[serde(default)]
     pub role: Role,
     /// Name of an existing user who registers another passkey with it and keeps their role.
-    pub person: Option<String>,
+    pub user: Option<String>,
     /// Whether using it removes that user's earlier passkeys and sessions.
     #[serde(default)]
     pub resets_passkeys: bool,
@@ -103,7 +103,7 @@ pub struct Invite {
     /// Role of the invited user.
     pub role: Role,
     /// Name of the existing user it is for; null for a new user.
-    pub person: Option<String>,
+    pub user: Option<String>,
     /// URL of the registration page; it works once.
     pub url: String,
     /// Unix ms.
@@ -118,7 +118,7 @@ pub struct OpenInvite {
     /// `viewer`, `member` or `admin`.
     pub role: String,
     /// Name of the existing user it is for; null for a new user.
-    pub person: Option<String>,
+    pub user: Option<String>,
     /// Whether using it removes that user's earlier passkeys and sessions.
     pub resets_passkeys: bool,
     /// Who created it; null if unknown.

@@ -15,7 +15,7 @@ use utoipa::IntoParams;
 use crate::{
     app::{
         db::Db,
-        error::{QueryParams, Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Input, QueryParams, Result},
         state::AppState,
     },
     auth::{

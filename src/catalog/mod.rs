@@ -33,7 +33,7 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/targets", get(targets::index))
         .route("/targets/{name}", get(targets::show))
         .route("/targets/{name}/remove", get(targets::ask_remove).post(targets::remove))
-        .route("/unneeded-targets/remove", get(targets::ask_remove_unneeded).post(targets::remove_unneeded))
+        .route("/unused-targets/remove", get(targets::ask_remove_unused).post(targets::remove_unused))
         .route("/scenarios", get(pages::scenarios::index).post(pages::scenarios::add))
         .route("/scenarios/{name}", get(pages::scenarios::show))
         .route("/scenarios/{name}/check", post(pages::scenarios::check))

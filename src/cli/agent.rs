@@ -17,7 +17,7 @@ use brewbench_agent::{
         daemon::{CGROUPS, Options},
         session::Accepts,
     },
-    doctor::{self, Rank, Sign},
+    doctor::{self, Rank, Finding},
     host::{cpu_tuning::SYSFS, idle_wait::IdleWait},
     run::address_policy::AddressPolicy,
     sandbox::cage::{support, support::Landlock},
@@ -186,7 +186,7 @@ impl Tools {
             engine: k6,
             accepts,
             cgroups,
-            idle,
+            idle_wait,
             steady,
             load_address,
             reach,
@@ -227,38 +227,38 @@ impl Agent {
 
 impl Doctor {
     async fn run(self) -> anyhow::Result<ExitCode> {
-        let signs = doctor::examine(&self.place.options()?).await;
+        let findings = doctor::examine(&self.place.options()?).await;
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&signs)?);
+            println!("{}", serde_json::to_string_pretty(&findings)?);
         } else {
-            print!("{}", describe(&signs));
+            print!("{}", describe(&findings));
         }
-        Ok(if doctor::worst(&signs) == Rank::Bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if doctor::worst(&findings) == Rank::Bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 
 /// Returns the findings about a machine and a conclusion.
-fn describe(signs: &[Sign]) -> String {
-    let verdict = match doctor::worst(signs) {
+fn describe(findings: &[Finding]) -> String {
+    let verdict = match doctor::worst(findings) {
         Rank::Good => "this machine is ready to be an agent\n",
         Rank::Doubtful => "this machine can be an agent, but its results will carry warnings\n",
         Rank::Bad => "this machine cannot be an agent yet\n",
     };
-    findings(signs) + verdict
+    format_findings(findings) + verdict
 }
 
 /// Returns each finding followed by its remedy.
-pub(super) fn findings(signs: &[Sign]) -> String {
+pub(super) fn format_findings(findings: &[Finding]) -> String {
     const INDENT: usize = 26;
-    let line = |sign: &Sign| {
-        let observed = hanging(&plain(&sign.seen), INDENT);
-        let remedy = sign
+    let line = |finding: &Finding| {
+        let observed = hanging(&plain(&finding.observed), INDENT);
+        let remedy = finding
             .remedy
             .as_deref()
             .map_or(String::new(), |remedy| format!("{:INDENT$}{}\n", "", hanging(&format!("→ {remedy}"), INDENT)));
-        format!("{:<9} {:<15} {observed}\n{remedy}", sign.rank.as_str(), sign.what)
+        format!("{:<9} {:<15} {observed}\n{remedy}", finding.rank.as_str(), finding.check)
     };
-    signs.iter().map(line).collect()
+    findings.iter().map(line).collect()
 }
 
 #[cfg(test)]

@@ -165,7 +165,8 @@ impl Demo {
             generators: Vec::new(),
         };
         let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
-        let left = created.progress.remaining_s.map_or(String::new(), |left| format!(", about {}", duration::text(left)));
+        let left =
+            created.progress.remaining_s.map_or(String::new(), |left| format!(", about {}", duration::text(left)));
         eprintln!("measuring: {} runs{left}; {}", created.runs.len(), created.url);
         let ended = progress::wait(client, &created.experiment.id).await?;
         let code = judge(&ended);

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     cli::{common::Common, connection::encoded},
-    fleet::model::{Agent, AgentList, NewLabels, NewName, NewAvailability, Availability},
+    fleet::model::{Agent, AgentList, Availability, NewAvailability, NewLabels, NewName},
 };
 
 /// Manage agents.
@@ -93,11 +93,20 @@ impl Fleet {
                 })
             }
             Self::Drain { common, name } => {
-                set_availability(&common, &name, Availability::Drained, "is drained: it finishes its run and gets no more")
-                    .await
+                set_availability(
+                    &common,
+                    &name,
+                    Availability::Drained,
+                    "is drained: it finishes its run and gets no more",
+                )
+                .await
             }
-            Self::Disable { common, name } => set_availability(&common, &name, Availability::Disabled, "is disabled").await,
-            Self::Enable { common, name } => set_availability(&common, &name, Availability::Enabled, "is enabled").await,
+            Self::Disable { common, name } => {
+                set_availability(&common, &name, Availability::Disabled, "is disabled").await
+            }
+            Self::Enable { common, name } => {
+                set_availability(&common, &name, Availability::Enabled, "is enabled").await
+            }
             Self::Rename { common, name, new } => {
                 let sentence = format!("is now called {}", plain(&new));
                 put(&common, &name, "name", &NewName { name: new }, &sentence).await
@@ -125,7 +134,12 @@ fn path(name: &str) -> String {
     format!("api/v1/agents/{}", encoded(name))
 }
 
-async fn set_availability(common: &Common, name: &str, availability: Availability, sentence: &str) -> anyhow::Result<()> {
+async fn set_availability(
+    common: &Common,
+    name: &str,
+    availability: Availability,
+    sentence: &str,
+) -> anyhow::Result<()> {
     put(common, name, "availability", &NewAvailability { availability }, sentence).await
 }
 

@@ -28,9 +28,9 @@ pub struct Invite {
     role: Role,
     /// Create the link for an existing user who lost a passkey, instead of a new user
     #[arg(long = "for", value_name = "NAME", conflicts_with = "role")]
-    person: Option<String>,
+    user: Option<String>,
     /// Delete that user's previous passkeys and sessions when the link is used
-    #[arg(long, requires = "person")]
+    #[arg(long, requires = "user")]
     reset_passkeys: bool,
     /// The data folder of a server on this machine; makes a login unnecessary
     #[arg(long)]
@@ -56,7 +56,7 @@ enum InviteCommand {
 impl Invite {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
-        let Self { command, common, role, person, reset_passkeys, data } = self;
+        let Self { command, common, role, user, reset_passkeys, data } = self;
         match command {
             Some(InviteCommand::List { common }) => {
                 let list: InviteList = common.connect()?.client.get("api/v1/invites").await?;
@@ -68,7 +68,7 @@ impl Invite {
                 Ok(())
             }
             None => {
-                let request = NewInvite { role, person, resets_passkeys: reset_passkeys };
+                let request = NewInvite { role, user, resets_passkeys: reset_passkeys };
                 let created: CreatedInvite = match data {
                     Some(data) => local_admin::invite(&data, &request).await?,
                     None => common.connect()?.client.post("api/v1/invites", &request).await?,
@@ -93,7 +93,7 @@ fn rows(invites: &[OpenInvite]) -> String {
     let row = |invite: &OpenInvite| {
         vec![
             invite.id.to_string(),
-            cut(invite.person.as_deref().unwrap_or("new user"), 30),
+            cut(invite.user.as_deref().unwrap_or("new user"), 30),
             invite.role.clone(),
             cut(invite.created_by.as_deref().unwrap_or("–"), 30),
             left(invite.expires_at_ms - now_ms()),

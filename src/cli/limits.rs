@@ -67,7 +67,7 @@ fn text(list: &LimitList) -> String {
     let row = |info: &LimitInfo| {
         let mark = if info.value.total_cmp(&info.default).is_ne() { "*" } else { "" };
         let value = format!("{}{mark}", info.unit.text(info.value));
-        vec![plain(&info.name), value, info.unit.text(info.default), plain(&info.what)]
+        vec![plain(&info.name), value, info.unit.text(info.default), plain(&info.description)]
     };
     let head =
         [("limit", Align::Left), ("value", Align::Right), ("default", Align::Right), ("description", Align::Left)];
@@ -84,8 +84,8 @@ mod tests {
     use crate::runs::verdict::Unit;
 
     fn info(name: &str, value: f64, default: f64) -> LimitInfo {
-        let (name, what, why) = (name.to_owned(), String::new(), String::new());
-        LimitInfo { name, value, default, unit: Unit::Seconds, what, why }
+        let (name, description, reason) = (name.to_owned(), String::new(), String::new());
+        LimitInfo { name, value, default, unit: Unit::Seconds, description, reason }
     }
 
     #[test]

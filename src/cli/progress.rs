@@ -12,7 +12,7 @@ use crate::{
     app::ids::ExperimentId,
     experiments::{
         model::ExperimentWithRuns,
-        progress::{Progress, ExperimentState},
+        progress::{ExperimentState, Progress},
     },
 };
 

@@ -88,7 +88,7 @@ fn rows(list: &QueueList) -> String {
         ]
     };
     let lines = table(&head, &list.waiting.iter().map(row).collect::<Vec<_>>());
-    let text = with_below(&lines, list.waiting.iter().map(|waiting| plain(&waiting.why)));
+    let text = with_below(&lines, list.waiting.iter().map(|waiting| plain(&waiting.message)));
     let more = list.total.saturating_sub(list.waiting.len());
     if more == 0 { text } else { format!("{text}and {more} more\n") }
 }

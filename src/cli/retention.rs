@@ -34,7 +34,7 @@ impl RetentionCommand {
         let client = common.connect()?.client;
         let rule = |reduction| move |after_days| Rule { after_days, reduction };
         let requested =
-            downsample_after.map(rule(Reduction::Thin)).or_else(|| delete_after.map(rule(Reduction::Delete)));
+            downsample_after.map(rule(Reduction::Downsample)).or_else(|| delete_after.map(rule(Reduction::Delete)));
         if off {
             client.delete(PATH).await?;
         }

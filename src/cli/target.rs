@@ -13,7 +13,7 @@ use clap::Subcommand;
 use reqwest::Method;
 
 use super::{
-    agent::findings,
+    agent::format_findings,
     table::{Align, cut, plain, table},
 };
 use crate::{
@@ -83,13 +83,13 @@ impl Target {
 }
 
 async fn check(manifest: &Path, json: bool, cgroups: &Path) -> anyhow::Result<ExitCode> {
-    let signs = doctor::check_target(manifest, cgroups).await;
-    let is_bad = doctor::worst(&signs) == Rank::Bad;
+    let findings = doctor::check_target(manifest, cgroups).await;
+    let is_bad = doctor::worst(&findings) == Rank::Bad;
     if json {
-        println!("{}", serde_json::to_string_pretty(&signs)?);
+        println!("{}", serde_json::to_string_pretty(&findings)?);
     } else {
         let verdict = if is_bad { "this target cannot be measured yet" } else { "this target can be measured" };
-        println!("{}{verdict}", findings(&signs));
+        println!("{}{verdict}", format_findings(&findings));
     }
     Ok(if is_bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

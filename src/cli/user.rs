@@ -10,7 +10,7 @@ use crate::{
     auth::{
         authority::EndingList,
         model::Role,
-        users::{NewRole, Person, UserList},
+        users::{NewRole, UserInfo, UserList},
     },
     cli::{common::Common, connection::encoded},
 };
@@ -102,12 +102,12 @@ fn confirm(action: &str, ends: &EndingList) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn rows(users: &[Person]) -> String {
+fn rows(users: &[UserInfo]) -> String {
     if users.is_empty() {
         return "no users yet; `brewbench invite` creates a registration link\n".to_owned();
     }
     let head = [("name", Align::Left), ("role", Align::Left), ("passkeys", Align::Right), ("last seen", Align::Right)];
-    let row = |person: &Person| {
+    let row = |person: &UserInfo| {
         let seen = person.last_seen_at_ms.map_or("never".to_owned(), |at| format!("{} ago", left(now_ms() - at)));
         vec![cut(&person.name, 50), person.role.as_str().to_owned(), person.passkeys.to_string(), seen]
     };

@@ -5,7 +5,7 @@ use reqwest::Method;
 
 use super::table::{Align, cut, plain, table, with_below};
 use crate::{
-    alerts::{Delivery, DeliveryList, CreatedWebhook, NewWebhook, Webhook as WebhookData, WebhookList, model::Event},
+    alerts::{CreatedWebhook, Delivery, DeliveryList, NewWebhook, Webhook as WebhookData, WebhookList, model::Event},
     cli::common::Common,
     web::time_ago::exact,
 };
@@ -132,7 +132,7 @@ fn deliveries(list: &DeliveryList) -> String {
             plain(&delivery.event),
             exact(Some(delivery.created_at_ms)),
             delivery.state.words().to_owned(),
-            delivery.tries.to_string(),
+            delivery.attempts.to_string(),
             delivery.status.map_or("–".to_owned(), |status| status.to_string()),
         ]
     };

@@ -217,7 +217,12 @@ impl Basis {
             Ok(apart) => {
                 let margin = apart.between.margin(level, apart.experiments);
                 let margin = if metric.is_share() { margin } else { margin.exp_m1() };
-                ApartStat { because: None, experiments: Some(apart.between.experiments), margin: Some(margin), interleaved }
+                ApartStat {
+                    because: None,
+                    experiments: Some(apart.between.experiments),
+                    margin: Some(margin),
+                    interleaved,
+                }
             }
             Err(why) => ApartStat { because: Some(*why), experiments: None, margin: None, interleaved },
         })

@@ -233,7 +233,10 @@ mod tests {
         let runs = two_days(1.04);
         let stat = throughput(runs.clone(), &moving(&runs, 12, 0.05));
         assert_eq!(stat.decision, Some(Decision::NoDifference));
-        assert!(stat.hidden().is_some() && stat.apart.is_some_and(|apart| apart.interleaved < stat.detectable), "{stat:?}");
+        assert!(
+            stat.hidden().is_some() && stat.apart.is_some_and(|apart| apart.interleaved < stat.detectable),
+            "{stat:?}"
+        );
         let calm = throughput(runs.clone(), &moving(&runs, 12, 0.01));
         assert_eq!((calm.decision, calm.hidden()), (Some(Decision::Better), None));
         let (low, high) = calm.effect.and_then(|effect| effect.interval()).expect("an interval");

@@ -350,7 +350,7 @@ mod tests {
         assert_eq!((down.tally.invalid, down.stat(Metric::Rps).spread.clone()), (6, None));
         assert_eq!((good.tally.valid, good.tally.failed), (6, 1));
         assert!(comparison.rows[0].cells.iter().flat_map(|cell| &cell.stats).all(|stat| !stat.best));
-        let why: Vec<_> = comparison.excluded.iter().map(|excluded| excluded.why.as_str()).collect();
+        let why: Vec<_> = comparison.excluded.iter().map(|excluded| excluded.reason.as_str()).collect();
         assert_eq!(why, [vec!["all requests failed"; 6], vec!["the target died"]].concat());
     }
 

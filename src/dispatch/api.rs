@@ -42,7 +42,7 @@ pub async fn result(
     }
     let span = tracing::info_span!("run", id = id.as_str());
     let settled = ingest::accept(&state.db, &caller.name, &outcome).instrument(span).await?;
-    if let Some(why) = &settled.why {
+    if let Some(why) = &settled.reason {
         tracing::info!(run = id.as_str(), agent = caller.name, why, "result does not count");
     } else {
         tracing::info!(run = id.as_str(), agent = caller.name, "result stored");

@@ -230,7 +230,9 @@ impl<'a> AgentConnection<'a> {
         let (heard, ears) = signal::channel(());
         let agent = Connected {
             // Removed or revoked since it authenticated: it gets no runs, and is cut off below.
-            availability: crate::fleet::store::availability(&state.db.read, name).await?.unwrap_or(Availability::Disabled),
+            availability: crate::fleet::store::availability(&state.db.read, name)
+                .await?
+                .unwrap_or(Availability::Disabled),
             labels: crate::fleet::store::labels(&state.db.read, name).await?.into(),
             activity: ears,
             connection,

@@ -31,7 +31,7 @@ fn window(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> 
         start_ms,
         seconds: added(windows().map(|(window, after)| lines(&window.seconds, after, 0)).collect()),
         usage: host.map_or_else(Vec::new, |host| host.usage_after(part, start_ms, i32::MIN)),
-        gaps: windows().fold(Gaps::default(), |sum, (window, _)| lacks(sum, window.gaps)),
+        gaps: windows().fold(Gaps::default(), |sum, (window, _)| gaps(sum, window.gaps)),
     })
 }
 
@@ -158,7 +158,7 @@ fn add(sum: &mut Second, other: &Second) {
 
 /// Merges gaps. Each generator has as many seconds as the sum, so the worst count of missing and doubled seconds
 /// applies.
-fn lacks(sum: Gaps, other: Gaps) -> Gaps {
+fn gaps(sum: Gaps, other: Gaps) -> Gaps {
     let Gaps { missing_seconds, doubled_seconds, restarts, damaged, dropped_values, unfinished } = other;
     Gaps {
         missing_seconds: sum.missing_seconds.max(missing_seconds),

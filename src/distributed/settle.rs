@@ -103,7 +103,7 @@ async fn try_once(db: &Db, agent: &str, outcome: &Outcome, requested: &Requested
         None => return Ok(None),
     }
     transaction.commit().await?;
-    Ok(Some(Settled::KEPT))
+    Ok(Some(Settled::COUNTS))
 }
 
 /// Error and verdict of a part that fails its run.

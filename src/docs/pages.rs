@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     app::{
-        error::{QueryParams, Error, Result},
+        error::{Error, QueryParams, Result},
         state::AppState,
     },
     auth::caller::Visitor,

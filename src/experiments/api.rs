@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     app::{
-        error::{QueryParams, Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Input, QueryParams, Result},
         ids::ExperimentId,
         state::{AppState, RunChanged},
     },

@@ -46,7 +46,7 @@ pub struct GatheringForm {
 }
 
 /// Creates an experiment from imported runs.
-#[utoipa::path(post, path = "/api/v1/experiments/gathered", tag = "experiments", operation_id = "gather_experiment",
+#[utoipa::path(post, path = "/api/v1/experiments/from-imports", tag = "experiments", operation_id = "gather_experiment",
     request_body = Gathering,
     responses((status = 201, body = ExperimentWithRuns), (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn gather(
@@ -58,7 +58,7 @@ pub async fn gather(
     Ok((StatusCode::CREATED, Json(crate::experiments::lookup::find_with_runs(&state, &id).await?)))
 }
 
-/// `POST /experiments/gathered`
+/// `POST /experiments/from-imports`
 pub async fn post(
     Submit(caller): Submit,
     State(state): State<AppState>,
@@ -85,7 +85,7 @@ async fn create(state: &AppState, caller: &Caller, gathering: Gathering) -> Resu
     }
     let (id, plan) = (ExperimentId::now(), plan(&name, &found)?);
     let mut transaction = state.db.write.begin().await?;
-    experiments::store::insert_gathered(&mut transaction, &id, &name, &plan, &caller.name, now_ms()).await?;
+    experiments::store::insert_from_imports(&mut transaction, &id, &name, &plan, &caller.name, now_ms()).await?;
     crate::results::store::imports::assign_to_experiment(&mut transaction, &ids, &id).await?;
     transaction.commit().await?;
     for run in &found {

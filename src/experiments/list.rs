@@ -181,7 +181,11 @@ pub struct Place {
 }
 
 /// `GET /experiments?label=…&before=ID`
-pub async fn index(Read(caller): Read, State(state): State<AppState>, QueryParams(place): QueryParams<Place>) -> Result<IndexPage> {
+pub async fn index(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    QueryParams(place): QueryParams<Place>,
+) -> Result<IndexPage> {
     let list = List::read(&state, place, &[]).await?;
     Ok(IndexPage { shell: Shell::signed_in("Experiments", Section::Experiments, &caller.name), list })
 }

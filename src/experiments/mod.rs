@@ -44,7 +44,7 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/experiments/new/check", get(new::recheck))
         .route("/experiments", get(list::index))
         .route("/experiments/live", get(list::live))
-        .route("/experiments/gathered", post(from_imports::post))
+        .route("/experiments/from-imports", post(from_imports::post))
         .route("/experiments/{id}", get(pages::show))
         .route("/experiments/{id}/live", get(pages::follow))
         .route("/experiments/{id}/note", post(remarks::post_note))

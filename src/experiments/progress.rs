@@ -44,7 +44,7 @@ pub enum ExperimentState {
     /// No run starts until a user resumes it.
     Paused,
     /// All runs have ended; only a user can add more.
-    Over,
+    Finished,
 }
 
 impl Progress {

@@ -242,7 +242,7 @@ pub async fn replan(
 }
 
 /// Stores an experiment of imported runs.
-pub async fn insert_gathered(
+pub async fn insert_from_imports(
     connection: &mut SqliteConnection,
     id: &ExperimentId,
     name: &str,

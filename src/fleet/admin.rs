@@ -20,7 +20,7 @@ use crate::{
     },
     fleet::{
         self,
-        model::{Agent, NewLabels, NewAvailability, Availability},
+        model::{Agent, Availability, NewAvailability, NewLabels},
         presence::Presence,
     },
 };

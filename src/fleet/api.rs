@@ -23,7 +23,7 @@ use crate::{
     },
     fleet::{
         self,
-        model::{Agent, AgentList, NewAgentKey, Availability},
+        model::{Agent, AgentList, Availability, NewAgentKey},
         presence::Presence,
         store::KeyOwner,
     },

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::presence::Inspection;
 use crate::{
     app::{
-        error::{QueryParams, Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Input, QueryParams, Result},
         state::AppState,
     },
     auth::caller::{Caller, Submit},

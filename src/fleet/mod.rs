@@ -48,7 +48,7 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/agents/{name}/drain", post(pages::actions::drain))
         .route("/agents/{name}/enable", post(pages::actions::enable))
         .route("/agents/{name}/disable", get(pages::actions::ask_disable).post(pages::actions::disable))
-        .route("/agents/{name}/forget", get(pages::actions::ask_forget).post(pages::actions::forget))
+        .route("/agents/{name}/remove", get(pages::actions::ask_remove).post(pages::actions::remove))
         .route("/agents/{name}/labels", post(pages::actions::label))
         .route("/agents/{name}/change-key", post(pages::actions::change_key))
         .merge(rename::pages())

@@ -18,7 +18,7 @@ use url::form_urlencoded;
 use crate::{
     app::{
         alert_cache::ActiveAlert,
-        error::{QueryParams, Error, Result},
+        error::{Error, QueryParams, Result},
         ids::RunId,
         state::AppState,
     },

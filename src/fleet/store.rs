@@ -55,7 +55,13 @@ pub async fn agent_by_one_time_key(pool: &SqlitePool, hash: &[u8], now: i64) -> 
 }
 
 /// Replaces a one-time key with the agent's own key; false if the one-time key is no longer valid.
-pub async fn exchange(pool: &SqlitePool, one_time_hash: &[u8], key_hash: &[u8], now: i64, act: &AuditEvent) -> Result<bool> {
+pub async fn exchange(
+    pool: &SqlitePool,
+    one_time_hash: &[u8],
+    key_hash: &[u8],
+    now: i64,
+    act: &AuditEvent,
+) -> Result<bool> {
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
         "update agent set key_hash = ?2, key_at = ?3, is_one_time = 0, one_time_until = null, exchanged_key_hash = ?1

@@ -51,21 +51,22 @@ pub async fn remove_unused(
     Ok(Json(RemovedTargets { removed: remove_all(&state, &presence, &caller).await? }))
 }
 
-/// Removes an unneeded target.
+/// Removes an unused target.
 pub async fn remove_one(state: &AppState, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
     removable(state, presence, name).await?;
-    let removed = names::remove(&state.db.write, &[name.to_owned()], |name| by.does(Action::TargetRemoved, name)).await?;
+    let removed =
+        names::remove(&state.db.write, &[name.to_owned()], |name| by.does(Action::TargetRemoved, name)).await?;
     if removed.is_empty() { Err(is_used(name)) } else { Ok(()) }
 }
 
-/// Removes all unneeded targets and returns their names.
+/// Removes all unused targets and returns their names.
 pub async fn remove_all(state: &AppState, presence: &Presence, by: &Caller) -> Result<Vec<String>> {
-    let unneeded = unneeded(state, presence).await?;
-    Ok(names::remove(&state.db.write, &unneeded, |name| by.does(Action::TargetRemoved, name)).await?)
+    let unused = unused(state, presence).await?;
+    Ok(names::remove(&state.db.write, &unused, |name| by.does(Action::TargetRemoved, name)).await?)
 }
 
 /// Returns the targets that no connected agent offers and no run uses.
-pub async fn unneeded(state: &AppState, presence: &Presence) -> Result<Vec<String>> {
+pub async fn unused(state: &AppState, presence: &Presence) -> Result<Vec<String>> {
     let offered = presence.offered();
     let unused = names::unused(&state.db.read).await?;
     Ok(unused.into_iter().filter(|name| !offered.contains(name)).collect())

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     app::{
-        error::{QueryParams, Error, ErrorBody, Result},
+        error::{Error, ErrorBody, QueryParams, Result},
         state::AppState,
     },
     auth::caller::Read,
@@ -106,7 +106,11 @@ enum Format {
     responses((status = 200, body = Gate, description = "or text/markdown, or application/xml"),
         (status = 404, body = ErrorBody, description = "a baseline, experiment or run does not exist"),
         (status = 422, body = ErrorBody, description = "invalid rule, or ambiguous targets")))]
-pub async fn gate(_: Read, State(state): State<AppState>, QueryParams(query): QueryParams<GateQuery>) -> Result<Response> {
+pub async fn gate(
+    _: Read,
+    State(state): State<AppState>,
+    QueryParams(query): QueryParams<GateQuery>,
+) -> Result<Response> {
     let gate = evaluate(&state, &query).await?;
     Ok(match query.format {
         Format::Json => Json(gate).into_response(),

@@ -12,7 +12,7 @@ use axum::{
 use super::api::{self, GateQuery};
 use crate::{
     app::{
-        error::{QueryParams, Error, Result},
+        error::{Error, QueryParams, Result},
         state::AppState,
     },
     auth::caller::Read,
@@ -46,7 +46,11 @@ impl Page {
     }
 }
 
-async fn show(Read(caller): Read, State(state): State<AppState>, QueryParams(asked): QueryParams<GateQuery>) -> Result<Response> {
+async fn show(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    QueryParams(asked): QueryParams<GateQuery>,
+) -> Result<Response> {
     let known = crate::baselines::store::all(&state.db.read).await?.into_iter().map(|baseline| baseline.name).collect();
     let result = if asked.is_complete() { Some(api::evaluate(&state, &asked).await) } else { None };
     let shell = Shell::signed_in("Gate", Section::Compare, &caller.name).explained_in("guide/gate");

@@ -11,7 +11,7 @@ use std::{
 
 use brewbench_agent::wire::{
     self,
-    series::{Damaged, Part, Delta, Second, Series, Usage},
+    series::{DecodeError, Delta, Part, Second, Series, Usage},
 };
 use tokio::sync::{broadcast, watch};
 
@@ -160,7 +160,7 @@ impl LiveFeed {
     }
 
     /// Adds points from an agent of a run; fails if they are invalid or too large.
-    pub fn receive(&self, agent: &str, delta: &Delta) -> Result<(), Damaged> {
+    pub fn receive(&self, agent: &str, delta: &Delta) -> Result<(), DecodeError> {
         // Unpacked before taking the lock, because this is the expensive part.
         let points = series_buffer::unpack(delta)?;
         if let Some(entry) = self.runs().get_mut(&delta.run) {

@@ -2,7 +2,7 @@
 //!
 //! A second is shown once every generator has reported it, so that no value jumps because one of them was late.
 
-use brewbench_agent::wire::series::{Damaged, Part, Series, Window};
+use brewbench_agent::wire::series::{DecodeError, Part, Series, Window};
 
 use crate::{
     distributed::merge_series::{self, Fresh, Since},
@@ -75,7 +75,7 @@ impl Participants {
         known: &Series,
         after: After,
         (part, points): (Part, Window),
-    ) -> Result<Option<Addition>, Damaged> {
+    ) -> Result<Option<Addition>, DecodeError> {
         let since = match self.generators.iter().position(|member| member.participant.agent == agent) {
             Some(generator) => {
                 self.generators[generator].series.put(after, (part, points))?;

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use brewbench_agent::wire::series::{Damaged, Part, Delta, Second, Series, Window};
+use brewbench_agent::wire::series::{DecodeError, Delta, Part, Second, Series, Window};
 
 use crate::live::feed::{Rate, Tail, Update};
 
@@ -39,11 +39,11 @@ impl After {
 }
 
 /// Unpacks the one part of a delta.
-pub fn unpack(delta: &Delta) -> Result<(Part, Window), Damaged> {
+pub fn unpack(delta: &Delta) -> Result<(Part, Window), DecodeError> {
     match delta.points.unpack_within(MAX_UNPACKED)? {
         Series { warm_up: Some(window), measured: None } => Ok((Part::WarmUp, window)),
         Series { warm_up: None, measured: Some(window) } => Ok((Part::Measured, window)),
-        Series { .. } => Err(Damaged),
+        Series { .. } => Err(DecodeError),
     }
 }
 
@@ -60,7 +60,7 @@ impl SeriesBuffer {
     }
 
     /// Adds points; returns what is new, if anything.
-    pub fn put(&mut self, after: After, (part, points): (Part, Window)) -> Result<Option<Update>, Damaged> {
+    pub fn put(&mut self, after: After, (part, points): (Part, Window)) -> Result<Option<Update>, DecodeError> {
         let Window { start_ms, seconds, usage, .. } = points;
         let known = self.series.part_mut(part).get_or_insert_default();
         if known.start_ms != start_ms {
@@ -75,7 +75,7 @@ impl SeriesBuffer {
         self.buckets = self.series.parts().flat_map(|(_, window)| &window.seconds).map(buckets).sum();
         if self.buckets > MAX_BUCKETS {
             *self = Self::default();
-            return Err(Damaged);
+            return Err(DecodeError);
         }
         Ok(self.update(part, first_second, first_usage))
     }
@@ -149,12 +149,12 @@ fn replace_after<T: PartialEq, At: Ord + Copy>(
     after: At,
     new: Vec<T>,
     end: impl Fn(&T) -> At,
-) -> Result<usize, Damaged> {
+) -> Result<usize, DecodeError> {
     let kept = known.partition_point(|point| end(point) <= after);
     let ascends = new.windows(2).all(|pair| end(&pair[0]) < end(&pair[1]));
     let follows = new.first().is_none_or(|first| end(first) > after);
     if !ascends || !follows || kept + new.len() > MAX_POINTS {
-        return Err(Damaged);
+        return Err(DecodeError);
     }
     let same = new.iter().zip(&known[kept..]).take_while(|(new, known)| new == known).count();
     // After a reconnect the agent repeats the past in deltas; later points that are already known stay valid.

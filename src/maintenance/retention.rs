@@ -47,7 +47,7 @@ const MOST_DAYS: u32 = 36_500;
 #[serde(rename_all = "snake_case")]
 pub enum Reduction {
     /// Downsample: ten seconds become one point; sums and histograms stay exact.
-    Thin,
+    Downsample,
     /// Delete.
     Delete,
 }
@@ -56,7 +56,7 @@ impl Reduction {
     /// The word for columns and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Thin => "thin",
+            Self::Downsample => "downsample",
             Self::Delete => "delete",
         }
     }
@@ -64,7 +64,7 @@ impl Reduction {
     /// The past participle for sentences.
     pub fn participle(self) -> &'static str {
         match self {
-            Self::Thin => "downsampled",
+            Self::Downsample => "downsampled",
             Self::Delete => "deleted",
         }
     }
@@ -74,10 +74,10 @@ impl FromStr for Reduction {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let all = [Self::Thin, Self::Delete];
+        let all = [Self::Downsample, Self::Delete];
         all.into_iter()
             .find(|one| one.as_str() == text)
-            .ok_or_else(|| format!("unknown reduction {text:?}: use thin or delete"))
+            .ok_or_else(|| format!("unknown reduction {text:?}: use downsample or delete"))
     }
 }
 
@@ -164,13 +164,13 @@ pub async fn apply(state: &AppState, now: i64) -> Result<usize> {
     let (before, mut after, mut done) = (now - i64::from(rule.after_days) * DAY_MS, 0, 0);
     while !state.shutdown.is_cancelled() {
         let due = match rule.reduction {
-            Reduction::Thin => downsampled::full(&state.db.read, before, after).await?,
+            Reduction::Downsample => downsampled::full(&state.db.read, before, after).await?,
             Reduction::Delete => downsampled::with_series(&state.db.read, before, after).await?,
         };
         let Some(last) = due.last() else { break };
         after = last.seq;
         done += match rule.reduction {
-            Reduction::Thin => {
+            Reduction::Downsample => {
                 let reduced = spawn_blocking(move || downsample_all(due)).await.map_err(Error::internal)?;
                 downsampled::replace(&state.db.write, &reduced, now).await?
             }

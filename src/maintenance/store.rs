@@ -33,7 +33,7 @@ pub struct Backup {
     /// Unix ms.
     pub at_ms: i64,
     /// Who made it.
-    pub who: String,
+    pub actor: String,
     /// Its length; none if the log does not have it.
     pub bytes: Option<i64>,
 }

@@ -39,7 +39,8 @@ impl Affinity {
         waiting: impl Iterator<Item = (Option<&'a ExperimentId>, Needs<'a>)>,
         connected: &[(String, Connected)],
     ) -> Self {
-        let taking: Vec<_> = connected.iter().filter(|(_, agent)| agent.availability == Availability::Enabled).collect();
+        let taking: Vec<_> =
+            connected.iter().filter(|(_, agent)| agent.availability == Availability::Enabled).collect();
         let mut cells: HashMap<&ExperimentId, Vec<Needs<'a>>> = HashMap::new();
         let mut seen = HashSet::new();
         for (experiment, needs) in waiting {
@@ -187,7 +188,8 @@ mod tests {
     #[test]
     fn any_able_agent_is_eligible_if_none_can_do_the_whole_experiment() {
         let night = night();
-        let connected = [agent("fast-only", |_| ()), agent("tired", |agent| agent.availability = Availability::Drained)];
+        let connected =
+            [agent("fast-only", |_| ()), agent("tired", |agent| agent.availability = Availability::Drained)];
         let waiting = [needs("fast"), needs("slow")];
         let affinity = Affinity::new(waiting.iter().map(|needs| (Some(&night), *needs)), &connected);
         assert_eq!(affinity.eligible(&needs("fast"), Some(&night), None, &connected), EligibleAgents::Any);

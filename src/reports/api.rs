@@ -11,7 +11,7 @@ use utoipa::IntoParams;
 use super::{csv, html, markdown};
 use crate::{
     app::{
-        error::{QueryParams, Error, ErrorBody, Result},
+        error::{Error, ErrorBody, QueryParams, Result},
         state::AppState,
     },
     auth::caller::Read,

@@ -46,9 +46,9 @@ pub fn text(comparison: &Comparison) -> String {
 }
 
 fn excluded(run: &ExcludedRun) -> String {
-    let ExcludedRun { run: _, subject, setting, repetition, state, why } = run;
-    let (subject, setting, state, why) = (plain(subject), plain(setting), plain(state), plain(why));
-    format!("- excluded: {subject}, {setting}, repetition {repetition}: {state}, {why}")
+    let ExcludedRun { run: _, subject, setting, repetition, state, reason } = run;
+    let (subject, setting, state, reason) = (plain(subject), plain(setting), plain(state), plain(reason));
+    format!("- excluded: {subject}, {setting}, repetition {repetition}: {state}, {reason}")
 }
 
 fn table(comparison: &Comparison, row: &Row) -> String {

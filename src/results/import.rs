@@ -66,7 +66,7 @@ pub struct ImportedFile {
     /// E.g. `wrk's output`.
     pub kind: String,
     /// Metrics that it does not have; they stay empty.
-    pub lacks: Vec<String>,
+    pub missing_metrics: Vec<String>,
     /// Whether its values were rounded for display.
     pub rounded: bool,
 }
@@ -78,18 +78,18 @@ impl ImportedFile {
             file: file.map(str::to_owned),
             run: run.clone(),
             kind: summary.shape.name().to_owned(),
-            lacks: summary.missing().into_iter().map(str::to_owned).collect(),
+            missing_metrics: summary.missing().into_iter().map(str::to_owned).collect(),
             rounded: summary.shape.is_text(),
         }
     }
 
     /// Describes the file in a sentence.
     pub fn sentence(&self) -> String {
-        let Self { kind, lacks, rounded, .. } = self;
+        let Self { kind, missing_metrics, rounded, .. } = self;
         let rounded = if *rounded { ", values rounded as printed" } else { "" };
-        match lacks.as_slice() {
+        match missing_metrics.as_slice() {
             [] => format!("read as {kind}{rounded}; it has all metrics"),
-            lacks => format!("read as {kind}{rounded}; missing metrics: {}", lacks.join(", ")),
+            missing_metrics => format!("read as {kind}{rounded}; missing metrics: {}", missing_metrics.join(", ")),
         }
     }
 }

@@ -55,5 +55,5 @@ pub async fn settle(db: &Db, agent: &str, outcome: &Outcome, requested: verdicts
     enter(&mut transaction, outcome, now).await?;
     conclusion.store(&mut transaction, &id, now).await?;
     transaction.commit().await?;
-    Ok(Settled::KEPT)
+    Ok(Settled::COUNTS)
 }

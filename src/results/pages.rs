@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::{
     app::{
-        error::{QueryParams, Error, Result},
+        error::{Error, QueryParams, Result},
         ids::RunId,
         rate_limit::uploads::Room,
         state::AppState,

@@ -76,7 +76,7 @@ pub struct DamagedRun {
     #[schema(value_type = String)]
     pub run: RunId,
     /// Why it can't be judged.
-    pub why: String,
+    pub reason: String,
 }
 
 /// Whether new verdicts are stored.
@@ -212,7 +212,7 @@ fn describe(verdicts: &Verdicts, next: Option<i64>) -> Rejudged {
                     });
                 }
             }
-            Err(why) => report.damaged.push(DamagedRun { run: run.id.clone(), why: why.clone() }),
+            Err(why) => report.damaged.push(DamagedRun { run: run.id.clone(), reason: why.clone() }),
         }
     }
     report
@@ -278,7 +278,7 @@ async fn catch_up(state: &AppState) -> Result<()> {
             for run in &report.damaged {
                 tracing::warn!(
                     run = run.run.as_str(),
-                    why = run.why,
+                    reason = run.reason,
                     "the run can't be re-judged and keeps its verdict"
                 );
             }

@@ -18,7 +18,7 @@ pub enum Column {
     /// The agent.
     Agent,
     /// The user who submitted the run.
-    Person,
+    CreatedBy,
     /// Phase or verdict.
     State,
     /// A metric.
@@ -31,7 +31,7 @@ pub enum Column {
 
 /// Returns all columns in the order of a table.
 pub fn all() -> impl Iterator<Item = Column> {
-    let before = [Column::Size, Column::Load, Column::Repetition, Column::Agent, Column::Person, Column::State];
+    let before = [Column::Size, Column::Load, Column::Repetition, Column::Agent, Column::CreatedBy, Column::State];
     let figures = METRICS.iter().filter(|def| def.list_key.is_some()).map(|def| Column::Figure(def.metric));
     before.into_iter().chain(figures).chain([Column::Submitted, Column::Ended])
 }
@@ -78,7 +78,7 @@ impl Column {
             Self::Load => ("load", "Load", None),
             Self::Repetition => ("repetition", "Repetition", None),
             Self::Agent => ("agent", "Agent", None),
-            Self::Person => ("person", "Submitted by", None),
+            Self::CreatedBy => ("created_by", "Submitted by", None),
             Self::State => ("state", "State", None),
             Self::Figure(metric) => {
                 let def = metric.def();
@@ -94,13 +94,13 @@ impl Column {
         match self {
             Self::Figure(metric) => Some(metric.figure((metric.def().get)(&run.figures))),
             Self::Repetition => Some(format::count(Some(u64::from(run.repetition)))),
-            Self::Size | Self::Load | Self::Agent | Self::Person | Self::State | Self::Submitted | Self::Ended => None,
+            Self::Size | Self::Load | Self::Agent | Self::CreatedBy | Self::State | Self::Submitted | Self::Ended => None,
         }
     }
 
     /// Whether the column is aligned like numbers.
     pub fn is_right(self) -> bool {
-        !matches!(self, Self::Size | Self::Load | Self::Agent | Self::Person | Self::State)
+        !matches!(self, Self::Size | Self::Load | Self::Agent | Self::CreatedBy | Self::State)
     }
 
     /// The order selected by the first click on its heading: lowest first if lower is better.

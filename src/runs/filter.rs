@@ -38,7 +38,7 @@ pub struct RunQuery {
     pub label: Option<String>,
     /// Only runs submitted by this user or token.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub person: Option<String>,
+    pub created_by: Option<String>,
     /// Only runs in this phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
@@ -79,7 +79,7 @@ pub enum Field {
     /// The load generator.
     Engine,
     /// The user who submitted the run.
-    Person,
+    CreatedBy,
     /// Phase.
     Phase,
     /// Verdict.
@@ -98,7 +98,7 @@ impl Field {
             Self::Scenario => "scenario",
             Self::Agent => "agent",
             Self::Engine => "engine",
-            Self::Person => "created_by",
+            Self::CreatedBy => "created_by",
             Self::Phase => "phase",
             Self::Verdict => "verdict",
             Self::Experiment => "experiment_id",
@@ -140,7 +140,7 @@ pub struct Filter {
 impl RunQuery {
     /// Validates the query; an error names the parameter.
     pub fn filter(&self) -> Result<Filter, String> {
-        let Self { q, target, version, size, scenario, agent, engine, label, person, phase, verdict, .. } = self;
+        let Self { q, target, version, size, scenario, agent, engine, label, created_by, phase, verdict, .. } = self;
         let Self { experiment, from, to, sort, before, .. } = self;
         let fields = [
             (Field::Target, target),
@@ -149,7 +149,7 @@ impl RunQuery {
             (Field::Scenario, scenario),
             (Field::Agent, agent),
             (Field::Engine, engine),
-            (Field::Person, person),
+            (Field::CreatedBy, created_by),
             (Field::Phase, phase),
             (Field::Verdict, verdict),
             (Field::Experiment, experiment),
@@ -172,7 +172,7 @@ impl RunQuery {
 
     /// Returns the active filters as names and values of query parameters.
     pub fn filters(&self) -> Vec<(&'static str, &str)> {
-        let Self { q, target, version, size, scenario, agent, engine, label, person, phase, verdict, .. } = self;
+        let Self { q, target, version, size, scenario, agent, engine, label, created_by, phase, verdict, .. } = self;
         let Self { experiment, from, to, sort: _, before: _, .. } = self;
         let all = [
             ("q", q),
@@ -183,7 +183,7 @@ impl RunQuery {
             ("agent", agent),
             ("engine", engine),
             ("label", label),
-            ("person", person),
+            ("created_by", created_by),
             ("phase", phase),
             ("verdict", verdict),
             ("experiment", experiment),
@@ -206,7 +206,7 @@ impl RunQuery {
             "agent" => &mut rest.agent,
             "engine" => &mut rest.engine,
             "label" => &mut rest.label,
-            "person" => &mut rest.person,
+            "created_by" => &mut rest.created_by,
             "phase" => &mut rest.phase,
             "verdict" => &mut rest.verdict,
             "experiment" => &mut rest.experiment,

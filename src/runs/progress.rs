@@ -66,7 +66,10 @@ mod tests {
     fn an_overdue_run_has_no_time_left_and_one_without_a_plan_an_unknown_time() {
         let mut now = measuring("servy");
         let started = now.started_at_ms.expect("it has started");
-        assert_eq!((remaining_s(&now, &[], started + 60_000), share(&now, &[], started + 60_000)), (Some(0.0), Some(1.0)));
+        assert_eq!(
+            (remaining_s(&now, &[], started + 60_000), share(&now, &[], started + 60_000)),
+            (Some(0.0), Some(1.0))
+        );
         now.duration_s = None;
         assert_eq!((remaining_s(&now, &[], started), share(&now, &[], started)), (None, None));
         assert_eq!(remaining_s(&finished("servy", 1), &[], started), Some(0.0));

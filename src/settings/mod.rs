@@ -18,6 +18,6 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/settings", get(pages::index))
         .route("/settings/series", post(retention::set_series))
         .route("/settings/alerts", post(alerts::set_rule))
-        .route("/settings/scheme", post(pages::choose_scheme))
+        .route("/settings/theme", post(pages::choose_theme))
         .layer(Extension(presence))
 }

@@ -26,7 +26,7 @@ use crate::{
         form,
         format::{self, Figure},
         shell::{Section, Shell},
-        theme::{self, Scheme},
+        theme::{self, Theme},
     },
 };
 
@@ -35,7 +35,7 @@ use crate::{
 #[template(path = "settings/index.html")]
 struct SettingsPage {
     shell: Shell,
-    schemes: Vec<Choice>,
+    themes: Vec<Choice>,
     address: String,
     limits: Vec<(&'static str, String)>,
     versions: Vec<(String, String)>,
@@ -56,12 +56,12 @@ struct Choice {
 }
 
 impl Choice {
-    fn new((scheme, label): (Scheme, &'static str)) -> Self {
-        Self { word: scheme.as_str(), label, is_chosen: scheme == theme::chosen() }
+    fn new((theme, label): (Theme, &'static str)) -> Self {
+        Self { word: theme.as_str(), label, is_chosen: theme == theme::chosen() }
     }
 }
 
-const SCHEMES: [(Scheme, &str); 3] = [(Scheme::System, "System"), (Scheme::Light, "Light"), (Scheme::Dark, "Dark")];
+const THEMES: [(Theme, &str); 3] = [(Theme::System, "System"), (Theme::Light, "Light"), (Theme::Dark, "Dark")];
 
 fn text(figure: &Figure) -> String {
     figure.text().to_owned()
@@ -105,7 +105,7 @@ pub async fn index(
     let shown = std::path::absolute(folder).unwrap_or_else(|_| folder.clone()).display().to_string();
     let page = SettingsPage {
         shell: Shell::signed_in("Settings", Section::Settings, &caller.name),
-        schemes: SCHEMES.into_iter().map(Choice::new).collect(),
+        themes: THEMES.into_iter().map(Choice::new).collect(),
         address: state.public_url.to_string(),
         limits: limits(&state),
         versions: versions(&state, &presence).await?,
@@ -120,8 +120,8 @@ pub async fn index(
     Ok(page.into_response())
 }
 
-/// `POST /settings/scheme`: sets the theme, which is stored in a cookie of this browser.
-pub async fn choose_scheme(_: Read, jar: CookieJar, RawForm(body): RawForm) -> Result<(CookieJar, Redirect)> {
-    let scheme: Scheme = form::field(&body, "scheme").unwrap_or_default().parse().map_err(Error::Invalid)?;
-    Ok((jar.add(scheme.cookie()), Redirect::to("/settings")))
+/// `POST /settings/theme`: sets the theme, which is stored in a cookie of this browser.
+pub async fn choose_theme(_: Read, jar: CookieJar, RawForm(body): RawForm) -> Result<(CookieJar, Redirect)> {
+    let theme: Theme = form::field(&body, "theme").unwrap_or_default().parse().map_err(Error::Invalid)?;
+    Ok((jar.add(theme.cookie()), Redirect::to("/settings")))
 }

@@ -64,8 +64,8 @@ impl RetentionPart {
 
     /// Returns when the last backup was made, by whom, and its size.
     pub fn last_backup(&self) -> Option<(Moment, &str, Figure)> {
-        let Backup { at_ms, who, bytes } = self.backup.as_ref()?;
-        Some((time_ago::ago(Some(*at_ms)), who, format::bytes(bytes.map(|bytes| bytes as f64))))
+        let Backup { at_ms, actor, bytes } = self.backup.as_ref()?;
+        Some((time_ago::ago(Some(*at_ms)), actor, format::bytes(bytes.map(|bytes| bytes as f64))))
     }
 
     /// Describes the current rule.
@@ -88,7 +88,7 @@ impl RetentionPart {
         };
         [
             choice(None, "Keep forever"),
-            choice(Some(Reduction::Thin), "Downsample to one point per 10 seconds"),
+            choice(Some(Reduction::Downsample), "Downsample to one point per 10 seconds"),
             choice(Some(Reduction::Delete), "Delete"),
         ]
     }

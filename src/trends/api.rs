@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     app::{
-        error::{QueryParams, Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Input, QueryParams, Result},
         ids::RunId,
         state::AppState,
     },
@@ -54,7 +54,11 @@ pub struct JudgementBody {
 /// Lists cells with valid runs and the number of their unjudged changes, the cell with the newest run first.
 #[utoipa::path(get, path = "/api/v1/trends", tag = "trends", params(ListQuery), operation_id = "list_trends",
     responses((status = 200, body = TrendList), (status = 422, body = ErrorBody)))]
-pub async fn list(_: Read, State(state): State<AppState>, QueryParams(query): QueryParams<ListQuery>) -> Result<Json<TrendList>> {
+pub async fn list(
+    _: Read,
+    State(state): State<AppState>,
+    QueryParams(query): QueryParams<ListQuery>,
+) -> Result<Json<TrendList>> {
     let (trends, _) = load::list(&state, query.target.as_deref().filter(|target| !target.is_empty())).await?;
     Ok(Json(TrendList { trends }))
 }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     app::{
-        error::{QueryParams, Error, Result},
+        error::{Error, QueryParams, Result},
         ids::{ExperimentId, RunId},
         state::AppState,
     },

@@ -11,11 +11,11 @@ use axum_extra::extract::{
 use time::Duration;
 
 /// The name of the cookie.
-pub const COOKIE: &str = "brewbench_scheme";
+pub const COOKIE: &str = "brewbench_theme";
 
 /// The chosen theme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scheme {
+pub enum Theme {
     /// Follows the system.
     #[default]
     System,
@@ -25,7 +25,7 @@ pub enum Scheme {
     Dark,
 }
 
-impl Scheme {
+impl Theme {
     /// The value in the cookie and in forms.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -50,44 +50,44 @@ impl Scheme {
     }
 }
 
-impl FromStr for Scheme {
+impl FromStr for Theme {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         [Self::System, Self::Light, Self::Dark]
             .into_iter()
-            .find(|scheme| scheme.as_str() == text)
-            .ok_or_else(|| format!("scheme: unknown theme {text:?}, use system, light or dark"))
+            .find(|theme| theme.as_str() == text)
+            .ok_or_else(|| format!("theme: unknown theme {text:?}, use system, light or dark"))
     }
 }
 
 /// Renders the attribute of the root element, if it needs one.
-impl fmt::Display for Scheme {
+impl fmt::Display for Theme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System => Ok(()),
-            chosen => write!(f, r#" data-scheme="{}""#, chosen.as_str()),
+            chosen => write!(f, r#" data-theme="{}""#, chosen.as_str()),
         }
     }
 }
 
 /// Consists only of words of this file.
-impl HtmlSafe for Scheme {}
+impl HtmlSafe for Theme {}
 
 tokio::task_local! {
-    static CHOSEN: Scheme;
+    static CHOSEN: Theme;
 }
 
 /// Middleware (`axum::middleware::from_fn`): makes the theme available to all templates.
 pub async fn remember(request: Request, next: Next) -> Response {
     let jar = CookieJar::from_headers(request.headers());
-    let scheme = jar.get(COOKIE).and_then(|cookie| cookie.value().parse().ok()).unwrap_or_default();
-    CHOSEN.scope(scheme, next.run(request)).await
+    let theme = jar.get(COOKIE).and_then(|cookie| cookie.value().parse().ok()).unwrap_or_default();
+    CHOSEN.scope(theme, next.run(request)).await
 }
 
 /// Returns the theme of the current request.
-pub fn chosen() -> Scheme {
-    CHOSEN.try_with(|scheme| *scheme).unwrap_or_default()
+pub fn chosen() -> Theme {
+    CHOSEN.try_with(|theme| *theme).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -96,9 +96,9 @@ mod tests {
 
     #[test]
     fn only_known_words_reach_the_page() {
-        assert_eq!("dark".parse::<Scheme>().expect("a scheme").to_string(), r#" data-scheme="dark""#);
-        assert_eq!(Scheme::System.to_string(), "");
-        assert!("dark\" onload=\"x".parse::<Scheme>().is_err());
-        assert_eq!(chosen(), Scheme::System, "the default outside of a request");
+        assert_eq!("dark".parse::<Theme>().expect("a theme").to_string(), r#" data-theme="dark""#);
+        assert_eq!(Theme::System.to_string(), "");
+        assert!("dark\" onload=\"x".parse::<Theme>().is_err());
+        assert_eq!(chosen(), Theme::System, "the default outside of a request");
     }
 }

@@ -138,8 +138,8 @@ async fn last_is(app: &App, admin: &Actor, id: i64, state: &str) -> Value {
 }
 
 /// Waits until the last delivery has been tried N times; returns it.
-async fn after_tries(app: &App, admin: &Actor, id: i64, tries: u32) -> Value {
-    app.until("an attempt", async || deliveries(admin, id).await.first().filter(|last| last["tries"] == tries).cloned())
+async fn after_attempts(app: &App, admin: &Actor, id: i64, attempts: u32) -> Value {
+    app.until("an attempt", async || deliveries(admin, id).await.first().filter(|last| last["attempts"] == attempts).cloned())
         .await
 }
 
@@ -217,7 +217,7 @@ async fn a_stalled_queue_raises_an_alert_that_ends_when_it_moves() {
     let mut agent = stall_queue(&app, &admin).await;
     let event = receiver.next().await.json();
     assert_eq!(event["event"], "queue.standstill", "{event}");
-    assert!(text(&event["data"]["why"]).contains("rack is drained"), "{event}");
+    assert!(text(&event["data"]["reason"]).contains("rack is drained"), "{event}");
     app.until("an alert", async || alerts(&admin).await.pop()).await;
     let page = app.signed_in(Role::Viewer).await.get("/queue").await.ok().text();
     assert!(page.contains("the queue is stalled: rack is drained"), "{page}");
@@ -253,7 +253,7 @@ async fn a_finished_experiment_is_announced_once_and_again_after_more_repetition
     assert_eq!(cancelled.to_string(), runs[1]);
     agent.send_message(&brewbench_agent::wire::messages::AgentMessage::Done { run: cancelled });
     let imported = json!({"name": "theirs", "runs": [text(&admin.import(good()).await.ok().json()["runs"][0]["id"])]});
-    admin.post("/api/v1/experiments/gathered", &imported).await;
+    admin.post("/api/v1/experiments/from-imports", &imported).await;
     admin.post(&format!("/api/v1/experiments/{id}/repetitions"), &json!({"repetitions": 1})).await.ok();
     let job = agent.job().await;
     agent.finish(&job, &good()).await;
@@ -275,16 +275,16 @@ async fn a_failed_delivery_is_retried_with_the_same_id_even_after_a_restart() {
     alert_after_a_second(&admin).await;
     let _agent = stall_queue(&app, &admin).await;
     let first = receiver.next().await;
-    let waiting = after_tries(&app, &admin, id, 1).await;
+    let waiting = after_attempts(&app, &admin, id, 1).await;
     assert_eq!(
-        (&waiting["tries"], &waiting["status"], &waiting["error"]),
+        (&waiting["attempts"], &waiting["status"], &waiting["error"]),
         (&json!(1), &json!(500), &json!("what is wrong"))
     );
     let wait_ms = waiting["next_at_ms"].as_i64().expect("a time") - waiting["last_at_ms"].as_i64().expect("a time");
     assert_eq!(wait_ms, 5_000);
     make_due(&app).await;
     assert_eq!(receiver.next().await.header("webhook-id"), first.header("webhook-id"));
-    after_tries(&app, &admin, id, 2).await;
+    after_attempts(&app, &admin, id, 2).await;
     let folder = app.stop().await;
     let app = App::on(folder, allow_loopback).await;
     let admin = admin.at(&app.url);
@@ -293,7 +293,7 @@ async fn a_failed_delivery_is_retried_with_the_same_id_even_after_a_restart() {
     make_due(&app).await;
     let third = receiver.next().await;
     assert!(third.is_signed_with(&secret) && third.body == first.body);
-    assert_eq!(last_is(&app, &admin, id, "delivered").await["tries"], 3);
+    assert_eq!(last_is(&app, &admin, id, "delivered").await["attempts"], 3);
     assert_eq!(deliveries(&admin, id).await.len(), 1, "the alert is not raised again after the restart");
 }
 
@@ -306,9 +306,9 @@ async fn a_delivery_that_always_fails_is_given_up() {
     receiver.answer_with(&[500; 7]);
     alert_after_a_second(&admin).await;
     let _agent = stall_queue(&app, &admin).await;
-    for tries in 1..=7 {
+    for attempts in 1..=7 {
         receiver.next().await;
-        after_tries(&app, &admin, id, tries).await;
+        after_attempts(&app, &admin, id, attempts).await;
         make_due(&app).await;
     }
     assert_eq!(last_is(&app, &admin, id, "given_up").await["next_at_ms"], Value::Null);
@@ -328,7 +328,7 @@ async fn a_redirect_is_not_followed_and_a_test_is_sent_once() {
     );
     assert!(receiver.next().await.is_signed_with(&secret));
     let sent = admin.post(&format!("/api/v1/webhooks/{id}/test"), &()).await.ok().json();
-    assert_eq!((&sent["state"], &sent["tries"]), (&json!("delivered"), &json!(1)));
+    assert_eq!((&sent["state"], &sent["attempts"]), (&json!("delivered"), &json!(1)));
     assert_eq!(receiver.next().await.json()["event"], "test");
     assert!(receiver.requests.try_recv().is_err(), "the redirect is not followed");
 }

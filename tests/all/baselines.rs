@@ -104,7 +104,7 @@ async fn baselines_are_set_listed_shown_and_removed_by_command_and_audited() {
     as_user(&app, token, &["baseline", "set", "main"]).await.refused(2);
     let log = app.admin().await.get("/api/v1/audit").await.ok().json();
     let actions: Vec<_> =
-        log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["what"])).collect();
+        log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["action"])).collect();
     assert!(
         actions.contains(&"baseline set".to_owned()) && actions.contains(&"baseline removed".to_owned()),
         "{actions:?}"

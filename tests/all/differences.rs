@@ -33,7 +33,7 @@ async fn import_both(user: &Actor) -> Vec<String> {
     let body = json!({"index": serde_json::to_string(&index).expect("JSON"), "files": files});
     let imported = user.post("/api/v1/runs/import/folder", &body).await.ok().json();
     let ids: Vec<String> = imported["runs"].as_array().expect("runs").iter().map(|run| text(&run["id"])).collect();
-    user.post("/api/v1/experiments/gathered", &json!({"name": "in turn", "runs": ids})).await.ok();
+    user.post("/api/v1/experiments/from-imports", &json!({"name": "in turn", "runs": ids})).await.ok();
     let runs_of = |place: usize| ids.iter().skip(place).step_by(2).cloned().collect::<Vec<_>>();
     [runs_of(0), runs_of(1)].concat()
 }

@@ -31,7 +31,7 @@ async fn with_short_leases() -> App {
 
 #[track_caller]
 fn assert_dropped(settled: &Settled, why: &str) {
-    assert!(!settled.kept && settled.why.as_deref().is_some_and(|actual| actual.contains(why)), "{settled:?}");
+    assert!(!settled.counts && settled.reason.as_deref().is_some_and(|actual| actual.contains(why)), "{settled:?}");
 }
 
 #[tokio::test]
@@ -223,7 +223,7 @@ async fn a_late_result_counts_until_the_retry_starts() {
     let job = agent.job().await;
     reaches(&app, &user, &id, "lost").await;
     let retry = text(&retry_of(&user, &id).await.expect("a retry")["id"]);
-    assert_eq!(agent.settle(&outcome(&job, &good())).await, Settled { kept: true, why: None });
+    assert_eq!(agent.settle(&outcome(&job, &good())).await, Settled { counts: true, reason: None });
     let run = user.run(&id).await;
     assert_eq!((&run["phase"], &run["verdict"], &run["error"]), (&json!("finished"), &json!("valid"), &Value::Null));
     user.get(&format!("/api/v1/runs/{retry}")).await.refused(404);
@@ -352,7 +352,7 @@ async fn a_result_that_is_not_uploaded_yet_keeps_its_run() {
     agent.disconnect();
     agent.hello.holds = vec![job.run];
     agent.connect(&app).await.expect("a welcome");
-    assert_eq!(agent.settle(&outcome(&job, &good())).await, Settled { kept: true, why: None });
+    assert_eq!(agent.settle(&outcome(&job, &good())).await, Settled { counts: true, reason: None });
     assert_eq!(user.run(&id).await["phase"], "finished");
 }
 

@@ -31,7 +31,7 @@ async fn listed_agent(who: &Actor, name: &str) -> Option<Value> {
 async fn agent_actions(admin: &Actor) -> Vec<(String, String)> {
     let log = admin.get("/api/v1/audit?limit=200").await.ok().json();
     let entries = log["entries"].as_array().expect("entries").iter();
-    let entries = entries.map(|entry| (text(&entry["what"]), text(&entry["object"])));
+    let entries = entries.map(|entry| (text(&entry["action"]), text(&entry["object"])));
     entries.filter(|(what, _)| what.starts_with("agent ")).collect()
 }
 
@@ -120,7 +120,7 @@ async fn an_experiment_stays_on_one_agent_until_it_is_disabled() {
             (queue["waiting"][0]["reason"] == "away").then_some(queue)
         })
         .await;
-    assert!(text(&away["waiting"][0]["why"]).contains("is measured on rich, which is not connected"), "{away}");
+    assert!(text(&away["waiting"][0]["message"]).contains("is measured on rich, which is not connected"), "{away}");
     set_availability(&admin, "rich", "disabled").await;
     let taken_over = poor.job().await;
     assert_eq!(taken_over.target, "fast", "the only target that it offers");
@@ -135,7 +135,7 @@ async fn admins_manage_agents_on_their_pages() {
     let mut agent = Agent::start(&app, "rack 1").await;
     let page = async |who: &Actor| who.get("/agents/rack%201").await.ok().text();
     let offered = page(&admin).await;
-    for action in ["/drain", "/disable", "/forget", "/revoke", "/rename", "/labels", "/change-key"] {
+    for action in ["/drain", "/disable", "/remove", "/revoke", "/rename", "/labels", "/change-key"] {
         assert!(offered.contains(&format!("/agents/rack%201{action}\"")), "{action}: {offered}");
     }
     assert!(!page(&viewer).await.contains("/agents/rack%201/"), "a viewer has no actions");
@@ -159,9 +159,9 @@ async fn admins_manage_agents_on_their_pages() {
     admin.form("/agents/rack%201/enable", &[]).await;
     let renamed = admin.form("/agents/rack%201/rename", &[("name", "rack/2")]).await;
     assert_eq!(renamed.header("location"), "/agents/rack%2F2", "{}", renamed.text());
-    let question = admin.get("/agents/rack%2F2/forget").await.ok().text();
+    let question = admin.get("/agents/rack%2F2/remove").await.ok().text();
     assert!(question.contains("Remove this agent?") && question.contains("stay, under its name"), "{question}");
-    assert_eq!(admin.form("/agents/rack%2F2/forget", &[]).await.header("location"), "/agents");
+    assert_eq!(admin.form("/agents/rack%2F2/remove", &[]).await.header("location"), "/agents");
     assert_eq!(admin.get("/agents/rack%2F2").await.status, StatusCode::NOT_FOUND);
 }
 
@@ -393,7 +393,7 @@ async fn doctor(server: &str, key: &str, state: &Path, k6: &Path) -> Output {
 }
 
 fn finding<'a>(findings: &'a Value, what: &str) -> &'a Value {
-    let found = findings.as_array().expect("findings").iter().find(|finding| finding["what"] == what);
+    let found = findings.as_array().expect("findings").iter().find(|finding| finding["check"] == what);
     found.unwrap_or_else(|| panic!("no finding about {what}: {findings}"))
 }
 
@@ -406,12 +406,12 @@ async fn the_doctor_reports_problems_and_remedies_and_exits_with_1() {
     assert_eq!(done.code, Some(1), "{}", done.err);
     let findings: Value = serde_json::from_str(&done.out).expect("JSON");
     assert_eq!(finding(&findings, "k6")["rank"], "bad");
-    assert!(text(&finding(&findings, "k6")["seen"]).contains("go install"), "{findings}");
+    assert!(text(&finding(&findings, "k6")["observed"]).contains("go install"), "{findings}");
     for fine in ["server", "clock", "key"] {
         assert_eq!(finding(&findings, fine)["rank"], "good", "{findings}");
     }
     for what in ["targets", "control groups", "cores", "frequency", "ports", "open files", "state folder"] {
-        assert!(finding(&findings, what)["seen"].is_string(), "{findings}");
+        assert!(finding(&findings, what)["observed"].is_string(), "{findings}");
     }
     assert!(!folder.path().join("key").exists(), "the doctor exchanges no key");
 

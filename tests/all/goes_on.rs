@@ -85,10 +85,7 @@ async fn a_paused_experiment_starts_no_runs_and_its_current_run_finishes() {
     let first = agent.job().await;
     let path = format!("/api/v1/experiments/{experiment}");
     let paused = user.post(&format!("{path}/pause"), &()).await.ok().json();
-    assert_eq!(
-        (&paused["progress"]["state"], paused["experiment"]["paused_by"].is_string()),
-        (&json!("paused"), true)
-    );
+    assert_eq!((&paused["progress"]["state"], paused["experiment"]["paused_by"].is_string()), (&json!("paused"), true));
     assert_eq!(user.post(&format!("{path}/pause"), &()).await.refused(409), "the experiment is already paused");
     agent.finish(&first, &good()).await;
     assert_eq!(user.run(&runs[0]).await["phase"], "finished");
@@ -144,7 +141,7 @@ async fn pages_and_commands_pause_resume_extend_and_cancel_and_are_audited() {
     assert_eq!(fetch(&user, &experiment).await["progress"]["state"], "over");
     let log = admin.get("/api/v1/audit").await.ok().json();
     let actions: Vec<_> =
-        log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["what"])).collect();
+        log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["action"])).collect();
     for action in ["experiment paused", "experiment resumed", "repetitions added", "experiment cancelled"] {
         assert!(actions.iter().any(|known| known == action), "{action}: {actions:?}");
     }

@@ -36,7 +36,7 @@ async fn filters_find_their_runs_alone_and_combined() {
     user.put(&format!("/api/v1/runs/{b}/labels/before%20it"), &()).await.ok();
     user.put(&format!("/api/v1/runs/{a}/note"), &json!({"note": "the *old* kernel"})).await.ok();
     let person = text(&user.run(&a).await["created_by"]);
-    let (size, person) = ("size=2+vCPU+%2F+4+GiB", format!("person={}", person.replace(' ', "+")));
+    let (size, person) = ("size=2+vCPU+%2F+4+GiB", format!("created_by={}", person.replace(' ', "+")));
     let cases: [(&str, &[&String]); 20] = [
         ("target=servy", &[&b, &a]),
         ("version=1.0", &[&c, &a]),
@@ -194,7 +194,7 @@ const TYPICAL_VIEWS: [&str; 20] = [
     "phase=failed&sort=-rps",
     "verdict=invalid",
     "verdict=suspect&sort=max",
-    "version=1.0&person=ada",
+    "version=1.0&created_by=ada",
     "size=x&before=ID",
 ];
 
@@ -359,11 +359,11 @@ async fn an_empty_page_offers_to_remove_filters_and_columns_can_be_chosen() {
     let user = app.user().await;
     import(&user, &[("target", "servy"), ("version", "1.0")], good()).await;
     let browser = user.in_browser();
-    let page = browser.get("/runs?target=servy&version=9&sort=-rps&columns=p999&columns=person").await.ok().text();
+    let page = browser.get("/runs?target=servy&version=9&sort=-rps&columns=p999&columns=created_by").await.ok().text();
     assert!(page.contains("No matching runs") && page.contains("Remove one of these filters"), "{page}");
     let without = "/runs?target=servy&#38;sort=-rps";
     assert!(page.contains(without), "{page}");
-    let page = browser.get("/runs?target=servy&columns=p999,person").await.ok().text();
+    let page = browser.get("/runs?target=servy&columns=p999,created_by").await.ok().text();
     assert!(
         page.contains("p99.9 ms</a>") && page.contains(">Submitted by</th>") && !page.contains(">Size</th>"),
         "{page}"

@@ -76,7 +76,7 @@ async fn runs_with_another_payload_or_version_are_no_repetitions() {
             ids.push(text(&import(&user, &query, &good()).await["id"]));
         }
     }
-    user.post("/api/v1/experiments/gathered", &json!({"name": "payloads", "runs": ids})).await.ok();
+    user.post("/api/v1/experiments/from-imports", &json!({"name": "payloads", "runs": ids})).await.ok();
     for cell in ids.chunks(2) {
         let run = brewbench::runs::store::one(&app.state.db.rows, &cell[0].clone().into())
             .await

@@ -65,8 +65,8 @@ async fn the_doctor_reports_version_and_path_of_k6_and_the_supported_range() {
         let done = Output::of(agent(&["doctor", "--json"], &app, &key, &folder.path().join("state"), &k6)).await;
         let findings: Value = serde_json::from_str(&done.out).expect("JSON");
         let finding =
-            findings.as_array().expect("findings").iter().find(|finding| finding["what"] == "k6").expect("k6");
-        let observed = text(&finding["seen"]);
+            findings.as_array().expect("findings").iter().find(|finding| finding["check"] == "k6").expect("k6");
+        let observed = text(&finding["observed"]);
         assert_eq!(finding["rank"], rank, "{observed}");
         for part in [version, &k6.display().to_string(), "1.x … 2.x"] {
             assert!(observed.contains(part), "{part}: {observed}");

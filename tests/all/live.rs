@@ -13,7 +13,7 @@ use brewbench_agent::wire::{
     Phase, RunId,
     job::Job,
     messages::AgentMessage,
-    series::{Packed, Part, Delta},
+    series::{Delta, Packed, Part},
 };
 use futures_util::future::join_all;
 use reqwest::{Method, Response, StatusCode};

@@ -387,7 +387,7 @@ async fn retention_downsamples_then_deletes_series_and_keeps_metrics() {
     assert_eq!(as_user(&app, &admin, &["retention", "--off"]).await.ok(), "series are kept forever\n");
     let log = app.admin().await.get("/api/v1/audit").await.ok().json();
     let actions: Vec<_> =
-        log["entries"].as_array().expect("a list").iter().map(|entry| entry["what"].clone()).collect();
+        log["entries"].as_array().expect("a list").iter().map(|entry| entry["action"].clone()).collect();
     let count = |action: &str| actions.iter().filter(|what| **what == action).count();
     assert_eq!((count("retention set"), count("series reduced")), (3, 2), "{actions:?}");
 }
@@ -411,19 +411,19 @@ async fn administrators_set_retention_on_the_settings_page() {
         (app.signed_in(Role::Member).await.in_browser(), app.signed_in(Role::Admin).await.in_browser());
     let page = member.get("/settings").await.ok().text();
     assert!(page.contains("kept forever") && !page.contains("/settings/series"), "{page}");
-    let downsample = [("reduction", "thin"), ("days", " 90 ")];
+    let downsample = [("reduction", "downsample"), ("days", " 90 ")];
     assert_eq!(member.form("/settings/series", &downsample).await.status, StatusCode::FORBIDDEN);
     assert_eq!(admin.form("/settings/series", &downsample).await.status, StatusCode::SEE_OTHER);
     assert!(member.get("/settings").await.ok().text().contains("downsampled after 90 days"));
     for bad in [
-        [("reduction", "thin"), ("days", "soon")],
-        [("reduction", "thin"), ("days", "0")],
+        [("reduction", "downsample"), ("days", "soon")],
+        [("reduction", "downsample"), ("days", "0")],
         [("reduction", "burn"), ("days", "9")],
     ] {
         assert_eq!(admin.form("/settings/series", &bad).await.status, StatusCode::UNPROCESSABLE_ENTITY, "{bad:?}");
     }
     let rule = app.reader().await.get("/api/v1/retention").await.ok().json();
-    assert_eq!(rule["rule"], json!({"after_days": 90, "reduction": "thin"}));
+    assert_eq!(rule["rule"], json!({"after_days": 90, "reduction": "downsample"}));
     assert_eq!(
         admin.form("/settings/series", &[("reduction", "keep"), ("days", "90")]).await.status,
         StatusCode::SEE_OTHER

@@ -93,7 +93,7 @@ impl Site {
         let parts = self.parts();
         for (number, place) in order.into_iter().enumerate() {
             assert_ne!(self.run().await["phase"], "finished", "finished after {number} parts");
-            assert!(self.agent(place).settle(&parts[place]).await.kept, "{place}");
+            assert!(self.agent(place).settle(&parts[place]).await.counts, "{place}");
         }
     }
 }
@@ -199,7 +199,7 @@ async fn thresholds_are_evaluated_for_the_merged_run_where_possible_and_for_each
         let first = generator_outcome(&site.job, &with_thresholds(&good(), &of(false, true)), AHEAD_MS);
         let last = generator_outcome(&site.job, &with_thresholds(&scaled(0.5), &of(false, other)), 0);
         for (place, part) in [host_outcome(&site.job), first, last].iter().enumerate() {
-            assert!(site.agent(place).settle(part).await.kept, "{place}");
+            assert!(site.agent(place).settle(part).await.counts, "{place}");
         }
         site
     };
@@ -243,25 +243,25 @@ async fn duplicate_and_foreign_parts_change_nothing() {
     let site = Site::start(0).await;
     let stranger = Agent::disconnected(&site.app, "bench-09").await;
     let [_, first, _] = site.parts();
-    assert!(site.others[0].settle(&first).await.kept);
+    assert!(site.others[0].settle(&first).await.counts);
     let duplicate = site.others[0].settle(&generator_outcome(&site.job, &scaled(9.0), 0)).await;
-    assert_eq!(duplicate.why.as_deref(), Some("the part of bench-02 was already delivered"));
+    assert_eq!(duplicate.reason.as_deref(), Some("the part of bench-02 was already delivered"));
     let foreign = stranger.settle(&first).await;
-    assert!(foreign.why.is_some_and(|why| why.ends_with("is not assigned to bench-09")));
+    assert!(foreign.reason.is_some_and(|why| why.ends_with("is not assigned to bench-09")));
     let [of_host, _, last] = site.parts();
-    assert!(site.others[1].settle(&last).await.kept && site.host.settle(&of_host).await.kept);
+    assert!(site.others[1].settle(&last).await.counts && site.host.settle(&of_host).await.counts);
     assert_eq!(site.run().await["requests"], 76_845);
     let late = site.others[0].settle(&first).await;
-    assert_eq!(late.why.as_deref(), Some("the run already has a result"));
+    assert_eq!(late.reason.as_deref(), Some("the run already has a result"));
 }
 
 #[tokio::test]
 async fn a_failing_generator_fails_the_run_for_all() {
     let site = Site::start(1).await;
     let [of_host, first, last] = site.parts();
-    assert!(site.others[0].settle(&first).await.kept);
+    assert!(site.others[0].settle(&first).await.counts);
     let ended = Ended::Failed { reason: "k6 could not open a file".to_owned(), cause: Cause::Generator };
-    assert!(site.others[1].settle(&Outcome { ended, summary: None, ..last }).await.kept);
+    assert!(site.others[1].settle(&Outcome { ended, summary: None, ..last }).await.counts);
     let run = site.run().await;
     assert_eq!((&run["phase"], &run["verdict"]), (&json!("failed"), &json!("invalid")));
     assert_eq!(
@@ -272,7 +272,7 @@ async fn a_failing_generator_fails_the_run_for_all() {
     assert_eq!(site.leased().await, 0);
     let again = retry_of(&site.user, &site.id()).await.expect("a retry");
     assert_eq!(again["generators"], run["generators"]);
-    assert_eq!(site.host.settle(&of_host).await.why.as_deref(), Some(LATE_EVIDENCE));
+    assert_eq!(site.host.settle(&of_host).await.reason.as_deref(), Some(LATE_EVIDENCE));
 }
 
 /// The response to a host that delivers its part after a generator has failed the run.
@@ -293,7 +293,7 @@ async fn evidence_of_the_target_is_stored_after_a_generator_failed_the_run() {
         } else {
             let ended = Ended::Failed { reason: "k6 broke".to_owned(), cause: Cause::Generator };
             let log = "k6 said something".to_owned();
-            assert!(site.others[0].settle(&Outcome { ended, summary: None, generator_log: log, ..first }).await.kept);
+            assert!(site.others[0].settle(&Outcome { ended, summary: None, generator_log: log, ..first }).await.counts);
             assert!(page().await.contains("waiting for the agent’s report"));
         }
         assert_eq!(facts().await, 0, "facts of a generator are not those of the target");
@@ -301,7 +301,7 @@ async fn evidence_of_the_target_is_stored_after_a_generator_failed_the_run() {
         let ended =
             Ended::Failed { reason: "target hello died: killed by signal 9".to_owned(), cause: Cause::TargetDied };
         let late = Outcome { ended, target_log: "panic: out of ideas\n".to_owned(), ..of_host };
-        assert_eq!(site.host.settle(&late).await.why.as_deref(), Some(LATE_EVIDENCE));
+        assert_eq!(site.host.settle(&late).await.reason.as_deref(), Some(LATE_EVIDENCE));
         assert_eq!(site.run().await, before, "the run does not change");
         let page = page().await;
         for words in ["panic: out of ideas", "bench-01 also failed:", "killed by signal 9"] {
@@ -310,7 +310,7 @@ async fn evidence_of_the_target_is_stored_after_a_generator_failed_the_run() {
         assert_eq!(page.contains("k6 said something"), !is_silent);
         assert!(facts().await > 0);
         let twice = Outcome { target_log: "second thoughts".to_owned(), ..late };
-        assert_eq!(site.host.settle(&twice).await.why.as_deref(), Some("the run already has a result"));
+        assert_eq!(site.host.settle(&twice).await.reason.as_deref(), Some("the run already has a result"));
         assert!(
             !site
                 .user
@@ -336,7 +336,7 @@ async fn a_generator_that_stops_or_sends_no_summary_fails_the_run() {
     ] {
         let site = Site::start(0).await;
         let [_, first, _] = site.parts();
-        assert!(site.others[0].settle(&change(first)).await.kept);
+        assert!(site.others[0].settle(&change(first)).await.counts);
         let run = site.run().await;
         assert_eq!(
             (&run["phase"], &run["verdict"], &run["error"]),
@@ -350,7 +350,7 @@ async fn a_failure_of_the_host_is_judged_by_its_cause() {
     for (cause, verdict) in [(Cause::TargetDied, json!("invalid")), (Cause::Other, Value::Null)] {
         let site = Site::start(0).await;
         let ended = Ended::Failed { reason: "it broke".to_owned(), cause };
-        assert!(site.host.settle(&Outcome { ended, ..host_outcome(&site.job) }).await.kept);
+        assert!(site.host.settle(&Outcome { ended, ..host_outcome(&site.job) }).await.counts);
         let run = site.run().await;
         assert_eq!((&run["phase"], &run["verdict"], &run["error"]), (&json!("failed"), &verdict, &json!("it broke")));
         assert_eq!(run["enforced"]["cpu"], "cgroup2");
@@ -371,7 +371,7 @@ async fn a_lost_generator_fails_the_run_once_and_frees_the_others() {
     assert_eq!((&run["reasons"][0]["code"], site.leased().await), (&json!("generator_lost"), 0));
     assert!(retry_of(&site.user, &site.id()).await.is_some());
     let [_, first, _] = site.parts();
-    assert!(!site.others[0].settle(&first).await.kept);
+    assert!(!site.others[0].settle(&first).await.counts);
 }
 
 #[tokio::test]
@@ -380,24 +380,27 @@ async fn a_cancelled_run_frees_all_agents_and_accepts_no_parts() {
     site.user.post(&format!("/api/v1/runs/{}/cancel", site.id()), &json!({})).await.ok();
     assert_eq!(site.leased().await, 0);
     let [_, first, _] = site.parts();
-    assert_eq!(site.others[0].settle(&first).await.why.as_deref(), Some("the run was cancelled"));
+    assert_eq!(site.others[0].settle(&first).await.reason.as_deref(), Some("the run was cancelled"));
 }
 
 #[tokio::test]
 async fn complete_parts_of_a_lost_run_still_count() {
     let site = Site::start(1).await;
     let [of_host, first, last] = site.parts();
-    assert!(site.others[0].settle(&first).await.kept);
+    assert!(site.others[0].settle(&first).await.counts);
     let now = brewbench_agent::wire::now_ms();
     // No agent may start the retry.
-    sqlx::query("update agent set availability = 'drained'").execute(&site.app.state.db.write).await.expect("a availability");
+    sqlx::query("update agent set availability = 'drained'")
+        .execute(&site.app.state.db.write)
+        .await
+        .expect("a availability");
     let lose = brewbench::dispatch::store::leases::lose;
     let (id, again) = (site.id().into(), "0-again".to_owned().into());
     assert!(lose(&site.app.state.db.write, &id, &again, "bench-01 was lost", now).await.expect("lost"));
     assert_eq!((site.leased().await, site.run().await["phase"].clone()), (0, json!("lost")));
     let stopped = Outcome { ended: Ended::Cancelled, summary: None, ..last.clone() };
-    assert!(!site.others[1].settle(&stopped).await.kept, "a stopped part of a lost run does not count");
-    assert!(site.others[1].settle(&last).await.kept && site.host.settle(&of_host).await.kept);
+    assert!(!site.others[1].settle(&stopped).await.counts, "a stopped part of a lost run does not count");
+    assert!(site.others[1].settle(&last).await.counts && site.host.settle(&of_host).await.counts);
     assert_eq!(site.run().await["phase"], "finished");
     assert!(retry_of(&site.user, &site.id()).await.is_none(), "its retry has left the queue");
 }
@@ -408,7 +411,7 @@ async fn parts_that_arrive_at_once_are_merged() {
     let [of_host, first, last] = site.parts();
     let (a, b, c) =
         tokio::join!(site.host.settle(&of_host), site.others[0].settle(&first), site.others[1].settle(&last));
-    assert!(a.kept && b.kept && c.kept);
+    assert!(a.counts && b.counts && c.counts);
     assert_eq!((&site.run().await["phase"], &site.run().await["requests"]), (&json!("finished"), &json!(76_845)));
 }
 

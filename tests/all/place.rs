@@ -28,7 +28,7 @@ async fn label(admin: &Actor, agent: &str, labels: &[&str]) {
 async fn waits(app: &App, user: &Actor, why: &str) -> Value {
     app.until(why, async || {
         let first = user.get("/api/v1/queue").await.ok().json()["waiting"][0].clone();
-        first["why"].as_str().is_some_and(|reason| reason.contains(why)).then_some(first)
+        first["message"].as_str().is_some_and(|reason| reason.contains(why)).then_some(first)
     })
     .await
 }

@@ -181,7 +181,7 @@ fn assert_reason(run: &Value, code: &str, verdict: &str) {
     let reason = run["reasons"].as_array().expect("reasons").iter().find(|reason| reason["code"] == code);
     let reason = reason.expect("just found");
     assert_eq!(reason["verdict"], verdict, "{reason}");
-    assert!(reason["seen"].is_number() && reason["limit"].is_number() && reason["unit"].is_string(), "{reason}");
+    assert!(reason["observed"].is_number() && reason["limit"].is_number() && reason["unit"].is_string(), "{reason}");
 }
 
 /// Whether a reason is about the host, which other load on the machine may cause.

@@ -154,7 +154,7 @@ async fn a_text_is_returned_unchanged_re_judged_and_shown_with_its_format() {
     let (run, file) = (&answer["runs"][0], &answer["files"][0]);
     assert_eq!(run["parameters"], json!({"payload": "1M", "threads": "12", "where": "here"}));
     assert_eq!((&file["kind"], &file["rounded"], &file["run"]), (&json!("wrk's output"), &json!(true), &run["id"]));
-    assert!(file["lacks"].as_array().expect("a list").contains(&json!("p95")), "{file}");
+    assert!(file["missing_metrics"].as_array().expect("a list").contains(&json!("p95")), "{file}");
     for field in ["min_ms", "p95_ms", "iterations", "data_sent_bytes", "checks_passed", "thresholds"] {
         assert_eq!(run[field], Value::Null, "{field}");
     }
@@ -213,9 +213,9 @@ async fn imported_runs_become_an_experiment_only_once() {
     let list = user.get("/api/v1/experiments").await.ok().json();
     assert_eq!(list["experiments"][0]["experiment"]["name"], "theirs");
     let again = json!({"name": "mine", "runs": [runs[0]["id"]]});
-    assert!(user.post("/api/v1/experiments/gathered", &again).await.refused(409).contains("belongs to an experiment"));
-    user.post("/api/v1/experiments/gathered", &json!({"name": "mine", "runs": []})).await.refused(422);
-    user.post("/api/v1/experiments/gathered", &json!({"name": "mine", "runs": ["x"]})).await.refused(422);
+    assert!(user.post("/api/v1/experiments/from-imports", &again).await.refused(409).contains("belongs to an experiment"));
+    user.post("/api/v1/experiments/from-imports", &json!({"name": "mine", "runs": []})).await.refused(422);
+    user.post("/api/v1/experiments/from-imports", &json!({"name": "mine", "runs": ["x"]})).await.refused(422);
 }
 
 fn form(files: &[(&str, &str)], fields: &[(&str, &str)]) -> (String, String) {

@@ -48,7 +48,7 @@ async fn queued_runs_have_a_position_a_wait_reason_and_an_expected_start() {
     assert_eq!((&busy["total"], order(&busy)), (&json!(2), runs[1..].to_vec()));
     assert_eq!(busy["working"][0]["id"], runs[0]);
     let first = &busy["waiting"][0];
-    let expected = json!({"position": 1, "why": "rack is busy", "agents": ["rack"], "experiment_name": "night",
+    let expected = json!({"position": 1, "message": "rack is busy", "agents": ["rack"], "experiment_name": "night",
         "required_agent": null, "priority": 0});
     for (field, value) in expected.as_object().expect("fields") {
         assert_eq!(&first[field], value, "{field}: {first}");
@@ -59,12 +59,12 @@ async fn queued_runs_have_a_position_a_wait_reason_and_an_expected_start() {
 
     user.post(&format!("/api/v1/experiments/{experiment}/pause"), &()).await.ok();
     let paused = all_wait(&app, &user, "paused").await;
-    assert!(text(&paused["waiting"][0]["why"]).contains("paused by token submit"), "{paused}");
+    assert!(text(&paused["waiting"][0]["message"]).contains("paused by token submit"), "{paused}");
     assert_eq!(paused["waiting"][0]["starts_in_s"], Value::Null);
     user.post(&format!("/api/v1/experiments/{experiment}/resume"), &()).await.ok();
     agent.disconnect();
     let away = all_wait(&app, &user, "away").await;
-    let why = text(&away["waiting"][0]["why"]);
+    let why = text(&away["waiting"][0]["message"]);
     assert!(why.starts_with("its experiment is measured on rack, which is not connected"), "{why}");
 }
 
@@ -98,7 +98,7 @@ async fn runs_that_no_agent_can_do_have_the_obstacle_as_reason() {
         })
         .await;
     assert_eq!(reasons(&queue), ["not_offered", "does_not_fit", "script_not_taken", "away"]);
-    let sentences: Vec<_> = (0..4).map(|place| text(&queue["waiting"][place]["why"])).collect();
+    let sentences: Vec<_> = (0..4).map(|place| text(&queue["waiting"][place]["message"])).collect();
     assert_eq!(sentences[0], "no connected agent offers slow");
     assert!(sentences[1].contains("small has 2 cores"), "{sentences:?}");
     assert!(sentences[2].contains("--any-scenario"), "{sentences:?}");

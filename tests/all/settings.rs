@@ -21,15 +21,15 @@ async fn settings_show_the_configuration_and_store_the_theme_in_a_cookie() {
     assert!(!page.contains(&folder), "only administrators see the data folder");
     assert!(app.admin().await.in_browser().get("/settings").await.ok().text().contains(&folder));
     assert!(page.contains(r#"<html lang="en">"#), "{page}");
-    let dark = fill_in(&reader, "/settings/scheme", "scheme=dark").await;
+    let dark = fill_in(&reader, "/settings/theme", "theme=dark").await;
     assert_eq!((dark.status, dark.header("location")), (StatusCode::SEE_OTHER, "/settings"));
     let cookie = dark.header("set-cookie").split(';').next().expect("a cookie").to_owned();
     let with = async |path: &str, cookie: &str| {
         Answer::to(reader.request(&Method::GET, path).header("cookie", cookie)).await.text()
     };
     for path in ["/settings", "/runs", "/nowhere", "/login"] {
-        assert!(with(path, &cookie).await.contains(r#"<html lang="en" data-scheme="dark">"#), "{path}");
+        assert!(with(path, &cookie).await.contains(r#"<html lang="en" data-theme="dark">"#), "{path}");
     }
-    assert!(!with("/settings", "brewbench_scheme=dark\" onload=\"x").await.contains("onload"));
-    assert_eq!(fill_in(&reader, "/settings/scheme", "scheme=pink").await.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(!with("/settings", "brewbench_theme=dark\" onload=\"x").await.contains("onload"));
+    assert_eq!(fill_in(&reader, "/settings/theme", "theme=pink").await.status, StatusCode::UNPROCESSABLE_ENTITY);
 }

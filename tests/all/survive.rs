@@ -64,7 +64,7 @@ async fn a_returning_agent_gets_its_lost_run_back_while_its_retry_is_queued() {
     agent.connect(&app).await.expect("welcome");
     // The heartbeat renews the lease for the result.
     agent.send_message(&AgentMessage::Heartbeat { running: Some(job.run) });
-    assert_eq!(agent.settle(&outcome(&job, &good())).await, Settled { kept: true, why: None });
+    assert_eq!(agent.settle(&outcome(&job, &good())).await, Settled { counts: true, reason: None });
     let run = user.run(&id).await;
     assert_eq!((&run["phase"], &run["error"]), (&json!("finished"), &Value::Null));
     user.get(&format!("/api/v1/runs/{retry}")).await.refused(404);
@@ -81,7 +81,7 @@ async fn a_stopped_lost_run_does_not_replace_its_retry() {
     reaches(&app, &user, &id, "lost").await;
     assert_eq!(agent.cancelled().await, job.run);
     let stopped = Outcome { ended: Ended::Cancelled, summary: None, ..outcome(&job, &good()) };
-    assert!(!agent.settle(&stopped).await.kept);
+    assert!(!agent.settle(&stopped).await.counts);
     assert_eq!(user.run(&id).await["phase"], "lost");
     let again = retry_of(&user, &id).await.expect("a retry");
     assert!(again["phase"] == "queued" || again["phase"] == "leased", "{again}");
@@ -161,7 +161,7 @@ async fn a_server_accepts_results_again_as_soon_as_its_disk_has_space() {
     assert!(refused.is_server_error(), "temporary, not final: {refused}");
     user.get("/runs").await.ok();
     fs::remove_file(filler).expect("room");
-    assert_eq!(agent.settle(&large).await, Settled { kept: true, why: None });
+    assert_eq!(agent.settle(&large).await, Settled { counts: true, reason: None });
     assert_eq!(user.run(&id).await["phase"], "finished");
 }
 

@@ -222,7 +222,7 @@ async fn findings_about(proxy: &Proxy, trusted: &Path) -> [Value; 2] {
     command.arg("--state").arg(state.path()).args(["--k6", "/nonexistent/k6", "--ca-file"]).arg(trusted);
     let findings: Value = serde_json::from_str(&Output::of(command).await.out).expect("JSON");
     ["certificate", "server"].map(|what| {
-        let finding = findings.as_array().expect("findings").iter().find(|finding| finding["what"] == what);
+        let finding = findings.as_array().expect("findings").iter().find(|finding| finding["check"] == what);
         finding.unwrap_or_else(|| panic!("no finding about {what}: {findings}")).clone()
     })
 }
@@ -268,15 +268,15 @@ async fn the_doctor_reports_the_expiry_of_the_certificate_and_why_it_is_untruste
     for (generated, rank, observed, remedy) in cases {
         let proxy = Proxy::with_certificate(&app, generated).await;
         let [certificate, server] = findings_about(&proxy, &proxy.ca).await;
-        assert_eq!((text(&certificate["rank"]), text(&certificate["seen"])), (rank.to_owned(), observed));
+        assert_eq!((text(&certificate["rank"]), text(&certificate["observed"])), (rank.to_owned(), observed));
         assert!(certificate["remedy"].as_str().unwrap_or_default().contains(remedy), "{certificate}");
         assert_eq!(server["rank"] == "bad", rank == "bad", "{server}");
     }
     let (proxy, other) = (Proxy::start(&app).await, Proxy::start(&app).await);
     let [certificate, server] = findings_about(&proxy, &other.ca).await;
-    assert_eq!(text(&certificate["seen"]), "it is not signed by a CA that this machine trusts");
+    assert_eq!(text(&certificate["observed"]), "it is not signed by a CA that this machine trusts");
     assert!(text(&certificate["remedy"]).contains("--ca-file"), "{certificate}");
-    assert!(text(&server["seen"]).starts_with("not checked"), "{server}");
+    assert!(text(&server["observed"]).starts_with("not checked"), "{server}");
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ async fn import_experiments(user: &Actor, version: &str, speeds: &[f64]) -> Vec<
     for (place, faster) in speeds.iter().enumerate() {
         let ids = repetitions(user, "servy", version, 3, *faster).await;
         let name = format!("{version} {place}");
-        user.post("/api/v1/experiments/gathered", &json!({"name": name, "runs": ids})).await.ok();
+        user.post("/api/v1/experiments/from-imports", &json!({"name": name, "runs": ids})).await.ok();
         all.extend(ids);
     }
     all

@@ -34,7 +34,7 @@ async fn form(who: &Actor, path: &str, fields: &[(&str, &str)]) -> Answer {
 async fn log(app: &App, query: &str) -> Vec<(String, String, String)> {
     let list = app.admin().await.get(&format!("/api/v1/audit?{query}")).await.ok().json();
     let entries = list["entries"].as_array().expect("a list");
-    entries.iter().map(|entry| (text(&entry["who"]), text(&entry["what"]), text(&entry["object"]))).collect()
+    entries.iter().map(|entry| (text(&entry["actor"]), text(&entry["action"]), text(&entry["object"]))).collect()
 }
 
 fn entry(who: &str, what: &str, object: &str) -> (String, String, String) {
@@ -144,10 +144,10 @@ async fn invitations_are_listed_without_their_secret_and_can_be_withdrawn() {
     app.anonymous().get(&link).await.refused(403);
     assert_eq!(ada.get("/api/v1/invites").await.ok().json(), json!({"invites": []}));
 
-    let nobody = ada.post("/api/v1/invites", &json!({"person": "Nobody"})).await.refused(404);
+    let nobody = ada.post("/api/v1/invites", &json!({"user": "Nobody"})).await.refused(404);
     assert_eq!(nobody, "there is no user \"Nobody\"");
     let invalid = ada.post("/api/v1/invites", &json!({"resets_passkeys": true})).await.refused(422);
-    assert!(invalid.contains("set person"), "{invalid}");
+    assert!(invalid.contains("set user"), "{invalid}");
 }
 
 #[tokio::test]
@@ -386,7 +386,7 @@ async fn commands_manage_users_invitations_and_the_audit_log() {
         app.anonymous().in_browser().get(&link.trim().replacen(app.state.public_url.as_str(), "/", 1)).await.ok();
     assert!(page.text().contains("You are <b class=\"break\">Eve</b>") && page.text().contains("are deleted"));
     let open = run(&["invite", "list", "--json"]).await.json();
-    assert_eq!((&open["invites"][0]["person"], &open["invites"][0]["resets_passkeys"]), (&json!("Eve"), &json!(true)));
+    assert_eq!((&open["invites"][0]["user"], &open["invites"][0]["resets_passkeys"]), (&json!("Eve"), &json!(true)));
     let id = open["invites"][0]["id"].to_string();
     run(&["invite", "withdraw", &id]).await.ok();
     assert!(run(&["invite", "list"]).await.ok().contains("no unused invitations"));
@@ -402,5 +402,5 @@ async fn commands_manage_users_invitations_and_the_audit_log() {
     let log = run(&["audit", "list", "--what", "user removed"]).await.ok();
     assert!(log.contains("user removed") && log.contains("Eve") && log.contains("127.0.0.1"), "{log}");
     let log = run(&["audit", "list", "--json", "--limit", "1"]).await.json();
-    assert_eq!(log["entries"][0]["what"], "user removed");
+    assert_eq!(log["entries"][0]["action"], "user removed");
 }

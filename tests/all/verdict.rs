@@ -59,7 +59,7 @@ async fn a_reason_has_value_and_limit_and_is_shown_with_the_run() {
     let run = user.run(&id).await;
     assert_eq!((&run["verdict"], codes(&run)), (&json!("suspect"), vec!["generator_busy".to_owned()]));
     let reason = &run["reasons"][0];
-    assert_eq!((&reason["seen"], &reason["limit"], &reason["unit"]), (&json!(0.97), &json!(0.8), &json!("share")));
+    assert_eq!((&reason["observed"], &reason["limit"], &reason["unit"]), (&json!(0.97), &json!(0.8), &json!("share")));
     let pages = user.clone().in_browser();
     let page = pages.get(&format!("/runs/{id}")).await.ok().text();
     let rules = format!("Verdict by rules {RULES}");
@@ -107,7 +107,7 @@ async fn a_failure_of_the_target_is_invalid_and_shown_once() {
         assert_eq!(page.matches(why).count(), 1, "{page}");
         let compared = user.get(&format!("/api/v1/compare?runs={id}")).await.ok().json();
         assert_eq!(
-            (&compared["excluded"][0]["state"], &compared["excluded"][0]["why"]),
+            (&compared["excluded"][0]["state"], &compared["excluded"][0]["reason"]),
             (&json!("failed"), &json!(why))
         );
     }

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::Sign;
+use super::Finding;
 use crate::connection::certificate::{Expiry, Left, SOON_DAYS, day};
 use crate::connection::client::Client;
 use crate::doctor::server::PATIENCE;
@@ -20,7 +20,7 @@ const WHAT: &str = "certificate";
 const RENEW: &str = "renew it on the server, or on the proxy in front of it";
 
 /// Checks the certificate; `None` without TLS, or if the server does not answer.
-pub(super) async fn certificate(client: &Client) -> Option<Sign> {
+pub(super) async fn certificate(client: &Client) -> Option<Finding> {
     match timeout(PATIENCE, handshake(client)).await.ok()?? {
         Ok(stream) => {
             Some(trusted(stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()).map(AsRef::as_ref)))
@@ -40,22 +40,22 @@ async fn handshake(client: &Client) -> Option<io::Result<TlsStream<TcpStream>>> 
     Some(TlsConnector::from(tls).connect(name, stream).await)
 }
 
-fn trusted(certificate: Option<&[u8]>) -> Sign {
+fn trusted(certificate: Option<&[u8]>) -> Finding {
     let Some(expiry) = certificate.and_then(Expiry::from_der) else {
-        return Sign::good(WHAT, "trusted; its expiry can't be read");
+        return Finding::good(WHAT, "trusted; its expiry can't be read");
     };
     let now_ms = now_ms();
-    let seen = format!("trusted; {}", expiry.describe(now_ms));
+    let observed = format!("trusted; {}", expiry.describe(now_ms));
     match expiry.left(now_ms) {
-        Left::Plenty => Sign::good(WHAT, seen),
+        Left::Plenty => Finding::good(WHAT, observed),
         Left::Little | Left::Nothing => {
-            Sign::doubtful(WHAT, seen, format!("{RENEW}: less than {SOON_DAYS} days are left"))
+            Finding::doubtful(WHAT, observed, format!("{RENEW}: less than {SOON_DAYS} days are left"))
         }
     }
 }
 
-fn untrusted(fault: &CertificateError) -> Sign {
-    let (seen, remedy) = match fault {
+fn untrusted(fault: &CertificateError) -> Finding {
+    let (observed, remedy) = match fault {
         CertificateError::ExpiredContext { time, not_after } => {
             let remedy = format!("{RENEW}; or set this machine's clock if today is not {}", day(ms(*time)));
             (Expiry { at_ms: ms(*not_after) }.describe(ms(*time)), remedy)
@@ -81,7 +81,7 @@ fn untrusted(fault: &CertificateError) -> Sign {
         }
         fault => (fault.to_string(), "replace the server's certificate".to_owned()),
     };
-    Sign::bad(WHAT, seen, remedy)
+    Finding::bad(WHAT, observed, remedy)
 }
 
 fn ms(at: UnixTime) -> i64 {

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
-use super::Sign;
+use super::Finding;
 use crate::connection::daemon::Options;
 use crate::engine::Engine;
 use crate::wire::engine::EngineOffer;
@@ -20,32 +20,32 @@ const FEW_PORTS: u32 = 10_000;
 /// Targets and k6 need a file for each connection.
 const FEW_FILES: u64 = 4_096;
 
-pub(super) async fn engine(options: &Options) -> Sign {
+pub(super) async fn engine(options: &Options) -> Finding {
     match Engine::find(options.engine.as_deref()).await {
         Ok(engine) => {
             let EngineOffer { version, path, supported, .. } = engine.offer();
-            Sign::good("k6", format!("version {version} at {path}, supported is {supported}"))
+            Finding::good("k6", format!("version {version} at {path}, supported is {supported}"))
         }
-        Err(fault) => Sign::bad("k6", fault.to_string(), "install a supported version, or name its path with --k6"),
+        Err(fault) => Finding::bad("k6", fault.to_string(), "install a supported version, or name its path with --k6"),
     }
 }
 
-pub(super) fn targets(options: &Options) -> Sign {
+pub(super) fn targets(options: &Options) -> Finding {
     let (offers, faults) = target::offers(&options.targets, &Fingerprints::default());
     let folder = options.targets.display();
     let names: Vec<_> = offers.iter().map(|offer| offer.name.as_str()).collect();
     let errors: Vec<_> = faults.iter().map(ToString::to_string).collect();
     match (names.is_empty(), errors.is_empty()) {
-        (false, true) => Sign::good("targets", names.join(", ")),
+        (false, true) => Finding::good("targets", names.join(", ")),
         (false, false) => {
-            let seen = format!("{}; invalid: {}", names.join(", "), errors.join("; "));
-            Sign::doubtful("targets", seen, format!("fix the manifests in {folder}"))
+            let observed = format!("{}; invalid: {}", names.join(", "), errors.join("; "));
+            Finding::doubtful("targets", observed, format!("fix the manifests in {folder}"))
         }
         (true, _) => {
-            let seen = if errors.is_empty() { "none".to_owned() } else { errors.join("; ") };
-            Sign::bad(
+            let observed = if errors.is_empty() { "none".to_owned() } else { errors.join("; ") };
+            Finding::bad(
                 "targets",
-                seen,
+                observed,
                 format!("put manifests (*.toml) into {folder}, or name another folder with --manifests"),
             )
         }
@@ -53,7 +53,7 @@ pub(super) fn targets(options: &Options) -> Sign {
 }
 
 /// Runs all checks of the kernel and the hardware.
-pub(super) fn machine(options: &Options) -> Vec<Sign> {
+pub(super) fn machine(options: &Options) -> Vec<Finding> {
     let facts = settings::facts(Path::new("/"));
     let is_tuned = options.steady.is_some();
     vec![
@@ -67,115 +67,115 @@ pub(super) fn machine(options: &Options) -> Vec<Sign> {
 }
 
 /// Checks that targets can listen on the load address, if the agent has one.
-pub(super) fn load_address(options: &Options) -> Option<Sign> {
+pub(super) fn load_address(options: &Options) -> Option<Finding> {
     let address = options.load_address?;
     let remedy = "name an address of this machine with --load-address (`ip address` lists them), or leave it out";
     Some(match TcpListener::bind((address, 0)) {
-        Err(fault) => Sign::doubtful("load address", format!("can't listen on {address}: {fault}"), remedy),
+        Err(fault) => Finding::doubtful("load address", format!("can't listen on {address}: {fault}"), remedy),
         Ok(_) if address.is_loopback() => {
-            Sign::doubtful("load address", format!("{address} is reachable from this machine only"), remedy)
+            Finding::doubtful("load address", format!("{address} is reachable from this machine only"), remedy)
         }
-        Ok(_) => Sign::good("load address", format!("targets can listen on {address}")),
+        Ok(_) => Finding::good("load address", format!("targets can listen on {address}")),
     })
 }
 
-fn control_groups(options: &Options) -> Sign {
+fn control_groups(options: &Options) -> Finding {
     // A different name than the agent's, which may be running.
     let sandbox = Sandbox::detect(&options.cgroups, &format!("doctor-{}", std::process::id()));
     let found = sandbox.mechanisms();
-    let seen = format!("CPU by {}, memory by {}", found.cpu.as_str(), found.memory.as_str());
+    let observed = format!("CPU by {}, memory by {}", found.cpu.as_str(), found.memory.as_str());
     if found.cpu == Mechanism::None || found.memory == Mechanism::None {
         let remedy = "run the agent as root, or in a delegated control group (systemd: Delegate=yes); until then sizes \
                  are not enforced and runs are suspect";
-        return Sign::doubtful("control groups", seen, remedy);
+        return Finding::doubtful("control groups", observed, remedy);
     }
-    Sign::good("control groups", seen)
+    Finding::good("control groups", observed)
 }
 
 /// Checks what keeps scripts and targets from the agent's own files.
-fn cage(options: &Options) -> Sign {
+fn cage(options: &Options) -> Finding {
     let landlock = Landlock::detect();
-    if let Some(seen) = support::target_risk(landlock, &options.state, &options.targets) {
+    if let Some(observed) = support::target_risk(landlock, &options.state, &options.targets) {
         let remedy = match landlock {
             Landlock::Absent => {
                 "boot a kernel with Landlock (`lsm=landlock,…`); scripts need --unsafe-scenarios until then"
             }
             _ => "move the state folder (--state) out of the folders that targets may read",
         };
-        return Sign::doubtful("sandbox", seen, remedy);
+        return Finding::doubtful("sandbox", observed, remedy);
     }
     match landlock {
-        Landlock::Partial(version) => Sign::good(
+        Landlock::Partial(version) => Finding::good(
             "sandbox",
             format!("Landlock {version} and seccomp; Linux 6.12 would also block signals and truncating files"),
         ),
         Landlock::Absent | Landlock::Complete(_) => {
-            Sign::good("sandbox", "Landlock and seccomp: scripts and targets can access their own files only")
+            Finding::good("sandbox", "Landlock and seccomp: scripts and targets can access their own files only")
         }
     }
 }
 
-fn enough_cores(processors: usize, physical: usize) -> Sign {
+fn enough_cores(processors: usize, physical: usize) -> Finding {
     const MORE: &str = "give the agent at least 2 physical cores, better 4: k6 needs its own, or runs are suspect";
     let hyperthreads = if processors > physical { format!(", {processors} hyperthreads") } else { String::new() };
     match (physical, processors) {
-        (0 | 1, 0 | 1) => Sign::doubtful("cores", "1: k6 and the target share it", MORE),
+        (0 | 1, 0 | 1) => Finding::doubtful("cores", "1: k6 and the target share it", MORE),
         (0 | 1, _) => {
-            let seen = format!("1 with {processors} hyperthreads: k6 and the target share it");
-            Sign::doubtful("cores", seen, MORE)
+            let observed = format!("1 with {processors} hyperthreads: k6 and the target share it");
+            Finding::doubtful("cores", observed, MORE)
         }
         (2 | 3, _) => {
-            Sign::good("cores", format!("{physical}{hyperthreads}: at most 1 for the target, the rest for k6"))
+            Finding::good("cores", format!("{physical}{hyperthreads}: at most 1 for the target, the rest for k6"))
         }
-        _ => Sign::good("cores", format!("{physical}{hyperthreads}")),
+        _ => Finding::good("cores", format!("{physical}{hyperthreads}")),
     }
 }
 
-fn frequency(facts: &Facts, is_tuned: bool) -> Sign {
+fn frequency(facts: &Facts, is_tuned: bool) -> Finding {
     let fact = |name: &str| facts.get(name).map(String::as_str);
     let (governor, turbo) = (fact("cpu.governor"), fact("cpu.turbo"));
-    let seen: Vec<_> = [governor.map(|it| format!("governor {it}")), turbo.map(|it| format!("turbo {it}"))]
+    let observed: Vec<_> = [governor.map(|it| format!("governor {it}")), turbo.map(|it| format!("turbo {it}"))]
         .into_iter()
         .flatten()
         .collect();
-    if seen.is_empty() {
-        return Sign::good("frequency", "unknown: firmware or hypervisor decides");
+    if observed.is_empty() {
+        return Finding::good("frequency", "unknown: firmware or hypervisor decides");
     }
-    let seen = seen.join(", ");
+    let observed = observed.join(", ");
     let is_fixed = governor.is_none_or(|governor| governor == "performance") && turbo != Some("on");
     match (is_fixed, is_tuned) {
-        (true, _) => Sign::good("frequency", seen),
-        (false, true) => Sign::good("frequency", format!("{seen}; --cpu-tuning pins it during runs")),
-        (false, false) => Sign::doubtful("frequency", seen, "start the agent with --cpu-tuning to reduce noise"),
+        (true, _) => Finding::good("frequency", observed),
+        (false, true) => Finding::good("frequency", format!("{observed}; --cpu-tuning pins it during runs")),
+        (false, false) => Finding::doubtful("frequency", observed, "start the agent with --cpu-tuning to reduce noise"),
     }
 }
 
-fn ports(facts: &Facts) -> Sign {
+fn ports(facts: &Facts) -> Finding {
     if let Err(fault) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
-        return Sign::bad("ports", format!("none available on loopback: {fault}"), "bring the loopback device up");
+        return Finding::bad("ports", format!("none available on loopback: {fault}"), "bring the loopback device up");
     }
     let range = facts.get("net.ipv4.ip_local_port_range").and_then(|range| {
         let (low, high) = range.split_once(' ')?;
         Some((low.parse::<u32>().ok()?, high.parse::<u32>().ok()?))
     });
-    let Some((low, high)) = range else { return Sign::good("ports", "available on loopback") };
-    let (count, seen) = (high.saturating_sub(low) + 1, format!("{low} to {high}"));
+    let Some((low, high)) = range else { return Finding::good("ports", "available on loopback") };
+    let (count, observed) = (high.saturating_sub(low) + 1, format!("{low} to {high}"));
     if count < FEW_PORTS {
         let remedy = "sysctl -w net.ipv4.ip_local_port_range='10240 65535': a load of short connections uses up ports";
-        return Sign::doubtful("ports", seen, remedy);
+        return Finding::doubtful("ports", observed, remedy);
     }
-    Sign::good("ports", seen)
+    Finding::good("ports", observed)
 }
 
-fn files(facts: &Facts) -> Sign {
+fn files(facts: &Facts) -> Finding {
     let limit = facts.get("limit.open_files").map_or("", String::as_str);
     // Go programs, including k6, raise their limit to the hard limit themselves.
     let most = limit.rsplit(' ').next().and_then(|most| most.parse::<u64>().ok());
     if most.is_some_and(|most| most < FEW_FILES) {
         let remedy = "raise the limit of open files (ulimit -Hn, systemd: LimitNOFILE=1048576): one per connection";
-        return Sign::doubtful("open files", limit, remedy);
+        return Finding::doubtful("open files", limit, remedy);
     }
-    Sign::good("open files", if limit.is_empty() { "limit unknown" } else { limit })
+    Finding::good("open files", if limit.is_empty() { "limit unknown" } else { limit })
 }
 
 #[cfg(test)]
@@ -200,13 +200,13 @@ mod tests {
     #[test]
     fn one_core_few_ports_and_few_files_are_doubtful_with_a_remedy() {
         let few = facts(&[("net.ipv4.ip_local_port_range", "60000 60999"), ("limit.open_files", "512, at most 1024")]);
-        for sign in [enough_cores(1, 1), enough_cores(2, 1), ports(&few), files(&few)] {
-            assert_eq!(sign.rank, Rank::Doubtful, "{sign:?}");
-            assert!(sign.remedy.is_some(), "{sign:?}");
+        for finding in [enough_cores(1, 1), enough_cores(2, 1), ports(&few), files(&few)] {
+            assert_eq!(finding.rank, Rank::Doubtful, "{finding:?}");
+            assert!(finding.remedy.is_some(), "{finding:?}");
         }
         let many =
             facts(&[("net.ipv4.ip_local_port_range", "32768 60999"), ("limit.open_files", "1024, at most 524288")]);
-        for sign in [
+        for finding in [
             enough_cores(2, 2),
             enough_cores(8, 4),
             enough_cores(64, 64),
@@ -214,7 +214,7 @@ mod tests {
             files(&many),
             ports(&facts(&[])),
         ] {
-            assert_eq!((sign.rank, &sign.remedy), (Rank::Good, &None), "{sign:?}");
+            assert_eq!((finding.rank, &finding.remedy), (Rank::Good, &None), "{finding:?}");
         }
     }
 }

@@ -36,42 +36,42 @@ impl Rank {
 
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Sign {
+pub struct Finding {
     /// What was checked, in a word or two.
-    pub what: &'static str,
+    pub check: &'static str,
     /// Severity.
     pub rank: Rank,
     /// The observation.
-    pub seen: String,
+    pub observed: String,
     /// What to do about it; `None` if there is no problem.
     pub remedy: Option<String>,
 }
 
-impl Sign {
-    fn good(what: &'static str, seen: impl Into<String>) -> Self {
-        Self { what, rank: Rank::Good, seen: seen.into(), remedy: None }
+impl Finding {
+    fn good(check: &'static str, observed: impl Into<String>) -> Self {
+        Self { check, rank: Rank::Good, observed: observed.into(), remedy: None }
     }
 
-    fn doubtful(what: &'static str, seen: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { what, rank: Rank::Doubtful, seen: seen.into(), remedy: Some(remedy.into()) }
+    fn doubtful(check: &'static str, observed: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { check, rank: Rank::Doubtful, observed: observed.into(), remedy: Some(remedy.into()) }
     }
 
-    fn bad(what: &'static str, seen: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { what, rank: Rank::Bad, seen: seen.into(), remedy: Some(remedy.into()) }
+    fn bad(check: &'static str, observed: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { check, rank: Rank::Bad, observed: observed.into(), remedy: Some(remedy.into()) }
     }
 }
 
 /// Runs all checks for an agent with these options.
-pub async fn examine(options: &Options) -> Vec<Sign> {
-    let mut signs = vec![host::engine(options).await, host::targets(options)];
-    signs.extend(host::machine(options));
-    signs.extend(host::load_address(options));
-    signs.push(server::disk(&options.state));
-    signs.extend(server::server(options).await);
-    signs
+pub async fn examine(options: &Options) -> Vec<Finding> {
+    let mut findings = vec![host::engine(options).await, host::targets(options)];
+    findings.extend(host::machine(options));
+    findings.extend(host::load_address(options));
+    findings.push(server::disk(&options.state));
+    findings.extend(server::server(options).await);
+    findings
 }
 
 /// Returns the worst severity.
-pub fn worst(signs: &[Sign]) -> Rank {
-    signs.iter().map(|sign| sign.rank).max().unwrap_or(Rank::Good)
+pub fn worst(findings: &[Finding]) -> Rank {
+    findings.iter().map(|finding| finding.rank).max().unwrap_or(Rank::Good)
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::sys::statvfs::statvfs;
 use reqwest::{Method, StatusCode, header};
 
-use super::{Rank, Sign};
+use super::{Rank, Finding};
 use crate::connection::client::{Client, Fault};
 use crate::connection::daemon::Options;
 use crate::connection::key::{Enrolled, Keys, ONE_TIME};
@@ -25,10 +25,10 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The server marks results if the clock differs more. A `Date` header has whole seconds only.
 const CLOCK_TOLERANCE_MS: i64 = 2_000;
 
-pub(super) fn disk(state: &Path) -> Sign {
+pub(super) fn disk(state: &Path) -> Finding {
     let folder = state.display();
     if let Err(fault) = state_folder::make_private(state) {
-        return Sign::bad("state folder", format!("{fault:#}"), "name another with --state");
+        return Finding::bad("state folder", format!("{fault:#}"), "name another with --state");
     }
     let write_probe = || -> std::io::Result<()> {
         let probe = state.join(format!("doctor-{}", std::process::id()));
@@ -36,26 +36,26 @@ pub(super) fn disk(state: &Path) -> Sign {
         fs::remove_file(&probe)
     };
     if let Err(fault) = write_probe() {
-        return Sign::bad("state folder", format!("can't write to {folder}: {fault}"), "name another with --state");
+        return Finding::bad("state folder", format!("can't write to {folder}: {fault}"), "name another with --state");
     }
     match statvfs(state) {
         Ok(disk) => room(disk.blocks_available() * disk.fragment_size(), state),
-        Err(fault) => Sign::doubtful("state folder", format!("{folder}: {fault}"), "check the free space of its disk"),
+        Err(fault) => Finding::doubtful("state folder", format!("{folder}: {fault}"), "check the free space of its disk"),
     }
 }
 
-fn room(free: u64, state: &Path) -> Sign {
-    let seen = format!("{} MiB free in {}", free / MIB, state.display());
+fn room(free: u64, state: &Path) -> Finding {
+    let observed = format!("{} MiB free in {}", free / MIB, state.display());
     let remedy = "free disk space: results wait there until they are uploaded";
     match free {
-        ..NOTHING => Sign::bad("state folder", seen, remedy),
-        NOTHING..LITTLE => Sign::doubtful("state folder", seen, remedy),
-        LITTLE.. => Sign::good("state folder", seen),
+        ..NOTHING => Finding::bad("state folder", observed, remedy),
+        NOTHING..LITTLE => Finding::doubtful("state folder", observed, remedy),
+        LITTLE.. => Finding::good("state folder", observed),
     }
 }
 
 /// Checks the server, the key and the clock.
-pub(super) async fn server(options: &Options) -> Vec<Sign> {
+pub(super) async fn server(options: &Options) -> Vec<Finding> {
     let keys = Keys::open(&options.state, options.key.as_deref());
     let secret = match &keys {
         Ok(keys) => keys.current().await,
@@ -68,7 +68,7 @@ pub(super) async fn server(options: &Options) -> Vec<Sign> {
     let certificate = super::certificate::certificate(&client).await;
     if let Some(certificate) = certificate.clone().filter(|certificate| certificate.rank == Rank::Bad) {
         let skipped = "not checked: the certificate is not trusted, so the key is not sent";
-        return vec![Sign::bad("server", skipped, "fix the certificate first"), certificate];
+        return vec![Finding::bad("server", skipped, "fix the certificate first"), certificate];
     }
     let sent = Instant::now();
     let answer = client.send(client.request(Method::GET, "healthz").timeout(PATIENCE)).await;
@@ -79,49 +79,49 @@ pub(super) async fn server(options: &Options) -> Vec<Sign> {
     let kind = if client.tls().is_some() { "answers" } else { "answers without TLS" };
     let date = answer.headers().get(header::DATE).and_then(|date| date.to_str().ok()).and_then(unix_seconds);
     let half_way_ms = i64::try_from(sent.elapsed().as_millis() / 2).unwrap_or(i64::MAX);
-    let mut signs = vec![Sign::good("server", format!("{} {kind}", client.base()))];
-    signs.extend(certificate);
-    signs.extend(date.map(|seconds| clock(now_ms() - half_way_ms - seconds * 1_000)));
-    signs.push(match keys {
+    let mut findings = vec![Finding::good("server", format!("{} {kind}", client.base()))];
+    findings.extend(certificate);
+    findings.extend(date.map(|seconds| clock(now_ms() - half_way_ms - seconds * 1_000)));
+    findings.push(match keys {
         Ok(_) => key(&client, &secret).await,
-        Err(fault) => Sign::bad("key", fault.to_string(), "ask an administrator to create one on the Agents page"),
+        Err(fault) => Finding::bad("key", fault.to_string(), "ask an administrator to create one on the Agents page"),
     });
-    signs
+    findings
 }
 
-fn unreachable(fault: &Fault) -> Sign {
-    Sign::bad("server", fault.to_string(), "fix --server, the network or the certificate, then check again")
+fn unreachable(fault: &Fault) -> Finding {
+    Finding::bad("server", fault.to_string(), "fix --server, the network or the certificate, then check again")
 }
 
 /// Checks a clock that is this far ahead of the start of the server's second.
-fn clock(ahead_ms: i64) -> Sign {
+fn clock(ahead_ms: i64) -> Finding {
     // The server's time is anywhere within its second.
     let off_ms = if ahead_ms >= 0 { (ahead_ms - 1_000).max(0) } else { -ahead_ms };
     if off_ms > CLOCK_TOLERANCE_MS {
         let way = if ahead_ms > 0 { "ahead of" } else { "behind" };
-        let seen = format!("{} s {way} the server's clock", off_ms / 1_000);
-        return Sign::doubtful(
+        let observed = format!("{} s {way} the server's clock", off_ms / 1_000);
+        return Finding::doubtful(
             "clock",
-            seen,
+            observed,
             "synchronize it with NTP (systemd: timedatectl set-ntp true), here and on the server",
         );
     }
-    Sign::good("clock", "same time as the server")
+    Finding::good("clock", "same time as the server")
 }
 
-async fn key(client: &Client, secret: &str) -> Sign {
+async fn key(client: &Client, secret: &str) -> Finding {
     if secret.starts_with(ONE_TIME) {
-        return Sign::good("key", "a one-time key, exchanged at the first start");
+        return Finding::good("key", "a one-time key, exchanged at the first start");
     }
     let create_one = "create a key with `brewbench agent-key new NAME`";
     match client.json::<Enrolled>(client.request(Method::GET, "api/v1/agent/self").timeout(PATIENCE)).await {
-        Ok(Enrolled { name }) => Sign::good("key", format!("the server knows this agent as {name}")),
+        Ok(Enrolled { name }) => Finding::good("key", format!("the server knows this agent as {name}")),
         Err(Fault::Refused { status: StatusCode::UNAUTHORIZED, .. }) => {
-            Sign::bad("key", "unknown to the server", create_one)
+            Finding::bad("key", "unknown to the server", create_one)
         }
         // The server's message says what to do.
-        Err(Fault::Refused { sentence, .. }) => Sign::bad("key", sentence, "ask an administrator"),
-        Err(fault) => Sign::bad("key", fault.to_string(), create_one),
+        Err(Fault::Refused { sentence, .. }) => Finding::bad("key", sentence, "ask an administrator"),
+        Err(fault) => Finding::bad("key", fault.to_string(), create_one),
     }
 }
 
@@ -161,8 +161,8 @@ mod tests {
         for fine in [-2_000, 0, 999, 2_900] {
             assert_eq!(clock(fine).rank, Rank::Good, "{fine}");
         }
-        assert_eq!(clock(3_600_000).seen, "3599 s ahead of the server's clock");
-        assert_eq!(clock(-3_600_000).seen, "3600 s behind the server's clock");
+        assert_eq!(clock(3_600_000).observed, "3599 s ahead of the server's clock");
+        assert_eq!(clock(-3_600_000).observed, "3600 s behind the server's clock");
     }
 
     #[test]

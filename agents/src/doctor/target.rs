@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::time::Duration;
 
-use super::Sign;
+use super::Finding;
 use crate::sandbox::{Sandbox, Side, cores};
 use crate::target::manifest::{self, Manifest};
 use crate::target::{Ended, Running, Serving};
@@ -14,40 +14,40 @@ use crate::wire::RunId;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Runs all checks of a manifest; the control groups are mounted at `cgroups`.
-pub async fn check_target(file: &Path, cgroups: &Path) -> Vec<Sign> {
+pub async fn check_target(file: &Path, cgroups: &Path) -> Vec<Finding> {
     let manifest = match manifest::read(file) {
         Ok(manifest) => manifest,
-        Err(fault) => return vec![Sign::bad("manifest", fault, "correct it and check again")],
+        Err(fault) => return vec![Finding::bad("manifest", fault, "correct it and check again")],
     };
     let Manifest { name, version, command, .. } = &manifest;
-    let mut signs = vec![Sign::good("manifest", format!("{name} {version}: {}", command.join(" ")))];
-    signs.extend(start(manifest, cgroups).await);
-    signs
+    let mut findings = vec![Finding::good("manifest", format!("{name} {version}: {}", command.join(" ")))];
+    findings.extend(start(manifest, cgroups).await);
+    findings
 }
 
-async fn start(manifest: Manifest, cgroups: &Path) -> Vec<Sign> {
+async fn start(manifest: Manifest, cgroups: &Path) -> Vec<Finding> {
     let requests = describe_requests(&manifest);
     let sandbox = Sandbox::detect(cgroups, &format!("check-{}", std::process::id()));
     let prepared = tempfile::tempdir().and_then(|home| Ok((home, sandbox.open(RunId::now(), Side::Target)?)));
     let (home, group) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
-            return vec![Sign::bad("start", error.to_string(), "run it as a user that may create files and groups")];
+            return vec![Finding::bad("start", error.to_string(), "run it as a user that may create files and groups")];
         }
     };
     let mut target = Running::new(manifest, group, cores::allowed(), home.path().to_owned());
     let started = target.start(IpAddr::V4(Ipv4Addr::LOCALHOST)).await;
     let Ended { faults, .. } = target.stop(GRACE).await;
-    let mut signs = match started {
+    let mut findings = match started {
         Ok(Serving { base_url, startup, .. }) => vec![
-            Sign::good("start", format!("ready after {} ms at {base_url}", startup.as_millis())),
-            Sign::good("responses", requests),
+            Finding::good("start", format!("ready after {} ms at {base_url}", startup.as_millis())),
+            Finding::good("responses", requests),
         ],
-        Err(failure) => vec![Sign::bad("start", failure.reason, "correct the command, [ready] or [verify]")],
+        Err(failure) => vec![Finding::bad("start", failure.reason, "correct the command, [ready] or [verify]")],
     };
-    signs
-        .extend(faults.iter().map(|fault| Sign::doubtful("stop", fault.to_string(), "check that it exits on SIGTERM")));
-    signs
+    findings
+        .extend(faults.iter().map(|fault| Finding::doubtful("stop", fault.to_string(), "check that it exits on SIGTERM")));
+    findings
 }
 
 fn describe_requests(manifest: &Manifest) -> String {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::doctor::{Rank, worst};
 
-    async fn check(manifest: &str) -> Vec<Sign> {
+    async fn check(manifest: &str) -> Vec<Finding> {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("target.toml");
         fs::write(&file, manifest).expect("a manifest");
@@ -74,16 +74,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_broken_manifest_names_the_field() {
-        let signs = check("name = \"x\"\nversion = \"1\"\ncomand = [\"x\"]\n").await;
-        assert_eq!(worst(&signs), Rank::Bad);
-        assert!(signs[0].seen.contains("comand"), "{signs:?}");
+        let findings = check("name = \"x\"\nversion = \"1\"\ncomand = [\"x\"]\n").await;
+        assert_eq!(worst(&findings), Rank::Bad);
+        assert!(findings[0].observed.contains("comand"), "{findings:?}");
     }
 
     #[tokio::test]
     async fn a_program_that_exits_is_reported_with_its_output() {
         let command = r#"command = ["/bin/sh", "-c", "echo no configuration for {port} >&2; exit 3"]"#;
-        let signs = check(&format!("name = \"x\"\nversion = \"1\"\n{command}\n[ready]\npath = \"/\"\n")).await;
-        assert_eq!(signs.iter().map(|sign| sign.rank).collect::<Vec<_>>(), [Rank::Good, Rank::Bad]);
-        assert!(signs[1].seen.contains("no configuration for"), "{signs:?}");
+        let findings = check(&format!("name = \"x\"\nversion = \"1\"\n{command}\n[ready]\npath = \"/\"\n")).await;
+        assert_eq!(findings.iter().map(|finding| finding.rank).collect::<Vec<_>>(), [Rank::Good, Rank::Bad]);
+        assert!(findings[1].observed.contains("no configuration for"), "{findings:?}");
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::recording::SoFar;
 use crate::wire::RunId;
-use crate::wire::series::{Packed, Part, Delta, Second, Series, Window, Usage};
+use crate::wire::series::{Delta, Packed, Part, Second, Series, Usage, Window};
 
 /// Maximum points of a kind in one delta. A second takes a few kilobytes at most, so a delta stays far below the
 /// server's message limit.

@@ -8,7 +8,7 @@ use super::clock::Clock;
 use super::sampler::{Sample, Sampler, Samples, Watched};
 use super::shared::Span;
 use crate::engine::{Arrivals, Receiver};
-use crate::wire::series::{Second, Window, Usage};
+use crate::wire::series::{Second, Usage, Window};
 use crate::wire::work_done::WorkDone;
 
 /// Receives k6's pushes and samples usage, until dropped.

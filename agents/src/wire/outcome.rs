@@ -287,7 +287,8 @@ pub(crate) mod tests {
 
     #[test]
     fn conditions_of_protocol_5_are_read() {
-        let old = r#"{"idle_wait": null, "clock_jump_ms": 7, "processes": 1, "processes_gone": 0, "response_change": ""}"#;
+        let old =
+            r#"{"idle_wait": null, "clock_jump_ms": 7, "processes": 1, "processes_gone": 0, "response_change": ""}"#;
         let expected = Conditions {
             clock_jump_ms: Some(7),
             processes: Some(1),

@@ -4,7 +4,7 @@ use brewbench_agent::run::execute;
 use brewbench_agent::series::histogram::Histogram;
 use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::outcome::{Ended, Outcome};
-use brewbench_agent::wire::series::{Gaps, Second, Series, Window, Usage};
+use brewbench_agent::wire::series::{Gaps, Second, Series, Usage, Window};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -51,8 +51,8 @@ async fn the_series_of_a_run_agrees_with_its_summary() {
     let job = Job { load: vus(2, 3000), warm_up_ms: 1000, scenario: scenario(SCRIPT), ..job("good") };
     let (outcome, series) = run(&bench, &job).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
-    let Window { seconds, usage, lacks, .. } = series.measured.expect("a measured phase");
-    assert_eq!(Gaps { missing_seconds: 0, doubled_seconds: 0, ..lacks }, Gaps::default());
+    let Window { seconds, usage, gaps, .. } = series.measured.expect("a measured phase");
+    assert_eq!(Gaps { missing_seconds: 0, doubled_seconds: 0, ..gaps }, Gaps::default());
 
     let used = outcome.conditions.core_use.expect("core usage");
     assert!(used.elapsed_us > 1_000_000 && used.target_us > 0 && used.generator_us > 0, "{used:?}");
@@ -98,9 +98,9 @@ async fn a_script_with_thousands_of_pages_has_a_complete_series() {
         export default function () { http.get(`${__ENV.BASE_URL}/${__VU}/${__ITER}`); }";
     let job = Job { scenario: scenario(pages), load: vus(2, 2000), warm_up_ms: 0, ..job("good") };
     let (outcome, series) = run(&bench, &job).await;
-    let Window { seconds, lacks, .. } = series.measured.expect("a measured phase");
+    let Window { seconds, gaps, .. } = series.measured.expect("a measured phase");
     assert_eq!(seconds.iter().map(Second::requests).sum::<u64>(), metric(&outcome, "http_reqs")["count"]);
-    assert_eq!(lacks.dropped_values, 0);
+    assert_eq!(gaps.dropped_values, 0);
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn a_failed_run_has_the_series_up_to_the_failure() {
     let (outcome, series) = run(&bench, &job).await;
     assert!(matches!(outcome.ended, Ended::Failed { .. }), "{outcome:?}");
     let measured = series.measured.expect("a measured phase");
-    assert_eq!((measured.lacks.unfinished, series.warm_up), (1, None));
+    assert_eq!((measured.gaps.unfinished, series.warm_up), (1, None));
     assert!(!measured.usage.is_empty());
 }
 

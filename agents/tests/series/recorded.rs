@@ -36,7 +36,7 @@ fn counts_equal_those_of_the_summary() {
 
 fn check_counts(recording: &Recording) {
     let metric = |name| metric(recording, name);
-    let Window { seconds, lacks, .. } = window(recording);
+    let Window { seconds, gaps, .. } = window(recording);
     let failures = metric("http_req_failed")["passes"].as_u64().expect("failures");
     assert_eq!(sum(&seconds, Second::requests), metric("http_reqs")["count"]);
     assert_eq!(sum(&seconds, |second| second.failed.total()), failures);
@@ -44,7 +44,7 @@ fn check_counts(recording: &Recording) {
     assert_eq!(sum(&seconds, |second| second.dropped_iterations), metric("dropped_iterations")["count"]);
     assert_eq!(sum(&seconds, |second| second.received_bytes), metric("data_received")["count"]);
     assert_eq!(sum(&seconds, |second| second.sent_bytes), metric("data_sent")["count"]);
-    assert_eq!(lacks, Gaps::default(), "k6 {}", recording.version);
+    assert_eq!(gaps, Gaps::default(), "k6 {}", recording.version);
 }
 
 #[test]

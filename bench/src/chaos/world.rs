@@ -202,7 +202,8 @@ impl World {
         command.args(["--server", &format!("http://{}", self.address), "--manifests"]).arg(&self.programs.manifests);
         command.arg("--state").arg(&state);
         if !state.exists() {
-            let key: CreatedSecret = self.client.post("api/v1/agent-keys", &NewAgentKey { name: name.to_owned() }).await?;
+            let key: CreatedSecret =
+                self.client.post("api/v1/agent-keys", &NewAgentKey { name: name.to_owned() }).await?;
             command.env("BREWBENCH_AGENT_KEY", &key.secret);
         }
         let agent = spawn(command, &self.folder.path().join(format!("{name}.log")))?;

@@ -64,7 +64,8 @@ fn questions(rounds: usize) -> String {
     for (questions, sizes, metrics) in [(1, 1, Metrics::One), (5, 1, Metrics::Five), (20, 4, Metrics::Five)] {
         for repetitions in [5, 6, 8, 10, 20] {
             let plan = |factor| Plan { sizes, metrics, ..plan(Within::LogNormal, repetitions, factor) };
-            let [none, two, five, ten] = [1.0, 1.02, 1.05, 1.1].map(|factor| compare::interleaved(plan(factor), rounds, 2));
+            let [none, two, five, ten] =
+                [1.0, 1.02, 1.05, 1.1].map(|factor| compare::interleaved(plan(factor), rounds, 2));
             let _ = writeln!(
                 text,
                 "| {questions} | {repetitions} | {} | {} | {} | {} |",

@@ -219,7 +219,7 @@ pub async fn deliveries(pool: &SqlitePool, webhook: i64, limit: i64) -> sqlx::Re
                 event: row.event,
                 created_at_ms: row.created_at,
                 state,
-                tries: u32::try_from(row.tries).map_err(decode)?,
+                attempts: u32::try_from(row.tries).map_err(decode)?,
                 next_at_ms: row.next_at,
                 last_at_ms: row.last_at,
                 status: row.status.map(u16::try_from).transpose().map_err(decode)?,

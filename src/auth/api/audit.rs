@@ -14,7 +14,7 @@ use utoipa::IntoParams;
 use crate::{
     app::{
         db::Db,
-        error::{QueryParams, Error, ErrorBody, Result},
+        error::{Error, ErrorBody, QueryParams, Result},
         state::AppState,
     },
     auth::{
@@ -30,7 +30,11 @@ const CHUNK: i64 = 1_000;
 /// List a page of the audit log, newest entries first.
 #[utoipa::path(get, path = "/api/v1/audit", tag = "audit", params(Wanted),
     responses((status = 200, body = EntryList), (status = 422, body = ErrorBody)))]
-pub async fn list(_: Admin, State(state): State<AppState>, QueryParams(wanted): QueryParams<Wanted>) -> Result<Json<EntryList>> {
+pub async fn list(
+    _: Admin,
+    State(state): State<AppState>,
+    QueryParams(wanted): QueryParams<Wanted>,
+) -> Result<Json<EntryList>> {
     Ok(Json(page(&state.db, &wanted.range()?).await?))
 }
 

@@ -98,7 +98,7 @@ pub async fn register_start(
 ) -> Result<Json<Started>> {
     let hash = secret::hash(&request.token);
     let invite = usable_invite(&state.db.read, &hash, now_ms()).await?;
-    let (id, name, existing) = match invite.person {
+    let (id, name, existing) = match invite.user {
         Some((id, name)) => {
             // After a loss, the same authenticator may register again.
             let existing =
@@ -142,8 +142,9 @@ pub async fn register_finish(
     let (now, mut transaction) = (now_ms(), state.db.write.begin().await?);
     spend_invite(&mut transaction, hash, now).await?;
     let mut act = AuditEvent::new(&user.name, address, Action::Registered, passkey_name);
-    if invite.person.is_some() {
-        act = AuditEvent { what: Action::Recovered, ..act }.with(json!({"earlier_passkeys_ended": invite.resets_passkeys}));
+    if invite.user.is_some() {
+        act = AuditEvent { action: Action::Recovered, ..act }
+            .with(json!({"earlier_passkeys_ended": invite.resets_passkeys}));
         if invite.resets_passkeys {
             remove_passkeys_and_sessions(&mut transaction, &user.id).await?;
         }
@@ -160,7 +161,7 @@ pub async fn register_finish(
     if invite.resets_passkeys {
         state.events.rights_changed();
     }
-    tracing::info!(user = user.name, role = user.role.as_str(), "{}", act.what.as_str());
+    tracing::info!(user = user.name, role = user.role.as_str(), "{}", act.action.as_str());
     Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session))))
 }
 

@@ -15,7 +15,7 @@ use super::DAY_MS;
 use crate::{
     app::{
         db::Db,
-        error::{QueryParams, Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Input, QueryParams, Result},
         state::AppState,
     },
     auth::{
@@ -127,10 +127,10 @@ pub async fn invite(
 
 /// Creates and stores an invitation to a site.
 pub async fn create_invite(db: &Db, site: &Url, request: &NewInvite, by: &Caller) -> Result<Invite> {
-    let user = match &request.person {
+    let user = match &request.user {
         Some(name) => Some(crate::auth::store::user(&db.read, name).await?),
         None if request.resets_passkeys => {
-            return Err(Error::Invalid("resets_passkeys: a new user has no passkeys; set person".to_owned()));
+            return Err(Error::Invalid("resets_passkeys: a new user has no passkeys; set user".to_owned()));
         }
         None => None,
     };
@@ -150,14 +150,14 @@ pub async fn create_invite(db: &Db, site: &Url, request: &NewInvite, by: &Caller
         made_by: by.user_id.as_deref(),
         expires_at_ms: now + INVITE_LIFE_MS,
     };
-    let act = by.does(Action::InvitationMade, request.person.as_deref().unwrap_or_default());
+    let act = by.does(Action::InvitationMade, request.user.as_deref().unwrap_or_default());
     let mut transaction = db.write.begin().await?;
     invites::insert_invite(&mut transaction, &row, now).await?;
     note(&mut transaction, &act.with(json!({"role": role}))).await?;
     transaction.commit().await?;
     let mut url = site.join("register").map_err(Error::internal)?;
     url.set_query(Some(&format!("token={token}")));
-    Ok(Invite { role, person: request.person.clone(), url: url.into(), expires_at_ms: row.expires_at_ms })
+    Ok(Invite { role, user: request.user.clone(), url: url.into(), expires_at_ms: row.expires_at_ms })
 }
 
 /// Withdraw an invitation. Its link stops working.

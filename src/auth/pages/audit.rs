@@ -62,7 +62,11 @@ impl Page {
 }
 
 /// `GET /audit`
-pub async fn show(Admin(caller): Admin, State(state): State<AppState>, QueryParams(wanted): QueryParams<Wanted>) -> Result<Page> {
+pub async fn show(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    QueryParams(wanted): QueryParams<Wanted>,
+) -> Result<Page> {
     let list = page(&state.db, &wanted.range()?).await?;
     let (shell, places) = (shell("Audit log", &caller), Places::new(HERE, &caller));
     Ok(Page { shell, places, list, wanted })

@@ -36,7 +36,11 @@ pub(crate) struct LoginQuery {
     next: Option<String>,
 }
 
-pub(crate) async fn login(_: Public, State(state): State<AppState>, QueryParams(query): QueryParams<LoginQuery>) -> Login {
+pub(crate) async fn login(
+    _: Public,
+    State(state): State<AppState>,
+    QueryParams(query): QueryParams<LoginQuery>,
+) -> Login {
     let next = query.next.map_or_else(|| "/".to_owned(), |next| own_path(&state.public_url, &next));
     Login { shell: Shell::anonymous("Log in"), next }
 }
@@ -84,7 +88,7 @@ pub(crate) async fn register(
         shell: Shell::anonymous("Register"),
         token: query.token,
         role: invite.role.as_str().to_owned(),
-        person: invite.person.map(|(_, name)| name),
+        person: invite.user.map(|(_, name)| name),
         resets_passkeys: invite.resets_passkeys,
     })
 }

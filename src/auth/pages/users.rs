@@ -21,7 +21,7 @@ use crate::{
         model::Role,
         pages::parts::{Once, Places, shell},
         store::invites,
-        users::{Invite, NewInvite, NewRole, OpenInvite, Person},
+        users::{Invite, NewInvite, NewRole, OpenInvite, UserInfo},
     },
     web::{address::segment, confirm::Confirm, shell::Shell, time_ago},
 };
@@ -39,14 +39,14 @@ pub fn encoded(name: &str) -> String {
 pub struct Page {
     shell: Shell,
     places: Places,
-    users: Vec<Person>,
+    users: Vec<UserInfo>,
     invites: Vec<OpenInvite>,
     me: String,
 }
 
 impl Page {
     /// Returns whether this user is the last administrator, who cannot be demoted or removed.
-    fn is_last_admin(&self, person: &Person) -> bool {
+    fn is_last_admin(&self, person: &UserInfo) -> bool {
         person.role == Role::Admin && self.users.iter().filter(|other| other.role == Role::Admin).count() == 1
     }
 }
@@ -179,7 +179,7 @@ pub async fn recover(
     Form(form): Form<RecoveryForm>,
 ) -> Result<Once> {
     let resets_passkeys = form.resets_passkeys.is_some();
-    let request = NewInvite { person: Some(name.clone()), resets_passkeys, ..NewInvite::default() };
+    let request = NewInvite { user: Some(name.clone()), resets_passkeys, ..NewInvite::default() };
     let invite = api::create_invite(&state.db, &state.public_url, &request, &caller).await?;
     let effect = if resets_passkeys {
         "Using it registers a new passkey and removes the user's earlier passkeys and sessions."
@@ -194,7 +194,7 @@ pub async fn ask_withdraw(Admin(caller): Admin, State(state): State<AppState>, P
     let open = invites::open_invites(&state.db.read, now_ms()).await?;
     let missing = || Error::NotFound(format!("open invitation {id}"));
     let invite = open.into_iter().find(|invite| invite.id == id).ok_or_else(missing)?;
-    let whom = invite.person.unwrap_or_else(|| "a new user".to_owned());
+    let whom = invite.user.unwrap_or_else(|| "a new user".to_owned());
     Ok(Confirm {
         shell: shell("Withdraw this invitation", &caller),
         action: "Withdraw this invitation",

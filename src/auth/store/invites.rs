@@ -33,7 +33,7 @@ pub struct UsableInvite {
     /// Role of the invited user.
     pub role: Role,
     /// Id and name of the existing user it is for.
-    pub person: Option<(String, String)>,
+    pub user: Option<(String, String)>,
     /// Whether using it removes that user's earlier passkeys and sessions.
     pub resets_passkeys: bool,
 }
@@ -72,7 +72,7 @@ pub async fn usable_invite(pool: &SqlitePool, hash: &[u8], now: i64) -> Result<U
     .fetch_optional(pool)
     .await?
     .ok_or_else(link_spent)?;
-    Ok(UsableInvite { role: parsed(&row.role)?, person: row.id.zip(row.name), resets_passkeys: row.resets_passkeys })
+    Ok(UsableInvite { role: parsed(&row.role)?, user: row.id.zip(row.name), resets_passkeys: row.resets_passkeys })
 }
 
 /// Marks an invitation as used, if its creator may still invite.
@@ -97,7 +97,7 @@ fn link_spent() -> Error {
 pub async fn open_invites(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<OpenInvite>> {
     sqlx::query_as!(
         OpenInvite,
-        r#"select invite.id, coalesce(user.role, invite.role) as "role!", user.name as "person?", ends_passkeys as "resets_passkeys: bool", created_by,
+        r#"select invite.id, coalesce(user.role, invite.role) as "role!", user.name as "user?", ends_passkeys as "resets_passkeys: bool", created_by,
                   invite.created_at as created_at_ms, expires_at as expires_at_ms
            from invite left join user on user.id = invite.user_id
            where used_at is null and withdrawn_at is null and expires_at > ?

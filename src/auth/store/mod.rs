@@ -11,7 +11,7 @@ use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{
     app::error::{Error, Result},
-    auth::{authority::EndingList, model::Role, users::Person},
+    auth::{authority::EndingList, model::Role, users::UserInfo},
 };
 
 /// Resolution of last-use times: not every request needs to write.
@@ -74,7 +74,7 @@ pub async fn insert_user(connection: &mut SqliteConnection, user: &User, now: i6
 }
 
 /// Returns all users by name.
-pub async fn users(pool: &SqlitePool) -> Result<Vec<Person>> {
+pub async fn users(pool: &SqlitePool) -> Result<Vec<UserInfo>> {
     let rows = sqlx::query!(
         r#"select name, role, created_at,
                   (select count(*) from passkey where user_id = user.id) as "passkeys!: i64",
@@ -86,7 +86,7 @@ pub async fn users(pool: &SqlitePool) -> Result<Vec<Person>> {
     .await?;
     rows.into_iter()
         .map(|row| {
-            Ok(Person {
+            Ok(UserInfo {
                 name: row.name,
                 role: parsed(&row.role)?,
                 passkeys: row.passkeys,

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::{limits::LimitsPart, upload::Upload};
 use crate::{
     app::{
-        error::{QueryParams, Error, Result},
+        error::{Error, QueryParams, Result},
         rate_limit::uploads::Room,
         state::AppState,
     },

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::{
     app::{
-        error::{QueryParams, Error, Result},
+        error::{Error, QueryParams, Result},
         state::AppState,
     },
     auth::{
@@ -57,8 +57,8 @@ struct TargetsPage {
     is_first: bool,
     /// Value of `after` for the next page.
     next: Option<String>,
-    /// Number of unneeded targets; 0 for users who may not remove them.
-    unneeded: usize,
+    /// Number of unused targets; 0 for users who may not remove them.
+    unused: usize,
 }
 
 /// One line of the list.
@@ -128,7 +128,7 @@ struct TargetPage {
     /// Number of settings that are not shown.
     more: usize,
     lines: Vec<Line>,
-    /// Whether it is unneeded and the user may remove it.
+    /// Whether it is unused and the user may remove it.
     may_remove: bool,
 }
 
@@ -208,8 +208,8 @@ pub async fn index(
     let page: Vec<&str> = names.iter().map(String::as_str).collect();
     let marks = crate::catalog::store::marks(pool, &page).await?;
     let (known, connected) = (crate::catalog::store::of_names(pool, &page).await?, presence.list());
-    let unneeded =
-        if caller.scope == Scope::Admin { fleet::targets::unneeded(&state, &presence).await?.len() } else { 0 };
+    let unused =
+        if caller.scope == Scope::Admin { fleet::targets::unused(&state, &presence).await?.len() } else { 0 };
     let mut lines = Vec::new();
     for name in names {
         let versions: Vec<&Target> = known.iter().filter(|target| target.name == name).collect();
@@ -224,7 +224,7 @@ pub async fn index(
         });
     }
     let shell = Shell::signed_in("Targets", Section::Targets, &caller.name);
-    Ok(TargetsPage { shell, lines, is_first: after.is_empty(), next, unneeded }.into_response())
+    Ok(TargetsPage { shell, lines, is_first: after.is_empty(), next, unused }.into_response())
 }
 
 /// `GET /targets/{name}`
@@ -290,18 +290,18 @@ pub async fn remove(
     Ok(Redirect::to("/targets"))
 }
 
-/// `GET /unneeded-targets/remove`: confirms removing all unneeded targets.
-pub async fn ask_remove_unneeded(
+/// `GET /unused-targets/remove`: confirms removing all unused targets.
+pub async fn ask_remove_unused(
     Admin(caller): Admin,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
 ) -> Result<Response> {
-    let unneeded = fleet::targets::unneeded(&state, &presence).await?;
-    if unneeded.is_empty() {
+    let unused = fleet::targets::unused(&state, &presence).await?;
+    if unused.is_empty() {
         return Ok(Redirect::to("/targets").into_response());
     }
     let action = "Remove these targets";
-    let (shown, count) = (unneeded.iter().take(20).cloned().collect::<Vec<_>>().join(", "), unneeded.len());
+    let (shown, count) = (unused.iter().take(20).cloned().collect::<Vec<_>>().join(", "), unused.len());
     let page = Confirm {
         shell: Shell::signed_in(action, Section::Targets, &caller.name),
         action,
@@ -315,8 +315,8 @@ pub async fn ask_remove_unneeded(
     Ok(page.into_response())
 }
 
-/// `POST /unneeded-targets/remove`
-pub async fn remove_unneeded(
+/// `POST /unused-targets/remove`
+pub async fn remove_unused(
     Admin(caller): Admin,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,

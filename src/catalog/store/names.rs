@@ -62,7 +62,11 @@ pub async fn unused(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
 }
 
 /// Removes targets that no run uses, each with an audit entry. Returns the removed names.
-pub async fn remove(pool: &SqlitePool, names: &[String], act: impl Fn(&str) -> AuditEvent) -> sqlx::Result<Vec<String>> {
+pub async fn remove(
+    pool: &SqlitePool,
+    names: &[String],
+    act: impl Fn(&str) -> AuditEvent,
+) -> sqlx::Result<Vec<String>> {
     let mut transaction = pool.begin().await?;
     let mut removed = Vec::new();
     for name in names {

@@ -66,7 +66,7 @@ pub async fn import(client: &Client) -> anyhow::Result<()> {
     for (label, name) in [(WRK, "sample: three servers under wrk"), (FINAL, "sample: gosherve and servy under k6")] {
         let own = runs.iter().filter(|run| run.labels.iter().any(|other| other == label));
         let gathering = Gathering { name: name.to_owned(), runs: own.map(|run| run.id.clone()).collect() };
-        let _: ExperimentWithRuns = client.post("api/v1/experiments/gathered", &gathering).await?;
+        let _: ExperimentWithRuns = client.post("api/v1/experiments/from-imports", &gathering).await?;
     }
     Ok(())
 }

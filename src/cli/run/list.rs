@@ -23,7 +23,7 @@ pub struct List {
     common: Common,
     /// Use the filters and order of this saved view
     #[arg(long, conflicts_with_all = ["search", "experiment", "target", "target_version", "size", "scenario", "agent",
-        "label", "person", "phase", "verdict", "from", "to", "sort"])]
+        "label", "created_by", "phase", "verdict", "from", "to", "sort"])]
     view: Option<String>,
     /// Search target names, experiment names and notes
     #[arg(long)]
@@ -54,7 +54,7 @@ pub struct List {
     label: Option<String>,
     /// Only runs submitted by this user; a token is "token NAME"
     #[arg(long)]
-    person: Option<String>,
+    created_by: Option<String>,
     /// Only runs in this phase
     #[arg(long)]
     phase: Option<String>,
@@ -82,7 +82,7 @@ impl List {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         let Self { common, view, search: q, experiment, target, target_version: version, size, scenario, .. } = self;
-        let Self { agent, engine, label, person, phase, verdict, from, to, sort, before, limit, .. } = self;
+        let Self { agent, engine, label, created_by, phase, verdict, from, to, sort, before, limit, .. } = self;
         let wanted = RunQuery {
             q,
             target,
@@ -92,7 +92,7 @@ impl List {
             agent,
             engine,
             label,
-            person,
+            created_by,
             phase,
             verdict,
             experiment,

@@ -60,7 +60,7 @@ fn text(total: &Rejudged, dry_run: bool) -> String {
         let _ = writeln!(text, "{}  {} → {}", plain(change.run.as_str()), change.from.as_str(), change.to.as_str());
     }
     for run in &total.damaged {
-        let _ = writeln!(text, "{}  not re-judged: {}", plain(run.run.as_str()), plain(&run.why));
+        let _ = writeln!(text, "{}  not re-judged: {}", plain(run.run.as_str()), plain(&run.reason));
     }
     let would = if dry_run { "would change" } else { "changed" };
     let _ = writeln!(

@@ -46,7 +46,9 @@ pub async fn put_first(
 /// Moves a run to the front of the queue.
 pub async fn run_next(state: &AppState, id: &RunId, by: &Caller) -> Result<()> {
     let run = lookup::found(state, id).await?;
-    if !crate::dispatch::store::queue::put_first(&state.db.write, id, &by.does(Action::RunPutFirst, id.as_str())).await? {
+    if !crate::dispatch::store::queue::put_first(&state.db.write, id, &by.does(Action::RunPutFirst, id.as_str()))
+        .await?
+    {
         return Err(Error::Conflict(format!("the run is not waiting: it is {}", run.phase.words())));
     }
     lookup::announce(state, &run);

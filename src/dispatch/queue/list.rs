@@ -85,7 +85,7 @@ pub(crate) fn describe(
             agent_label: row.agent_label,
             agents: wait.agents,
             reason: wait.reason,
-            why: wait.sentence,
+            message: wait.sentence,
             starts_in_s,
             priority: row.priority,
         });

@@ -24,7 +24,7 @@ pub struct Waiting {
     /// Why it waits, as a code.
     pub reason: Reason,
     /// Why it waits, as a sentence.
-    pub reason: String,
+    pub message: String,
     /// Estimated seconds until it starts; null if unknown.
     pub starts_in_s: Option<f64>,
     /// Above 0 if a user moved it to the front; runs with a higher priority go first.

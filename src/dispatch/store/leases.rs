@@ -103,7 +103,8 @@ const PHASES: [Phase; 5] = [Phase::Leased, Phase::Preparing, Phase::WarmingUp, P
 /// Advances a run to a later phase.
 pub async fn advance(pool: &SqlitePool, id: &RunId, agent: &str, phase: Phase, now: i64) -> sqlx::Result<Advance> {
     let mut transaction = pool.begin().await?;
-    let availability = phase_and_agent(&mut transaction, id).await?.filter(|(_, holder)| holder.as_deref() == Some(agent));
+    let availability =
+        phase_and_agent(&mut transaction, id).await?.filter(|(_, holder)| holder.as_deref() == Some(agent));
     let rank = |name: &str| PHASES.iter().position(|phase| phase.as_str() == name);
     let Some(current) = availability.and_then(|(phase, _)| rank(&phase)) else { return Ok(Advance::NotHeld) };
     if rank(phase.as_str()).is_none_or(|next| next <= current) {

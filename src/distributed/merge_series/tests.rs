@@ -37,7 +37,7 @@ fn second(until_ms: u32, latencies: &[f64]) -> Second {
 
 fn series(start_ms: i64, seconds: Vec<Second>) -> Series {
     let gaps = Gaps { missing_seconds: 1, restarts: 1, ..Gaps::default() };
-    Series { warm_up: None, measured: Some(Window { start_ms, seconds, usage: Vec::new(), lacks }) }
+    Series { warm_up: None, measured: Some(Window { start_ms, seconds, usage: Vec::new(), gaps }) }
 }
 
 fn host(start_ms: i64) -> Series {

@@ -5,7 +5,7 @@ use crate::{
     experiments::{describe::cells, plan::Plan, power::PlanPower},
     runs::{
         model::Run,
-        progress::{remaining_s, planned_s},
+        progress::{planned_s, remaining_s},
     },
     web::format,
 };

@@ -79,8 +79,8 @@ pub async fn disable(
     Ok(back(&name))
 }
 
-/// `GET /agents/{name}/forget`
-pub async fn ask_forget(
+/// `GET /agents/{name}/remove`
+pub async fn ask_remove(
     Admin(caller): Admin,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
@@ -95,8 +95,8 @@ pub async fn ask_forget(
     Ok(confirmation(&caller, "Remove this agent", &view, consequences))
 }
 
-/// `POST /agents/{name}/forget`
-pub async fn forget(
+/// `POST /agents/{name}/remove`
+pub async fn remove(
     Admin(caller): Admin,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,

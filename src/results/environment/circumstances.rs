@@ -140,12 +140,12 @@ mod tests {
 
     #[test]
     fn conditions_are_described_in_words() {
-        let idle_wait = |waited_ms, busy_cores, idle| IdleWaitResult { waited_ms, busy_cores, limit_cores: 0.25, idle };
+        let result = |waited_ms, busy_cores, idle| IdleWaitResult { waited_ms, busy_cores, limit_cores: 0.25, idle };
         assert_eq!(
-            idle_wait(&idle_wait(201, 0.031, true)).replace('\u{a0}', " "),
+            idle_wait(&result(201, 0.031, true)).replace('\u{a0}', " "),
             "idle after 0.201 s: 0.03 cores in use"
         );
-        let busy = idle_wait(&idle_wait(10_000, 1.5, false)).replace('\u{a0}', " ");
+        let busy = idle_wait(&result(10_000, 1.5, false)).replace('\u{a0}', " ");
         assert_eq!(busy, "not idle within 10 s: 1.50 cores in use, limit 0.25");
         let clocks = [0, -3, 2_000, -60_000].map(|jump_ms| clock(jump_ms).replace('\u{a0}', " "));
         assert_eq!(clocks, ["not set", "not set", "set forward by 2 s", "set back by 1 min"]);

@@ -1,6 +1,6 @@
 //! Downsamples a series: counts stay exact, only the time resolution becomes coarser.
 
-use brewbench_agent::wire::series::{Second, Series, Window, Usage};
+use brewbench_agent::wire::series::{Second, Series, Usage, Window};
 
 /// Length of a downsampled point, ms.
 const POINT_MS: i64 = 10_000;
@@ -12,13 +12,13 @@ pub fn downsample(series: Series) -> Series {
 }
 
 fn window(window: Window) -> Window {
-    let Window { start_ms, seconds, usage, lacks } = window;
+    let Window { start_ms, seconds, usage, gaps } = window;
     let mut usage = usage.into_iter();
     // The first sample has levels only: nothing can be added to it.
     let first = usage.next();
     let rest = merged(usage, |sample| i64::from(sample.at_ms), Usage::add);
     let seconds = merged(seconds.into_iter(), |second| i64::from(second.until_ms), Second::add);
-    Window { start_ms, seconds, usage: first.into_iter().chain(rest).collect(), lacks }
+    Window { start_ms, seconds, usage: first.into_iter().chain(rest).collect(), gaps }
 }
 
 fn merged<T>(points: impl Iterator<Item = T>, end_ms: impl Fn(&T) -> i64, add: impl Fn(&mut T, T)) -> Vec<T> {

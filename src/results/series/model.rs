@@ -5,7 +5,7 @@ pub mod tests;
 
 use brewbench_agent::{
     series::histogram::{Histogram, quantile::Quantile},
-    wire::series::{Consumption, Host, Gaps, Second, Series, Window, Usage},
+    wire::series::{Consumption, Gaps, Host, Second, Series, Usage, Window},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -217,7 +217,7 @@ pub fn offset_ms(window: &Window, start_ms: i64) -> i64 {
 
 impl WindowBody {
     fn new(window: &Window, offset_ms: i64, cores: SideCores) -> Self {
-        let Window { start_ms: _, seconds, usage, lacks } = window;
+        let Window { start_ms: _, seconds, usage, gaps } = window;
         let (succeeded, failed) = latencies(window);
         Self {
             from_s: in_seconds(offset_ms),

@@ -1,7 +1,7 @@
 //! The series as CSV: one row per second of k6, with the nearest sample of the machine. Pure.
 
 use crate::{
-    results::series::model::{LatencyBody, SecondBody, SeriesBody, SideBody, WindowBody, UsageBody},
+    results::series::model::{LatencyBody, SecondBody, SeriesBody, SideBody, UsageBody, WindowBody},
     runs::csv,
 };
 

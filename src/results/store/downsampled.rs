@@ -65,7 +65,7 @@ pub async fn replace(pool: &SqlitePool, coarse: &[Due], now: i64) -> sqlx::Resul
         }
         parts::drop_series(&mut transaction, run).await?;
         sqlx::query!(
-            "insert or replace into run_series_reduced (run_id, reduction, reduced_at) values (?, 'thin', ?)",
+            "insert or replace into run_series_reduced (run_id, reduction, reduced_at) values (?, 'downsample', ?)",
             run,
             now
         )
@@ -99,7 +99,7 @@ pub async fn delete(pool: &SqlitePool, due: &[Due], now: i64) -> sqlx::Result<us
     Ok(done)
 }
 
-/// Returns how a run's series was reduced (`thin` or `delete`) and when, unix ms; None if it was not.
+/// Returns how a run's series was reduced (`downsample` or `delete`) and when, unix ms; None if it was not.
 pub async fn reduction(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Option<(String, i64)>> {
     let row = sqlx::query!("select reduction, reduced_at from run_series_reduced where run_id = ?", run)
         .fetch_optional(pool)

@@ -110,7 +110,13 @@ pub async fn limits(from: impl SqliteExecutor<'_>, scenario: Option<&str>) -> sq
 }
 
 /// Stores the limits of a scenario; its runs are then due for re-judging.
-pub async fn set_limits(pool: &SqlitePool, scenario: &str, limits: &Limits, now: i64, act: &AuditEvent) -> sqlx::Result<()> {
+pub async fn set_limits(
+    pool: &SqlitePool,
+    scenario: &str,
+    limits: &Limits,
+    now: i64,
+    act: &AuditEvent,
+) -> sqlx::Result<()> {
     let mut transaction = pool.begin().await?;
     let changed = limits.changed();
     let text = serde_json::to_string(&changed).map_err(decode)?;

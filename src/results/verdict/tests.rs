@@ -10,7 +10,7 @@ use brewbench_agent::{
     wire::{
         load::{Closed, Form, Load, Open, Stage},
         outcome::{Cause, Enforced, Mechanism},
-        series::{Consumption, Host, Gaps, Second, Series, Window, Usage},
+        series::{Consumption, Gaps, Host, Second, Series, Usage, Window},
     },
 };
 
@@ -405,12 +405,12 @@ fn an_incomplete_series_is_suspect() {
     fine(&with(|case| case.figures.requests = 10_100));
     assert!(suspect(&with(|case| case.figures.requests = 10_200), "series_incomplete").observed < Some(0.99));
     let lacking = |change: fn(&mut Gaps)| with(|case| change(&mut case.window().gaps));
-    fine(&lacking(|lacks| gaps.missing_seconds = 1));
-    suspect(&lacking(|lacks| (gaps.missing_seconds, gaps.doubled_seconds) = (1, 1)), "series_incomplete");
-    suspect(&lacking(|lacks| gaps.unfinished = 1), "series_incomplete");
-    suspect(&lacking(|lacks| gaps.damaged = u64::MAX), "series_incomplete");
-    suspect(&lacking(|lacks| gaps.dropped_values = 1), "series_incomplete");
-    let restarted = suspect(&lacking(|lacks| gaps.restarts = 2), "series_incomplete");
+    fine(&lacking(|gaps| gaps.missing_seconds = 1));
+    suspect(&lacking(|gaps| (gaps.missing_seconds, gaps.doubled_seconds) = (1, 1)), "series_incomplete");
+    suspect(&lacking(|gaps| gaps.unfinished = 1), "series_incomplete");
+    suspect(&lacking(|gaps| gaps.damaged = u64::MAX), "series_incomplete");
+    suspect(&lacking(|gaps| gaps.dropped_values = 1), "series_incomplete");
+    let restarted = suspect(&lacking(|gaps| gaps.restarts = 2), "series_incomplete");
     assert_eq!((restarted.observed, restarted.unit), (Some(2.0), Some(Unit::Count)));
     suspect(&with(|case| case.window().usage.clear()), "series_incomplete");
 }

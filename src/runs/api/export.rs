@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::trash::found_all;
 use crate::{
     app::{
-        error::{QueryParams, Error, ErrorBody, Result},
+        error::{Error, ErrorBody, QueryParams, Result},
         ids::listed,
         state::AppState,
     },
@@ -57,7 +57,11 @@ pub struct Export {
 #[utoipa::path(get, path = "/api/v1/runs/export", tag = "runs", params(Export),
     responses((status = 200, body = RunList, description = "or text/csv"), (status = 404, body = ErrorBody),
         (status = 422, body = ErrorBody)))]
-pub async fn export(_: Read, State(state): State<AppState>, QueryParams(options): QueryParams<Export>) -> Result<Response> {
+pub async fn export(
+    _: Read,
+    State(state): State<AppState>,
+    QueryParams(options): QueryParams<Export>,
+) -> Result<Response> {
     let ids = listed(&options.runs);
     if ids.is_empty() || ids.len() > MAX_RUNS {
         return Err(Error::Invalid(format!("runs: name 1 to {MAX_RUNS} runs to export: ?runs=ID,ID")));

@@ -6,7 +6,7 @@ use utoipa::IntoParams;
 
 use crate::{
     app::{
-        error::{QueryParams, Error, ErrorBody, Result},
+        error::{Error, ErrorBody, QueryParams, Result},
         state::AppState,
     },
     auth::caller::Read,

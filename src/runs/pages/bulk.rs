@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::{
     app::{
-        error::{QueryParams, Error, Result},
+        error::{Error, QueryParams, Result},
         ids::{RunId, joined, listed},
         state::AppState,
     },

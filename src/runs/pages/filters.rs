@@ -57,7 +57,7 @@ impl Finder {
             open("agent", "Agent", values.agent),
             open("engine", "Load generator", values.engine),
             open("label", "Label", values.label),
-            open("person", "Submitted by", values.person),
+            open("created_by", "Submitted by", values.created_by),
             closed("phase", "Phase", words(&PHASES)),
             closed("verdict", "Verdict", words(&VERDICTS)),
         ];
@@ -114,7 +114,7 @@ pub fn chips(query: &RunQuery, columns: Option<&str>) -> Vec<Chip> {
         let rest = query.without(name);
         let word = match name {
             "q" => "text",
-            "person" => "submitted by",
+            "created_by" => "submitted by",
             "from" => "since",
             "to" => "until",
             other => other,

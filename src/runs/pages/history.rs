@@ -10,7 +10,7 @@ use url::form_urlencoded;
 use super::views::Views;
 use crate::{
     app::{
-        error::{QueryParams, Error, Result},
+        error::{Error, QueryParams, Result},
         ids::{self, RunId, joined},
         state::AppState,
     },

@@ -196,7 +196,7 @@ impl RunView {
             story: series.and_then(|series| TimeSeries::new(&run, mark, series, cores)),
             reduced: reduced.map(|(how, at)| {
                 (
-                    if how == "thin" { "downsampled to points of ten seconds" } else { "deleted" },
+                    if how == "downsample" { "downsampled to points of ten seconds" } else { "deleted" },
                     time_ago::ago(Some(at)),
                 )
             }),

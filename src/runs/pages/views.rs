@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::{
     app::{
-        error::{QueryParams, Error, Result},
+        error::{Error, QueryParams, Result},
         state::AppState,
     },
     auth::{caller::Submit, model::Scope},

@@ -133,7 +133,7 @@ fn index(field: Field, value: &str) -> Option<&'static str> {
         (Field::Scenario, _) => "overview_run_scenario",
         (Field::Agent, _) => "overview_run_agent",
         (Field::Engine, _) => "run_by_engine",
-        (Field::Person, _) => "run_by_person",
+        (Field::CreatedBy, _) => "run_by_person",
         (Field::Experiment, _) => "run_experiment",
         (Field::Phase, "finished") | (Field::Verdict, "valid") => return None,
         (Field::Phase, "failed" | "lost" | "cancelled") => "run_broken",

@@ -22,7 +22,7 @@ pub struct Values {
     /// Load generators.
     pub engine: Vec<String>,
     /// Users who submitted runs.
-    pub person: Vec<String>,
+    pub created_by: Vec<String>,
     /// Labels.
     pub label: Vec<String>,
 }
@@ -63,7 +63,7 @@ fn values(connection: &Connection) -> Result<Values, Fault> {
         scenario: read("run", "scenario")?,
         agent: read("run", "agent")?,
         engine: read("run", "engine")?,
-        person: read("run", "created_by")?,
+        created_by: read("run", "created_by")?,
         label: read("run_label", "label")?,
     })
 }

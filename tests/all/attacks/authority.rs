@@ -27,7 +27,7 @@ impl Created {
         let share = json!({"query": format!("runs={run}")});
         Self {
             invitation: invite_token(who, &json!({"role": "admin"})).await,
-            recovery: invite_token(who, &json!({"person": "Ada"})).await,
+            recovery: invite_token(who, &json!({"user": "Ada"})).await,
             one_time: text(&who.post("/api/v1/agent-keys", &json!({"name": "rack"})).await.ok().json()["secret"]),
             share: text(&who.post("/api/v1/shares", &share).await.ok().json()["url"]),
             webhook: who.post("/api/v1/webhooks", &webhook).await.ok().json()["webhook"].clone(),

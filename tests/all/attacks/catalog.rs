@@ -114,7 +114,7 @@ async fn only_unused_targets_are_removed() {
 
     let token = app.token_secret(Scope::Admin, None).await;
     as_user(&app, &token, &["target", "remove", "junk-0-2", "junk-0-3"]).await.ok();
-    assert!(pages.get("/unneeded-targets/remove").await.ok().text().contains("146 targets"));
+    assert!(pages.get("/unused-targets/remove").await.ok().text().contains("146 targets"));
     let removed = as_user(&app, &token, &["target", "remove", "--unused", "--json"]).await.json();
     assert_eq!(removed["removed"].as_array().map(Vec::len), Some(146));
     let left = admin.get("/api/v1/targets").await.ok().json();

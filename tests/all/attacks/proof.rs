@@ -36,7 +36,7 @@ async fn send_all(who: &Actor) -> Vec<(&'static str, u16)> {
         ("token", who.post("/api/v1/tokens", &json!({"name": name, "scope": "read"})).await),
         ("administrator", who.put("/api/v1/users/Eve", &json!({"role": "admin"})).await),
         ("invitation", link(json!({"role": "admin"})).await),
-        ("recovery", link(json!({"person": "Eve"})).await),
+        ("recovery", link(json!({"user": "Eve"})).await),
         ("backup", who.get("/api/v1/backup").await),
     ];
     for (what, answer) in &answers {

@@ -253,7 +253,7 @@ async fn a_link_that_is_withdrawn_expired_or_for_a_removed_user_is_rejected() {
     admin.assert_no_errors().await;
 
     let eve = app.signed_in_as("Eve", Role::Viewer, i64::MAX).await;
-    let invite = NewInvite { person: Some("Eve".to_owned()), ..NewInvite::default() };
+    let invite = NewInvite { user: Some("Eve".to_owned()), ..NewInvite::default() };
     let (db, site) = (&app.state.db, &app.state.public_url);
     let gone = create_invite(db, site, &invite, &Caller::owner()).await.expect("an invitation").url;
     app.admin().await.delete("/api/v1/users/Eve").await.ok();

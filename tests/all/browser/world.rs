@@ -17,7 +17,7 @@ use crate::harness::{
     Actor, Agent, App,
     agent::outcome,
     participants::{generator_outcome, host_outcome},
-    series::{matching_series, delta},
+    series::{delta, matching_series},
     submit::{plan_with, submit, text},
     summaries::{fixture, good_checking, scaled},
 };
@@ -238,7 +238,7 @@ impl World {
                 ("agent-away", "/agents/attic"),
                 ("agent-revoke", "/agents/rack/revoke"),
                 ("agent-disable", "/agents/rack/disable"),
-                ("agent-forget", "/agents/attic/forget"),
+                ("agent-remove", "/agents/attic/remove"),
                 ("size-remove", "/sizes/16%20vCPU%20%2F%2016%20GiB/remove"),
             ],
         );
@@ -447,7 +447,7 @@ async fn users(app: &App) {
     eve.post("/api/v1/tokens", &json!({"name": "ci", "scope": "submit", "expires_in_days": 30})).await.ok();
     eve.post("/api/v1/tokens", &json!({"name": "laptop", "scope": "read"})).await.ok();
     admin.delete("/api/v1/tokens/laptop").await.ok();
-    admin.post("/api/v1/invites", &json!({"person": "Eve", "resets_passkeys": true})).await.ok();
+    admin.post("/api/v1/invites", &json!({"user": "Eve", "resets_passkeys": true})).await.ok();
     app.invite(Role::Member).await;
 }
 

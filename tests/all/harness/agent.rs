@@ -371,14 +371,14 @@ impl Agent {
     /// Reports a cancelled job as stopped, and becomes free.
     pub async fn end_cancelled(&self, job: &Job) {
         let stopped = Outcome { ended: Ended::Cancelled, summary: None, ..outcome(job, "") };
-        assert!(!self.settle(&stopped).await.kept);
+        assert!(!self.settle(&stopped).await.counts);
         self.send_message(&AgentMessage::Done { run: job.run });
     }
 
     /// Uploads a result that the server accepts, and becomes free.
     pub async fn end(&self, outcome: Outcome) {
         let run = outcome.run;
-        assert_eq!(self.settle(&outcome).await, Settled { kept: true, why: None });
+        assert_eq!(self.settle(&outcome).await, Settled { counts: true, reason: None });
         self.send_message(&AgentMessage::Done { run });
     }
 }

@@ -7,7 +7,7 @@ use brewbench_agent::{
     series::histogram::Histogram,
     wire::{
         RunId, now_ms,
-        series::{Consumption, Host, Packed, Part, Delta, Second, Series, Window, Usage},
+        series::{Consumption, Delta, Host, Packed, Part, Second, Series, Usage, Window},
     },
 };
 

@@ -85,6 +85,6 @@ pub async fn interleaved(user: &Actor, targets: &[(&str, &str, f64)], count: u32
     let body = json!({"index": serde_json::to_string(&index).expect("JSON"), "files": files});
     let imported = user.post("/api/v1/runs/import/folder", &body).await.ok().json();
     let ids: Vec<String> = imported["runs"].as_array().expect("runs").iter().map(|run| text(&run["id"])).collect();
-    user.post("/api/v1/experiments/gathered", &json!({"name": "in turn", "runs": ids})).await.ok();
+    user.post("/api/v1/experiments/from-imports", &json!({"name": "in turn", "runs": ids})).await.ok();
     (0..targets.len()).map(|place| ids.iter().skip(place).step_by(targets.len()).cloned().collect()).collect()
 }

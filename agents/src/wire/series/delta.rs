@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Packed, Second, Series, Window, Usage};
+use super::{Packed, Second, Series, Usage, Window};
 use crate::wire::RunId;
 
 /// Points of one series. They replace all points after the two times: so a second that has grown is sent again, a

@@ -5,15 +5,15 @@
 //! points, so points can be added up and nothing is ever averaged.
 
 mod columns;
-mod pack;
 mod delta;
+mod pack;
 
 use serde::{Deserialize, Serialize};
 
 use crate::series::histogram::Histogram;
 
+pub use delta::{Delta, Part};
 pub use pack::{DecodeError, Packed};
-pub use delta::{Part, Delta};
 
 /// The series of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

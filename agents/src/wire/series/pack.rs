@@ -13,7 +13,7 @@ use flate2::write::DeflateEncoder;
 use serde::{Deserialize, Serialize};
 
 use super::columns::{Reader, Writer};
-use super::{Consumption, Host, Gaps, Second, Series, Window, Usage};
+use super::{Consumption, Gaps, Host, Second, Series, Usage, Window};
 use crate::series::histogram::Histogram;
 
 const VERSION: u8 = 1;
@@ -94,9 +94,9 @@ impl From<Packed> for String {
 }
 
 fn write_stretch(writer: &mut Writer, window: &Window) {
-    let Window { start_ms, seconds, usage, lacks } = window;
+    let Window { start_ms, seconds, usage, gaps } = window;
     writer.signed(*start_ms);
-    for number in lacks_as_numbers(gaps) {
+    for number in gaps_as_numbers(gaps) {
         writer.number(number);
     }
     writer.number(seconds.len() as u64);
@@ -117,10 +117,10 @@ fn read_stretch(reader: &mut Reader) -> Result<Option<Window>, DecodeError> {
     let seconds = read_seconds(reader, rows)?;
     let rows = reader.length()?;
     let usage = read_usage(reader, rows)?;
-    Ok(Some(Window { start_ms, seconds, usage, lacks }))
+    Ok(Some(Window { start_ms, seconds, usage, gaps }))
 }
 
-fn lacks_as_numbers(gaps: &Gaps) -> [u64; 6] {
+fn gaps_as_numbers(gaps: &Gaps) -> [u64; 6] {
     let Gaps { missing_seconds, doubled_seconds, restarts, damaged, dropped_values, unfinished } = *gaps;
     [missing_seconds, doubled_seconds, restarts, damaged, dropped_values, unfinished]
 }

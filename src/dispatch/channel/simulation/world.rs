@@ -227,7 +227,7 @@ impl World {
         let coordinator = Coordinator { state, presence: &self.presence, barriers: &self.barriers };
         coordinator.delivered(&name, outcome.run).await.expect("delivered");
         state.events.publish(RunChanged { run: id.clone(), experiment: None });
-        if settled.kept {
+        if settled.counts {
             let run = self.stored().await.into_iter().find(|run| run.id == id).expect("a run");
             // A part may count for a run that is in progress or was given up.
             if run.is_distributed {

@@ -5,7 +5,7 @@ use brewbench_agent::{
     wire::{
         load::Load,
         outcome::{Enforced, Mechanism},
-        series::{Consumption, Host, Gaps, Series, Window, Usage},
+        series::{Consumption, Gaps, Host, Series, Usage, Window},
     },
 };
 
