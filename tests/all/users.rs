@@ -30,7 +30,7 @@ async fn form(who: &Actor, path: &str, fields: &[(&str, &str)]) -> Answer {
     Answer::to(request.body(body)).await
 }
 
-/// The audit log as (who, what, object), newest first.
+/// The audit log as (actor, action, object), newest first.
 async fn log(app: &App, query: &str) -> Vec<(String, String, String)> {
     let list = app.admin().await.get(&format!("/api/v1/audit?{query}")).await.ok().json();
     let entries = list["entries"].as_array().expect("a list");
@@ -55,7 +55,7 @@ async fn a_changed_role_applies_at_once_and_the_last_administrator_stays() {
     ada.put("/api/v1/users/Eve", &json!({"role": "admin"})).await.ok();
     ada.put("/api/v1/users/Ada", &json!({"role": "viewer"})).await.ok();
     ada.get("/api/v1/users").await.refused(403);
-    assert_eq!(log(&app, "what=role+changed&who=Ada").await.len(), 3);
+    assert_eq!(log(&app, "action=role+changed&actor=Ada").await.len(), 3);
 }
 
 #[tokio::test]
@@ -155,7 +155,7 @@ async fn names_reserved_for_the_audit_log_are_refused() {
     let app = App::start().await;
     let link = app.invite(Role::Viewer).await;
     let token = link.split('=').nth(1).expect("a secret");
-    for name in ["token ci", "Token ci", "owner of the data folder", "Somebody"] {
+    for name in ["token ci", "Token ci", "owner of the data folder", "Anonymous"] {
         let body = json!({"token": token, "name": name});
         let error = app.anonymous().post("/api/v1/auth/register/start", &body).await.refused(422);
         assert!(error.contains("the audit log"), "{error}");
@@ -245,11 +245,11 @@ async fn the_audit_log_records_who_did_what_only_for_successful_actions() {
         entry("Ada", "token revoked", "ci"),
         entry("Ada", "token created", "ci"),
     ];
-    assert_eq!(log(&app, "who=Ada").await, expected);
-    assert_eq!(log(&app, "who=Ada&what=size+added").await.len(), 1);
-    assert_eq!(log(&app, "who=Ada&to=2020-01-01").await, []);
-    assert_eq!(log(&app, "who=ada").await, []);
-    let list = app.admin().await.get("/api/v1/audit?who=Ada&limit=1").await.ok().json();
+    assert_eq!(log(&app, "actor=Ada").await, expected);
+    assert_eq!(log(&app, "actor=Ada&action=size+added").await.len(), 1);
+    assert_eq!(log(&app, "actor=Ada&to=2020-01-01").await, []);
+    assert_eq!(log(&app, "actor=ada").await, []);
+    let list = app.admin().await.get("/api/v1/audit?actor=Ada&limit=1").await.ok().json();
     assert_eq!(list["entries"][0]["address"], "127.0.0.1");
     let bad = app.admin().await.get("/api/v1/audit?from=soon").await.refused(422);
     assert_eq!(bad, "from: \"soon\" is not a date, write it as 2026-03-04");
@@ -265,7 +265,7 @@ async fn a_refused_login_is_logged_without_a_name() {
         "signature": "AAAA", "userHandle": "AAAAAAAAAAAAAAAAAAAAAA"}}});
     nobody.post("/api/v1/auth/login/finish", &forged).await.refused(403);
     let logged = app
-        .until("the entry", async || Some(log(&app, "what=login+refused").await).filter(|entries| !entries.is_empty()));
+        .until("the entry", async || Some(log(&app, "action=login+refused").await).filter(|entries| !entries.is_empty()));
     assert_eq!(logged.await, [entry("anonymous", "login refused", "")]);
 }
 
@@ -288,11 +288,11 @@ async fn the_audit_log_is_paged_and_exported_safely_for_spreadsheets() {
     let csv = admin.get("/api/v1/audit/export?format=csv&action=agent+key+created").await.ok();
     assert!(csv.header("content-disposition").contains("brewbench-audit.csv"));
     let lines: Vec<_> = csv.text().lines().map(str::to_owned).collect();
-    assert_eq!((lines.len(), lines[0].as_str()), (4, "time,who,what,object,detail,address"));
+    assert_eq!((lines.len(), lines[0].as_str()), (4, "time,actor,action,object,detail,address"));
     assert!(lines[3].contains(",'=cmd|' /C calc'!A0,"), "{}", lines[3]);
     let all = admin.get("/api/v1/audit/export?format=json").await.ok().json();
     assert!(all.as_array().is_some_and(|entries| entries.len() >= 4), "{all}");
-    let none = admin.get("/api/v1/audit/export?format=json&who=nobody").await.ok().json();
+    let none = admin.get("/api/v1/audit/export?format=json&actor=nobody").await.ok().json();
     assert_eq!(none, json!([]));
     let page = admin.in_browser().get("/audit?action=agent+key+created").await.ok().text();
     assert!(page.contains("&#60;script&#62;") && page.contains("format=csv"), "{page}");
@@ -399,7 +399,7 @@ async fn commands_manage_users_invitations_and_the_audit_log() {
         "{unconfirmed}"
     );
     run(&["user", "remove", "Eve", "--yes"]).await.ok();
-    let log = run(&["audit", "list", "--what", "user removed"]).await.ok();
+    let log = run(&["audit", "list", "--action", "user removed"]).await.ok();
     assert!(log.contains("user removed") && log.contains("Eve") && log.contains("127.0.0.1"), "{log}");
     let log = run(&["audit", "list", "--json", "--limit", "1"]).await.json();
     assert_eq!(log["entries"][0]["action"], "user removed");
