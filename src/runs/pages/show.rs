@@ -14,6 +14,7 @@ use super::{
     charts,
     checks::{self, CheckGroup, Threshold},
     headline::{self, Warning},
+    logs::{Logs, LogsQuery},
     machine,
     metrics::{self, Metrics},
     remarks::Remarks,
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::{
     app::{
-        error::{Error, Result},
+        error::{Asked, Error, Result},
         ids::RunId,
         state::AppState,
     },
@@ -34,7 +35,7 @@ use crate::{
         environment::facts::{self, Fact, Group},
         evidence::Evidence,
         import::ImportedFile,
-        logs::target_log,
+        logs::RunLogs,
         series::model::SideCores,
         store::{
             downsampled,
@@ -54,6 +55,7 @@ use crate::{
     web::{
         card::Card,
         chart::Chart,
+        contents::Contents,
         series_style::Marks,
         shell::{Section, Shell},
         time_ago::{self, Moment},
@@ -99,6 +101,7 @@ pub struct RunView {
     /// Properties of its requests.
     work: Vec<(&'static str, String)>,
     seen: Option<AgentEvidence>,
+    logs: Option<Logs>,
     scope: Scope,
 }
 
@@ -118,11 +121,8 @@ struct AgentEvidence {
     machine: Vec<Fact>,
     groups: Vec<Group>,
     sandbox: Vec<Fact>,
-    /// The target's log; none until the agent has sent it.
-    target_log: Option<String>,
     /// Why the target's agent failed after the run had failed.
     said_later: Option<String>,
-    generator_log: String,
 }
 
 /// The stored data of a run beside the run itself.
@@ -180,10 +180,9 @@ impl RunView {
         let Stored { phases, summary, evidence, shares, series, rate, cell, marks, judged, reduced } = stored;
         let mark = marks.of(&run.target);
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
-        let observed = evidence.as_ref().map_or(&[][..], |evidence| &evidence.generators);
         let cores = SideCores::new(&run, evidence.as_ref());
         Self {
-            generators: shares.and_then(|shares| Generators::of(&run, shares, observed)),
+            generators: shares.and_then(|shares| Generators::of(&run, shares)),
             doing: (!run.has_ended()).then(|| {
                 let mut doing = Doing::new(run.clone(), &marks, &others, now);
                 doing.refresh(&others, rate, now);
@@ -211,13 +210,12 @@ impl RunView {
                 thresholds: checks::thresholds(summary),
             }),
             work: work::work(&run),
+            logs: evidence.as_ref().map(|evidence| Logs::new(&run, RunLogs::new(&run, Some(evidence)))),
             seen: evidence.map(|evidence| AgentEvidence {
                 machine: machine::machine(&evidence),
                 groups: facts::groups(&facts::facts(&evidence)),
                 sandbox: machine::sandbox(&run, &evidence),
-                target_log: target_log(&run, &evidence),
                 said_later: evidence.said_later,
-                generator_log: evidence.generator_log,
             }),
             remarks: Remarks::of(&run, scope),
             line: Line::new(run, &marks),
@@ -233,9 +231,24 @@ impl RunView {
         self.scope >= Scope::Submit
     }
 
-    /// Logs of k6 on the generators of a distributed run.
-    fn generator_logs(&self) -> &[(String, String)] {
-        self.generators.as_ref().map_or(&[], |generators| &generators.logs)
+    /// Returns the sections of the page.
+    fn contents(&self) -> Contents {
+        let figures = self.figures.as_ref();
+        let all = [
+            (self.doing.is_some(), "doing", "Progress"),
+            (!self.cards.is_empty(), "results", "Results"),
+            (!self.charts.is_empty(), "charts", "Charts"),
+            (self.story.is_some(), "seconds-of-run", "Time series"),
+            (self.generators.is_some(), "generators", "Generators"),
+            (true, "configuration", "Configuration"),
+            (!self.is_import(), "stages", "Phases"),
+            (figures.is_some_and(|figures| !figures.metrics.trends.is_empty()), "distributions", "Distributions"),
+            (figures.is_some(), "counters", "Counters and checks"),
+            (self.seen.is_some(), "machine", "Machine"),
+            (self.seen.as_ref().is_some_and(|seen| !seen.groups.is_empty()), "environment", "Environment"),
+            (self.logs.is_some(), "logs", "Logs"),
+        ];
+        Contents::new(all.into_iter().filter(|(is_shown, ..)| *is_shown).map(|(_, id, title)| (id, title)))
     }
 
     fn is_import(&self) -> bool {
@@ -259,9 +272,15 @@ impl RunView {
     }
 }
 
-/// `GET /runs/{id}`
-pub async fn one(Read(caller): Read, State(state): State<AppState>, Path(id): Path<RunId>) -> Result<RunPage> {
-    let view = RunView::read(&state, &id, caller.scope).await?;
+/// `GET /runs/{id}?log=…`
+pub async fn one(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Path(id): Path<RunId>,
+    Asked(query): Asked<LogsQuery>,
+) -> Result<RunPage> {
+    let mut view = RunView::read(&state, &id, caller.scope).await?;
+    view.logs = view.logs.map(|logs| logs.search(query.text()));
     let title = format!("{}, repetition {}", view.run().target, view.run().repetition);
     Ok(RunPage { shell: Shell::signed_in(title, Section::Runs, &caller.name).explained_in("guide/verdict"), view })
 }
