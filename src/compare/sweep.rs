@@ -265,18 +265,8 @@ fn chart(
     legend: Vec<Key>,
 ) -> Chart {
     let figure = ScriptJson(json!({"data": data, "layout": layout}));
-    Chart {
-        id,
-        title: title.to_owned(),
-        unit,
-        label,
-        height: 320,
-        min_width: 320,
-        figure,
-        legend,
-        shares: None,
-        metric: Some(metric),
-    }
+    let (title, metric) = (title.to_owned(), Some(metric));
+    Chart { id, title, unit, label, height: 320, min_width: 320, figure, legend, shares: None, metric }
 }
 
 #[cfg(test)]

@@ -201,9 +201,10 @@ impl ExperimentView {
 
     /// Returns the sections of the page.
     fn contents(&self) -> Contents {
+        let has_rule = self.so_far.as_ref().is_some_and(|so_far| so_far.rule.is_some());
         let before = [
             (!self.is_over(), "progress", "Progress"),
-            (self.so_far.is_some(), "so-far", "Differences so far"),
+            (self.so_far.is_some(), "so-far", if has_rule { "Adaptive repetitions" } else { "Differences so far" }),
             (!self.searches.is_empty(), "steps", "Knee search"),
         ];
         let before = before.into_iter().filter(|(is_shown, ..)| *is_shown).map(|(_, id, title)| (id, title));

@@ -1,7 +1,7 @@
 //! `brewbench run logs`
 
 use clap::Args;
-use url::form_urlencoded::Serializer;
+use reqwest::Method;
 
 use crate::{
     cli::{common::Common, run::which::full_id, table::plain},
@@ -26,9 +26,9 @@ impl Logs {
         let Self { common, id, grep } = self;
         let connection = common.connect()?;
         let id = full_id(&connection, &id).await?;
-        let mut query = Serializer::new(String::new());
-        query.extend_pairs(grep.iter().map(|text| ("grep", text)));
-        let logs: RunLogs = connection.client.get(&format!("api/v1/runs/{id}/logs?{}", query.finish())).await?;
+        let client = &connection.client;
+        let request = client.request(Method::GET, &format!("api/v1/runs/{id}/logs")).query(&[("grep", grep)]);
+        let logs: RunLogs = client.json(request).await?;
         common.print(&logs, text)
     }
 }

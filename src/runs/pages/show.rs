@@ -1,5 +1,7 @@
 //! `/runs/{id}`: the page of one run.
 
+mod contents;
+
 use std::collections::BTreeSet;
 
 use askama::Template;
@@ -55,7 +57,6 @@ use crate::{
     web::{
         card::Card,
         chart::Chart,
-        contents::Contents,
         series_style::Marks,
         shell::{Section, Shell},
         time_ago::{self, Moment},
@@ -229,26 +230,6 @@ impl RunView {
 
     fn may_submit(&self) -> bool {
         self.scope >= Scope::Submit
-    }
-
-    /// Returns the sections of the page.
-    fn contents(&self) -> Contents {
-        let figures = self.figures.as_ref();
-        let all = [
-            (self.doing.is_some(), "doing", "Progress"),
-            (!self.cards.is_empty(), "results", "Results"),
-            (!self.charts.is_empty(), "charts", "Charts"),
-            (self.story.is_some(), "seconds-of-run", "Time series"),
-            (self.generators.is_some(), "generators", "Generators"),
-            (true, "configuration", "Configuration"),
-            (!self.is_import(), "stages", "Phases"),
-            (figures.is_some_and(|figures| !figures.metrics.trends.is_empty()), "distributions", "Distributions"),
-            (figures.is_some(), "counters", "Counters and checks"),
-            (self.seen.is_some(), "machine", "Machine"),
-            (self.seen.as_ref().is_some_and(|seen| !seen.groups.is_empty()), "environment", "Environment"),
-            (self.logs.is_some(), "logs", "Logs"),
-        ];
-        Contents::new(all.into_iter().filter(|(is_shown, ..)| *is_shown).map(|(_, id, title)| (id, title)))
     }
 
     fn is_import(&self) -> bool {

@@ -154,7 +154,7 @@ async fn missing_targets(tab: &Tab) -> Option<String> {
     let missing: Vec<String> = tab
         .eval(
             "[...document.querySelectorAll('main a[href^=\"#\"], main [popovertarget]')].filter((e) =>
-             !document.getElementById(e.getAttribute('popovertarget') ?? e.hash.slice(1))).map((e) => e.outerHTML)",
+             !document.getElementById(e.getAttribute('popovertarget') ?? decodeURIComponent(e.hash.slice(1)))).map((e) => e.outerHTML)",
         )
         .await;
     (!missing.is_empty()).then(|| format!("nothing on the page for {missing:#?}"))

@@ -144,6 +144,7 @@ async fn the_page_of_an_experiment_shows_the_current_run_and_how_intervals_narro
     assert!(shifted < 0.01, "the card of the current run moves the page by {shifted}");
 
     agent.finish(&job, &good()).await;
+    let mut shifts = Vec::new();
     for ended in 1..runs.len() {
         tab.shows("#progress", &format!("{ended} of 8 runs ended")).await;
         if ended == 4 {
@@ -151,15 +152,17 @@ async fn the_page_of_an_experiment_shows_the_current_run_and_how_intervals_narro
             assert!(tab.eval::<bool>("document.querySelector('#so-far :is(.good, .bad)') === null").await);
         }
         let job = agent.job().await;
+        tab.until("document.querySelector('#progress .current .target') !== null").await;
+        shifts.push(tab.eval::<f64>("[window.shifted, window.shifted = 0][0]").await);
         let speed = if job.target == "fast" { 1.3 } else { 1.0 };
         agent.finish(&job, &scaled(speed * (1.0 + 0.001 * ended as f64))).await;
     }
+    // A browser calls a page unstable from 0.1 on.
+    assert!(shifts.iter().all(|shifted| *shifted < 0.1), "new results move the page: {shifts:?}");
     tab.shows("#so-far", "narrow enough after 4 repetitions").await;
     tab.shows("#so-far", "wanted: 50%").await;
     tab.until("document.querySelectorAll('#so-far svg.interval rect').length === 1").await;
     tab.until("document.querySelector('#progress').hidden && !document.querySelector('#follow')").await;
-    let shifted: f64 = tab.eval("window.shifted").await;
-    assert!(shifted < 0.25, "the page moved by {shifted}");
     assert!(tab.eval::<bool>("window.same === true").await, "the page was reloaded");
     tab.assert_no_errors().await;
 }
