@@ -3,6 +3,7 @@
 //! Lists, sorting, comparisons, gate rules, objectives, trends and exports read it, so a metric is defined only here.
 
 pub mod definition;
+mod text;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

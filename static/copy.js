@@ -37,7 +37,7 @@ function cells(table) {
 function cellText(cell) {
   if (!cell) return "";
   const copy = cell.cloneNode(true);
-  for (const unseen of copy.querySelectorAll(".sr, button")) unseen.remove();
+  for (const unseen of copy.querySelectorAll(".sr, button:not(.term), .term.icon")) unseen.remove();
   for (const below of copy.querySelectorAll(".under")) below.textContent = ` (${below.textContent.trim()})`;
   return copy.textContent.replace(/\s+/g, " ").trim();
 }

@@ -81,6 +81,7 @@ fn throughput(subjects: &[Subject], row: &Row) -> Chart {
         figure: ScriptJson(json!({"data": data, "layout": layout})),
         legend: Vec::new(),
         shares: None,
+        metric: Some(Metric::Rps),
     }
 }
 
@@ -111,6 +112,7 @@ fn latency(subjects: &[Subject], row: &Row) -> Option<Chart> {
         figure,
         legend: Vec::new(),
         shares: None,
+        metric: None,
     })
 }
 
@@ -140,7 +142,18 @@ fn by_setting(subjects: &[Subject], rows: &[&Row], id: &'static str, metric: Met
     let label = spoken(&title, groups.iter().flat_map(|(_, bars)| bars.iter().flatten().map(|bar| (bar, metric))));
     let (figure, min_width) = grouped(&groups, &vec![metric; groups.len()], &scale);
     let unit = format!("{unit}{}{}", scale.note(), suspect_hint(rows));
-    Some(Chart { id, title, unit, label, height: 300, min_width, figure, legend: Vec::new(), shares: None })
+    Some(Chart {
+        id,
+        title,
+        unit,
+        label,
+        height: 300,
+        min_width,
+        figure,
+        legend: Vec::new(),
+        shares: None,
+        metric: Some(metric),
+    })
 }
 
 fn scale_of(groups: &[Group]) -> Scale {

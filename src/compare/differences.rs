@@ -65,6 +65,7 @@ pub fn chart(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Chart> {
         figure: ScriptJson(json!({"data": data, "layout": axes(&lines, others.len() > 1)})),
         legend: if others.len() > 1 { legend } else { Vec::new() },
         shares: None,
+        metric: None,
     })
 }
 

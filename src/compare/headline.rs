@@ -82,11 +82,16 @@ pub fn cards(
         [row] if subjects.len() == 1 => row.rivals().flat_map(single).collect(),
         [row] if subjects.len() == 2 => pair(subjects, base, row, questions),
         [row] => {
-            let leading = |headline| with_suspect_note(leader(subjects, row, headline, questions), row.rivals());
+            let leading = |headline: Headline| {
+                with_suspect_note(leader(subjects, row, headline, questions).with_metric(headline.0), row.rivals())
+            };
             HEADLINES.into_iter().map(leading).collect()
         }
         rows => {
-            let leading = |row| with_suspect_note(leader(subjects, row, by_setting(row), questions), row.rivals());
+            let leading = |row: &Row| {
+                let card = leader(subjects, row, by_setting(row), questions).with_metric(Metric::Rps);
+                with_suspect_note(card, row.rivals())
+            };
             rows.iter().take(MAX_CARDS).map(leading).collect()
         }
     }
@@ -122,7 +127,7 @@ fn single(cell: &Cell) -> Vec<Card> {
         let detail = if range.is_empty() { detail.clone() } else { format!("{detail}, {range}") };
         let value =
             if stat.spread.is_some() { format!("{}{unit}", stat.figure().text()) } else { "unknown".to_owned() };
-        with_suspect_note(Card::new(label, value, detail, Tone::Plain), [cell])
+        with_suspect_note(Card::new(label, value, detail, Tone::Plain).with_metric(metric), [cell])
     };
     let known = COSTS.into_iter().filter(|(metric, ..)| cell.stat(*metric).spread.is_some());
     HEADLINES.into_iter().map(card).chain([failures(cell, None)]).chain(known.map(card)).collect()
@@ -139,8 +144,9 @@ fn pair(subjects: &[Subject], base: usize, row: &Row, questions: Questions) -> V
     };
     let (challenger, baseline) = if one.subject == base { (*other, *one) } else { (*one, *other) };
     let name = subjects[base].label.as_str();
-    let card = |headline| {
-        with_suspect_note(difference(headline, challenger, baseline, name, questions), [challenger, baseline])
+    let card = |headline: Headline| {
+        let card = difference(headline, challenger, baseline, name, questions).with_metric(headline.0);
+        with_suspect_note(card, [challenger, baseline])
     };
     let known = COSTS.into_iter().filter(|(metric, ..)| challenger.stat(*metric).effect.is_some());
     let failures = failures(challenger, Some((baseline, name)));
@@ -219,7 +225,7 @@ fn failures(cell: &Cell, against: Option<(&Cell, &str)>) -> Card {
     const LABEL: &str = "Failed requests";
     let worst = |cell: &Cell| cell.stat(Metric::ErrorRate).spread.as_ref().map(|spread| spread.max);
     let text = |share: f64| format::percent(Some(share)).text().to_owned();
-    match (worst(cell), against.map(|(cell, name)| (worst(cell), name))) {
+    let card = match (worst(cell), against.map(|(cell, name)| (worst(cell), name))) {
         (None, _) | (_, Some((None, _))) => Card::new(LABEL, "unknown", "not in every summary", Tone::Doubtful),
         (Some(0.0), None) => Card::new(LABEL, "none", "in any repetition that counts", Tone::Plain),
         (Some(0.0), Some((Some(0.0), _))) => Card::new(LABEL, "none", "on either side", Tone::Plain),
@@ -228,7 +234,8 @@ fn failures(cell: &Cell, against: Option<(&Cell, &str)>) -> Card {
             let detail = format!("in the worst repetition; {name} {}", text(other));
             Card::new(LABEL, text(share), detail, Tone::Doubtful)
         }
-    }
+    };
+    card.with_metric(Metric::ErrorRate)
 }
 
 /// Shows the leader of one setting in one metric.

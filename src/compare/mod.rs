@@ -30,6 +30,7 @@ pub mod pair;
 pub mod past;
 pub mod rendered;
 pub mod scatter;
+pub mod sections;
 pub mod selection;
 pub mod setting;
 pub mod significance;

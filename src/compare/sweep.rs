@@ -153,6 +153,7 @@ impl<'a> Sweep<'a> {
             "sweep-throughput",
             "Throughput by load",
             format!("requests/s, median · by {} · rings: the knee", self.unit),
+            Metric::Rps,
         );
         chart(head, self.sentences().join(" "), &data, &under(x, json!({"nticks": 6})), legend)
     }
@@ -169,6 +170,7 @@ impl<'a> Sweep<'a> {
             "sweep-latency",
             "Latency by throughput",
             "p99 in ms, median of the repetitions · logarithmic axis".to_owned(),
+            Metric::P99Ms,
         );
         let label = "Latency p99 by the throughput at each load".to_owned();
         chart(head, label, &data, &under(x, y), legend)
@@ -256,14 +258,15 @@ fn under(x: Value, y: Value) -> Value {
 }
 
 fn chart(
-    (id, title, unit): (&'static str, &str, String),
+    (id, title, unit, metric): (&'static str, &str, String, Metric),
     label: String,
     data: &[Value],
     layout: &Value,
     legend: Vec<Key>,
 ) -> Chart {
     let figure = ScriptJson(json!({"data": data, "layout": layout}));
-    Chart { id, title: title.to_owned(), unit, label, height: 320, min_width: 320, figure, legend, shares: None }
+    let (title, metric) = (title.to_owned(), Some(metric));
+    Chart { id, title, unit, label, height: 320, min_width: 320, figure, legend, shares: None, metric }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::selection::Subject;
 use crate::{
     compare::timeseries::{CellTimeseries, Moment, RowTimeseries},
+    metrics::Metric,
     results::series::model::buckets_ms,
     runs::pages::charts::latencies::{self, by_band},
     web::{
@@ -62,6 +63,7 @@ struct Figure {
     id: &'static str,
     title: &'static str,
     unit: &'static str,
+    metric: Option<Metric>,
     of: fn(&Moment) -> Option<f64>,
 }
 
@@ -69,16 +71,23 @@ const RATE: Figure = Figure {
     id: "story-rate",
     title: "Throughput over time",
     unit: "requests/s, mean of the repetitions",
+    metric: Some(Metric::Rps),
     of: Moment::rps,
 };
 
-const CPU: Figure =
-    Figure { id: "story-cpu", title: "CPU of the target", unit: "cores, mean of the repetitions", of: Moment::cores };
+const CPU: Figure = Figure {
+    id: "story-cpu",
+    title: "CPU of the target",
+    unit: "cores, mean of the repetitions",
+    metric: None,
+    of: Moment::cores,
+};
 
 const MEMORY: Figure = Figure {
     id: "story-memory",
     title: "Memory of the target",
     unit: "MiB, mean of the repetitions",
+    metric: None,
     of: |moment| moment.memory_bytes().map(|bytes| bytes / MIB),
 };
 
@@ -93,6 +102,7 @@ fn chart(id: &'static str, title: &str, unit: &str, label: String, figure: Value
         figure: ScriptJson(figure),
         legend,
         shares: None,
+        metric: None,
     }
 }
 
@@ -187,7 +197,11 @@ fn over_time(sides: &[Side], figure: &Figure) -> Chart {
         sides.iter().map(|side| format!("{} {}", side.subject.label, range(side, figure.of))).collect();
     let label = format!("{}, {}: {}", figure.title, figure.unit, spoken.join("; "));
     let body = json!({"data": data, "layout": time_layout(json!({"nticks": 6}))});
-    Chart { shares: Some(TIME), ..chart(figure.id, figure.title, figure.unit, label, body, legend) }
+    Chart {
+        shares: Some(TIME),
+        metric: figure.metric,
+        ..chart(figure.id, figure.title, figure.unit, label, body, legend)
+    }
 }
 
 /// Describes the range of a figure.

@@ -2,7 +2,7 @@
 
 use crate::{
     distributed::shares::{GeneratorList, GeneratorShare},
-    results::{evidence::WholeThreshold, generator_record::GeneratorRecord},
+    results::evidence::WholeThreshold,
     runs::model::Run,
     web::{
         address,
@@ -20,8 +20,6 @@ pub struct Generators {
     pub percentiles: Option<String>,
     /// The script's thresholds with their results.
     pub thresholds: Vec<ThresholdRow>,
-    /// Agents and logs of k6, without empty ones.
-    pub logs: Vec<(String, String)>,
 }
 
 /// The row of a generator.
@@ -32,8 +30,7 @@ pub struct Row {
 
 impl Generators {
     /// Creates the section; none for a run on one machine.
-    pub fn of(run: &Run, list: GeneratorList, seen: &[GeneratorRecord]) -> Option<Self> {
-        let logs = run.generators.iter().zip(seen).filter(|(_, seen)| !seen.generator_log.is_empty());
+    pub fn of(run: &Run, list: GeneratorList) -> Option<Self> {
         (!list.generators.is_empty()).then(|| Self {
             percentiles: percentiles(run, &list),
             thresholds: list
@@ -41,7 +38,6 @@ impl Generators {
                 .into_iter()
                 .map(|threshold| ThresholdRow { threshold, agents: run.generators.clone() })
                 .collect(),
-            logs: logs.map(|(agent, seen)| (agent.clone(), seen.generator_log.clone())).collect(),
             rows: list.generators.into_iter().map(|share| Row { share }).collect(),
         })
     }

@@ -41,8 +41,12 @@ pub struct Difference {
 impl Difference {
     fn new(stat: &Stat) -> Self {
         let tone = stat.tone();
-        let plot =
-            stat.effect.map(|effect| IntervalPlot { change: effect.change(), interval: effect.interval(), tone });
+        let plot = stat.effect.map(|effect| IntervalPlot {
+            change: effect.change(),
+            interval: effect.interval(),
+            tone,
+            wanted: None,
+        });
         let text = match stat.decision {
             _ if stat.by().is_none() => "unknown".to_owned(),
             Some(Decision::NoDifference) => "no difference found".to_owned(),

@@ -1,5 +1,9 @@
 //! `/experiments/{id}`: the plan, progress and results of an experiment.
 
+mod current;
+mod run_list;
+mod so_far;
+
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
@@ -10,6 +14,11 @@ use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
 use url::form_urlencoded;
 
+use self::{
+    current::{Current, currents},
+    run_list::RunList,
+    so_far::SoFar,
+};
 use super::{
     power::PlanPower,
     progress::{ExperimentState, counted, progress},
@@ -22,20 +31,18 @@ use crate::{
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
-    compare::{chosen::Options, load, selection::with_versions, view::Comparison},
+    compare::{chosen::Options, load, view::Comparison},
     experiments::{
         describe::describe_plan,
         knee::history::Search,
         lookup,
         model::{Experiment, ExperimentWithRuns},
         progress::Progress,
-        stopping_rule::Narrowing,
     },
-    runs::{
-        model::Run,
-        pages::{remarks::Remarks, row::Line},
-    },
+    live::feed::LiveFeed,
+    runs::{model::Run, pages::remarks::Remarks},
     web::{
+        contents::Contents,
         format,
         live::{self, Beat, Concerns, Frame, Pace, View},
         series_style::Marks,
@@ -43,9 +50,6 @@ use crate::{
         time_ago::{self, Moment},
     },
 };
-
-/// The most runs that are listed; further ones are only counted.
-const MAX_LISTED: usize = 500;
 
 /// The page.
 #[derive(Debug, Template, WebTemplate)]
@@ -62,7 +66,14 @@ struct ProgressPart<'a> {
     view: &'a ExperimentView,
 }
 
-/// The state of the stopping rule or knee searches. Its root is `#steps`.
+/// The differences so far. Its root is `#so-far`.
+#[derive(Debug, Template)]
+#[template(path = "experiments/_so_far.html")]
+struct SoFarPart<'a> {
+    view: &'a ExperimentView,
+}
+
+/// The retries and the state of knee searches. Its root is `#steps`.
 #[derive(Debug, Template)]
 #[template(path = "experiments/_steps.html")]
 struct StepsPart<'a> {
@@ -90,16 +101,16 @@ pub struct ExperimentView {
     remarks: Remarks,
     description: String,
     progress: Progress,
+    /// The runs in progress.
+    currents: Vec<Current>,
+    so_far: Option<SoFar>,
     repeated: Option<String>,
-    narrowing: Option<Narrowing>,
     /// The statistical power of its comparison.
     power: Option<PlanPower>,
     searches: Vec<Search>,
     /// Present once there are results to compare.
     comparison: Option<Comparison>,
-    lines: Vec<Line>,
-    /// Number of runs that are not listed.
-    unlisted: usize,
+    runs: RunList,
     baseline: Option<String>,
     scope: Scope,
 }
@@ -107,16 +118,44 @@ pub struct ExperimentView {
 /// The data of an experiment's page.
 struct PageData {
     full: ExperimentWithRuns,
+    so_far: Option<SoFar>,
     marks: Marks,
+    feed: LiveFeed,
     baseline: Option<String>,
     scope: Scope,
 }
 
 impl PageData {
+    async fn read(state: &AppState, id: &ExperimentId, baseline: Option<String>, scope: Scope) -> Result<Self> {
+        let full = lookup::find_with_runs(state, id).await?;
+        let marks = marks(state, &full).await?;
+        Ok(Self::new(full, marks, state.live_feed.clone(), baseline, scope))
+    }
+
+    fn new(full: ExperimentWithRuns, marks: Marks, feed: LiveFeed, baseline: Option<String>, scope: Scope) -> Self {
+        let mut data = Self { so_far: None, full, marks, feed, baseline, scope };
+        data.compare_pairs();
+        data
+    }
+
+    /// Reads what has changed in the database.
+    async fn refresh(&mut self, state: &AppState) -> Result<()> {
+        self.full = lookup::find_with_runs(state, &self.full.experiment.id).await?;
+        self.compare_pairs();
+        Ok(())
+    }
+
+    fn compare_pairs(&mut self) {
+        let ExperimentWithRuns { experiment, progress, narrowing, power, runs, .. } = &self.full;
+        let (baseline, is_over) = (self.baseline.as_deref(), progress.is_over());
+        let (narrowing, power) = (narrowing.as_ref(), power.as_ref());
+        self.so_far = SoFar::new(&experiment.plan, runs, narrowing, power, baseline, &self.marks, is_over);
+    }
+
     async fn comparison(&self, state: &AppState) -> Result<Option<Comparison>> {
-        let Self { full: ExperimentWithRuns { progress, runs, .. }, marks, baseline, scope: _ } = self;
-        let options = Options { baseline: baseline.clone(), ..Options::default() };
-        load_comparison(state, progress, runs, marks, options).await
+        let ExperimentWithRuns { progress, runs, .. } = &self.full;
+        let options = Options { baseline: self.baseline.clone(), ..Options::default() };
+        load_comparison(state, progress, runs, &self.marks, options).await
     }
 
     fn view(&self, comparison: Option<Comparison>) -> ExperimentView {
@@ -141,24 +180,36 @@ pub async fn load_comparison(
 
 impl ExperimentView {
     fn new(full: ExperimentWithRuns, comparison: Option<Comparison>, data: &PageData) -> Self {
-        let ExperimentWithRuns { experiment, url: _, progress, repeated, narrowing, power, searches, runs } = full;
-        let PageData { full: _, marks, baseline, scope } = data;
-        let runs = with_versions(runs);
+        let ExperimentWithRuns { experiment, url: _, progress, repeated, narrowing: _, power, searches, runs } = full;
+        let PageData { full: _, so_far, marks, feed, baseline, scope } = data;
         Self {
             description: describe_plan(&experiment.plan),
             remarks: remarks::of_experiment(&experiment, *scope),
             comparison,
-            unlisted: runs.len().saturating_sub(MAX_LISTED),
-            lines: runs.into_iter().take(MAX_LISTED).map(|run| Line::new(run, marks)).collect(),
+            currents: currents(&experiment, &runs, marks, feed, now_ms()),
+            so_far: so_far.clone(),
+            runs: RunList::new(runs, marks),
             experiment,
             progress,
             repeated,
-            narrowing,
             power,
             searches: searches.unwrap_or_default(),
             baseline: baseline.clone(),
             scope: *scope,
         }
+    }
+
+    /// Returns the sections of the page.
+    fn contents(&self) -> Contents {
+        let has_rule = self.so_far.as_ref().is_some_and(|so_far| so_far.rule.is_some());
+        let before = [
+            (!self.is_over(), "progress", "Progress"),
+            (self.so_far.is_some(), "so-far", if has_rule { "Adaptive repetitions" } else { "Differences so far" }),
+            (!self.searches.is_empty(), "steps", "Knee search"),
+        ];
+        let before = before.into_iter().filter(|(is_shown, ..)| *is_shown).map(|(_, id, title)| (id, title));
+        let comparison = self.comparison.iter().flat_map(Comparison::sections);
+        Contents::new(before.chain(comparison).chain([("runs", "Runs")]))
     }
 
     fn is_over(&self) -> bool {
@@ -177,11 +228,6 @@ impl ExperimentView {
     /// Returns the seed of the run order.
     fn seed(&self) -> Option<u32> {
         self.experiment.plan.seed
-    }
-
-    /// Returns the target that a stopping rule compares the others with.
-    fn first_target(&self) -> &str {
-        self.experiment.plan.targets.first().map_or("", String::as_str)
     }
 
     /// Whether the runs have different loads.
@@ -210,11 +256,14 @@ impl ExperimentView {
         }
     }
 
-    fn now(&self) -> &str {
+    fn now(&self) -> &'static str {
         let all_ended = self.progress.ended == self.progress.total;
-        let idle = if all_ended { "deciding what to measure next" } else { "waiting for an agent" };
-        let idle = if self.is_paused() { "paused" } else { idle };
-        self.progress.now.as_deref().unwrap_or(idle)
+        match self.currents.len() {
+            0 if self.is_paused() => "Paused",
+            0 if all_ended => "Deciding what to measure next",
+            0 => "Waiting for an agent",
+            _ => "Running now",
+        }
     }
 
     /// Returns the URL for live updates, encoded so that it is safe inside a quoted expression.
@@ -252,8 +301,7 @@ pub(crate) async fn show(
     Path(id): Path<ExperimentId>,
     QueryParams(query): QueryParams<PageQuery>,
 ) -> Result<ExperimentPage> {
-    let full = lookup::find_with_runs(&state, &id).await?;
-    let data = PageData { marks: marks(&state, &full).await?, full, baseline: query.baseline(), scope: caller.scope };
+    let data = PageData::read(&state, &id, query.baseline(), caller.scope).await?;
     let view = data.view(data.comparison(&state).await?);
     let shell = Shell::signed_in(view.experiment.name.clone(), Section::Experiments, &caller.name);
     Ok(ExperimentPage { shell, view })
@@ -266,9 +314,8 @@ pub(crate) async fn follow(
     Path(id): Path<ExperimentId>,
     QueryParams(query): QueryParams<PageQuery>,
 ) -> Result<impl IntoResponse> {
-    let full = lookup::find_with_runs(&state, &id).await?;
-    let concerns = Concerns::Experiment(full.experiment.id.clone());
-    let data = PageData { marks: marks(&state, &full).await?, full, baseline: query.baseline(), scope: caller.scope };
+    let data = PageData::read(&state, &id, query.baseline(), caller.scope).await?;
+    let concerns = Concerns::Experiment(data.full.experiment.id.clone());
     let view = LiveExperiment { state: state.clone(), compared: usize::MAX, data };
     live::follow(&state, &caller.name, concerns, view)
 }
@@ -282,13 +329,13 @@ struct LiveExperiment {
 
 impl View for LiveExperiment {
     async fn frame(&mut self, beat: Beat) -> Result<Frame> {
-        let full = &mut self.data.full;
         if beat == Beat::Time {
+            let full = &mut self.data.full;
             full.progress = progress(&full.experiment, &full.runs, now_ms());
         } else {
-            *full = lookup::find_with_runs(&self.state, &full.experiment.id).await?;
+            self.data.refresh(&self.state).await?;
         }
-        let ended = full.progress.ended;
+        let ended = self.data.full.progress.ended;
         // Comparing many runs is slow, and the result changes only when another run ends.
         let comparison = if self.compared == ended { None } else { self.data.comparison(&self.state).await? };
         let view = self.data.view(comparison);
@@ -296,9 +343,11 @@ impl View for LiveExperiment {
         if beat != Beat::Time {
             patches.push(live::patch(&RunsPart { view: &view })?);
             patches.push(live::patch(&StepsPart { view: &view })?);
+            patches.push(live::patch(&SoFarPart { view: &view })?);
         }
         if self.compared != ended {
             patches.push(live::patch(&ComparisonPart { view: &view })?);
+            patches.push(live::patch(&view.contents())?);
             self.compared = ended;
         }
         // Last, because at the end this part removes the live connection: later patches would be ignored.
@@ -340,7 +389,8 @@ mod tests {
             searches: None,
             runs,
         };
-        PageData { full, marks: Marks::default(), baseline: Some("servy".to_owned()), scope }.view(comparison)
+        let baseline = Some("servy".to_owned());
+        PageData::new(full, Marks::default(), LiveFeed::default(), baseline, scope).view(comparison)
     }
 
     fn page(view: ExperimentView) -> String {
@@ -364,6 +414,7 @@ mod tests {
     fn before_the_first_results_there_is_no_comparison() {
         let html = page(view("night", vec![queued("servy"), queued("gosherve")], Scope::Read));
         assert!(html.contains(r#"id="comparison""#) && !html.contains("<h2>Metrics"), "{html}");
+        assert!(html.contains("0 of at least") && html.contains("an interval needs 4"), "{html}");
         assert!(!html.contains("/cancel"), "a viewer can't cancel");
     }
 

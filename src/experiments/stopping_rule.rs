@@ -73,6 +73,9 @@ pub struct Pair {
     pub high: Option<f64>,
     /// State of the interval.
     pub state: Width,
+    /// Number of runs that count, of the target that has fewer.
+    #[serde(default)]
+    pub repetitions: usize,
 }
 
 /// Whether an interval is narrow enough.
@@ -160,10 +163,15 @@ impl Pair {
 pub fn narrowing(plan: &Plan, until: Until, runs: &[Run]) -> Narrowing {
     let repetitions = runs.iter().map(|run| run.repetition).max().unwrap_or(0);
     let Until { narrower_than, at_most } = until;
+    let first = plan.targets.first().map_or("", String::as_str);
+    Narrowing { repetitions, at_most, narrower_than, pairs: pairs(plan, first, runs, Some(narrower_than)) }
+}
+
+/// Compares each other target of a plan with `first`, in each size and load.
+///
+/// Without a width that is wanted, no interval is narrow.
+pub fn pairs(plan: &Plan, first: &str, runs: &[Run], narrower_than: Option<f64>) -> Vec<Pair> {
     let mut pairs = Vec::new();
-    let Some((first, others)) = plan.targets.split_first() else {
-        return Narrowing { repetitions, at_most, narrower_than, pairs };
-    };
     for size in sizes(runs) {
         for wanted in &plan.loads {
             let metric = if matches!(wanted, Load::Open(_)) { Metric::P99Ms } else { Metric::Rps };
@@ -175,14 +183,15 @@ pub fn narrowing(plan: &Plan, until: Until, runs: &[Run]) -> Narrowing {
                 runs.iter().filter(same).collect()
             };
             let base = measured(first);
-            for target in others {
-                let basis = pair::basis(&base, &measured(target), metric, &History::new());
+            for target in plan.targets.iter().filter(|target| *target != first) {
+                let other = measured(target);
+                let basis = pair::basis(&base, &other, metric, &History::new());
                 let known = basis.as_ref().and_then(|basis| basis.effect(metric, ALPHA));
                 let width = known.as_ref().and_then(Effect::width);
                 let is_measured = basis.is_some();
                 pairs.push(Pair {
                     target: target.clone(),
-                    against: first.clone(),
+                    against: first.to_owned(),
                     size: size.name.clone(),
                     load: load::exact(wanted).replace('\u{a0}', " "),
                     metric,
@@ -191,14 +200,15 @@ pub fn narrowing(plan: &Plan, until: Until, runs: &[Run]) -> Narrowing {
                     high: known.and_then(|known| known.high),
                     state: match width {
                         _ if !is_measured => Width::Unknown,
-                        Some(width) if width < narrower_than => Width::Narrow,
+                        Some(width) if narrower_than.is_some_and(|wanted| width < wanted) => Width::Narrow,
                         _ => Width::Wide,
                     },
+                    repetitions: base.len().min(other.len()),
                 });
             }
         }
     }
-    Narrowing { repetitions, at_most, narrower_than, pairs }
+    pairs
 }
 
 impl Narrowing {

@@ -101,6 +101,20 @@ impl SeriesBuffer {
         (length_s > 0.0).then(|| Rate { rps: per_second(last.requests()), failed_rps: per_second(last.failed.total()) })
     }
 
+    /// Returns the last seconds with their part and length in ms, at most `most`.
+    pub fn last_seconds(&self, most: usize) -> Vec<(Part, Second, u32)> {
+        let of = |(part, stretch): (Part, &Window)| {
+            let befores = std::iter::once(0).chain(stretch.seconds.iter().map(|second| second.until_ms));
+            let length =
+                |(second, before): (&Second, u32)| (part, second.clone(), second.until_ms.saturating_sub(before));
+            let skipped = stretch.seconds.len().saturating_sub(most);
+            stretch.seconds.iter().zip(befores).skip(skipped).map(length).collect::<Vec<_>>()
+        };
+        let mut all: Vec<_> = self.series.parts().flat_map(of).collect();
+        all.drain(..all.len().saturating_sub(most));
+        all
+    }
+
     /// Returns the points of a part from these indices on.
     fn update(&self, part: Part, first_second: usize, first_usage: usize) -> Option<Update> {
         let (_, window) = self.series.parts().find(|(other, _)| *other == part)?;

@@ -62,6 +62,7 @@ pub fn chart(trend: &Trend, mark: Mark) -> Option<Chart> {
         figure: ScriptJson(json!({"data": data, "layout": layout})),
         legend: Vec::new(),
         shares: None,
+        metric: Some(trend.metric),
     })
 }
 

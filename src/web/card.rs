@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::web::series_style::Mark;
+use crate::{metrics::Metric, web::series_style::Mark};
 
 /// One headline figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -18,6 +18,9 @@ pub struct Card {
     pub tone: Tone,
     /// The colour of the target named by the value.
     pub mark: Option<Mark>,
+    /// The metric of the value; null if it has none.
+    #[serde(default)]
+    pub metric: Option<Metric>,
 }
 
 /// Whether something is good or bad.
@@ -47,8 +50,14 @@ impl Tone {
 }
 
 impl Card {
-    /// Creates a card without a target's colour.
+    /// Creates a card without a target's colour and without a metric.
     pub fn new(label: impl Into<String>, value: impl Into<String>, detail: impl Into<String>, tone: Tone) -> Self {
-        Self { label: label.into(), value: value.into(), detail: detail.into(), tone, mark: None }
+        Self { label: label.into(), value: value.into(), detail: detail.into(), tone, mark: None, metric: None }
+    }
+
+    /// Names the metric of the value.
+    #[must_use]
+    pub fn with_metric(self, metric: Metric) -> Self {
+        Self { metric: Some(metric), ..self }
     }
 }

@@ -6,6 +6,8 @@ use std::fmt;
 use askama::filters::HtmlSafe;
 use serde_json::{Value, json};
 
+use crate::metrics::Metric;
+
 /// One chart in its card.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
@@ -27,6 +29,8 @@ pub struct Chart {
     pub legend: Vec<Key>,
     /// The shared horizontal axis: hovering over one chart marks the position in all charts with this axis.
     pub shares: Option<&'static str>,
+    /// The metric that the title names; none if the chart shows several.
+    pub metric: Option<Metric>,
 }
 
 /// A curve in a legend.

@@ -24,6 +24,8 @@ pub struct IntervalPlot {
     pub interval: Option<(f64, f64)>,
     /// The colour; plain differences are hollow.
     pub tone: Tone,
+    /// The width that the interval should have: drawn as a band around the estimate.
+    pub wanted: Option<f64>,
 }
 
 /// The horizontal place of a difference.
@@ -35,10 +37,14 @@ fn place(change: f64) -> f64 {
 
 impl fmt::Display for IntervalPlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { change, interval, tone } = self;
+        let Self { change, interval, tone, wanted } = self;
         let middle = HEIGHT / 2.0;
         let class = tone.class();
         write!(f, r#"<svg class="interval {class}" viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">"#)?;
+        if let Some(wanted) = wanted {
+            let (low, high) = (place(change - wanted / 2.0), place(change + wanted / 2.0));
+            write!(f, r#"<rect x="{low:.1}" width="{:.1}" y="1" height="{}"/>"#, high - low, HEIGHT - 2.0)?;
+        }
         write!(f, r#"<line class="zero" x1="{0}" x2="{0}" y1="2" y2="{1}"/>"#, WIDTH / 2.0, HEIGHT - 2.0)?;
         if let Some((low, high)) = interval {
             write!(f, r#"<line x1="{:.1}" x2="{:.1}" y1="{middle}" y2="{middle}"/>"#, place(*low), place(*high))?;
@@ -63,7 +69,8 @@ mod tests {
 
     #[test]
     fn an_unknown_interval_has_no_line() {
-        let plot = IntervalPlot { change: 0.1, interval: None, tone: Tone::Plain };
-        assert_eq!(plot.to_string().matches("<line").count(), 1);
+        let plot = IntervalPlot { change: 0.1, interval: None, tone: Tone::Plain, wanted: None };
+        assert_eq!((plot.to_string().matches("<line").count(), plot.to_string().contains("<rect")), (1, false));
+        assert!(IntervalPlot { wanted: Some(0.02), ..plot }.to_string().contains("<rect"));
     }
 }

@@ -75,6 +75,7 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/runs/views/remove", Submit),
     ("POST", "/runs/views/remove", Submit),
     ("GET", "/runs/{id}", Read),
+    ("GET", "/runs/{id}/logs", Read),
     ("GET", "/runs/{id}/environment", Read),
     ("POST", "/runs/{id}/note", Submit),
     ("POST", "/runs/{id}/labels", Submit),

@@ -1,10 +1,14 @@
 //! Runs: lists, single runs, cancelling, deleting, selections.
 
+use brewbench::auth::model::Role;
+use brewbench_agent::wire::outcome::Outcome;
 use serde_json::{Value, json};
 
 use crate::harness::{
     Actor, Agent, App,
-    submit::{plan_with, submit, text},
+    agent::outcome,
+    program::as_user,
+    submit::{plan_with, submit, submit_one, text},
     summaries::good,
 };
 
@@ -118,4 +122,36 @@ async fn selected_runs_stay_selected_across_pages() {
     assert!(compared.contains("t50") && compared.contains("t0"));
     // Ids of missing runs are ignored.
     browser.get(&format!("/runs?runs=,x,{newest}&runs=%27);alert(1);//")).await.ok();
+}
+
+#[tokio::test]
+async fn log_lines_are_found_by_page_api_and_command() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    let target_log = "listening\n<b>ERROR</b> one\nfine\nerror two\n".to_owned();
+    agent.end(Outcome { target_log, generator_log: "running\n".to_owned(), ..outcome(&job, &good()) }).await;
+
+    let path = format!("/api/v1/runs/{id}/logs");
+    let found = user.get(&format!("{path}?grep=Error")).await.ok().json();
+    assert_eq!((&found["target"], &found["target_lines"]), (&json!("<b>ERROR</b> one\nerror two\n"), &json!([2, 4])));
+    assert_eq!(found["generators"][0]["lines"], json!([]));
+    assert!(user.get(&format!("{path}?grep=")).await.ok().json()["target_lines"].is_null());
+    let long = user.get(&format!("{path}?grep={}", "x".repeat(201))).await.refused(422);
+    assert!(long.starts_with("grep: "), "{long}");
+
+    let printed = as_user(&app, user.secret(), &["run", "logs", &id, "--grep", "error"]).await.ok();
+    assert_eq!(printed, "== target\n2: <b>ERROR</b> one\n4: error two\n== k6 on rack\n(no matching lines)\n");
+
+    let viewer = app.signed_in(Role::Viewer).await;
+    for page in [format!("/runs/{id}?log=error"), format!("/runs/{id}/logs?log=error")] {
+        let html = viewer.get(&page).await.ok().text();
+        assert!(html.contains("2 matching lines") && html.contains("2 of 4 lines"), "{page}: {html}");
+        assert!(html.contains(r#"<li value="4"><mark>error</mark> two</li>"#), "{page}: {html}");
+        assert!(!html.contains("<b>ERROR") && !html.contains("<b><mark>"), "{page}: {html}");
+    }
+    let nothing = viewer.get(&format!("/runs/{id}?log=%3Cscript%3E")).await.ok().text();
+    assert!(nothing.contains("No matching lines") && !nothing.contains("<script>\""), "{nothing}");
 }

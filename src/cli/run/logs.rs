@@ -1,6 +1,7 @@
 //! `brewbench run logs`
 
 use clap::Args;
+use reqwest::Method;
 
 use crate::{
     cli::{common::Common, run::which::full_id, table::plain},
@@ -14,37 +15,47 @@ pub struct Logs {
     common: Common,
     /// The run's id, or its last characters
     id: String,
+    /// Print only lines that contain TEXT, in upper or lower case, with their numbers
+    #[arg(long, value_name = "TEXT")]
+    grep: Option<String>,
 }
 
 impl Logs {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
-        let Self { common, id } = self;
+        let Self { common, id, grep } = self;
         let connection = common.connect()?;
         let id = full_id(&connection, &id).await?;
-        let logs: RunLogs = connection.client.get(&format!("api/v1/runs/{id}/logs")).await?;
+        let client = &connection.client;
+        let request = client.request(Method::GET, &format!("api/v1/runs/{id}/logs")).query(&[("grep", grep)]);
+        let logs: RunLogs = client.json(request).await?;
         common.print(&logs, text)
     }
 }
 
 fn text(logs: &RunLogs) -> String {
-    let RunLogs { run: _, target, generators } = logs;
+    let RunLogs { run: _, target, target_lines, generators } = logs;
     if target.is_none() && generators.is_empty() {
         return "No logs: the run was imported, or has not ended.\n".to_owned();
     }
-    let mut text = section("target", target.as_deref());
+    let mut text = section("target", target.as_deref(), target_lines.as_deref());
     for generator in generators {
         let title = generator.agent.as_ref().map_or_else(|| "k6".to_owned(), |agent| format!("k6 on {}", plain(agent)));
-        text.push_str(&section(&title, Some(&generator.log)));
+        text.push_str(&section(&title, Some(&generator.log), generator.lines.as_deref()));
     }
     text
 }
 
-fn section(title: &str, log: Option<&str>) -> String {
-    let body = match log {
-        None => "(unknown)\n".to_owned(),
-        Some("") => "(empty)\n".to_owned(),
-        Some(log) => log.lines().flat_map(|line| [plain(line), "\n".to_owned()]).collect(),
+/// Formats one log; `numbers` are those of its lines in a search.
+fn section(title: &str, log: Option<&str>, numbers: Option<&[usize]>) -> String {
+    let body = match (log, numbers) {
+        (None, _) => "(unknown)\n".to_owned(),
+        (Some(""), Some(_)) => "(no matching lines)\n".to_owned(),
+        (Some(""), None) => "(empty)\n".to_owned(),
+        (Some(log), Some(numbers)) => {
+            numbers.iter().zip(log.lines()).map(|(number, line)| format!("{number}: {}\n", plain(line))).collect()
+        }
+        (Some(log), None) => log.lines().flat_map(|line| [plain(line), "\n".to_owned()]).collect(),
     };
     format!("== {title}\n{body}")
 }
@@ -56,12 +67,18 @@ mod tests {
 
     #[test]
     fn each_program_has_a_section_without_control_characters() {
-        let log =
-            |agent: Option<&str>, log: &str| GeneratorLog { agent: agent.map(str::to_owned), log: log.to_owned() };
+        let log = |agent: Option<&str>, log: &str| GeneratorLog {
+            agent: agent.map(str::to_owned),
+            log: log.to_owned(),
+            lines: None,
+        };
         let generators = vec![log(Some("rack"), ""), log(None, "a\u{1b}[2J\nb")];
-        let logs = RunLogs { run: String::new().into(), target: Some("up\n".to_owned()), generators };
+        let (run, target) = (String::new().into(), Some("up\n".to_owned()));
+        let logs = RunLogs { run, target, target_lines: None, generators };
         assert_eq!(text(&logs), "== target\nup\n== k6 on rack\n(empty)\n== k6\na\u{fffd}[2J\nb\n");
-        let nothing = RunLogs { run: String::new().into(), target: None, generators: Vec::new() };
+        let found = "== target\n1: up\n== k6 on rack\n(no matching lines)\n== k6\n(no matching lines)\n";
+        assert_eq!(text(&logs.grep("UP")), found);
+        let nothing = RunLogs { run: String::new().into(), target: None, target_lines: None, generators: Vec::new() };
         assert_eq!(text(&nothing), "No logs: the run was imported, or has not ended.\n");
     }
 }

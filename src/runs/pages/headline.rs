@@ -3,6 +3,7 @@
 use brewbench_agent::{reports::summary::Summary, wire::Phase};
 
 use crate::{
+    metrics::Metric,
     runs::{model::Run, verdict::Verdict},
     web::{
         card::{Card, Tone},
@@ -29,22 +30,22 @@ pub fn cards(run: &Run, summary: Option<&Summary>) -> Vec<Card> {
     let ok = summary.map(|summary| summary.figures().ok_latency);
     let over = run.figures.measured_s.map(|seconds| format!(" in {}", format::duration(Some(seconds)).text()));
     let throughput = format!("{} requests{}", format::count(Some(requests)).text(), over.unwrap_or_default());
-    let latency = |label: &str, all: Option<f64>, ok: Option<f64>| {
+    let latency = |metric: Metric, label: &str, all: Option<f64>, ok: Option<f64>| {
         let value = all.map_or_else(|| "not known".to_owned(), |_| format::latency(all).text().to_owned());
         let detail = match (all, ok.filter(|_| run.figures.failed != Some(0))) {
             (None, _) => "not in the summary".to_owned(),
             (Some(_), Some(ok)) => format!("all requests; {} for successful ones", format::latency(Some(ok)).text()),
             (Some(_), None) => "all requests".to_owned(),
         };
-        Card::new(label, value, detail, Tone::Plain)
+        Card::new(label, value, detail, Tone::Plain).with_metric(metric)
     };
     let rps =
         run.figures.rps.map_or_else(|| "not known".to_owned(), |_| format::number(run.figures.rps).text().to_owned());
     vec![
-        Card::new("Requests per second", rps, throughput, Tone::Plain),
-        latency("Latency p50", run.figures.p50_ms, ok.and_then(|ok| ok.p50_ms)),
-        latency("Latency p99", run.figures.p99_ms, ok.and_then(|ok| ok.p99_ms)),
-        failures(run, requests),
+        Card::new("Requests per second", rps, throughput, Tone::Plain).with_metric(Metric::Rps),
+        latency(Metric::P50Ms, "Latency p50", run.figures.p50_ms, ok.and_then(|ok| ok.p50_ms)),
+        latency(Metric::P99Ms, "Latency p99", run.figures.p99_ms, ok.and_then(|ok| ok.p99_ms)),
+        failures(run, requests).with_metric(Metric::ErrorRate),
     ]
 }
 

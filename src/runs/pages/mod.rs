@@ -1,7 +1,7 @@
 //! Pages of the history and of single runs.
 //!
 //! [`history`] and [`show`] load the data. Pure files turn it into parts of a page: [`headline`], [`row`], [`phases`],
-//! [`metrics`], [`checks`], [`machine`], [`timeseries`], `work` and [`charts`].
+//! [`metrics`], [`checks`], [`machine`], [`timeseries`], `work` and [`charts`]. [`logs`] searches logs.
 
 pub mod actions;
 pub mod bulk;
@@ -11,6 +11,7 @@ pub mod environment;
 pub mod filters;
 pub mod headline;
 pub mod history;
+pub mod logs;
 pub mod machine;
 pub mod metrics;
 pub mod phases;
@@ -40,6 +41,7 @@ pub fn router() -> Router<AppState> {
         .route("/runs/views/remove", get(views::ask_remove).post(views::remove))
         .route("/runs/undelete", post(bulk::undelete))
         .route("/runs/{id}", get(show::one))
+        .route("/runs/{id}/logs", get(logs::search))
         .route("/runs/{id}/environment", get(environment::environment))
         .route("/runs/{id}/note", post(remarks::note))
         .route("/runs/{id}/labels", post(remarks::add_label))

@@ -1,5 +1,7 @@
 //! `/runs/{id}`: the page of one run.
 
+mod contents;
+
 use std::collections::BTreeSet;
 
 use askama::Template;
@@ -14,6 +16,7 @@ use super::{
     charts,
     checks::{self, CheckGroup, Threshold},
     headline::{self, Warning},
+    logs::{Logs, LogsQuery},
     machine,
     metrics::{self, Metrics},
     remarks::Remarks,
@@ -22,7 +25,7 @@ use super::{
 };
 use crate::{
     app::{
-        error::{Error, Result},
+        error::{QueryParams, Error, Result},
         ids::RunId,
         state::AppState,
     },
@@ -34,7 +37,7 @@ use crate::{
         environment::facts::{self, Fact, Group},
         evidence::Evidence,
         import::ImportedFile,
-        logs::target_log,
+        logs::RunLogs,
         series::model::SideCores,
         store::{
             downsampled,
@@ -99,6 +102,7 @@ pub struct RunView {
     /// Properties of its requests.
     work: Vec<(&'static str, String)>,
     seen: Option<AgentEvidence>,
+    logs: Option<Logs>,
     scope: Scope,
 }
 
@@ -118,11 +122,8 @@ struct AgentEvidence {
     machine: Vec<Fact>,
     groups: Vec<Group>,
     sandbox: Vec<Fact>,
-    /// The target's log; none until the agent has sent it.
-    target_log: Option<String>,
     /// Why the target's agent failed after the run had failed.
     reported_later: Option<String>,
-    generator_log: String,
 }
 
 /// The stored data of a run beside the run itself.
@@ -180,10 +181,9 @@ impl RunView {
         let Stored { phases, summary, evidence, shares, series, rate, cell, marks, judged, reduced } = stored;
         let mark = marks.of(&run.target);
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
-        let observed = evidence.as_ref().map_or(&[][..], |evidence| &evidence.generators);
         let cores = SideCores::new(&run, evidence.as_ref());
         Self {
-            generators: shares.and_then(|shares| Generators::of(&run, shares, observed)),
+            generators: shares.and_then(|shares| Generators::of(&run, shares)),
             doing: (!run.has_ended()).then(|| {
                 let mut doing = Doing::new(run.clone(), &marks, &others, now);
                 doing.refresh(&others, rate, now);
@@ -211,13 +211,12 @@ impl RunView {
                 thresholds: checks::thresholds(summary),
             }),
             work: work::work(&run),
+            logs: evidence.as_ref().map(|evidence| Logs::new(&run, RunLogs::new(&run, Some(evidence)))),
             seen: evidence.map(|evidence| AgentEvidence {
                 machine: machine::machine(&evidence),
                 groups: facts::groups(&facts::facts(&evidence)),
                 sandbox: machine::sandbox(&run, &evidence),
-                target_log: target_log(&run, &evidence),
                 reported_later: evidence.reported_later,
-                generator_log: evidence.generator_log,
             }),
             remarks: Remarks::of(&run, scope),
             line: Line::new(run, &marks),
@@ -231,11 +230,6 @@ impl RunView {
 
     fn may_submit(&self) -> bool {
         self.scope >= Scope::Submit
-    }
-
-    /// Logs of k6 on the generators of a distributed run.
-    fn generator_logs(&self) -> &[(String, String)] {
-        self.generators.as_ref().map_or(&[], |generators| &generators.logs)
     }
 
     fn is_import(&self) -> bool {
@@ -259,9 +253,15 @@ impl RunView {
     }
 }
 
-/// `GET /runs/{id}`
-pub async fn one(Read(caller): Read, State(state): State<AppState>, Path(id): Path<RunId>) -> Result<RunPage> {
-    let view = RunView::read(&state, &id, caller.scope).await?;
+/// `GET /runs/{id}?log=…`
+pub async fn one(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Path(id): Path<RunId>,
+    QueryParams(query): QueryParams<LogsQuery>,
+) -> Result<RunPage> {
+    let mut view = RunView::read(&state, &id, caller.scope).await?;
+    view.logs = view.logs.map(|logs| logs.search(query.text()));
     let title = format!("{}, repetition {}", view.run().target, view.run().repetition);
     Ok(RunPage { shell: Shell::signed_in(title, Section::Runs, &caller.name).explained_in("guide/verdict"), view })
 }

@@ -74,6 +74,7 @@ async fn check_page(tab: &Tab, world: &World, place: &Place) -> Vec<String> {
     let light: Vec<String> = tab.eval(COLOURS).await;
     faults.extend(document_fault(tab).await);
     faults.extend(unnamed_control(tab).await);
+    faults.extend(missing_targets(tab).await);
     for (width, scheme) in [(1440, "light"), (1440, "dark"), (390, "dark"), (390, "light"), (360, "light")] {
         // The width does not depend on the scheme: this combination is for screenshots only.
         if (width, scheme) == (390, "dark") && screenshot_folder().is_none() {
@@ -146,6 +147,17 @@ async fn overflow_fault(tab: &Tab, width: i64) -> Option<String> {
         .await;
     let fits = wide <= width && beyond.is_empty();
     (!fits).then(|| format!("{wide} px wide in a window of {width}: {beyond:#?}"))
+}
+
+/// Returns links and buttons that point at nothing on the page.
+async fn missing_targets(tab: &Tab) -> Option<String> {
+    let missing: Vec<String> = tab
+        .eval(
+            "[...document.querySelectorAll('main a[href^=\"#\"], main [popovertarget]')].filter((e) =>
+             !document.getElementById(e.getAttribute('popovertarget') ?? decodeURIComponent(e.hash.slice(1)))).map((e) => e.outerHTML)",
+        )
+        .await;
+    (!missing.is_empty()).then(|| format!("nothing on the page for {missing:#?}"))
 }
 
 async fn unnamed_control(tab: &Tab) -> Option<String> {

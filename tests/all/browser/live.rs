@@ -1,12 +1,19 @@
-//! Live charts on the page of a run.
+//! Live charts on the page of a run, and the current run on the page of its experiment.
 
 use std::time::Duration;
 
 use brewbench::auth::model::Role;
 use brewbench_agent::wire::{Phase, RunId, messages::AgentMessage, series::Part};
 
+use serde_json::json;
+
 use super::{Tab, wait_for_chart};
-use crate::harness::{Agent, App, series::delta, submit::submit_one, summaries::good};
+use crate::harness::{
+    Agent, App,
+    series::delta,
+    submit::{plan_with, submit, submit_one},
+    summaries::{good, scaled},
+};
 
 fn send_seconds(agent: &Agent, run: RunId, part: Part, seconds: std::ops::RangeInclusive<u32>) {
     agent.send_message(&AgentMessage::Series(Box::new(delta(run, part, seconds))));
@@ -88,4 +95,74 @@ async fn points_are_appended_and_not_duplicated_after_a_server_restart() {
     // The browser reports the restart of the server itself; no other error is allowed.
     let errors = tab.errors();
     assert!(errors.iter().all(|error| error.contains("net::ERR")), "{errors:#?}");
+}
+
+/// Adds up how far the page has moved without an action of the user.
+const OBSERVE_SHIFTS: &str = "(() => {
+    window.shifted = 0;
+    new PerformanceObserver((list) => {
+        for (const shift of list.getEntries()) if (!shift.hadRecentInput) window.shifted += shift.value;
+    }).observe({ type: 'layout-shift' });
+    return true;
+})()";
+
+#[tokio::test]
+async fn the_page_of_an_experiment_shows_the_current_run_and_how_intervals_narrow() {
+    let app = App::with(|config| config.lease = Duration::from_mins(10)).await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let until = json!({"targets": ["fast", "slow"], "repetitions": 4, "until": {"narrower_than": 0.5, "at_most": 6}});
+    let (experiment, runs) = submit(&user, &plan_with(&until)).await;
+    let tab = Tab::signed_in(&app, Role::Viewer).await;
+    tab.go(&format!("/experiments/{experiment}")).await;
+    tab.eval::<bool>("window.same = true").await;
+    tab.shows("#so-far", "0 of at least 4 repetitions; an interval needs 4").await;
+
+    let job = agent.job().await;
+    agent.enter(job.run, Phase::WarmingUp);
+    let card = format!("#current-{}", runs[0]);
+    tab.shows(&card, "warming up").await;
+    tab.eval::<bool>(OBSERVE_SHIFTS).await;
+    send_seconds(&agent, job.run, Part::WarmUp, 1..=2);
+    let points = |spark: usize| {
+        format!("document.querySelectorAll('{card} polyline')[{spark}]?.getAttribute('points').split(' ').length")
+    };
+    tab.until(&format!("{} === 2 && {} === 2", points(0), points(1))).await;
+    agent.enter(job.run, Phase::Measuring);
+    tab.shows(&card, "measuring").await;
+    tab.shows(&card, "repetition 1 of at most 6").await;
+    for second in 1..=3 {
+        send_seconds(&agent, job.run, Part::Measured, second..=second);
+        tab.until(&format!("{} === {}", points(0), 2 + second)).await;
+    }
+    tab.shows(&card, "1,000 requests/s").await;
+    assert!(
+        tab.eval::<bool>(&format!("document.querySelector('{card} rect') !== null")).await,
+        "the warm-up is shaded"
+    );
+    let shifted: f64 = tab.eval("window.shifted").await;
+    assert!(shifted < 0.01, "the card of the current run moves the page by {shifted}");
+
+    agent.finish(&job, &good()).await;
+    let mut shifts = Vec::new();
+    for ended in 1..runs.len() {
+        tab.shows("#progress", &format!("{ended} of 8 runs ended")).await;
+        if ended == 4 {
+            tab.shows("#so-far", "2 of at least 4 repetitions; an interval needs 4").await;
+            assert!(tab.eval::<bool>("document.querySelector('#so-far :is(.good, .bad)') === null").await);
+        }
+        let job = agent.job().await;
+        tab.until("document.querySelector('#progress .current .target') !== null").await;
+        shifts.push(tab.eval::<f64>("[window.shifted, window.shifted = 0][0]").await);
+        let speed = if job.target == "fast" { 1.3 } else { 1.0 };
+        agent.finish(&job, &scaled(speed * (1.0 + 0.001 * ended as f64))).await;
+    }
+    // A browser calls a page unstable from 0.1 on.
+    assert!(shifts.iter().all(|shifted| *shifted < 0.1), "new results move the page: {shifts:?}");
+    tab.shows("#so-far", "narrow enough after 4 repetitions").await;
+    tab.shows("#so-far", "wanted: 50%").await;
+    tab.until("document.querySelectorAll('#so-far svg.interval rect').length === 1").await;
+    tab.until("document.querySelector('#progress').hidden && !document.querySelector('#follow')").await;
+    assert!(tab.eval::<bool>("window.same === true").await, "the page was reloaded");
+    tab.assert_no_errors().await;
 }

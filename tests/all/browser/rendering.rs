@@ -5,7 +5,7 @@ use chromiumoxide::cdp::browser_protocol::emulation::{MediaFeature, SetEmulatedM
 use reqwest::{Method, header::COOKIE};
 
 use super::{
-    Tab,
+    Tab, two_targets,
     world::{World, sign_in},
 };
 use crate::harness::{Answer, App};
@@ -53,12 +53,12 @@ async fn no_page_shifts_while_it_loads() {
 async fn the_html_of_a_page_has_the_selected_scheme() {
     let app = App::start().await;
     for (chosen, attribute, supported) in [
-        ("dark", r#" data-scheme="dark""#, "dark"),
-        ("light", r#" data-scheme="light""#, "light"),
+        ("dark", r#" data-theme="dark""#, "dark"),
+        ("light", r#" data-theme="light""#, "light"),
         ("", "", "light dark"),
     ] {
         let request = app.anonymous().in_browser().request(&Method::GET, "/login");
-        let page = Answer::to(request.header(COOKIE, format!("brewbench_scheme={chosen}"))).await.ok().text();
+        let page = Answer::to(request.header(COOKIE, format!("brewbench_theme={chosen}"))).await.ok().text();
         assert!(page.contains(&format!("<html lang=\"en\"{attribute}>")), "{page}");
         assert!(page.contains(&format!(r#"<meta name="color-scheme" content="{supported}">"#)), "{page}");
     }
@@ -107,4 +107,21 @@ async fn reduced_motion_disables_animations() {
         assert!(moving.is_empty(), "{path}: {moving:#?}");
         assert_eq!(tab.eval::<usize>("document.getAnimations().length").await, 0, "{path}");
     }
+}
+
+#[tokio::test]
+async fn the_contents_of_a_comparison_are_beside_it_in_wide_windows_only() {
+    let app = App::start().await;
+    let ids = two_targets(&app).await;
+    let tab = Tab::signed_in(&app, Role::Viewer).await;
+    tab.go(&format!("/compare?runs={}", ids.join(","))).await;
+    let titles: Vec<String> = tab.eval("[...document.querySelectorAll('.toc a')].map((a) => a.innerText)").await;
+    assert_eq!(titles, ["Results", "Charts", "Metrics", "All repetitions", "Variation", "Method"]);
+    tab.click(".toc a[href='#all-repetitions']").await;
+    tab.until("location.hash === '#all-repetitions'").await;
+    // It stays in the window.
+    tab.until("scrollY > 100 && document.querySelector('.toc').getBoundingClientRect().top >= 0").await;
+    tab.set_width(1200).await;
+    tab.until("getComputedStyle(document.querySelector('.toc')).display === 'none'").await;
+    tab.assert_no_errors().await;
 }

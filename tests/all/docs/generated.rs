@@ -6,7 +6,7 @@ use brewbench::{
     cli::Cli,
     metrics::{
         METRICS,
-        definition::{Better, MetricDef, Role, Unit},
+        definition::{Better, MetricDef, Role},
     },
 };
 use clap::{Command, CommandFactory};
@@ -139,15 +139,6 @@ fn kind(schema: &Value) -> String {
 }
 
 fn row(def: &MetricDef) -> String {
-    let unit = match def.unit {
-        Unit::RequestsPerS => "requests/s",
-        Unit::Ms => "ms",
-        Unit::Seconds => "s",
-        Unit::Share => "share, 0 to 1",
-        Unit::Bytes => "bytes",
-        Unit::BytesPerS => "bytes/s",
-        Unit::Count => "count",
-    };
     let better = match def.better {
         Some(Better::Higher) => "higher",
         Some(Better::Lower) => "lower",
@@ -160,15 +151,27 @@ fn row(def: &MetricDef) -> String {
     };
     let least = def.min_requests.map_or_else(|| "–".to_owned(), |least| least.to_string());
     let sort = def.list_key.map_or_else(|| "–".to_owned(), |key| format!("`{key}`"));
-    format!("| `{}` | {} | {unit} | {better} | {role} | {least} | {sort} |\n", def.key, def.title)
+    format!(
+        "| [`{0}`](#{0}) | {1} | {2} | {better} | {role} | {least} | {sort} |\n",
+        def.key,
+        def.title,
+        def.unit.name()
+    )
 }
 
 #[test]
 fn the_reference_of_metrics_is_current() {
     const HEAD: &str = "|---|---|---|---|---|---|---|\n";
+    const DEFINITIONS: &str = "## Definitions\n";
     let table: String = METRICS.iter().map(row).collect();
+    let definition = |def: &MetricDef| {
+        format!("\n### `{}`\n\n{}: {}\n", def.key, def.metric.unit_and_direction(), def.metric.definition())
+    };
+    let definitions: String = METRICS.iter().map(definition).collect();
     let page = read("docs/reference/metrics.md");
     let (before, rest) = page.split_once(HEAD).expect("the table of metrics");
-    let after = rest.split_once("\n\n").map_or("", |(_, after)| after);
-    current("docs/reference/metrics.md", &format!("{before}{HEAD}{table}\n{after}"));
+    let (_, after) = rest.split_once("\n\n").expect("the end of the table");
+    let (between, _) = after.split_once(DEFINITIONS).expect("the definitions");
+    let page = format!("{before}{HEAD}{table}\n{between}{DEFINITIONS}{definitions}");
+    current("docs/reference/metrics.md", &page);
 }

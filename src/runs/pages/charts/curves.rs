@@ -175,5 +175,6 @@ pub fn chart(head: Head, points: &Points, curves: &[Curve], y: Value) -> Chart {
         figure: ScriptJson(json!({"data": data, "layout": points.layout(y)})),
         legend: legend.collect(),
         shares: Some(TIME),
+        metric: None,
     }
 }

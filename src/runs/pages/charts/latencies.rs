@@ -97,6 +97,7 @@ pub fn heatmap(points: &Points, series: &SeriesBody, mark: Mark) -> Option<Chart
         figure: ScriptJson(json!({"data": [trace], "layout": layout})),
         legend: Vec::new(),
         shares: Some(TIME),
+        metric: None,
     })
 }
 
@@ -134,6 +135,7 @@ pub fn percentiles(series: &Series, mark: Mark) -> Option<Chart> {
         figure: ScriptJson(json!({"data": data, "layout": layout})),
         legend: if legend.len() > 1 { legend } else { Vec::new() },
         shares: None,
+        metric: None,
     })
 }
 
@@ -220,5 +222,6 @@ pub fn histogram(series: &SeriesBody, mark: Mark) -> Option<Chart> {
         figure: ScriptJson(json!({"data": data, "layout": layout})),
         legend: if legend.len() > 1 { legend } else { Vec::new() },
         shares: None,
+        metric: None,
     })
 }

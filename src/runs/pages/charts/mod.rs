@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use self::curves::Points;
 use crate::{
+    metrics::Metric,
     results::series::model::SeriesBody,
     runs::model::Run,
     web::{
@@ -95,6 +96,7 @@ fn latency(run: &Run, mark: Mark, summary: Option<&Summary>) -> Option<Chart> {
         figure: ScriptJson(json!({"data": data, "layout": layout(x, scale.axis())})),
         legend: Vec::new(),
         shares: None,
+        metric: None,
     })
 }
 
@@ -169,6 +171,7 @@ fn repetitions(run: &Run, mark: Mark, cell: &[Run]) -> Option<Chart> {
         figure: ScriptJson(json!({"data": data, "layout": layout})),
         legend: Vec::new(),
         shares: None,
+        metric: Some(Metric::Rps),
     })
 }
 
@@ -213,6 +216,7 @@ fn spent(summary: &Summary, mark: Mark) -> Option<Chart> {
         figure: ScriptJson(json!({"data": data, "layout": layout})),
         legend: Vec::new(),
         shares: None,
+        metric: None,
     })
 }
 

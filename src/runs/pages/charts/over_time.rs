@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::curves::{self, Curve, From, Head, Points};
 use crate::{
+    metrics::Metric,
     results::series::model::{SecondBody, SeriesBody},
     runs::model::RunSize,
     web::{
@@ -49,7 +50,8 @@ fn throughput(points: &Points, series: &SeriesBody, mark: Mark) -> Chart {
         unit: "requests/s".to_owned(),
         label: format!("Requests per second over time: {range}; {failed}"),
     };
-    curves::chart(head, points, &curves, json!({"nticks": 6}))
+    let chart = curves::chart(head, points, &curves, json!({"nticks": 6}));
+    Chart { metric: Some(Metric::Rps), ..chart }
 }
 
 fn latency(points: &Points, series: &SeriesBody, mark: Mark) -> Chart {

@@ -1,0 +1,125 @@
+//! Runs in progress on the page of their experiment, each with its last seconds. Template: `experiments/_current.html`.
+
+use brewbench_agent::wire::{Phase, series::Part};
+
+use crate::{
+    experiments::{model::Experiment, plan::Plan, progress::counted},
+    live::feed::{LiveFeed, LiveSecond},
+    runs::{load, model::Run, pages::row::Doing},
+    web::{
+        format::{self, Figure},
+        series_style::Marks,
+        sparkline::Spark,
+    },
+};
+
+/// Seconds in the charts.
+const SECONDS: usize = 120;
+
+/// Maximum number of runs that are shown at the same time.
+const MAX_SHOWN: usize = 4;
+
+/// A run in progress.
+#[derive(Clone, Debug)]
+pub struct Current {
+    /// The run with its progress.
+    pub doing: Doing,
+    /// `2 vCPU / 4 GiB · repetition 2 of 4`.
+    pub about: String,
+    /// Throughput of the last second.
+    pub rps: Figure,
+    /// Throughput over time.
+    pub rps_spark: Spark,
+    /// 99th percentile of the last second.
+    pub p99: Figure,
+    /// 99th percentile over time.
+    pub p99_spark: Spark,
+}
+
+/// Returns the runs in progress of an experiment.
+pub fn currents(experiment: &Experiment, runs: &[Run], marks: &Marks, feed: &LiveFeed, now_ms: i64) -> Vec<Current> {
+    let all: Vec<&Run> = counted(runs).collect();
+    let active = all.iter().filter(|run| !run.has_ended() && run.phase != Phase::Queued);
+    let last = all.iter().map(|run| run.repetition).max().unwrap_or(0);
+    let current = |run: &&&Run| {
+        let seconds = run.id.to_wire().map(|id| feed.last_seconds(id, SECONDS)).unwrap_or_default();
+        Current::new(Doing::new(Run::clone(run), marks, &all, now_ms), about(run, &experiment.plan, last), &seconds)
+    };
+    active.take(MAX_SHOWN).map(|run| current(&run)).collect()
+}
+
+impl Current {
+    fn new(doing: Doing, about: String, seconds: &[LiveSecond]) -> Self {
+        let spark = |value: fn(&LiveSecond) -> Option<f64>, unit| {
+            let known = || seconds.iter().filter(|second| value(second).is_some());
+            let shaded = known().filter(|second| second.part == Part::WarmUp).count();
+            Spark::new(known().filter_map(value).collect(), unit).of_seconds(shaded)
+        };
+        let last = |value: fn(&LiveSecond) -> Option<f64>| format::number(seconds.last().and_then(value));
+        Self {
+            rps: last(|second| second.rps),
+            rps_spark: spark(|second| second.rps, "requests/s"),
+            p99: last(|second| second.p99_ms),
+            p99_spark: spark(|second| second.p99_ms, "ms"),
+            doing,
+            about,
+        }
+    }
+}
+
+/// Describes a run among the others of its plan. `last` is the last repetition so far.
+fn about(run: &Run, plan: &Plan, last: u32) -> String {
+    let size = run.size.as_ref().map(|size| size.name.clone());
+    let several = plan.loads.len() > 1 || plan.knee.is_some();
+    let load = run.load.as_ref().filter(|_| several).map(load::words);
+    let repetition = match (&plan.knee, plan.until) {
+        (Some(_), _) => format!("repetition {}", run.repetition),
+        (None, Some(until)) => format!("repetition {} of at most {}", run.repetition, until.at_most),
+        (None, None) => format!("repetition {} of {}", run.repetition, plan.repetitions.max(last)),
+    };
+    let agent = run.agent.as_ref().map(|agent| format!("on {agent}"));
+    [size, load, Some(repetition), agent].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        experiments::{
+            describe::tests::{experiment, plan, queued},
+            stopping_rule::Until,
+        },
+        runs::{
+            load::tests::vus,
+            testing::{finished, measuring},
+        },
+    };
+
+    fn abouts(plan: Plan, runs: &[Run]) -> Vec<String> {
+        let feed = LiveFeed::default();
+        let currents = currents(&experiment("night", plan), runs, &Marks::default(), &feed, 0);
+        currents.into_iter().map(|current| current.about.replace('\u{a0}', " ")).collect()
+    }
+
+    #[test]
+    fn only_runs_in_progress_are_shown_with_their_place_in_the_plan() {
+        let runs = [finished("servy", 1), measuring("servy"), queued("gosherve")];
+        let about = abouts(plan(), &runs);
+        assert_eq!(about.len(), 1);
+        assert!(about[0].contains("repetition 3 of 3"), "{about:?}");
+        let until = Some(Until { narrower_than: 0.02, at_most: 20 });
+        let about = abouts(Plan { until, loads: vec![vus(10, 10.0), vus(20, 10.0)], ..plan() }, &runs);
+        assert!(about[0].contains("10 VUs · repetition 3 of at most 20"), "{about:?}");
+        assert!(abouts(plan(), &runs[..1]).is_empty());
+    }
+
+    #[test]
+    fn the_last_second_is_shown_as_a_number_and_the_warm_up_is_shaded() {
+        let second = |part, rps: f64| LiveSecond { part, rps: Some(rps), p99_ms: None };
+        let seconds = [second(Part::WarmUp, 500.0), second(Part::Measured, 1_200.0)];
+        let doing = Doing::new(measuring("servy"), &Marks::default(), &[], 0);
+        let current = Current::new(doing, String::new(), &seconds);
+        assert_eq!((current.rps.text(), current.p99.text()), ("1,200", "–"));
+        assert!(current.rps_spark.to_string().contains("<rect") && current.p99_spark.to_string().is_empty());
+    }
+}
