@@ -17,7 +17,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::live::{
     participants::{Participant, Participants},
-    series_buffer::{self, After, SeriesBuffer},
+    series_buffer::{self, After, LiveSecond, SeriesBuffer},
 };
 
 /// Updates that may wait for a subscriber, about 15 s; a slower one loads the whole series again.
@@ -201,6 +201,11 @@ impl LiveFeed {
     pub fn rate(&self, run: wire::RunId) -> Option<Rate> {
         let runs = self.runs();
         runs.get(&run).filter(|entry| entry.received_at.elapsed() < FRESH)?.series.rate()
+    }
+
+    /// Returns the last seconds of a run, at most `most`; none before its first second has ended.
+    pub fn recent(&self, run: wire::RunId, most: usize) -> Vec<LiveSecond> {
+        self.runs().get(&run).map(|entry| entry.series.recent(most)).unwrap_or_default()
     }
 
     /// Subscribes to a run: returns what a subscriber with everything up to `mark` lacks, and all further updates; None

@@ -4,31 +4,61 @@ use std::fmt;
 
 use askama::filters::HtmlSafe;
 
-use super::format;
+use super::{card::Tone, format, series_style::Mark};
 
-const WIDTH: f64 = 120.0;
-const HEIGHT: f64 = 28.0;
+/// Width and height of a word-sized chart.
+const WORD: (f64, f64) = (120.0, 28.0);
+/// Width and height of a chart with change points.
+const WIDE: (f64, f64) = (240.0, 56.0);
 /// Space for the stroke and the last point.
 const MARGIN: f64 = 3.0;
+/// Half the width of a change point's diamond.
+const DIAMOND: f64 = 4.5;
 
 /// Values in chronological order; renders itself in the surrounding text's colour.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spark {
     values: Vec<f64>,
     unit: &'static str,
+    changes: Option<Changes>,
+}
+
+/// Change points, and the target whose colour the line has.
+#[derive(Clone, Debug, PartialEq)]
+struct Changes {
+    mark: Mark,
+    points: Vec<ChangePoint>,
+}
+
+/// A change in a sparkline; renders as a diamond.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChangePoint {
+    /// The index of the first value after it.
+    pub at: usize,
+    /// After ÷ before − 1.
+    pub change: f64,
+    /// Whether it is good or bad.
+    pub tone: Tone,
 }
 
 impl Spark {
     /// Creates a sparkline from values in chronological order and their unit.
     pub fn new(values: Vec<f64>, unit: &'static str) -> Self {
-        Self { values: values.into_iter().filter(|value| value.is_finite()).collect(), unit }
+        Self { values: values.into_iter().filter(|value| value.is_finite()).collect(), unit, changes: None }
+    }
+
+    /// Creates a larger one with change points, in the colour of a target.
+    pub fn with_changes(values: Vec<f64>, unit: &'static str, mark: Mark, points: Vec<ChangePoint>) -> Self {
+        let spark = Self::new(values, unit);
+        let points = points.into_iter().filter(|point| point.at < spark.values.len()).collect();
+        Self { changes: Some(Changes { mark, points }), ..spark }
     }
 
     /// The text alternative: `4 results, from 9,500 to 10,200 requests/s, last 10,100`.
     pub fn words(&self) -> String {
         let text = |value: f64| format::number(Some(value)).text().to_owned();
         let (least, most) = self.ends();
-        match self.values.as_slice() {
+        let values = match self.values.as_slice() {
             [] => "no results".to_owned(),
             [one] => format!("1 result, {} {}", text(*one), self.unit),
             [.., newest] => format!(
@@ -39,19 +69,29 @@ impl Spark {
                 self.unit,
                 text(*newest)
             ),
-        }
+        };
+        let changes = self.changes.iter().flat_map(|changes| &changes.points);
+        let words = |point: &ChangePoint| {
+            format!("; change point at result {}: {}", point.at + 1, format::change(Some(point.change)).text())
+        };
+        values + &changes.map(words).collect::<String>()
     }
 
     fn ends(&self) -> (f64, f64) {
         self.values.iter().fold((f64::INFINITY, 0.0), |(least, most), value| (value.min(least), value.max(most)))
     }
 
+    fn size(&self) -> (f64, f64) {
+        if self.changes.is_some() { WIDE } else { WORD }
+    }
+
     /// The axis starts at zero, so that a change of 0.1 % does not look steep.
     fn points(&self) -> Vec<(f64, f64)> {
-        let most = self.ends().1;
-        let step = (WIDTH - 2.0 * MARGIN) / (self.values.len().max(2) - 1) as f64;
-        let height = |value: f64| if most > 0.0 { value / most * (HEIGHT - 2.0 * MARGIN) } else { 0.0 };
-        let place = |(index, value): (usize, &f64)| (MARGIN + index as f64 * step, HEIGHT - MARGIN - height(*value));
+        let ((width, height), most) = (self.size(), self.ends().1);
+        let margin = if self.changes.is_some() { MARGIN + DIAMOND } else { MARGIN };
+        let step = (width - 2.0 * margin) / (self.values.len().max(2) - 1) as f64;
+        let rise = |value: f64| if most > 0.0 { value / most * (height - 2.0 * margin) } else { 0.0 };
+        let place = |(index, value): (usize, &f64)| (margin + index as f64 * step, height - margin - rise(*value));
         self.values.iter().enumerate().map(place).collect()
     }
 }
@@ -60,9 +100,23 @@ impl fmt::Display for Spark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let points = self.points();
         let Some((x, y)) = points.last() else { return Ok(()) };
-        write!(f, r#"<svg class="spark" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{}">"#, self.words())?;
+        let (width, height) = self.size();
+        let class =
+            self.changes.as_ref().map_or_else(String::new, |changes| format!(" wide {}", changes.mark.colour()));
+        write!(
+            f,
+            r#"<svg class="spark{class}" viewBox="0 0 {width} {height}" role="img" aria-label="{}">"#,
+            self.words()
+        )?;
         let line: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        write!(f, r#"<polyline points="{}"/><circle cx="{x:.1}" cy="{y:.1}" r="2"/></svg>"#, line.join(" "))
+        write!(f, r#"<polyline points="{}"/><circle cx="{x:.1}" cy="{y:.1}" r="2"/>"#, line.join(" "))?;
+        for ChangePoint { at, tone, .. } in self.changes.iter().flat_map(|changes| &changes.points) {
+            if let Some((x, y)) = points.get(*at) {
+                let (x, y) = (x - DIAMOND, *y);
+                write!(f, r#"<path class="{}" d="M{x:.1} {y:.1}l4.5 -4.5 4.5 4.5 -4.5 4.5z"/>"#, tone.class())?;
+            }
+        }
+        f.write_str("</svg>")
     }
 }
 
@@ -86,5 +140,17 @@ mod tests {
         assert_eq!(Spark::new(vec![f64::NAN], "x").to_string(), "");
         assert!(Spark::new(vec![5.0], "x").to_string().contains("1 result, 5.00 x"));
         assert!(!Spark::new(vec![0.0, 0.0], "x").to_string().contains("NaN"));
+    }
+
+    #[test]
+    fn change_points_are_diamonds_on_the_line_and_part_of_the_text() {
+        let point = |at, change| ChangePoint { at, change, tone: Tone::Bad };
+        let values = vec![100.0, 100.0, 90.0, 90.0];
+        let spark = Spark::with_changes(values, "requests/s", Mark(9), vec![point(2, -0.1), point(9, 0.5)]);
+        let svg = spark.to_string();
+        assert_eq!(svg.matches("<path").count(), 1, "the other is beyond the line: {svg}");
+        assert!(svg.contains(r#"class="spark wide t2""#) && svg.contains(r#"<path class="bad""#), "{svg}");
+        let words = spark.words().replace('\u{a0}', " ");
+        assert!(words.contains("last 90.00; change point at result 3: −10.0 %"), "{words}");
     }
 }
