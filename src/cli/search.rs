@@ -3,7 +3,7 @@
 use clap::Args;
 use reqwest::Method;
 
-use super::table::{Align, cut, table};
+use super::table::{cut, plain};
 use crate::{
     cli::common::Common,
     search::model::{Hit, SearchResults},
@@ -33,7 +33,6 @@ fn text(results: &SearchResults) -> String {
     if results.hits.is_empty() {
         return format!("nothing matches {:?}\n", results.query);
     }
-    let head = [("kind", Align::Left), ("title", Align::Left), ("url", Align::Left)];
-    let row = |hit: &Hit| vec![hit.kind.word().to_owned(), cut(&hit.title, 44), hit.url.clone()];
-    table(&head, &results.hits.iter().map(row).collect::<Vec<_>>())
+    let line = |hit: &Hit| format!("{:<14} {}\n  {}\n", hit.kind.word(), cut(&hit.title, 60), plain(&hit.url));
+    results.hits.iter().map(line).collect()
 }

@@ -6,6 +6,7 @@ use crate::{
     app::{error::Result, state::AppState},
     auth::caller::Caller,
     trends::{
+        cell::Cell,
         model::{Change, LEAST_USEFUL, Pin, Ruling, Trend},
         pins::{self, TrendCache},
     },
@@ -52,6 +53,17 @@ impl Pinned {
         format!("/trends/{}/{}", segment(&self.pin.target), segment(&self.pin.cell))
     }
 
+    /// Describes the cell without the script's revision and the load generator.
+    pub fn summary(&self) -> String {
+        let Some(trend) = &self.trend else { return self.pin.setting.clone() };
+        let Cell { size, scenario, parameters, load, agent, .. } = &trend.cell;
+        let parameters = parameters.iter().map(|(name, value)| format!("{name}={value}"));
+        let agent = agent.as_ref().map_or_else(|| "imported".to_owned(), |agent| format!("on {agent}"));
+        let size = size.iter().map(|size| size.name.clone());
+        let parts = scenario.iter().cloned().chain(parameters).chain(load.iter().cloned()).chain(size);
+        parts.chain([agent]).collect::<Vec<_>>().join(" · ")
+    }
+
     /// Returns the history.
     pub fn spark(&self) -> Spark {
         let points = self.trend.iter().flat_map(|trend| &trend.points).map(|point| point.value).collect();
@@ -72,7 +84,8 @@ impl Pinned {
         let span = self.trend.as_ref()?.spans.last()?;
         let figure = |value: f64| format::number(Some(value)).text().to_owned();
         let version = span.version.as_deref().unwrap_or("unknown version");
-        Some(format!("{version}: {} to {}, 95 % interval", figure(span.low?), figure(span.high?)))
+        let [median, low, high] = [span.median, span.low?, span.high?].map(figure);
+        Some(format!("{version}: median {median}, 95 % interval {low} to {high}"))
     }
 
     /// Returns the changes that were not dismissed.

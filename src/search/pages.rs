@@ -43,7 +43,7 @@ pub async fn search(
     Asked(query): Asked<SearchQuery>,
 ) -> Result<Response> {
     let caller = visitor.0.as_ref();
-    if headers.get(header::ACCEPT).is_some_and(|accept| accept == "application/json") {
+    if headers.get_all(header::ACCEPT).iter().any(|accept| accept == "application/json") {
         let results = find::search(&state, caller, &query.q, PALETTE_HITS).await?;
         // A browser must not show this where the page is expected.
         return Ok(([(header::CACHE_CONTROL, "no-store")], Json(results)).into_response());

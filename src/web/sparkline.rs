@@ -9,7 +9,9 @@ use super::{card::Tone, format, series_style::Mark};
 /// Width and height of a word-sized chart.
 const WORD: (f64, f64) = (120.0, 28.0);
 /// Width and height of a chart with change points.
-const WIDE: (f64, f64) = (240.0, 56.0);
+const WIDE: (f64, f64) = (240.0, 44.0);
+/// The shortest axis of such a chart, as a share of the largest value: smaller changes look flat.
+const MIN_SPAN: f64 = 0.3;
 /// Space for the stroke and the last point.
 const MARGIN: f64 = 3.0;
 /// Half the width of a change point's diamond.
@@ -85,12 +87,22 @@ impl Spark {
         if self.changes.is_some() { WIDE } else { WORD }
     }
 
-    /// The axis starts at zero, so that a change of 0.1 % does not look steep.
+    /// Returns the ends of the axis. A word-sized chart starts at zero, so that a change of 0.1 % does not look steep.
+    /// A larger one shows the values in the middle of at least [`MIN_SPAN`].
+    fn axis(&self) -> (f64, f64) {
+        let (least, most) = self.ends();
+        if self.changes.is_none() || self.values.is_empty() {
+            return (0.0, most);
+        }
+        let (middle, half) = (f64::midpoint(least, most), ((most - least) / 2.0).max(most * MIN_SPAN / 2.0));
+        (middle - half, middle + half)
+    }
+
     fn points(&self) -> Vec<(f64, f64)> {
-        let ((width, height), most) = (self.size(), self.ends().1);
+        let ((width, height), (low, high)) = (self.size(), self.axis());
         let margin = if self.changes.is_some() { MARGIN + DIAMOND } else { MARGIN };
         let step = (width - 2.0 * margin) / (self.values.len().max(2) - 1) as f64;
-        let rise = |value: f64| if most > 0.0 { value / most * (height - 2.0 * margin) } else { 0.0 };
+        let rise = |value: f64| if high > low { (value - low) / (high - low) * (height - 2.0 * margin) } else { 0.0 };
         let place = |(index, value): (usize, &f64)| (margin + index as f64 * step, height - margin - rise(*value));
         self.values.iter().enumerate().map(place).collect()
     }
@@ -152,5 +164,18 @@ mod tests {
         assert!(svg.contains(r#"class="spark wide t2""#) && svg.contains(r#"<path class="bad""#), "{svg}");
         let words = spark.words().replace('\u{a0}', " ");
         assert!(words.contains("last 90.00; change point at result 3: −10.0 %"), "{words}");
+    }
+
+    #[test]
+    fn a_small_change_looks_flat_and_a_large_one_fills_the_height() {
+        let heights = |values: Vec<f64>| {
+            let points = Spark::with_changes(values, "x", Mark(0), Vec::new()).points();
+            points.into_iter().map(|(_, y)| y).collect::<Vec<_>>()
+        };
+        let [one, other] = heights(vec![1_000.0, 1_001.0])[..] else { panic!("two points") };
+        assert!((one - other).abs() < 0.2 && (one - WIDE.1 / 2.0).abs() < 0.2, "{one} {other}");
+        let [low, high] = heights(vec![500.0, 1_000.0])[..] else { panic!("two points") };
+        assert!(low - high > WIDE.1 / 2.0, "{low} {high}");
+        assert!(heights(vec![0.0, 0.0]).iter().all(|y| y.is_finite()));
     }
 }
