@@ -55,6 +55,7 @@ pub mod placement;
 pub mod reports;
 pub mod results;
 pub mod runs;
+pub mod search;
 pub mod settings;
 pub mod shares;
 pub mod trends;

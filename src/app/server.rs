@@ -43,7 +43,7 @@ use crate::{
     maintenance, reports,
     results::{self, store::imports::Waiting},
     runs::{self, store::values::LastValues},
-    settings, shares, trends,
+    search, settings, shares, trends,
     web::{self, theme},
 };
 
@@ -250,6 +250,7 @@ fn api(
         .merge(reports::api())
         .merge(shares::api())
         .merge(trends::api())
+        .merge(search::api())
         .merge(maintenance::api())
         .merge(alerts::api())
         .merge(dispatch::api(presence.clone(), barriers, state.config.largest_body()))
@@ -286,6 +287,7 @@ pub fn router(
         .merge(gate::pages())
         .merge(shares::pages())
         .merge(trends::pages())
+        .merge(search::pages())
         .merge(alerts::pages())
         .merge(dashboard::pages(presence.clone()))
         .merge(dispatch::pages(presence.clone()))

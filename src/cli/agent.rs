@@ -17,7 +17,7 @@ use brewbench_agent::{
         daemon::{CGROUPS, Options},
         session::Accepts,
     },
-    doctor::{self, Rank, Finding},
+    doctor::{self, Finding, Rank},
     host::{cpu_tuning::SYSFS, idle_wait::IdleWait},
     run::address_policy::AddressPolicy,
     sandbox::cage::{support, support::Landlock},

@@ -31,6 +31,7 @@ pub mod restore;
 pub mod retention;
 pub mod run;
 pub mod scenario;
+pub mod search;
 pub mod serve;
 pub mod share;
 pub mod size;
@@ -98,9 +99,11 @@ enum Command {
     /// Manage share links: comparisons that need no login
     #[command(subcommand)]
     Share(share::Share),
-    /// Show results over versions and time; confirm or dismiss changes
+    /// Show results over versions and time; confirm or dismiss changes; pin trends
     #[command(subcommand)]
     Trend(trend::Trend),
+    /// Search targets, experiments, runs, pages and documentation
+    Search(search::Search),
     /// List and remove targets: server implementations that agents can start
     #[command(subcommand)]
     Target(target::Target),
@@ -182,6 +185,7 @@ impl Cli {
             Command::Share(share) => share.run().await?,
             Command::View(view) => view.run().await?,
             Command::Trend(trend) => trend.run().await?,
+            Command::Search(search) => search.run().await?,
             Command::Target(target) => return target.run().await,
             Command::Size(size) => size.run().await?,
             Command::Scenario(scenario) => scenario.run().await?,

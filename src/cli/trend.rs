@@ -10,7 +10,7 @@ use crate::{
     cli::{common::Common, connection::encoded},
     trends::{
         api::JudgementBody,
-        model::{self, Change, Ruling, Span, TrendInfo, TrendList},
+        model::{self, Change, Pin, PinList, Ruling, Span, TrendInfo, TrendList},
     },
     web::{format::plural, time_ago::exact},
 };
@@ -35,6 +35,27 @@ pub enum Trend {
     Dismiss(Annotate),
     /// Reopen a change: delete its annotation
     Reopen(ChangeOf),
+    /// List the trends that you have pinned to your dashboard
+    Pins {
+        /// Server and output format
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Pin a trend to your dashboard
+    Pin(OneCell),
+    /// Remove a trend from your dashboard
+    Unpin(OneCell),
+}
+
+/// A cell.
+#[derive(Debug, Args)]
+pub struct OneCell {
+    #[command(flatten)]
+    common: Common,
+    /// Name of the target
+    target: String,
+    /// The cell's id, as `trend list` and `trend pins` show it
+    cell: String,
 }
 
 /// A metric of a cell.
@@ -84,7 +105,23 @@ impl Trend {
             Self::Confirm(Annotate { change, note }) => change.annotate(Ruling::Confirmed, note).await,
             Self::Dismiss(Annotate { change, note }) => change.annotate(Ruling::Dismissed, note).await,
             Self::Reopen(change) => change.reopen().await,
+            Self::Pins { common } => {
+                let client = common.connect()?.client;
+                let list: PinList = client.json(client.request(Method::GET, "api/v1/pins")).await?;
+                common.print(&list, pins)
+            }
+            Self::Pin(cell) => cell.send(Method::PUT).await,
+            Self::Unpin(cell) => cell.send(Method::DELETE).await,
         }
+    }
+}
+
+impl OneCell {
+    async fn send(self, method: Method) -> anyhow::Result<()> {
+        let client = self.common.connect()?.client;
+        let path = format!("api/v1/trends/{}/{}/pin", encoded(&self.target), encoded(&self.cell));
+        let list: PinList = client.json(client.request(method, &path)).await?;
+        self.common.print(&list, pins)
     }
 }
 
@@ -142,6 +179,15 @@ fn cells(list: &TrendList) -> String {
         vec![cut(&info.cell.target, 20), info.cell.id.clone(), runs, figure(info.rps), open, cut(&setting, 60)]
     };
     table(&head, &list.trends.iter().map(row).collect::<Vec<_>>())
+}
+
+fn pins(list: &PinList) -> String {
+    if list.pins.is_empty() {
+        return "no pinned trends\n".to_owned();
+    }
+    let head = [("target", Align::Left), ("cell", Align::Left), ("setting", Align::Left)];
+    let row = |pin: &Pin| vec![cut(&pin.target, 20), pin.cell.clone(), cut(&pin.setting, 60)];
+    table(&head, &list.pins.iter().map(row).collect::<Vec<_>>())
 }
 
 fn text(trend: &model::Trend) -> String {

@@ -36,7 +36,7 @@ pub mod setting;
 pub mod significance;
 pub mod stat;
 pub mod statistics;
-mod store;
+pub mod store;
 pub mod sweep;
 #[cfg(test)]
 pub mod testing;

@@ -1,4 +1,4 @@
-//! `/`: results since the last visit, current runs, problems.
+//! `/`: results since the last visit, current runs, pinned trends, problems.
 
 use std::{
     sync::Arc,
@@ -18,32 +18,31 @@ use axum_extra::extract::{
 };
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
-use sqlx::SqlitePool;
 use tokio::sync::watch;
 
+use super::{
+    attention::{self, Item},
+    first_steps::Steps,
+    news,
+    pinned::{self, Pinned},
+    running::Running,
+};
 use crate::{
     app::{
         alert_cache::ActiveAlert,
         error::{QueryParams, Result},
         state::AppState,
     },
-    auth::caller::Read,
-    dashboard::{self, store::Ended},
+    auth::caller::{Caller, Read},
+    dashboard,
     experiments::list::{self, Filter},
-    fleet::{self, model::Agent, presence::Presence},
-    runs::{
-        model::Run,
-        pages::{
-            history::rate,
-            row::{Doing, Line},
-        },
-    },
+    fleet::{self, presence::Presence},
     settings::disk::Disk,
+    trends::pins::TrendCache,
     web::{
-        format,
         live::{self, Beat, Concerns, Frame, Pace, View},
         shell::{Section, Shell},
-        time_ago::{self, Moment},
+        time_ago,
     },
 };
 
@@ -53,10 +52,12 @@ const VISITS_COOKIE: &str = "brewbench_looked";
 const SAME_VISIT_MS: i64 = 30 * 60 * 1_000;
 /// How far back a first visit looks.
 const FIRST_VISIT_MS: i64 = 24 * 60 * 60 * 1_000;
-/// The maximum number of rows in each list.
+/// The maximum number of experiments.
 const MAX_ROWS: i64 = 6;
+/// The maximum number of runs that need attention.
+const MAX_BROKEN: i64 = 5;
 
-/// How often agents and disk are read, as no event reports their changes.
+/// How often agents and disk are read during a run.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The page.
@@ -74,141 +75,81 @@ struct HomePart<'a> {
     home: &'a Home,
 }
 
+/// The runs in progress. Its root is `#running`.
+#[derive(Debug, Template)]
+#[template(path = "dashboard/_running.html")]
+struct RunningPart<'a> {
+    running: &'a Running,
+}
+
 /// The data of the page.
 #[derive(Debug)]
 struct Home {
     since_ms: i64,
-    /// Active alerts.
-    notices: Arc<[ActiveAlert]>,
-    doing: Vec<Doing>,
-    running: usize,
-    queued: usize,
-    ended: Ended,
-    broken: Vec<Line>,
-    away: Vec<Agent>,
-    connected: usize,
+    since: String,
+    news: String,
+    running: Running,
+    attention: Vec<Item>,
+    /// How many more runs need attention.
+    more_broken: usize,
+    pinned: Vec<Pinned>,
     experiments: Vec<list::Line>,
-    /// The disk, if it is nearly full.
-    low: Option<Disk>,
     /// Whether there are no runs at all.
     is_new: bool,
-    /// The first steps, until a run has been measured.
-    steps: Option<[Step; 3]>,
+    /// The first steps, until the visit after the first measured run.
+    steps: Option<Steps>,
     read_at: Instant,
 }
 
-/// A step of a new installation.
-#[derive(Debug)]
-struct Step {
-    is_done: bool,
-    title: &'static str,
-    text: &'static str,
-    /// Address and label of the action.
-    action: (&'static str, &'static str),
-}
-
-async fn first_steps(pool: &SqlitePool, is_connected: bool) -> Result<Option<[Step; 3]>> {
-    if dashboard::store::any_measured(pool).await? {
-        return Ok(None);
-    }
-    let has_target = dashboard::store::any_target(pool).await?;
-    Ok(Some([
-        Step {
-            is_done: is_connected,
-            title: "Agent connected",
-            text: "An agent runs targets and load on a machine.",
-            action: ("/agents", "Add agent"),
-        },
-        Step {
-            is_done: has_target,
-            title: "Target found",
-            text: "A target is a server implementation that an agent can start.",
-            action: ("/docs/getting-started/own-target", "Add target"),
-        },
-        Step {
-            is_done: false,
-            title: "First comparison",
-            text: "Measure two targets and see which one is faster.",
-            action: ("/experiments/new", "New run"),
-        },
-    ]))
+/// What the page is read from.
+#[derive(Clone, Debug)]
+struct Source {
+    state: AppState,
+    presence: Presence,
+    trends: TrendCache,
+    caller: Caller,
+    since_ms: i64,
 }
 
 impl Home {
-    async fn read(state: &AppState, presence: &Presence, since_ms: i64, known: &[list::Line]) -> Result<Self> {
+    async fn read(source: &Source, known: &[list::Line]) -> Result<Self> {
+        let Source { state, presence, trends, caller, since_ms } = source;
         let pool = &state.db.read;
-        let (running, queued) = crate::runs::store::unfinished_count(pool).await?;
-        let unfinished = crate::runs::store::unfinished(&state.db.rows, MAX_ROWS).await?;
-        let broken = dashboard::store::broken(pool, since_ms, MAX_ROWS).await?;
-        let targets: Vec<&str> = unfinished.iter().map(|run| run.target.as_str()).collect();
-        let marks = crate::catalog::store::marks(pool, &targets).await?;
-        let now = now_ms();
-        let all = fleet::api::all(&state.db, presence).await?;
-        let connected = all.iter().filter(|agent| agent.state() == "connected").count();
-        let notices = state.notices.now();
-        // An agent with an alert is not listed again.
-        let has_notice = |agent: &Agent| notices.iter().any(|notice| notice.subject == agent.name);
-        let away = all.into_iter().filter(|agent| agent.state() == "away" && !has_notice(agent)).collect();
-        let doing = |run: Run| {
-            let rate = rate(state, &run);
-            let mut doing = Doing::new(run, &marks, &[], now);
-            doing.rate = rate;
-            doing
+        let agents = fleet::api::all(&state.db, presence).await?;
+        let in_state = |word: &'static str| agents.iter().filter(move |agent| agent.state() == word);
+        let connected: Vec<&str> = in_state("connected").map(|agent| agent.name.as_str()).collect();
+        let away: Vec<_> = in_state("away").cloned().collect();
+        let ended = dashboard::store::ended(pool, *since_ms).await?;
+        let broken = dashboard::store::broken(pool, *since_ms, MAX_BROKEN).await?;
+        let broken = fleet::pages::lines(state, &broken).await?;
+        let low = Disk::of(&state.config.data).await.ok().filter(Disk::is_low);
+        let filter = Filter { before: None, label: None, limit: MAX_ROWS };
+        let experiments = list::lines(state, filter, known).await?;
+        let has_comparison =
+            experiments.iter().any(|line| line.answer.as_ref().is_some_and(|answer| answer.differences.is_some()));
+        let first = dashboard::store::first_measured_at(pool).await?;
+        let steps = match first {
+            Some(first) if first < *since_ms => None,
+            _ => Some(Steps::new(&connected, dashboard::store::target_count(pool).await?, has_comparison)),
         };
         Ok(Self {
-            since_ms,
-            doing: unfinished.into_iter().map(doing).collect(),
-            running,
-            queued,
-            ended: dashboard::store::ended(pool, since_ms).await?,
-            broken: crate::fleet::pages::lines(state, &broken).await?,
-            away,
-            notices,
-            connected,
-            experiments: list::lines(state, Filter { before: None, label: None, limit: MAX_ROWS }, known).await?,
-            low: Disk::of(&state.config.data).await.ok().filter(Disk::is_low),
+            since_ms: *since_ms,
+            since: news::since(*since_ms, now_ms()),
+            news: news::sentence(ended),
+            running: Running::load(state, connected.len()).await?,
+            more_broken: (ended.invalid + ended.failed + ended.lost).saturating_sub(broken.len()),
+            attention: attention::list(&state.notices.now(), low.as_ref(), &away, &broken),
+            pinned: pinned::load(state, trends, caller).await?,
+            experiments,
             is_new: !dashboard::store::any_run(pool).await?,
-            steps: first_steps(pool, connected > 0).await?,
+            steps,
             read_at: Instant::now(),
         })
     }
 
-    /// Updates the figures that change every second.
-    fn tick(&mut self, state: &AppState) {
-        let now = now_ms();
-        for doing in &mut self.doing {
-            let rate = rate(state, &doing.line.run);
-            doing.refresh(&[], rate, now);
-        }
-    }
-
-    fn since(&self) -> Moment {
-        time_ago::ago(Some(self.since_ms))
-    }
-
-    /// Summarizes the runs that ended, as a clause.
-    fn news(&self) -> String {
-        let Ended { runs, without_results, experiments } = self.ended;
-        if runs == 0 {
-            return "no runs ended".to_owned();
-        }
-        let invalid = match without_results {
-            0 => String::new(),
-            count => format!("; {count} without valid results"),
-        };
-        let parts = match experiments {
-            0 => String::new(),
-            count => format!(" in {}", format::plural(count, "experiment")),
-        };
-        format!("{}{parts} ended{invalid}", format::plural(runs, "run"))
-    }
-
-    fn is_broken(&self) -> bool {
-        !self.broken.is_empty() || !self.away.is_empty() || self.low.is_some()
-    }
-
-    fn waiting(&self) -> usize {
-        (self.running + self.queued).saturating_sub(self.doing.len())
+    /// Returns when the previous visit was, in UTC.
+    fn since_exactly(&self) -> String {
+        time_ago::exact(Some(self.since_ms))
     }
 
     fn live_address(&self) -> String {
@@ -234,14 +175,15 @@ pub async fn index(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
+    Extension(trends): Extension<TrendCache>,
     jar: CookieJar,
 ) -> Result<Response> {
-    let (since, visits) = visit_times(jar.get(VISITS_COOKIE).map(Cookie::value), now_ms());
-    let home = Home::read(&state, &presence, since, &[]).await?;
+    let (since_ms, visits) = visit_times(jar.get(VISITS_COOKIE).map(Cookie::value), now_ms());
+    let shell = Shell::signed_in("Dashboard", Section::Dashboard, &caller.name);
+    let home = Home::read(&Source { state, presence, trends, caller, since_ms }, &[]).await?;
     let cookie = Cookie::build((VISITS_COOKIE, visits)).path("/").http_only(true).same_site(SameSite::Lax);
     let jar = jar.add(cookie.max_age(time::Duration::days(365)));
-    let page = HomePage { shell: Shell::signed_in("Dashboard", Section::Dashboard, &caller.name), home };
-    Ok((jar, page).into_response())
+    Ok((jar, HomePage { shell, home }).into_response())
 }
 
 /// Query parameters of the live page.
@@ -257,43 +199,50 @@ pub async fn live(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
+    Extension(trends): Extension<TrendCache>,
     QueryParams(Since { since }): QueryParams<Since>,
 ) -> Result<impl IntoResponse> {
-    let notices = state.notices.listen();
-    let view = LiveHome { state: state.clone(), presence, since, notices, home: None };
-    live::follow(&state, &caller.name, Concerns::Everything, view)
+    let (notices, agents) = (state.notices.listen(), state.events.agents());
+    let (shared, name) = (state.clone(), caller.name.clone());
+    let source = Source { state, presence, trends, caller, since_ms: since };
+    let view = LiveHome { source, notices, agents, home: None };
+    live::follow(&shared, &name, Concerns::Everything, view)
 }
 
 struct LiveHome {
-    state: AppState,
-    presence: Presence,
-    since: i64,
+    source: Source,
     /// Changes of the alerts, which are shown at once.
     notices: watch::Receiver<Arc<[ActiveAlert]>>,
+    /// Connects and disconnects of agents, as well.
+    agents: watch::Receiver<u64>,
     /// The state that was last sent.
     home: Option<Home>,
 }
 
 impl View for LiveHome {
     async fn frame(&mut self, beat: Beat) -> Result<Frame> {
-        let home = match self.home.take() {
+        let (patch, home) = match self.home.take() {
             Some(mut home) if beat == Beat::Time && home.read_at.elapsed() < REFRESH_INTERVAL => {
-                home.tick(&self.state);
-                home
+                home.running.tick(&self.source.state);
+                (live::patch(&RunningPart { running: &home.running })?, home)
             }
             before => {
                 let known = before.map_or_else(Vec::new, |home| home.experiments);
-                Home::read(&self.state, &self.presence, self.since, &known).await?
+                let home = Home::read(&self.source, &known).await?;
+                (live::patch(&HomePart { home: &home })?, home)
             }
         };
-        let pace = if home.running > 0 { Pace::Second } else { Pace::Minute };
-        let patch = live::patch(&HomePart { home: &home })?;
+        let pace = if home.running.running > 0 { Pace::Second } else { Pace::Minute };
         self.home = Some(home);
         Ok(Frame { patches: vec![patch], pace })
     }
 
     async fn news(&mut self) {
-        if self.notices.changed().await.is_err() {
+        let changed = tokio::select! {
+            changed = self.notices.changed() => changed,
+            changed = self.agents.changed() => changed,
+        };
+        if changed.is_err() {
             std::future::pending::<()>().await;
         }
     }

@@ -118,22 +118,32 @@ pub async fn runs_of_target(pool: &SqlitePool, target: &str, limit: i64) -> sqlx
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
-/// Counts of what ended since some time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Counts of what happened since some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Runs that ended.
-    pub runs: usize,
-    /// Runs without valid results.
-    pub without_results: usize,
-    /// Experiments with at least one of these runs.
+    /// Runs of agents that finished.
+    pub finished: usize,
+    /// Experiments of these runs.
     pub experiments: usize,
+    /// Finished runs that are invalid.
+    pub invalid: usize,
+    /// Runs that failed.
+    pub failed: usize,
+    /// Runs that were lost.
+    pub lost: usize,
+    /// Runs that were imported.
+    pub imported: usize,
 }
 
-/// Counts the runs that ended since a time, unix ms.
+/// Counts the runs that ended since a time, unix ms. Imports are counted apart, whatever their verdict.
 pub async fn ended(pool: &SqlitePool, since: i64) -> sqlx::Result<Ended> {
     let row = sqlx::query!(
-        r#"select count(*) as "runs!: i64", count(distinct experiment_id) as "experiments!: i64",
-                  count(*) filter (where phase <> 'finished' or verdict = 'invalid') as "without_results!: i64"
+        r#"select count(*) filter (where origin = 'agent' and phase = 'finished') as "finished!: i64",
+                  count(distinct iif(origin = 'agent' and phase = 'finished', experiment_id, null)) as "experiments!: i64",
+                  count(*) filter (where origin = 'agent' and phase = 'finished' and verdict = 'invalid') as "invalid!: i64",
+                  count(*) filter (where origin = 'agent' and phase = 'failed') as "failed!: i64",
+                  count(*) filter (where origin = 'agent' and phase = 'lost') as "lost!: i64",
+                  count(*) filter (where origin = 'import') as "imported!: i64"
            from run where finished_at >= ? and deleted_at is null"#,
         since
     )
@@ -141,9 +151,12 @@ pub async fn ended(pool: &SqlitePool, since: i64) -> sqlx::Result<Ended> {
     .await?;
     let count = |count: i64| usize::try_from(count).unwrap_or_default();
     Ok(Ended {
-        runs: count(row.runs),
-        without_results: count(row.without_results),
+        finished: count(row.finished),
         experiments: count(row.experiments),
+        invalid: count(row.invalid),
+        failed: count(row.failed),
+        lost: count(row.lost),
+        imported: count(row.imported),
     })
 }
 
@@ -162,18 +175,21 @@ pub async fn broken(pool: &SqlitePool, since: i64, limit: i64) -> sqlx::Result<V
     Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
-/// Whether agents have ever offered a target.
-pub async fn any_target(pool: &SqlitePool) -> sqlx::Result<bool> {
-    Ok(sqlx::query!("select name from target limit 1").fetch_optional(pool).await?.is_some())
+/// Counts the targets that agents have ever offered, by name.
+pub async fn target_count(pool: &SqlitePool) -> sqlx::Result<usize> {
+    let count =
+        sqlx::query_scalar!(r#"select count(distinct name) as "count!: i64" from target"#).fetch_one(pool).await?;
+    Ok(usize::try_from(count).unwrap_or_default())
 }
 
-/// Whether an agent has finished a run of an experiment.
-pub async fn any_measured(pool: &SqlitePool) -> sqlx::Result<bool> {
+/// Returns when an agent finished a run for the first time, unix ms.
+pub async fn first_measured_at(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
     let first = sqlx::query!(
-        "select id from run indexed by overview_run_finished
-         where finished_at is not null and origin = 'agent' and phase = 'finished' and deleted_at is null limit 1"
+        r#"select finished_at as "finished_at!" from run indexed by overview_run_finished
+         where finished_at is not null and origin = 'agent' and phase = 'finished' and deleted_at is null
+         order by finished_at limit 1"#
     );
-    Ok(first.fetch_optional(pool).await?.is_some())
+    Ok(first.fetch_optional(pool).await?.map(|row| row.finished_at))
 }
 
 /// Whether any run exists.

@@ -9,7 +9,7 @@
 pub mod book;
 mod pages;
 pub mod render;
-mod store;
+pub mod store;
 
 use axum::Router;
 

@@ -17,7 +17,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::live::{
     participants::{Participant, Participants},
-    series_buffer::{self, After, SeriesBuffer},
+    series_buffer::{self, After, LiveSecond, SeriesBuffer},
 };
 
 /// Updates that may wait for a subscriber, about 15 s; a slower one loads the whole series again.
@@ -116,29 +116,9 @@ pub struct Rate {
     pub failed_rps: f64,
 }
 
-/// One of the last seconds of a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LiveSecond {
-    /// The part that it belongs to.
-    pub part: Part,
-    /// Requests per second; none for a second without length.
-    pub rps: Option<f64>,
-    /// The 99th percentile of all requests, ms; none without requests.
-    pub p99_ms: Option<f64>,
-}
-
 /// Returns what a subscriber with everything up to `mark` lacks of a complete series.
 pub fn since(series: Series, mark: Option<i64>) -> Vec<Update> {
     SeriesBuffer::from(series).since(mark)
-}
-
-impl LiveSecond {
-    fn new(part: Part, second: Second, length_ms: u32) -> Self {
-        let rps = (length_ms > 0).then(|| second.requests() as f64 * 1e3 / f64::from(length_ms));
-        let mut latencies = second.succeeded;
-        latencies.add(&second.failed);
-        Self { part, rps, p99_ms: latencies.quantile(0.99).map(|found| found.estimate) }
-    }
 }
 
 impl Update {
@@ -223,11 +203,9 @@ impl LiveFeed {
         runs.get(&run).filter(|entry| entry.received_at.elapsed() < FRESH)?.series.rate()
     }
 
-    /// Returns the last seconds of a run, at most `most`; empty before its first second has ended.
-    pub fn last_seconds(&self, run: wire::RunId, most: usize) -> Vec<LiveSecond> {
-        let recent = self.runs().get(&run).map(|entry| entry.series.last_seconds(most)).unwrap_or_default();
-        // Percentiles are computed without holding the lock.
-        recent.into_iter().map(|(part, second, length_ms)| LiveSecond::new(part, second, length_ms)).collect()
+    /// Returns the last seconds of a run, at most `most`; none before its first second has ended.
+    pub fn recent(&self, run: wire::RunId, most: usize) -> Vec<LiveSecond> {
+        self.runs().get(&run).map(|entry| entry.series.recent(most)).unwrap_or_default()
     }
 
     /// Subscribes to a run: returns what a subscriber with everything up to `mark` lacks, and all further updates; None

@@ -1,6 +1,7 @@
 //! Runs in progress: the feed of what agents report, and the pages and streams that show it.
 
 pub mod api;
+pub mod chart;
 pub mod feed;
 pub mod pages;
 pub mod participants;

@@ -4,7 +4,10 @@ use std::sync::OnceLock;
 
 use brewbench_agent::wire::series::{DecodeError, Delta, Part, Second, Series, Window};
 
-use crate::live::feed::{Rate, Tail, Update};
+use crate::{
+    live::feed::{Rate, Tail, Update},
+    results::series::model::seconds_after,
+};
 
 /// Maximum unpacked size of a delta; an ordinary one of a hundred points takes a tenth of it.
 const MAX_UNPACKED: u64 = 2 << 20;
@@ -20,6 +23,19 @@ const MAX_BUCKETS: usize = 2_000_000;
 pub struct SeriesBuffer {
     series: Series,
     buckets: usize,
+}
+
+/// A second of a run in progress.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LiveSecond {
+    /// Its end, seconds after the start of the run's first part.
+    pub at_s: f64,
+    /// Whether it belongs to the warm-up.
+    pub is_warm_up: bool,
+    /// Requests per second.
+    pub rps: Option<f64>,
+    /// 99th percentile of the latency of its successful requests.
+    pub p99_ms: Option<f64>,
 }
 
 /// The times after which points are replaced, ms after the start of their part; see [`Delta`].
@@ -101,18 +117,24 @@ impl SeriesBuffer {
         (length_s > 0.0).then(|| Rate { rps: per_second(last.requests()), failed_rps: per_second(last.failed.total()) })
     }
 
-    /// Returns the last seconds with their part and length in ms, at most `most`.
-    pub fn last_seconds(&self, most: usize) -> Vec<(Part, Second, u32)> {
-        let of = |(part, stretch): (Part, &Window)| {
-            let befores = std::iter::once(0).chain(stretch.seconds.iter().map(|second| second.until_ms));
-            let length =
-                |(second, before): (&Second, u32)| (part, second.clone(), second.until_ms.saturating_sub(before));
-            let skipped = stretch.seconds.len().saturating_sub(most);
-            stretch.seconds.iter().zip(befores).skip(skipped).map(length).collect::<Vec<_>>()
-        };
-        let mut all: Vec<_> = self.series.parts().flat_map(of).collect();
-        all.drain(..all.len().saturating_sub(most));
-        all
+    /// Returns the last seconds, at most `most`, in ascending order.
+    pub fn recent(&self, most: usize) -> Vec<LiveSecond> {
+        let Some(start_ms) = self.series.parts().next().map(|(_, stretch)| stretch.start_ms) else { return Vec::new() };
+        let mut all = Vec::new();
+        for (part, stretch) in self.series.parts() {
+            let first = stretch.seconds.len().saturating_sub(most);
+            let before_ms = first.checked_sub(1).map_or(0, |last| stretch.seconds[last].until_ms);
+            let offset_ms = stretch.start_ms.saturating_sub(start_ms);
+            let seconds = seconds_after(offset_ms, before_ms, &stretch.seconds[first..]).into_iter();
+            let is_warm_up = part == Part::WarmUp;
+            all.extend(seconds.map(|second| LiveSecond {
+                at_s: second.at_s,
+                is_warm_up,
+                rps: second.rps,
+                p99_ms: second.succeeded.p99_ms,
+            }));
+        }
+        all.split_off(all.len().saturating_sub(most))
     }
 
     /// Returns the points of a part from these indices on.

@@ -94,7 +94,9 @@ impl Column {
         match self {
             Self::Figure(metric) => Some(metric.figure((metric.def().get)(&run.figures))),
             Self::Repetition => Some(format::count(Some(u64::from(run.repetition)))),
-            Self::Size | Self::Load | Self::Agent | Self::CreatedBy | Self::State | Self::Submitted | Self::Ended => None,
+            Self::Size | Self::Load | Self::Agent | Self::CreatedBy | Self::State | Self::Submitted | Self::Ended => {
+                None
+            }
         }
     }
 

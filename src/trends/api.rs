@@ -1,4 +1,4 @@
-//! JSON of trends and of the judgements of their changes.
+//! JSON of trends, of the judgements of their changes, and of pins.
 
 use axum::{
     Json,
@@ -19,7 +19,8 @@ use crate::{
     runs::remarks::checked_note,
     trends::{
         load::{self, metric_named, trend},
-        model::{Change, Judgement, Ruling, Trend, TrendList},
+        model::{Change, Judgement, PinList, Ruling, Trend, TrendList},
+        pins,
         store::JudgedChange,
     },
 };
@@ -106,6 +107,41 @@ pub async fn withdraw(
     let metric = metric_named(query.metric.as_deref())?;
     withdraw_judgement(&state, &target, &cell, metric, &run).await?;
     Ok(Json(trend(&state, &target, &cell, metric).await?))
+}
+
+/// Lists the trends that the user has pinned to the dashboard, the oldest pin first.
+#[utoipa::path(get, path = "/api/v1/pins", tag = "trends", operation_id = "list_pins",
+    responses((status = 200, body = PinList), (status = 409, body = ErrorBody, description = "the token belongs to no user")))]
+pub async fn pins(Read(caller): Read, State(state): State<AppState>) -> Result<Json<PinList>> {
+    Ok(Json(PinList { pins: pins::list(&state, &caller).await? }))
+}
+
+/// Pins a trend to the user's dashboard.
+#[utoipa::path(put, path = "/api/v1/trends/{target}/{cell}/pin", tag = "trends", operation_id = "pin_trend",
+    params(("target" = String, Path), ("cell" = String, Path)),
+    responses((status = 200, body = PinList), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "the user has 12 pins, or the token belongs to no user")))]
+pub async fn pin(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path((target, cell)): Path<(String, String)>,
+) -> Result<Json<PinList>> {
+    pins::pin(&state, &caller, &target, &cell).await?;
+    Ok(Json(PinList { pins: pins::list(&state, &caller).await? }))
+}
+
+/// Removes a trend from the user's dashboard.
+#[utoipa::path(delete, path = "/api/v1/trends/{target}/{cell}/pin", tag = "trends", operation_id = "unpin_trend",
+    params(("target" = String, Path), ("cell" = String, Path)),
+    responses((status = 200, body = PinList), (status = 404, body = ErrorBody),
+        (status = 409, body = ErrorBody, description = "the token belongs to no user")))]
+pub async fn unpin(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path((target, cell)): Path<(String, String)>,
+) -> Result<Json<PinList>> {
+    pins::unpin(&state, &caller, &target, &cell).await?;
+    Ok(Json(PinList { pins: pins::list(&state, &caller).await? }))
 }
 
 /// Stores a judgement of a change and replaces an earlier one.

@@ -13,6 +13,7 @@ use crate::{
         history,
         model::{MAX_LISTED, MOST_RUNS, RECENT, Trend, TrendInfo},
     },
+    web::address::segment,
 };
 
 /// Returns the metrics that have trends.
@@ -88,6 +89,11 @@ pub(crate) async fn runs_of(state: &AppState, known: &KnownCell) -> Result<Vec<R
 }
 
 pub(crate) fn address(state: &AppState, cell: &Cell) -> Result<String> {
-    let path = format!("trends/{}/{}", crate::web::address::segment(&cell.target), cell.id);
+    url(state, &cell.target, &cell.id)
+}
+
+/// Returns the URL of the trend of a cell.
+pub(crate) fn url(state: &AppState, target: &str, cell: &str) -> Result<String> {
+    let path = format!("trends/{}/{}", segment(target), segment(cell));
     Ok(state.public_url.join(&path).map_err(Error::internal)?.into())
 }

@@ -5,7 +5,8 @@
 //! experiment is a point by itself.
 //!
 //! In reading order: [`cell`] groups runs, [`shifts`] finds changes in a series, [`history`] combines points, changes
-//! and judgements. All of these are pure. [`mod@pages`] and [`mod@api`] show the result.
+//! and judgements. All of these are pure. [`mod@pages`] and [`mod@api`] show the result. [`pins`] has the trends that a
+//! user wants on the dashboard.
 
 pub mod api;
 pub mod cell;
@@ -14,6 +15,7 @@ pub mod history;
 pub mod load;
 pub mod model;
 pub mod pages;
+pub mod pins;
 pub mod shifts;
 pub mod store;
 
@@ -31,6 +33,8 @@ pub fn pages() -> Router<AppState> {
         .route("/trends", get(pages::index))
         .route("/trends/{target}/{cell}", get(pages::show))
         .route("/trends/{target}/{cell}/judge", post(pages::judge))
+        .route("/trends/{target}/{cell}/pin", post(pages::pin))
+        .route("/trends/{target}/{cell}/unpin", post(pages::unpin))
 }
 
 /// Returns the API routes.
@@ -39,4 +43,6 @@ pub fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(api::list))
         .routes(routes!(api::show))
         .routes(routes!(api::judge, api::withdraw))
+        .routes(routes!(api::pins))
+        .routes(routes!(api::pin, api::unpin))
 }

@@ -22,6 +22,9 @@ pub const LEAST_USEFUL: usize = 10;
 /// The number of newest runs whose cells are listed without a target.
 pub(crate) const RECENT: i64 = 20_000;
 
+/// The maximum number of pins of a user.
+pub const MAX_PINS: usize = 12;
+
 /// The maximum number of cells in a list; a single target has fewer.
 pub(crate) const MAX_LISTED: usize = 60;
 
@@ -203,6 +206,28 @@ pub struct TrendInfo {
     pub rps: Option<f64>,
     /// How many changes of throughput and p99 are not judged.
     pub open: usize,
+}
+
+/// A trend that a user has pinned to the dashboard.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Pin {
+    /// Name of the target.
+    pub target: String,
+    /// The id of the cell.
+    pub cell: String,
+    /// Describes the cell.
+    pub setting: String,
+    /// The URL of the trend.
+    pub url: String,
+    /// When it was pinned, unix ms.
+    pub pinned_at_ms: i64,
+}
+
+/// The pinned trends of a user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PinList {
+    /// In the order in which they were pinned.
+    pub pins: Vec<Pin>,
 }
 
 /// Cells with a history.

@@ -20,13 +20,14 @@ use crate::{
         state::AppState,
     },
     auth::{
-        caller::{Read, Submit},
+        caller::{Read, SignedIn, Submit},
         model::Scope,
     },
     runs::verdict::Verdict,
     trends::{
         load::{self, metric_named, trend},
         model::{Change, Judgement, Point, Return, Ruling, RunPoint, Span, Trend, TrendInfo},
+        pins,
     },
     web::{
         address::segment,
@@ -59,6 +60,9 @@ pub struct TrendPage {
     mark: Mark,
     chart: Option<Chart>,
     scope: Scope,
+    /// Whether the caller is a user, who may have pins.
+    may_pin: bool,
+    is_pinned: bool,
 }
 
 /// Query parameters of the list.
@@ -104,7 +108,45 @@ pub async fn show(
     let mark = crate::catalog::store::marks(&state.db.read, &[target.as_str()]).await?.of(&target);
     let shell = Shell::signed_in(format!("{target} over time"), Section::Trends, &caller.name);
     let chart = charts::chart(&trend, mark);
-    Ok(TrendPage { shell, chart, trend, mark, scope: caller.scope })
+    let (may_pin, is_pinned) = (caller.proved_at_ms.is_some(), pins::is_pinned(&state, &caller, &target, &cell).await?);
+    Ok(TrendPage { shell, chart, trend, mark, scope: caller.scope, may_pin, is_pinned })
+}
+
+/// The form that pins or unpins a trend.
+#[derive(Debug, Deserialize)]
+pub struct PinForm {
+    /// The shown metric; none on the dashboard, to which the answer then leads.
+    metric: Option<String>,
+}
+
+impl PinForm {
+    fn answer(&self, target: &str, cell: &str) -> Result<Redirect> {
+        let Some(metric) = &self.metric else { return Ok(Redirect::to("/")) };
+        let metric = metric_named(Some(metric))?.key();
+        Ok(Redirect::to(&format!("/trends/{}/{}?metric={metric}", segment(target), segment(cell))))
+    }
+}
+
+/// `POST /trends/{target}/{cell}/pin`
+pub async fn pin(
+    SignedIn { caller, .. }: SignedIn,
+    State(state): State<AppState>,
+    Path((target, cell)): Path<(String, String)>,
+    Form(form): Form<PinForm>,
+) -> Result<Redirect> {
+    pins::pin(&state, &caller, &target, &cell).await?;
+    form.answer(&target, &cell)
+}
+
+/// `POST /trends/{target}/{cell}/unpin`
+pub async fn unpin(
+    SignedIn { caller, .. }: SignedIn,
+    State(state): State<AppState>,
+    Path((target, cell)): Path<(String, String)>,
+    Form(form): Form<PinForm>,
+) -> Result<Redirect> {
+    pins::unpin(&state, &caller, &target, &cell).await?;
+    form.answer(&target, &cell)
 }
 
 /// `POST /trends/{target}/{cell}/judge`

@@ -1,4 +1,6 @@
-//! SQL of judgements of changes.
+//! SQL of judgements of changes; [`pins`] has the SQL of pins.
+
+pub mod pins;
 
 use sqlx::SqlitePool;
 

@@ -33,6 +33,11 @@ impl Mark {
         format!("target {}", self.0 % COLOURS + 1)
     }
 
+    /// The class of the colour in `app.css`, e.g. `t1`.
+    pub fn colour(self) -> String {
+        format!("t{}", self.0 % COLOURS + 1)
+    }
+
     /// The shape of its points in a chart.
     pub fn symbol(self) -> &'static str {
         SHAPES[self.variant()]

@@ -11,6 +11,8 @@ pub struct Shell {
     pub user: Option<Who>,
     /// The chapter of the documentation that explains the page, such as `guide/targets`.
     pub help: &'static str,
+    /// Whether it has the search in its header.
+    has_search: bool,
 }
 
 /// The user who views a page.
@@ -91,25 +93,31 @@ const NAVIGATION: [NavEntry; 10] = [
 impl Shell {
     /// For a logged-in user.
     pub fn signed_in(title: impl Into<String>, section: Section, name: &str) -> Self {
-        Self { title: title.into(), section, user: Some(Who { name: name.to_owned() }), help: section.chapter() }
+        let user = Some(Who { name: name.to_owned() });
+        Self { title: title.into(), section, user, help: section.chapter(), has_search: true }
     }
 
     /// For a visitor without a login.
     pub fn anonymous(title: impl Into<String>) -> Self {
         let section = Section::Other;
-        Self { title: title.into(), section, user: None, help: section.chapter() }
+        Self { title: title.into(), section, user: None, help: section.chapter(), has_search: false }
     }
 
     /// For the documentation, which needs no login.
     pub fn documentation(title: impl Into<String>, name: Option<&str>) -> Self {
         let user = name.map(|name| Who { name: name.to_owned() });
-        Self { user, ..Self::anonymous(title) }
+        Self { user, has_search: true, ..Self::anonymous(title) }
     }
 
     /// The same with the chapter that explains this page better than that of its section.
     #[must_use]
     pub fn explained_in(self, help: &'static str) -> Self {
         Self { help, ..self }
+    }
+
+    /// Whether the page has the search in its header: every page of a logged-in user, and the documentation.
+    pub fn has_search(&self) -> bool {
+        self.has_search
     }
 
     /// The navigation entries.

@@ -4,83 +4,107 @@ use std::fmt;
 
 use askama::filters::HtmlSafe;
 
-use super::format;
+use super::{card::Tone, format, series_style::Mark};
 
+/// Width and height of a word-sized chart.
+const WORD: (f64, f64) = (120.0, 28.0);
+/// Width and height of a chart with change points.
+const WIDE: (f64, f64) = (240.0, 44.0);
+/// The shortest axis of such a chart, as a share of the largest value: smaller changes look flat.
+const MIN_SPAN: f64 = 0.3;
 /// Space for the stroke and the last point.
 const MARGIN: f64 = 3.0;
+/// Half the width of a change point's diamond.
+const DIAMOND: f64 = 4.5;
 
 /// Values in chronological order; renders itself in the surrounding text's colour.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spark {
     values: Vec<f64>,
     unit: &'static str,
-    shape: Shape,
+    changes: Option<Changes>,
 }
 
-/// The size of a sparkline and the meaning of its values.
+/// Change points, and the target whose colour the line has.
+#[derive(Clone, Debug, PartialEq)]
+struct Changes {
+    mark: Mark,
+    points: Vec<ChangePoint>,
+}
+
+/// A change in a sparkline; renders as a diamond.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Shape {
-    class: &'static str,
-    width: f64,
-    height: f64,
-    /// What each value is.
-    noun: &'static str,
-    /// The first values are shaded.
-    shaded: usize,
-    /// The axis has room for at least so many values.
-    room: usize,
+pub struct ChangePoint {
+    /// The index of the first value after it.
+    pub at: usize,
+    /// After ÷ before − 1.
+    pub change: f64,
+    /// Whether it is good or bad.
+    pub tone: Tone,
 }
-
-/// A word-sized sparkline.
-const SMALL: Shape = Shape { class: "spark", width: 120.0, height: 28.0, noun: "result", shaded: 0, room: 2 };
 
 impl Spark {
     /// Creates a sparkline from values in chronological order and their unit.
     pub fn new(values: Vec<f64>, unit: &'static str) -> Self {
-        Self { values: values.into_iter().filter(|value| value.is_finite()).collect(), unit, shape: SMALL }
+        Self { values: values.into_iter().filter(|value| value.is_finite()).collect(), unit, changes: None }
     }
 
-    /// The seconds of a run in progress, as wide as its card; the first `shaded` belong to the warm-up.
-    #[must_use]
-    pub fn of_seconds(self, shaded: usize) -> Self {
-        let shape = Shape { class: "spark wide", width: 360.0, height: 56.0, noun: "second", shaded, room: 20 };
-        Self { shape, ..self }
+    /// Creates a larger one with change points, in the colour of a target.
+    pub fn with_changes(values: Vec<f64>, unit: &'static str, mark: Mark, points: Vec<ChangePoint>) -> Self {
+        let spark = Self::new(values, unit);
+        let points = points.into_iter().filter(|point| point.at < spark.values.len()).collect();
+        Self { changes: Some(Changes { mark, points }), ..spark }
     }
 
     /// The text alternative: `4 results, from 9,500 to 10,200 requests/s, last 10,100`.
     pub fn words(&self) -> String {
         let text = |value: f64| format::number(Some(value)).text().to_owned();
         let (least, most) = self.ends();
-        match self.values.as_slice() {
-            [] => format!("no {}s", self.shape.noun),
-            [one] => format!("1 {}, {} {}", self.shape.noun, text(*one), self.unit),
+        let values = match self.values.as_slice() {
+            [] => "no results".to_owned(),
+            [one] => format!("1 result, {} {}", text(*one), self.unit),
             [.., newest] => format!(
                 "{}, from {} to {} {}, last {}",
-                format::plural(self.values.len(), self.shape.noun),
+                format::plural(self.values.len(), "result"),
                 text(least),
                 text(most),
                 self.unit,
                 text(*newest)
             ),
-        }
+        };
+        let changes = self.changes.iter().flat_map(|changes| &changes.points);
+        let words = |point: &ChangePoint| {
+            format!("; change point at result {}: {}", point.at + 1, format::change(Some(point.change)).text())
+        };
+        values + &changes.map(words).collect::<String>()
     }
 
     fn ends(&self) -> (f64, f64) {
         self.values.iter().fold((f64::INFINITY, 0.0), |(least, most), value| (value.min(least), value.max(most)))
     }
 
-    /// The axis starts at zero, so that a change of 0.1 % does not look steep.
-    fn points(&self) -> Vec<(f64, f64)> {
-        let most = self.ends().1;
-        let (step, bottom) = (self.step(), self.shape.height - MARGIN);
-        let height = |value: f64| if most > 0.0 { value / most * (bottom - MARGIN) } else { 0.0 };
-        let place = |(index, value): (usize, &f64)| (MARGIN + index as f64 * step, bottom - height(*value));
-        self.values.iter().enumerate().map(place).collect()
+    fn size(&self) -> (f64, f64) {
+        if self.changes.is_some() { WIDE } else { WORD }
     }
 
-    /// The distance between two values.
-    fn step(&self) -> f64 {
-        (self.shape.width - 2.0 * MARGIN) / (self.values.len().max(self.shape.room) - 1) as f64
+    /// Returns the ends of the axis. A word-sized chart starts at zero, so that a change of 0.1 % does not look steep.
+    /// A larger one shows the values in the middle of at least [`MIN_SPAN`].
+    fn axis(&self) -> (f64, f64) {
+        let (least, most) = self.ends();
+        if self.changes.is_none() || self.values.is_empty() {
+            return (0.0, most);
+        }
+        let (middle, half) = (f64::midpoint(least, most), ((most - least) / 2.0).max(most * MIN_SPAN / 2.0));
+        (middle - half, middle + half)
+    }
+
+    fn points(&self) -> Vec<(f64, f64)> {
+        let ((width, height), (low, high)) = (self.size(), self.axis());
+        let margin = if self.changes.is_some() { MARGIN + DIAMOND } else { MARGIN };
+        let step = (width - 2.0 * margin) / (self.values.len().max(2) - 1) as f64;
+        let rise = |value: f64| if high > low { (value - low) / (high - low) * (height - 2.0 * margin) } else { 0.0 };
+        let place = |(index, value): (usize, &f64)| (margin + index as f64 * step, height - margin - rise(*value));
+        self.values.iter().enumerate().map(place).collect()
     }
 }
 
@@ -88,14 +112,23 @@ impl fmt::Display for Spark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let points = self.points();
         let Some((x, y)) = points.last() else { return Ok(()) };
-        let Shape { class, width, height, shaded, .. } = self.shape;
-        write!(f, r#"<svg class="{class}" viewBox="0 0 {width} {height}" role="img" aria-label="{}">"#, self.words())?;
-        if shaded > 0 {
-            let until = MARGIN + (shaded.min(points.len()) as f64 - 0.5) * self.step();
-            write!(f, r#"<rect width="{until:.1}" height="{height}"/>"#)?;
-        }
+        let (width, height) = self.size();
+        let class =
+            self.changes.as_ref().map_or_else(String::new, |changes| format!(" wide {}", changes.mark.colour()));
+        write!(
+            f,
+            r#"<svg class="spark{class}" viewBox="0 0 {width} {height}" role="img" aria-label="{}">"#,
+            self.words()
+        )?;
         let line: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        write!(f, r#"<polyline points="{}"/><circle cx="{x:.1}" cy="{y:.1}" r="2"/></svg>"#, line.join(" "))
+        write!(f, r#"<polyline points="{}"/><circle cx="{x:.1}" cy="{y:.1}" r="2"/>"#, line.join(" "))?;
+        for ChangePoint { at, tone, .. } in self.changes.iter().flat_map(|changes| &changes.points) {
+            if let Some((x, y)) = points.get(*at) {
+                let (x, y) = (x - DIAMOND, *y);
+                write!(f, r#"<path class="{}" d="M{x:.1} {y:.1}l4.5 -4.5 4.5 4.5 -4.5 4.5z"/>"#, tone.class())?;
+            }
+        }
+        f.write_str("</svg>")
     }
 }
 
@@ -122,13 +155,27 @@ mod tests {
     }
 
     #[test]
-    fn seconds_of_a_run_have_room_to_grow_and_a_shaded_warm_up() {
-        let spark = Spark::new(vec![50.0, 100.0, 100.0], "requests/s").of_seconds(2);
-        assert_eq!(spark.words(), "3 seconds, from 50.00 to 100.0 requests/s, last 100.0");
+    fn change_points_are_diamonds_on_the_line_and_part_of_the_text() {
+        let point = |at, change| ChangePoint { at, change, tone: Tone::Bad };
+        let values = vec![100.0, 100.0, 90.0, 90.0];
+        let spark = Spark::with_changes(values, "requests/s", Mark(9), vec![point(2, -0.1), point(9, 0.5)]);
         let svg = spark.to_string();
-        assert!(svg.contains(r#"viewBox="0 0 360 56""#) && svg.contains(r#"<rect width="30.9""#), "{svg}");
-        let last: f64 =
-            svg.split("cx=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("x").parse().expect("x");
-        assert!(last < 60.0, "{svg}");
+        assert_eq!(svg.matches("<path").count(), 1, "the other is beyond the line: {svg}");
+        assert!(svg.contains(r#"class="spark wide t2""#) && svg.contains(r#"<path class="bad""#), "{svg}");
+        let words = spark.words().replace('\u{a0}', " ");
+        assert!(words.contains("last 90.00; change point at result 3: −10.0 %"), "{words}");
+    }
+
+    #[test]
+    fn a_small_change_looks_flat_and_a_large_one_fills_the_height() {
+        let heights = |values: Vec<f64>| {
+            let points = Spark::with_changes(values, "x", Mark(0), Vec::new()).points();
+            points.into_iter().map(|(_, y)| y).collect::<Vec<_>>()
+        };
+        let [one, other] = heights(vec![1_000.0, 1_001.0])[..] else { panic!("two points") };
+        assert!((one - other).abs() < 0.2 && (one - WIDE.1 / 2.0).abs() < 0.2, "{one} {other}");
+        let [low, high] = heights(vec![500.0, 1_000.0])[..] else { panic!("two points") };
+        assert!(low - high > WIDE.1 / 2.0, "{low} {high}");
+        assert!(heights(vec![0.0, 0.0]).iter().all(|y| y.is_finite()));
     }
 }

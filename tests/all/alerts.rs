@@ -139,8 +139,10 @@ async fn last_is(app: &App, admin: &Actor, id: i64, state: &str) -> Value {
 
 /// Waits until the last delivery has been tried N times; returns it.
 async fn after_attempts(app: &App, admin: &Actor, id: i64, attempts: u32) -> Value {
-    app.until("an attempt", async || deliveries(admin, id).await.first().filter(|last| last["attempts"] == attempts).cloned())
-        .await
+    app.until("an attempt", async || {
+        deliveries(admin, id).await.first().filter(|last| last["attempts"] == attempts).cloned()
+    })
+    .await
 }
 
 async fn alerts(who: &Actor) -> Vec<Value> {

@@ -10,7 +10,7 @@ use crate::{
         Actor, Agent, Answer, App,
         agent::outcome,
         submit::{plan_with, submit, submit_one},
-        summaries::good,
+        summaries::{good, target_down},
     },
     new_run::fill_in,
 };
@@ -137,54 +137,80 @@ async fn the_dashboard_shows_first_steps_then_active_runs_and_problems() {
     let page = async || pages.get("/").await.ok().text();
     let done = r#"<li class="done">"#;
     let empty = page().await;
-    assert!(empty.contains("Getting started") && !empty.contains(done), "{empty}");
+    assert!(empty.contains("Getting started") && empty.contains("0 of 3") && !empty.contains(done), "{empty}");
+    assert!(empty.contains("No run in progress") && empty.contains("Nothing needs attention."), "{empty}");
     let mut agent = Agent::start(&app, "rack").await;
     let ready = page().await;
-    assert_eq!(ready.matches(done).count(), 2, "agent and target: {ready}");
-    let (experiment, _) = submit(&user, &plan_with(&json!({"repetitions": 3, "retries": 0, "name": "night"}))).await;
-    let job = agent.job().await;
-    agent.finish(&job, &good()).await;
+    assert!(ready.contains("2 of 3") && ready.contains("Agent connected: rack"), "{ready}");
+    assert!(ready.contains("2 targets found"), "{ready}");
+    let plan = plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 2, "retries": 0, "name": "night"}));
+    let (experiment, runs) = submit(&user, &plan).await;
+    for _ in 0..2 {
+        let job = agent.job().await;
+        agent.finish(&job, &good()).await;
+    }
     let job = agent.job().await;
     let reason = "the <b>port</b> was taken".to_owned();
     agent.end(Outcome { ended: Ended::Failed { reason, cause: Cause::Other }, ..outcome(&job, &good()) }).await;
     let _job = agent.job().await;
     let busy = page().await;
     for text in [
-        "2 runs in 1 experiment ended; 1 without valid results",
-        "1 running, 0 queued",
+        "</span>: 2 runs in 1 experiment finished; 1 failed.",
+        "Since yesterday",
+        "3 of 4",
         "the &#60;b&#62;port&#60;/b&#62; was taken",
+        "3 of 3",
+        "repetition 2 · leased",
         &format!("/experiments/{experiment}"),
+        &format!("/runs/{}", runs[3]),
         "night",
-        "2 of 3 runs",
     ] {
         assert!(busy.contains(text), "{text}: {busy}");
     }
-    assert!(!busy.contains("Getting started"), "{busy}");
     agent.disconnect();
-    app.until("the agent to disconnect", async || page().await.contains("is disconnected, last seen").then_some(()))
-        .await;
+    app.until("the agent to disconnect", async || page().await.contains("rack is disconnected").then_some(())).await;
+    let later = brewbench_agent::wire::now_ms() + 1_000;
+    let visited = visit(&app, &pages, &format!("brewbench_looked={later}.{later}")).await;
+    assert!(!visited.contains("Getting started"), "a later visit: {visited}");
+}
+
+/// Opens the dashboard with a cookie of the last visits.
+async fn visit(app: &App, viewer: &Actor, cookie: &str) -> String {
+    let cookies = format!("{}={}; {cookie}", brewbench::auth::caller::SESSION_COOKIE, viewer.session());
+    let request = app.anonymous().in_browser().request(&Method::GET, "/").header("cookie", cookies);
+    Answer::to(request).await.ok().text()
 }
 
 #[tokio::test]
 async fn activity_is_counted_since_the_last_visit_and_not_since_the_last_reload() {
     let app = App::start().await;
     let viewer = app.signed_in(Role::Viewer).await.in_browser();
-    app.user().await.import(good()).await.ok();
+    let mut agent = Agent::start(&app, "rack").await;
+    submit_one(&app.user().await).await;
+    let job = agent.job().await;
+    agent.finish(&job, &good()).await;
     let first = viewer.get("/").await.ok();
-    assert!(first.text().contains("1 run ended"), "{}", first.text());
+    assert!(first.text().contains("1 run in 1 experiment finished."), "{}", first.text());
     let cookie = first.header("set-cookie").split(';').next().expect("a cookie").to_owned();
     assert!(cookie.starts_with("brewbench_looked="), "{cookie}");
-    let visit = async |cookie: &str| {
-        let cookies = format!("{}={}; {cookie}", brewbench::auth::caller::SESSION_COOKIE, viewer.session());
-        let request = app.anonymous().in_browser().request(&Method::GET, "/").header("cookie", cookies);
-        Answer::to(request).await.ok().text()
-    };
-    assert!(visit(&cookie).await.contains("1 run ended"));
+    assert!(visit(&app, &viewer, &cookie).await.contains("1 run in 1 experiment finished."));
     let now = brewbench_agent::wire::now_ms();
     let yesterday = format!("brewbench_looked={}.{}", now - 86_400_000, now - 3_600_000);
-    assert!(visit(&yesterday).await.contains("1 run ended"));
+    assert!(visit(&app, &viewer, &yesterday).await.contains("1 run in 1 experiment finished."));
     let later = format!("brewbench_looked={}.{}", now + 1_000, now + 1_000);
-    assert!(visit(&later).await.contains("no runs ended"));
+    assert!(visit(&app, &viewer, &later).await.contains("In the last hour</span>: no runs finished."));
+}
+
+#[tokio::test]
+async fn imports_are_never_invalid_news_and_need_no_attention() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let imported = user.import(target_down()).await.ok().json();
+    assert_eq!(imported["runs"][0]["verdict"], "invalid", "{imported}");
+    user.import(good()).await.ok();
+    let page = app.signed_in(Role::Viewer).await.in_browser().get("/").await.ok().text();
+    assert!(page.contains("no runs finished. 2 runs were imported."), "{page}");
+    assert!(page.contains("Nothing needs attention.") && !page.contains("invalid"), "{page}");
 }
 
 /// Sends a form with files as a browser does.

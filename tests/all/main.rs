@@ -44,6 +44,7 @@ mod real;
 mod reports;
 mod routes;
 mod runs;
+mod search;
 mod series;
 mod settings;
 mod shares;

@@ -213,7 +213,9 @@ async fn imported_runs_become_an_experiment_only_once() {
     let list = user.get("/api/v1/experiments").await.ok().json();
     assert_eq!(list["experiments"][0]["experiment"]["name"], "theirs");
     let again = json!({"name": "mine", "runs": [runs[0]["id"]]});
-    assert!(user.post("/api/v1/experiments/from-imports", &again).await.refused(409).contains("belongs to an experiment"));
+    assert!(
+        user.post("/api/v1/experiments/from-imports", &again).await.refused(409).contains("belongs to an experiment")
+    );
     user.post("/api/v1/experiments/from-imports", &json!({"name": "mine", "runs": []})).await.refused(422);
     user.post("/api/v1/experiments/from-imports", &json!({"name": "mine", "runs": ["x"]})).await.refused(422);
 }

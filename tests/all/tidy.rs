@@ -11,7 +11,7 @@ const FOLDERS: [&str; 3] = ["src", "agents", "tests"];
 
 /// The modules of the server in their order, and the tables that each writes. A module may use those before it.
 /// Three modules write `run`: `runs` the request and the phase, `results` the results, `dispatch` the lease.
-const MODULES: [(&str, &[&str]); 27] = [
+const MODULES: [(&str, &[&str]); 28] = [
     ("app", &[]),
     ("web", &[]),
     ("metrics", &[]),
@@ -41,13 +41,14 @@ const MODULES: [(&str, &[&str]); 27] = [
     ("compare", &["comparison_inputs"]),
     ("experiments", &["experiment"]),
     ("dispatch", &["run", "run_phase", "lease"]),
-    ("trends", &["trend_judgement"]),
+    ("trends", &["trend_judgement", "trend_pin"]),
     ("gate", &[]),
     ("reports", &[]),
     ("shares", &["share"]),
     ("alerts", &["alert_rule", "alert", "experiment_announced", "webhook", "webhook_delivery"]),
     ("maintenance", &["series_rule"]),
     ("settings", &[]),
+    ("search", &[]),
     ("dashboard", &[]),
     ("cli", &[]),
     ("lib", &[]),

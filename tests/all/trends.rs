@@ -248,3 +248,86 @@ async fn a_judgement_at_any_run_of_an_experiment_applies_to_its_change() {
     let judged = user.put(&format!("{path}/changes/{}", after[2]), &json!({"ruling": "dismissed"})).await.ok().json();
     assert_eq!(judged["changes"][0]["judgement"]["run"].as_str(), Some(after[0].as_str()));
 }
+
+#[tokio::test]
+async fn each_user_pins_trends_to_the_dashboard() {
+    let app = App::start().await;
+    let importer = app.user().await;
+    import_runs(&importer, "1.0", 12, 1.0).await;
+    import_runs(&importer, "1.1", 12, 0.9).await;
+    let (_, path) = only_cell(&importer).await;
+    let page = path.strip_prefix("/api/v1").expect("a path").to_owned();
+    let (ada, eve) = (app.signed_in(Role::Viewer).await, app.signed_in(Role::Member).await);
+    let dashboard = async |who: &Actor| who.clone().in_browser().get("/").await.ok().text();
+    assert!(dashboard(&ada).await.contains("No pinned trends."));
+    assert!(ada.clone().in_browser().get(&page).await.ok().text().contains(">Pin</button>"));
+
+    let pinned = ada.form(&format!("{page}/pin"), &[("metric", "p99_ms")]).await;
+    assert_eq!((pinned.status.as_u16(), pinned.header("location")), (303, &*format!("{page}?metric=p99_ms")));
+    ada.form(&format!("{page}/pin"), &[("metric", "rps")]).await;
+    assert!(ada.clone().in_browser().get(&page).await.ok().text().contains(">Unpin</button>"));
+    let own = dashboard(&ada).await;
+    for text in
+        ["24 results, from ", "change point at result 13: −", "since 1.1", "95 % interval", "review", "spark wide t"]
+    {
+        assert!(own.contains(text), "{text}: {own}");
+    }
+    assert_eq!(own.matches("spark wide").count(), 1, "pinned twice, shown once");
+    assert!(!dashboard(&eve).await.contains("spark wide"));
+    // A judgement is shown at once, although the runs have not changed.
+    let first = text(&importer.get(&path).await.ok().json()["changes"][0]["run"]);
+    importer.put(&format!("{path}/changes/{first}"), &json!({"ruling": "dismissed"})).await.ok();
+    let judged = dashboard(&ada).await;
+    assert!(judged.contains("no change in 24 points") && !judged.contains("change point at result"), "{judged}");
+
+    // Without runs the pin remains, and can be removed.
+    sqlx::query("update run set deleted_at = 1").execute(&app.state.db.write).await.expect("runs");
+    let empty = dashboard(&ada).await;
+    assert!(empty.contains("This cell has no more valid runs.") && empty.contains(&format!("{page}/unpin")), "{empty}");
+    let gone = ada.form(&format!("{page}/unpin"), &[]).await;
+    assert_eq!((gone.status.as_u16(), gone.header("location")), (303, "/"));
+    assert!(dashboard(&ada).await.contains("No pinned trends."));
+    assert_eq!(ada.form(&format!("{page}/unpin"), &[]).await.status.as_u16(), 404);
+}
+
+#[tokio::test]
+async fn pins_are_bounded_and_managed_by_api_and_command() {
+    let app = App::start().await;
+    let user = app.signed_in(Role::Member).await;
+    let mut paths = Vec::new();
+    for count in 0..13 {
+        let target = format!("target-{count:02}");
+        repetitions(&user, &target, "1", 1, 1.0).await;
+        let list = user.get(&format!("/api/v1/trends?target={target}")).await.ok().json();
+        paths.push(format!("/api/v1/trends/{target}/{}", text(&list["trends"][0]["cell"]["id"])));
+    }
+    for path in &paths[..12] {
+        user.put(&format!("{path}/pin"), &()).await.ok();
+    }
+    user.put(&format!("{}/pin", paths[0]), &()).await.ok();
+    let refusal = user.put(&format!("{}/pin", paths[12]), &()).await.refused(409);
+    assert!(refusal.contains("you have pinned 12 trends; unpin one first"), "{refusal}");
+    let pins = user.get("/api/v1/pins").await.ok().json();
+    assert_eq!(pins["pins"].as_array().map(Vec::len), Some(12));
+    user.put("/api/v1/trends/target-00/0000000000000000/pin", &()).await.refused(404);
+    app.user().await.get("/api/v1/pins").await.refused(409);
+
+    let made = user.post("/api/v1/tokens", &json!({"name": "laptop", "scope": "submit"})).await;
+    let secret = text(&made.ok().json()["secret"]);
+    let cell = paths[0].rsplit('/').next().expect("a cell");
+    let printed = as_user(&app, &secret, &["trend", "unpin", "target-00", cell]).await.ok();
+    assert!(!printed.contains("target-00") && printed.contains("target-11"), "{printed}");
+    as_user(&app, &secret, &["trend", "pin", "target-00", cell]).await.ok();
+    let printed = as_user(&app, &secret, &["trend", "pins"]).await.ok();
+    let last = printed.lines().last().expect("a line");
+    assert!(last.starts_with("target-00") && last.contains(cell) && last.contains("hash"), "{printed}");
+    app.admin().await.delete(&format!("/api/v1/users/{}", url_name(&user).await)).await.ok();
+    let left: i64 =
+        sqlx::query_scalar("select count(*) from trend_pin").fetch_one(&app.state.db.read).await.expect("a count");
+    assert_eq!(left, 0, "a removed user leaves no pins");
+}
+
+/// Returns the user's name as a path segment.
+async fn url_name(user: &Actor) -> String {
+    brewbench::web::address::segment(&text(&user.get("/api/v1/account").await.ok().json()["name"]))
+}

@@ -264,8 +264,9 @@ async fn a_refused_login_is_logged_without_a_name() {
         "type": "public-key", "extensions": {}, "response": {"authenticatorData": "AAAA", "clientDataJSON": "AAAA",
         "signature": "AAAA", "userHandle": "AAAAAAAAAAAAAAAAAAAAAA"}}});
     nobody.post("/api/v1/auth/login/finish", &forged).await.refused(403);
-    let logged = app
-        .until("the entry", async || Some(log(&app, "action=login+refused").await).filter(|entries| !entries.is_empty()));
+    let logged = app.until("the entry", async || {
+        Some(log(&app, "action=login+refused").await).filter(|entries| !entries.is_empty())
+    });
     assert_eq!(logged.await, [entry("anonymous", "login refused", "")]);
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::sys::statvfs::statvfs;
 use reqwest::{Method, StatusCode, header};
 
-use super::{Rank, Finding};
+use super::{Finding, Rank};
 use crate::connection::client::{Client, Fault};
 use crate::connection::daemon::Options;
 use crate::connection::key::{Enrolled, Keys, ONE_TIME};
@@ -40,7 +40,9 @@ pub(super) fn disk(state: &Path) -> Finding {
     }
     match statvfs(state) {
         Ok(disk) => room(disk.blocks_available() * disk.fragment_size(), state),
-        Err(fault) => Finding::doubtful("state folder", format!("{folder}: {fault}"), "check the free space of its disk"),
+        Err(fault) => {
+            Finding::doubtful("state folder", format!("{folder}: {fault}"), "check the free space of its disk")
+        }
     }
 }
 

@@ -45,8 +45,9 @@ async fn start(manifest: Manifest, cgroups: &Path) -> Vec<Finding> {
         ],
         Err(failure) => vec![Finding::bad("start", failure.reason, "correct the command, [ready] or [verify]")],
     };
-    findings
-        .extend(faults.iter().map(|fault| Finding::doubtful("stop", fault.to_string(), "check that it exits on SIGTERM")));
+    findings.extend(
+        faults.iter().map(|fault| Finding::doubtful("stop", fault.to_string(), "check that it exits on SIGTERM")),
+    );
     findings
 }
 

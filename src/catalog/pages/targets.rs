@@ -208,8 +208,7 @@ pub async fn index(
     let page: Vec<&str> = names.iter().map(String::as_str).collect();
     let marks = crate::catalog::store::marks(pool, &page).await?;
     let (known, connected) = (crate::catalog::store::of_names(pool, &page).await?, presence.list());
-    let unused =
-        if caller.scope == Scope::Admin { fleet::targets::unused(&state, &presence).await?.len() } else { 0 };
+    let unused = if caller.scope == Scope::Admin { fleet::targets::unused(&state, &presence).await?.len() } else { 0 };
     let mut lines = Vec::new();
     for name in names {
         let versions: Vec<&Target> = known.iter().filter(|target| target.name == name).collect();

@@ -94,7 +94,8 @@ impl Import {
         if let Some(name) = &self.experiment {
             let runs = imported.runs.iter().map(|run| run.id.clone()).collect();
             let gathering = Gathering { name: name.clone(), runs };
-            let created: ExperimentWithRuns = connection.client.post("api/v1/experiments/from-imports", &gathering).await?;
+            let created: ExperimentWithRuns =
+                connection.client.post("api/v1/experiments/from-imports", &gathering).await?;
             eprintln!("experiment: {}", created.url);
             return self.common.print(&Imported { runs: created.runs, ..imported }, |shown| table::runs(&shown.runs));
         }

@@ -1,16 +1,15 @@
 //! Runs in progress on the page of their experiment, each with its last seconds. Template: `experiments/_current.html`.
 
-use brewbench_agent::wire::{Phase, series::Part};
+use brewbench_agent::wire::Phase;
 
 use crate::{
     experiments::{model::Experiment, plan::Plan, progress::counted},
-    live::feed::{LiveFeed, LiveSecond},
-    runs::{load, model::Run, pages::row::Doing},
-    web::{
-        format::{self, Figure},
-        series_style::Marks,
-        sparkline::Spark,
+    live::{
+        chart::{LiveChart, charts},
+        feed::LiveFeed,
     },
+    runs::{load, model::Run, pages::row::Doing},
+    web::series_style::Marks,
 };
 
 /// Seconds in the charts.
@@ -26,14 +25,8 @@ pub struct Current {
     pub doing: Doing,
     /// `2 vCPU / 4 GiB · repetition 2 of 4`.
     pub about: String,
-    /// Throughput of the last second.
-    pub rps: Figure,
-    /// Throughput over time.
-    pub rps_spark: Spark,
-    /// 99th percentile of the last second.
-    pub p99: Figure,
-    /// 99th percentile over time.
-    pub p99_spark: Spark,
+    /// Throughput and latency of its last seconds.
+    pub charts: [LiveChart; 2],
 }
 
 /// Returns the runs in progress of an experiment.
@@ -42,29 +35,12 @@ pub fn currents(experiment: &Experiment, runs: &[Run], marks: &Marks, feed: &Liv
     let active = all.iter().filter(|run| !run.has_ended() && run.phase != Phase::Queued);
     let last = all.iter().map(|run| run.repetition).max().unwrap_or(0);
     let current = |run: &&&Run| {
-        let seconds = run.id.to_wire().map(|id| feed.last_seconds(id, SECONDS)).unwrap_or_default();
-        Current::new(Doing::new(Run::clone(run), marks, &all, now_ms), about(run, &experiment.plan, last), &seconds)
+        let seconds = run.id.to_wire().map(|id| feed.recent(id, SECONDS)).unwrap_or_default();
+        let doing = Doing::new(Run::clone(run), marks, &all, now_ms);
+        let charts = charts(run, doing.line.mark, &seconds);
+        Current { doing, about: about(run, &experiment.plan, last), charts }
     };
     active.take(MAX_SHOWN).map(|run| current(&run)).collect()
-}
-
-impl Current {
-    fn new(doing: Doing, about: String, seconds: &[LiveSecond]) -> Self {
-        let spark = |value: fn(&LiveSecond) -> Option<f64>, unit| {
-            let known = || seconds.iter().filter(|second| value(second).is_some());
-            let shaded = known().filter(|second| second.part == Part::WarmUp).count();
-            Spark::new(known().filter_map(value).collect(), unit).of_seconds(shaded)
-        };
-        let last = |value: fn(&LiveSecond) -> Option<f64>| format::number(seconds.last().and_then(value));
-        Self {
-            rps: last(|second| second.rps),
-            rps_spark: spark(|second| second.rps, "requests/s"),
-            p99: last(|second| second.p99_ms),
-            p99_spark: spark(|second| second.p99_ms, "ms"),
-            doing,
-            about,
-        }
-    }
 }
 
 /// Describes a run among the others of its plan. `last` is the last repetition so far.
@@ -111,15 +87,5 @@ mod tests {
         let about = abouts(Plan { until, loads: vec![vus(10, 10.0), vus(20, 10.0)], ..plan() }, &runs);
         assert!(about[0].contains("10 VUs · repetition 3 of at most 20"), "{about:?}");
         assert!(abouts(plan(), &runs[..1]).is_empty());
-    }
-
-    #[test]
-    fn the_last_second_is_shown_as_a_number_and_the_warm_up_is_shaded() {
-        let second = |part, rps: f64| LiveSecond { part, rps: Some(rps), p99_ms: None };
-        let seconds = [second(Part::WarmUp, 500.0), second(Part::Measured, 1_200.0)];
-        let doing = Doing::new(measuring("servy"), &Marks::default(), &[], 0);
-        let current = Current::new(doing, String::new(), &seconds);
-        assert_eq!((current.rps.text(), current.p99.text()), ("1,200", "–"));
-        assert!(current.rps_spark.to_string().contains("<rect") && current.p99_spark.to_string().is_empty());
     }
 }

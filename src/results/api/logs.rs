@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 
 use crate::{
     app::{
-        error::{QueryParams, Error, ErrorBody, Result},
+        error::{Error, ErrorBody, QueryParams, Result},
         ids::RunId,
         state::AppState,
     },

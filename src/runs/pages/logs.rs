@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::{
     app::{
-        error::{QueryParams, Error, Result},
+        error::{Error, QueryParams, Result},
         ids::RunId,
         state::AppState,
     },

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     app::{
-        error::{QueryParams, Error, Result},
+        error::{Error, QueryParams, Result},
         ids::RunId,
         state::AppState,
     },

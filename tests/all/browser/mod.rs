@@ -3,6 +3,7 @@
 mod accessible;
 mod axe;
 mod chromium;
+mod dashboard;
 mod error_reporting;
 mod export;
 mod follow;
@@ -13,6 +14,7 @@ mod new_run;
 mod no_javascript;
 mod page;
 mod page_errors;
+mod palette;
 pub mod passkeys;
 mod print;
 mod rendering;

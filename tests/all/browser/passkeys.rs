@@ -50,7 +50,7 @@ async fn a_registration_link_works_once_and_its_passkey_logs_in() {
     tab.shows(".who .name", "Ada").await;
     tab.assert_no_errors().await;
 
-    tab.click("form[action='/logout'] button").await;
+    tab.click(".who form[action='/logout'] button").await;
     tab.wait_for_path("/login").await;
     tab.go("/runs?before=x").await;
     tab.wait_for_path("/login?next=%2Fruns%3Fbefore%3Dx").await;
@@ -103,7 +103,7 @@ async fn an_unverified_user_cannot_log_in() {
     let device = device(&tab).await;
     register(&tab, &link(&app).await, "Ada").await;
     tab.wait_for_path("/").await;
-    tab.click("form[action='/logout'] button").await;
+    tab.click(".who form[action='/logout'] button").await;
     tab.wait_for_path("/login").await;
 
     tab.execute(SetUserVerifiedParams::new(device.clone(), false)).await;

@@ -56,7 +56,7 @@ async fn a_second_passkey_logs_in_and_the_last_one_cannot_be_removed() {
     tab.click("form[data-passkey=add] button").await;
     tab.until(&format!("{PASSKEYS} === 2")).await;
 
-    tab.click("form[action='/logout'] button").await;
+    tab.click(".who form[action='/logout'] button").await;
     tab.wait_for_path("/login").await;
     tab.click("[data-passkey=login]").await;
     tab.wait_for_path("/").await;

@@ -60,7 +60,7 @@ impl Map {
 }
 
 /// Pages that need no data.
-const PLAIN: [(&str, &str); 24] = [
+const PLAIN: [(&str, &str); 25] = [
     ("dashboard", "/"),
     ("runs", "/runs"),
     ("new-run", "/experiments/new"),
@@ -85,6 +85,7 @@ const PLAIN: [(&str, &str); 24] = [
     ("missing", "/nowhere/to/be/found"),
     ("docs", "/docs/guide/verdict"),
     ("docs-search", "/docs/search?q=knee"),
+    ("search", "/search?q=a"),
 ];
 
 /// Pages of baselines, share links and gates.
@@ -184,7 +185,10 @@ impl World {
 
         let link = app.invite(Role::Viewer).await;
         map.add(None, &[("login", "/login"), ("register", &link), ("register-used", "/register?token=bbi_gone")]);
-        map.add(None, &[("shared", &shared), ("shared-gone", "/shared/bbc_gone")]);
+        map.add(
+            None,
+            &[("shared", &shared), ("shared-gone", "/shared/bbc_gone"), ("search-anonymous", "/search?q=knee")],
+        );
         map.add(Role::Admin, &STORED_COMPARISONS);
         map.add(Role::Admin, &PLAIN);
         map.add(
@@ -539,8 +543,22 @@ async fn measuring(app: &App, user: &Actor, agent: &mut Agent) -> String {
     id
 }
 
-/// Creates a user with a role and a realistic name. Returns a client with a session.
+/// Creates a user with a role, a realistic name, and pinned trends if that user may pin by API. Returns a client with a
+/// session.
 pub async fn sign_in(app: &App, role: Role) -> Actor {
+    let user = new_user(app, role).await;
+    if role != Role::Viewer {
+        let list = user.get("/api/v1/trends").await.ok().json();
+        for trend in list["trends"].as_array().expect("trends").iter().rev().take(4) {
+            let cell = &trend["cell"];
+            let target = brewbench::web::address::segment(&text(&cell["target"]));
+            user.put(&format!("/api/v1/trends/{target}/{}/pin", text(&cell["id"])), &()).await.ok();
+        }
+    }
+    user
+}
+
+async fn new_user(app: &App, role: Role) -> Actor {
     let name = match role {
         Role::Admin => "Ada",
         Role::Member => "Mary",

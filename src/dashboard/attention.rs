@@ -1,0 +1,69 @@
+//! What needs attention: alerts, a full disk, disconnected agents, and runs that failed, were lost or are invalid.
+
+use crate::{
+    app::alert_cache::ActiveAlert,
+    fleet::model::Agent,
+    runs::pages::row::Line,
+    settings::disk::Disk,
+    web::{
+        address::segment,
+        badge::Pill,
+        series_style::Mark,
+        time_ago::{self, Moment},
+    },
+};
+
+/// One thing that needs attention.
+#[derive(Debug)]
+pub struct Item {
+    /// A run's badge and its target's colour.
+    pub state: Option<(Pill, Mark)>,
+    /// What it is about.
+    pub title: String,
+    /// Where to look.
+    pub href: String,
+    /// Since when.
+    pub when: Option<Moment>,
+    /// The reason; may be empty.
+    pub reason: String,
+}
+
+/// Lists what needs attention, the most urgent first. An agent with an alert is not listed again.
+pub fn list(notices: &[ActiveAlert], low: Option<&Disk>, away: &[Agent], broken: &[Line]) -> Vec<Item> {
+    let alerts = notices.iter().map(|notice| Item {
+        state: None,
+        title: notice.sentence.clone(),
+        href: notice.href.clone(),
+        when: Some(notice.began()),
+        reason: String::new(),
+    });
+    let disk = low.map(|disk| Item {
+        state: None,
+        title: "The disk is nearly full".to_owned(),
+        href: "/settings".to_owned(),
+        when: None,
+        reason: format!(
+            "{} of {} are free. Results cannot be stored on a full disk.",
+            disk.free_text().text(),
+            disk.size_text().text()
+        ),
+    });
+    let has_notice = |agent: &&Agent| notices.iter().any(|notice| notice.subject == agent.name);
+    let agents = away.iter().filter(|agent| !has_notice(agent)).map(|agent| Item {
+        state: None,
+        title: format!("{} is disconnected", agent.name),
+        href: format!("/agents/{}", segment(&agent.name)),
+        when: Some(time_ago::ago(agent.last_seen_at_ms)),
+        reason: "It gets no runs until it connects.".to_owned(),
+    });
+    let runs = broken.iter().map(|line| Item {
+        state: Some((line.state(), line.mark)),
+        title: line.run.target.clone(),
+        href: format!("/runs/{}", line.run.id),
+        when: Some(time_ago::ago(line.run.finished_at_ms)),
+        reason: line.run.error.clone().unwrap_or_else(|| {
+            line.run.reasons.iter().map(|reason| reason.text.as_str()).collect::<Vec<_>>().join("; ")
+        }),
+    });
+    alerts.chain(disk).chain(agents).chain(runs).collect()
+}

@@ -1,0 +1,132 @@
+//! The dashboard while agents connect and runs are measured: it updates without being reloaded, and does not jump.
+
+use std::time::Duration;
+
+use brewbench::auth::model::Role;
+use brewbench_agent::wire::{Phase, messages::AgentMessage, series::Part};
+use serde_json::json;
+
+use super::Tab;
+use crate::harness::{
+    Agent, App,
+    series::delta,
+    submit::{plan_with, submit},
+    summaries::{good, scaled},
+};
+
+/// The largest layout shift of a good page.
+const GOOD_SHIFT: f64 = 0.05;
+
+/// Adds up layout shifts from now on.
+const OBSERVE: &str = "window.shift = 0; new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) window.shift += entry.value; }).observe({type: 'layout-shift'}); true";
+
+#[tokio::test]
+async fn the_first_steps_are_checked_off_while_the_page_is_open() {
+    let app = App::with(|config| config.lease = Duration::from_mins(10)).await;
+    let user = app.user().await;
+    let tab = Tab::signed_in(&app, Role::Viewer).await;
+    tab.go("/").await;
+    tab.eval::<bool>("window.same = true").await;
+    tab.shows("#steps", "0 of 3").await;
+    let mut agent = Agent::start(&app, "rack").await;
+    tab.shows("#steps", "2 of 3").await;
+    tab.shows("#steps .done", "Agent connected: rack").await;
+    tab.shows("#steps .done", "2 targets found").await;
+    let plan = plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 1}));
+    submit(&user, &plan).await;
+    for faster in [1.0, 0.9] {
+        let job = agent.job().await;
+        agent.finish(&job, &scaled(faster)).await;
+    }
+    tab.shows("#steps", "3 of 3").await;
+    tab.shows("#home .lead", "2 runs in 1 experiment finished.").await;
+    agent.disconnect();
+    tab.shows("#attention", "rack is disconnected").await;
+    tab.shows("#steps", "Connect an agent").await;
+    assert!(tab.eval::<bool>("window.same === true").await, "the page was reloaded");
+    tab.assert_no_errors().await;
+}
+
+#[tokio::test]
+async fn a_run_in_progress_is_drawn_live_without_moving_the_page() {
+    let app = App::with(|config| config.lease = Duration::from_mins(10)).await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    // The page of a site in use.
+    submit(&user, &plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 1}))).await;
+    for _ in 0..2 {
+        let job = agent.job().await;
+        agent.finish(&job, &good()).await;
+    }
+    let tab = Tab::signed_in(&app, Role::Viewer).await;
+    tab.go("/").await;
+    tab.shows("#running", "No run in progress").await;
+    submit(&user, &plan_with(&json!({"repetitions": 3, "name": "night"}))).await;
+    let job = agent.job().await;
+    tab.shows("#running", "night").await;
+    tab.shows("#running", "0 of 3").await;
+    agent.enter(job.run, Phase::WarmingUp);
+    let send = |part, seconds| agent.send_message(&AgentMessage::Series(Box::new(delta(job.run, part, seconds))));
+    send(Part::WarmUp, 1..=3);
+    tab.until("!!document.querySelector('#running .live-chart .warm-up')").await;
+    agent.enter(job.run, Phase::Measuring);
+    send(Part::Measured, 1..=4);
+    let points = |count: usize| {
+        format!(
+            "document.querySelectorAll('#running .live-chart polyline').length === 2 &&
+             [...document.querySelectorAll('#running .live-chart polyline')].every((line) => line.points.length === {count})"
+        )
+    };
+    tab.until(&points(7)).await;
+    send(Part::Measured, 5..=5);
+    tab.until(&points(8)).await;
+    tab.shows("#running", "1,000\u{a0}requests/s").await;
+    tab.shows("#running", "repetition 1 · measuring").await;
+    for (width, scheme) in [(1440, "light"), (1440, "dark"), (390, "light")] {
+        tab.set_width(width).await;
+        tab.set_scheme(scheme).await;
+        tab.screenshot(&format!("dashboard-running-{width}-{scheme}")).await;
+    }
+    tab.set_width(1440).await;
+    agent.finish(&job, &good()).await;
+    let _next = agent.job().await;
+    tab.shows("#running", "1 of 3").await;
+    tab.assert_no_errors().await;
+}
+
+#[tokio::test]
+async fn the_dashboard_reserves_the_space_of_what_appears() {
+    let app = App::with(|config| config.lease = Duration::from_mins(10)).await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    submit(&user, &plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 1}))).await;
+    for _ in 0..2 {
+        let job = agent.job().await;
+        agent.finish(&job, &good()).await;
+    }
+    for width in [1440, 390] {
+        let tab = Tab::signed_in(&app, Role::Viewer).await;
+        tab.set_width(width).await;
+        tab.go("/").await;
+        tab.shows("#running", "No run in progress").await;
+        tab.eval::<bool>("document.getElementById('running').scrollIntoView({block: 'center'}) ?? true").await;
+        // The scrolling is over.
+        tab.eval::<bool>("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+            .await;
+        tab.eval::<bool>(OBSERVE).await;
+        submit(&user, &plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 1}))).await;
+        let job = agent.job().await;
+        tab.shows("#running", "leased").await;
+        agent.enter(job.run, Phase::Measuring);
+        agent.send_message(&AgentMessage::Series(Box::new(delta(job.run, Part::Measured, 1..=4))));
+        tab.until("document.querySelectorAll('#running .live-chart polyline').length === 2").await;
+        let shift: f64 = tab.eval("window.shift").await;
+        println!("{width} px: layout shift {shift}");
+        assert!(shift < GOOD_SHIFT, "{width} px: layout shift {shift}");
+        agent.finish(&job, &good()).await;
+        let job = agent.job().await;
+        agent.finish(&job, &good()).await;
+        tab.shows("#running", "No run in progress").await;
+    }
+}
