@@ -21,9 +21,9 @@ pub fn describe_plan(plan: &Plan) -> String {
     parts.extend(plan.parameters.iter().map(|(name, value)| format!("{name}={value}")));
     parts.push(describe_load(plan));
     parts.push(if plan.warm_up_auto {
-        format!("warm-up until steady, at most {}", seconds(plan.longest_warm_up_s()))
+        format!("warm-up {}", describe_warm_up(plan))
     } else {
-        format!("{} warm-up", seconds(plan.warm_up_s))
+        format!("{} warm-up", describe_warm_up(plan))
     });
     parts.push(cells(plan));
     parts.extend(plan.against.as_ref().map(|name| format!("baseline {name} measured again")));
@@ -38,8 +38,14 @@ pub fn describe_plan(plan: &Plan) -> String {
     parts.join(" · ")
 }
 
+/// Describes the duration of the warm-up.
+pub fn describe_warm_up(plan: &Plan) -> String {
+    let most = seconds(plan.longest_warm_up_s());
+    if plan.warm_up_auto { format!("until steady, at most {most}") } else { most }
+}
+
 /// Describes the load and its duration.
-fn describe_load(plan: &Plan) -> String {
+pub fn describe_load(plan: &Plan) -> String {
     if let Some(Knee { objective, from, to, duration_s, .. }) = &plan.knee {
         let [from, to] = [from, to].map(|rate| format::count(Some(u64::from(*rate))).text().to_owned());
         let each = seconds(*duration_s);
@@ -68,9 +74,12 @@ pub fn cells(plan: &Plan) -> String {
     if plan.loads.len() > 1 {
         parts.push(format::plural(plan.loads.len(), "load"));
     }
-    parts.push(match plan.knee {
-        Some(_) => format!("{} to confirm a rate", format::plural(repetitions, "run")),
-        None => format::plural(repetitions, "repetition"),
+    parts.push(match (&plan.knee, plan.until) {
+        (Some(_), _) => format!("{} to confirm a rate", format::plural(repetitions, "run")),
+        (None, Some(Until { at_most, .. })) if at_most > plan.repetitions => {
+            format!("{repetitions} to {at_most} repetitions")
+        }
+        (None, _) => format::plural(repetitions, "repetition"),
     });
     parts.join(" × ")
 }

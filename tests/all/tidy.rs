@@ -39,7 +39,7 @@ const MODULES: [(&str, &[&str]); 27] = [
     ("differences", &["accepted_difference"]),
     ("placement", &[]),
     ("compare", &["comparison_inputs"]),
-    ("experiments", &["experiment"]),
+    ("experiments", &["experiment", "preset"]),
     ("dispatch", &["run", "run_phase", "lease"]),
     ("trends", &["trend_judgement"]),
     ("gate", &[]),
