@@ -90,7 +90,7 @@ pub fn path(name: &str) -> String {
 
 fn rows(presets: &[Saved]) -> String {
     if presets.is_empty() {
-        return "no presets yet; save one with: brewbench preset save NAME --vus 10 --duration 10s\n".to_owned();
+        return "no presets yet; `brewbench preset save NAME --vus 10 --duration 10s` saves one\n".to_owned();
     }
     let head = [("name", Align::Left), ("targets", Align::Left), ("saved by", Align::Left), ("saved", Align::Right)];
     let now = brewbench_agent::wire::now_ms();

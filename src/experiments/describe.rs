@@ -69,17 +69,30 @@ fn seconds(value: f64) -> String {
 
 /// Describes the cells: `2 targets × 2 sizes × 3 repetitions`, with the number of loads if there are several.
 pub fn cells(plan: &Plan) -> String {
-    let repetitions = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
+    cells_times(plan, &format::plural(usize::try_from(plan.repetitions).unwrap_or(usize::MAX), "repetition"))
+}
+
+/// Does the same with the maximum of adaptive repetitions: `2 targets × 1 size × 4 to 20 repetitions`.
+pub fn cells_at_most(plan: &Plan) -> String {
+    match plan.until {
+        Some(Until { at_most, .. }) if at_most > plan.repetitions => {
+            cells_times(plan, &format!("{} to {at_most} repetitions", plan.repetitions))
+        }
+        _ => cells(plan),
+    }
+}
+
+fn cells_times(plan: &Plan, repetitions: &str) -> String {
     let mut parts = vec![format::plural(plan.targets.len(), "target"), format::plural(plan.sizes.len(), "size")];
     if plan.loads.len() > 1 {
         parts.push(format::plural(plan.loads.len(), "load"));
     }
-    parts.push(match (&plan.knee, plan.until) {
-        (Some(_), _) => format!("{} to confirm a rate", format::plural(repetitions, "run")),
-        (None, Some(Until { at_most, .. })) if at_most > plan.repetitions => {
-            format!("{repetitions} to {at_most} repetitions")
+    parts.push(match plan.knee {
+        Some(_) => {
+            let runs = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
+            format!("{} to confirm a rate", format::plural(runs, "run"))
         }
-        (None, _) => format::plural(repetitions, "repetition"),
+        None => repetitions.to_owned(),
     });
     parts.join(" × ")
 }

@@ -174,7 +174,9 @@ async fn the_demo_shows_a_bar_on_a_terminal_and_a_line_per_run_elsewhere() {
         let mut program = Running::start(command);
         program.wait_for("serving ").await;
         let written = program.stderr();
-        let lines: Vec<&str> = written.lines().take(3).map(str::trim_end).collect();
+        // A slow machine adds warnings.
+        let lines = written.lines().map(str::trim_end).filter(|line| !line.contains(" WARN"));
+        let lines: Vec<&str> = lines.take(3).collect();
         for (line, start) in lines.iter().zip(["dashboard: http://", "register:  http://", "measuring: 4 runs, about "])
         {
             assert!(line.starts_with(start), "{written}");

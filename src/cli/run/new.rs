@@ -205,7 +205,7 @@ impl New {
         let seed = created.experiment.plan.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
         eprintln!("queued {}{seed}: {}", plural(created.runs.len(), "run"), created.url);
         if let Some(power) = created.power.filter(|power| !power.is_enough()) {
-            eprintln!("{}", power.sentence());
+            eprintln!("{}", table::hanging(&power.sentence(), 0));
         }
         if !wait {
             common.print(&created, |created| table::runs(&created.runs))?;

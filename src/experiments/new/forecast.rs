@@ -2,7 +2,7 @@
 
 use super::command::command;
 use crate::{
-    experiments::{describe::cells, plan::Plan, power::SmallestDifference},
+    experiments::{describe::cells_at_most, plan::Plan, power::SmallestDifference},
     runs::progress::planned_s,
     web::format,
 };
@@ -47,7 +47,7 @@ impl Forecast {
         let runs = format::plural(most, "run");
         Self {
             runs: if fewest == most { runs } else { format!("{fewest} to {runs}") },
-            cells: cells(plan),
+            cells: cells_at_most(plan),
             takes: takes.unwrap_or_else(|| "as long as the script says".to_owned()),
             smallest,
             command: command(plan),

@@ -3,9 +3,12 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::experiments::{
-    describe::{describe_load, describe_warm_up},
-    plan::Plan,
+use crate::{
+    experiments::{
+        describe::{describe_load, describe_warm_up},
+        plan::Plan,
+    },
+    web::format::plural,
 };
 
 /// Named settings for new runs, shared by all users.
@@ -64,17 +67,13 @@ pub fn settings(plan: &Plan) -> Vec<(&'static str, String)> {
 
 /// Describes sizes, scenario, load and repetitions in one line.
 pub fn summary(plan: &Plan) -> String {
-    let wanted = ["Machine sizes", "Scenario", "Load", "Repetitions"];
-    let parts = settings(plan).into_iter().filter(|(name, _)| wanted.contains(name)).map(|(name, value)| match name {
-        "Repetitions" if plan.repetitions == 1 && plan.until.is_none() && plan.knee.is_none() => {
-            "1 repetition".to_owned()
-        }
-        "Repetitions" if plan.until.is_none() && plan.knee.is_none() => format!("{value} repetitions"),
-        "Machine sizes" if plan.sizes.is_empty() => "any size".to_owned(),
-        "Scenario" if plan.scenario.is_empty() => "any scenario".to_owned(),
-        _ => value,
-    });
-    parts.collect::<Vec<_>>().join(" · ")
+    let sizes = if plan.sizes.is_empty() { "any size".to_owned() } else { plan.sizes.join(", ") };
+    let scenario = if plan.scenario.is_empty() { "any scenario" } else { &plan.scenario };
+    let repetitions = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
+    let mut parts = vec![sizes, scenario.to_owned(), describe_load(plan)];
+    parts.extend(plan.knee.is_none().then(|| plural(repetitions, "repetition")));
+    parts.extend(plan.until.map(|until| until.words()));
+    parts.join(" · ")
 }
 
 #[cfg(test)]
@@ -91,5 +90,7 @@ mod tests {
         assert_eq!((value("Targets"), value("Scenario")), (Some("as in the form"), Some("as in the form")));
         assert_eq!((value("Machine sizes"), value("Agent")), (Some("2/4GiB"), Some("any with label arm")));
         assert_eq!((value("Baseline"), value("Load from")), (None, None));
+        let line = summary(&later).replace('\u{a0}', " ");
+        assert_eq!(line, "2/4GiB · any scenario · 10 VUs, 10 s measured · 3 repetitions");
     }
 }
