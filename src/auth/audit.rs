@@ -22,7 +22,7 @@ pub const KEPT: Duration = Duration::from_hours(366 * 24);
 
 impl Action {
     /// All actions, for lists.
-    pub const ALL: [Self; 55] = [
+    pub const ALL: [Self; 56] = [
         Self::LoggedIn,
         Self::LoginRefused,
         Self::Confirmed,
@@ -55,6 +55,7 @@ impl Action {
         Self::RunDeleted,
         Self::RunRestored,
         Self::ViewRemoved,
+        Self::PresetChanged,
         Self::SizeAdded,
         Self::SizeRemoved,
         Self::TargetRemoved,
@@ -115,6 +116,7 @@ impl Action {
             Self::RunDeleted => "run deleted",
             Self::RunRestored => "run restored",
             Self::ViewRemoved => "view removed",
+            Self::PresetChanged => "preset changed",
             Self::SizeAdded => "size added",
             Self::SizeRemoved => "size removed",
             Self::TargetRemoved => "target removed",

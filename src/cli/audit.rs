@@ -56,7 +56,7 @@ fn rows(entries: &[Entry]) -> String {
         let at = Timestamp::from_millisecond(entry.at_ms);
         vec![
             at.map(|at| at.strftime("%Y-%m-%d %H:%M:%S").to_string()).unwrap_or_default(),
-            cut(&entry.actor, 20),
+            cut(&entry.actor, 24),
             entry.action.clone(),
             entry.address.clone().unwrap_or_else(|| "–".to_owned()),
         ]

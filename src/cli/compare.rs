@@ -124,7 +124,7 @@ pub async fn fetch(client: &Client, query: &[(&str, String)]) -> anyhow::Result<
 
 /// Formats the comparison: headline, notes, table.
 pub fn text(comparison: &Comparison) -> String {
-    let mut text = format!("{}\n{}\n\n", plain(&comparison.title), plain(&comparison.lead));
+    let mut text = format!("{}\n{}\n\n", wrapped(&plain(&comparison.title)), wrapped(&plain(&comparison.lead)));
     for card in &comparison.cards {
         let line = format!("{}: {} ({})", plain(&card.label), plain(&card.value), plain(&card.detail));
         let _ = writeln!(text, "{}", wrapped(&line));

@@ -116,7 +116,7 @@ impl Demo {
         let (events, db) = (server.state.events.clone(), server.state.db.clone());
         let site = server.state.public_url.clone();
         if let Some(link) = invite {
-            eprintln!("dashboard: {site}\nregister:  {link}\n           (valid once, for two days)");
+            eprintln!("dashboard: {site}\nregister:  {link}");
         }
         let serving = tokio::spawn(with_agent(server, options, shutdown.clone()));
 
@@ -165,9 +165,8 @@ impl Demo {
             generators: Vec::new(),
         };
         let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
-        let left =
-            created.progress.remaining_s.map_or(String::new(), |left| format!(", about {}", duration::text(left)));
-        eprintln!("measuring: {} runs{left}; {}", created.runs.len(), created.url);
+        let left = created.progress.remaining_s.map_or(String::new(), |left| format!(", about {}", duration::text(left)));
+        eprintln!("measuring: {} runs{left}", created.runs.len());
         let ended = progress::wait(client, &created.experiment.id).await?;
         let code = judge(&ended);
         if self.json {

@@ -260,7 +260,7 @@ fn head(shown: &ExperimentWithRuns) -> String {
     let left = progress.remaining_s.filter(|left| *left > 0.0);
     let left = left.map_or(String::new(), |left| format!(", {} left", duration::text(left)));
     let name = table::plain(&experiment.name);
-    let plan = table::plain(&describe_plan(&experiment.plan).replace('\u{a0}', " "));
+    let plan = table::hanging(&table::plain(&describe_plan(&experiment.plan).replace('\u{a0}', " ")), 0);
     let order = experiment.plan.seed.map_or(String::new(), |seed| format!("order shuffled with seed {seed}\n"));
     let paused = match (&experiment.paused_by, progress.state) {
         (Some(name), ExperimentState::Paused) => format!("paused by {}\n", table::plain(name)),

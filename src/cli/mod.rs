@@ -23,6 +23,7 @@ pub mod invite;
 pub mod limits;
 pub mod load;
 pub mod login;
+pub mod preset;
 pub mod program;
 pub mod progress;
 pub mod queue;
@@ -35,6 +36,7 @@ pub mod search;
 pub mod serve;
 pub mod share;
 pub mod size;
+pub mod sparkline;
 pub mod table;
 pub mod target;
 pub mod token;
@@ -80,6 +82,9 @@ enum Command {
     /// Submit, list, watch, import and export runs
     #[command(subcommand)]
     Run(run::Run),
+    /// List, save and delete presets: settings for new runs
+    #[command(subcommand)]
+    Preset(preset::Preset),
     /// List, watch, pause and extend experiments
     #[command(subcommand)]
     Experiment(experiment::Experiment),
@@ -177,6 +182,7 @@ impl Cli {
             Command::Invite(invite) => invite.run().await?,
             Command::Login(login) => login.run().await?,
             Command::Run(run) => return run.run().await,
+            Command::Preset(preset) => preset.run().await?,
             Command::Experiment(experiment) => return experiment.run().await,
             Command::Compare(compare) => return compare.run().await,
             Command::Baseline(baseline) => baseline.run().await?,

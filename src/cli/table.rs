@@ -20,21 +20,38 @@ pub enum Align {
     Right,
 }
 
-/// Formats a table with a header. Control characters in cells are replaced.
+/// The fewest columns of the terminal for text that is wrapped.
+const MIN_WIDTH: usize = 20;
+
+/// Formats a table with a header that fits the terminal, or 80 columns without one. Control characters are replaced.
 pub fn table(head: &[(&str, Align)], rows: &[Vec<String>]) -> String {
-    let clean: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
+    table_within(textwrap::termwidth(), head, rows)
+}
+
+fn table_within(columns: usize, head: &[(&str, Align)], rows: &[Vec<String>]) -> String {
+    let mut clean: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
     let width = |column: usize| {
         let cells = clean.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain([head[column].0.chars().count()]).max().unwrap_or(0)
     };
-    let widths: Vec<_> = (0..head.len()).map(width).collect();
+    let mut widths: Vec<_> = (0..head.len()).map(width).collect();
+    shrink(&mut widths, head, columns);
+    for row in &mut clean {
+        for ((cell, width), (column, (_, align))) in row.iter_mut().zip(&widths).zip(head.iter().enumerate()) {
+            if *align == Align::Left && column + 1 < head.len() {
+                *cell = cut(cell, *width);
+            }
+        }
+    }
     let mut text = String::new();
     let titles: Vec<_> = head.iter().map(|(title, _)| (*title).to_owned()).collect();
     for row in std::iter::once(&titles).chain(&clean) {
         let mut line = String::new();
         for (column, ((cell, width), (_, align))) in row.iter().zip(&widths).zip(head).enumerate() {
             let _ = match align {
-                Align::Left if column + 1 == head.len() => write!(line, "{}", hanging(cell, line.chars().count())),
+                Align::Left if column + 1 == head.len() => {
+                    write!(line, "{}", wrapped(cell, line.chars().count(), columns))
+                }
                 Align::Left => write!(line, "{cell:<width$}  "),
                 Align::Right => write!(line, "{cell:>width$}  "),
             };
@@ -45,10 +62,32 @@ pub fn table(head: &[(&str, Align)], rows: &[Vec<String>]) -> String {
     text
 }
 
+/// Shrinks columns of text, the widest first, until a table fits. The first column, often an id, keeps its width.
+fn shrink(widths: &mut [usize], head: &[(&str, Align)], columns: usize) {
+    const LEAST: usize = 10;
+    let Some(last) = head.len().checked_sub(1) else { return };
+    loop {
+        // The last column is wrapped if it is text.
+        let end = if head[last].1 == Align::Left { widths[last].min(MIN_WIDTH) } else { widths[last] };
+        let total = end + widths[..last].iter().map(|width| width + 2).sum::<usize>();
+        let text = (1..last).filter(|column| head[*column].1 == Align::Left);
+        let Some(widest) = text.max_by_key(|column| widths[*column]).filter(|column| widths[*column] > LEAST) else {
+            return;
+        };
+        if total <= columns {
+            return;
+        }
+        widths[widest] -= 1;
+    }
+}
+
 /// Wraps text that starts at column `indent` to the terminal's width, or to 80 columns without a terminal.
 pub fn hanging(text: &str, indent: usize) -> String {
-    const MIN_WIDTH: usize = 20;
-    let width = textwrap::termwidth().saturating_sub(indent).max(MIN_WIDTH);
+    wrapped(text, indent, textwrap::termwidth())
+}
+
+fn wrapped(text: &str, indent: usize, columns: usize) -> String {
+    let width = columns.saturating_sub(indent).max(MIN_WIDTH);
     textwrap::wrap(text, at_spaces(width)).join(&format!("\n{}", " ".repeat(indent)))
 }
 
@@ -62,9 +101,9 @@ pub fn lines<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines.flat_map(|line| [plain(line), "\n".to_owned()]).collect()
 }
 
-/// Adds a line of details below each row of a table, so that both fit 80 columns. Skips empty details.
+/// Adds wrapped details below each row of a table, so that both fit 80 columns. Skips empty details.
 pub fn with_below(table: &str, details: impl Iterator<Item = String>) -> String {
-    let details = details.map(|line| if line.is_empty() { line } else { format!("  {}\n", cut(&line, 78)) });
+    let details = details.map(|line| if line.is_empty() { line } else { format!("  {}\n", hanging(&line, 2)) });
     let below = [String::new()].into_iter().chain(details);
     table.lines().zip(below).map(|(line, below)| [line, "\n", &below].concat()).collect()
 }
@@ -109,7 +148,7 @@ pub fn percent(share: Option<f64>) -> String {
     format::percent(share).text().replace('\u{a0}', " ")
 }
 
-/// Formats runs as a table that fits 80 columns. Has a column for loads if they differ.
+/// Formats runs as a table that fits 80 columns. If loads differ, each is above its runs.
 pub fn runs(runs: &[Run]) -> String {
     runs_now(runs, &[])
 }
@@ -120,7 +159,7 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
         return "no runs yet; `brewbench run new` submits runs\n".to_owned();
     }
     let loads_differ = runs.windows(2).any(|pair| load_text(&pair[0]) != load_text(&pair[1]));
-    let mut head = vec![
+    let head = [
         ("id", Align::Left),
         ("target", Align::Left),
         ("size", Align::Left),
@@ -130,7 +169,6 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
         ("p99 ms", Align::Right),
         ("failed", Align::Right),
     ];
-    head.extend(loads_differ.then_some(("load", Align::Left)));
     let row = |run: &Run| {
         let size = run.size.as_ref().map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes));
         let verdict = run.verdict.filter(|_| run.phase == Phase::Finished);
@@ -140,11 +178,26 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
         let rate = now.iter().find(|now| now.run == run.id).and_then(|now| now.rps);
         let rps = rate.map_or_else(|| figure(run.figures.rps), |rate| format!("now {}", figure(Some(rate))));
         let p99 = figure(run.figures.p99_ms);
-        let mut cells = vec![short_id(&run.id), cut(&run.target, 20), size, repetition, state, rps, p99, failed];
-        cells.extend(loads_differ.then(|| cut(&load_text(run), 40)));
-        cells
+        vec![short_id(&run.id), cut(&run.target, 20), size, repetition, state, rps, p99, failed]
     };
-    table(&head, &runs.iter().map(row).collect::<Vec<_>>())
+    let rows = table(&head, &runs.iter().map(row).collect::<Vec<_>>());
+    if loads_differ { with_loads(&rows, runs) } else { rows }
+}
+
+/// Adds the load above the runs that have it.
+fn with_loads(rows: &str, runs: &[Run]) -> String {
+    let mut lines = rows.lines();
+    let mut text = lines.next().map_or_else(String::new, |head| format!("{head}\n"));
+    let mut before = None;
+    for (line, run) in lines.zip(runs) {
+        let load = load_text(run);
+        if before.as_ref() != Some(&load) {
+            let _ = writeln!(text, "load: {}", hanging(&plain(&load), "load: ".len()));
+        }
+        before = Some(load);
+        let _ = writeln!(text, "{line}");
+    }
+    text
 }
 
 /// Returns the last part of a version 7 UUID: it is random, and enough to identify a run.
@@ -180,12 +233,16 @@ pub fn left(ms: i64) -> String {
     }
 }
 
-/// Shortens text to `max` characters, with an ellipsis.
+/// Shortens text to `max` characters, with an ellipsis; between words if that leaves half of it.
 pub fn cut(text: &str, max: usize) -> String {
     if text.chars().count() <= max {
         return text.to_owned();
     }
-    text.chars().take(max.saturating_sub(1)).chain(['…']).collect()
+    let start: String = text.chars().take(max.saturating_sub(1)).collect();
+    let ends_at_word = text[start.len()..].starts_with(' ');
+    let word_end = start.rfind(' ').filter(|end| !ends_at_word && start[..*end].chars().count() >= max / 2);
+    let start = word_end.map_or(start.as_str(), |end| &start[..=end]);
+    format!("{start}…")
 }
 
 #[cfg(test)]
@@ -214,5 +271,26 @@ mod tests {
     fn names_cannot_control_the_terminal() {
         let text = table(&[("name", Align::Left)], &[vec!["\u{1b}[2Jgone".to_owned()]]);
         assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
+
+    #[test]
+    fn a_table_fits_the_terminal_and_words_stay_whole() {
+        let head = [("id", Align::Left), ("name", Align::Left), ("runs", Align::Right), ("about", Align::Left)];
+        let row = ["c35336598922", "demo: rust-hyper and go-nethttp, every night", "8/8", "on the machine in the rack"];
+        let text = table_within(60, &head, &[row.map(str::to_owned).to_vec()]);
+        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+        assert!(text.contains("c35336598922  demo: rust-hyper …"), "{text}");
+        assert!(text.contains("on the machine in") && text.contains("the rack"), "{text}");
+        assert_eq!(cut("one two three", 9), "one two …");
+        assert_eq!(cut("incomprehensibilities", 9), "incompre…");
+    }
+
+    #[test]
+    fn runs_with_different_loads_fit_eighty_columns() {
+        let long = Run { target: "a-target-with-a-name-of-many-letters".to_owned(), ..finished("x", 1) };
+        let other = Run { load: Some(rate(2_000, 10.0)), ..long.clone() };
+        let text = runs(&[long.clone(), long, other]);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert_eq!(text.lines().filter(|line| line.starts_with("load: ")).count(), 2, "{text}");
     }
 }

@@ -111,7 +111,7 @@ async fn list(common: &Common) -> anyhow::Result<()> {
     common.print(&TargetList { targets, next: None }, |list| {
         let row = |target: &TargetData| {
             let digest = target.sha256.chars().take(12).collect();
-            vec![cut(&target.name, 24), cut(&target.version, 12), digest, cut(&target.description, 28)]
+            vec![cut(&target.name, 24), cut(&target.version, 12), digest, target.description.clone()]
         };
         let head =
             [("name", Align::Left), ("version", Align::Left), ("sha256", Align::Left), ("description", Align::Left)];

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 
-use super::table::{Align, cut, figure, plain, short_id, table};
+use super::table::{Align, cut, figure, hanging, plain, short_id, table, with_below};
 use crate::{
     cli::{common::Common, connection::encoded},
     trends::{
@@ -171,14 +171,13 @@ fn cells(list: &TrendList) -> String {
         ("runs", Align::Right),
         ("req/s", Align::Right),
         ("open changes", Align::Right),
-        ("setting", Align::Left),
     ];
     let row = |info: &TrendInfo| {
         let open = if info.open == 0 { "–".to_owned() } else { info.open.to_string() };
-        let (runs, setting) = (info.runs.to_string(), info.cell.setting());
-        vec![cut(&info.cell.target, 20), info.cell.id.clone(), runs, figure(info.rps), open, cut(&setting, 60)]
+        vec![cut(&info.cell.target, 30), info.cell.id.clone(), info.runs.to_string(), figure(info.rps), open]
     };
-    table(&head, &list.trends.iter().map(row).collect::<Vec<_>>())
+    let rows = table(&head, &list.trends.iter().map(row).collect::<Vec<_>>());
+    with_below(&rows, list.trends.iter().map(|info| plain(&info.cell.setting())))
 }
 
 fn pins(list: &PinList) -> String {
@@ -191,7 +190,7 @@ fn pins(list: &PinList) -> String {
 }
 
 fn text(trend: &model::Trend) -> String {
-    let mut text = format!("{}: {}\n", plain(&trend.cell.target), plain(&trend.cell.setting()));
+    let mut text = hanging(&format!("{}: {}", plain(&trend.cell.target), plain(&trend.cell.setting())), 0) + "\n";
     let head = [
         ("version", Align::Left),
         ("points", Align::Right),

@@ -21,9 +21,9 @@ pub fn describe_plan(plan: &Plan) -> String {
     parts.extend(plan.parameters.iter().map(|(name, value)| format!("{name}={value}")));
     parts.push(describe_load(plan));
     parts.push(if plan.warm_up_auto {
-        format!("warm-up until steady, at most {}", seconds(plan.longest_warm_up_s()))
+        format!("warm-up {}", describe_warm_up(plan))
     } else {
-        format!("{} warm-up", seconds(plan.warm_up_s))
+        format!("{} warm-up", describe_warm_up(plan))
     });
     parts.push(cells(plan));
     parts.extend(plan.against.as_ref().map(|name| format!("baseline {name} measured again")));
@@ -38,8 +38,14 @@ pub fn describe_plan(plan: &Plan) -> String {
     parts.join(" · ")
 }
 
+/// Describes the duration of the warm-up.
+pub fn describe_warm_up(plan: &Plan) -> String {
+    let most = seconds(plan.longest_warm_up_s());
+    if plan.warm_up_auto { format!("until steady, at most {most}") } else { most }
+}
+
 /// Describes the load and its duration.
-fn describe_load(plan: &Plan) -> String {
+pub fn describe_load(plan: &Plan) -> String {
     if let Some(Knee { objective, from, to, duration_s, .. }) = &plan.knee {
         let [from, to] = [from, to].map(|rate| format::count(Some(u64::from(*rate))).text().to_owned());
         let each = seconds(*duration_s);
@@ -63,14 +69,30 @@ fn seconds(value: f64) -> String {
 
 /// Describes the cells: `2 targets × 2 sizes × 3 repetitions`, with the number of loads if there are several.
 pub fn cells(plan: &Plan) -> String {
-    let repetitions = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
+    cells_times(plan, &format::plural(usize::try_from(plan.repetitions).unwrap_or(usize::MAX), "repetition"))
+}
+
+/// Does the same with the maximum of adaptive repetitions: `2 targets × 1 size × 4 to 20 repetitions`.
+pub fn cells_at_most(plan: &Plan) -> String {
+    match plan.until {
+        Some(Until { at_most, .. }) if at_most > plan.repetitions => {
+            cells_times(plan, &format!("{} to {at_most} repetitions", plan.repetitions))
+        }
+        _ => cells(plan),
+    }
+}
+
+fn cells_times(plan: &Plan, repetitions: &str) -> String {
     let mut parts = vec![format::plural(plan.targets.len(), "target"), format::plural(plan.sizes.len(), "size")];
     if plan.loads.len() > 1 {
         parts.push(format::plural(plan.loads.len(), "load"));
     }
     parts.push(match plan.knee {
-        Some(_) => format!("{} to confirm a rate", format::plural(repetitions, "run")),
-        None => format::plural(repetitions, "repetition"),
+        Some(_) => {
+            let runs = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
+            format!("{} to confirm a rate", format::plural(runs, "run"))
+        }
+        None => repetitions.to_owned(),
     });
     parts.join(" × ")
 }

@@ -2,7 +2,7 @@
 //!
 //! [`plan`] is the request, [`submission`] stores it, and [`order`] orders its runs. [`stopping_rule`] and [`knee`]
 //! decide from the results whether more runs are needed, [`next_runs`] lists them, and [`scheduler`] queues them.
-//! [`new`] is the form for a new run.
+//! [`new`] is the form for a new run, and [`presets`] are its saved settings.
 
 pub mod actions;
 pub mod against;
@@ -20,6 +20,7 @@ pub mod outcome;
 pub mod pages;
 pub mod plan;
 pub mod power;
+pub mod presets;
 pub mod progress;
 pub mod remarks;
 pub mod scheduler;
@@ -39,9 +40,12 @@ use crate::{app::state::AppState, fleet::presence::Presence};
 /// Returns the HTML pages.
 pub fn pages(presence: Presence) -> Router<AppState> {
     Router::new()
-        .route("/experiments/new", get(new::form).post(new::submit))
-        .route("/runs/new", get(new::moved))
-        .route("/experiments/new/check", get(new::recheck))
+        .route("/experiments/new", get(new::pages::form).post(new::pages::submit))
+        .route("/runs/new", get(new::pages::moved))
+        .route("/experiments/new/check", get(new::pages::recheck))
+        .route("/experiments/presets", get(presets::pages::index).post(presets::pages::save))
+        .route("/experiments/presets/new", get(presets::pages::name))
+        .route("/experiments/presets/{name}/delete", get(presets::pages::ask_delete).post(presets::pages::delete))
         .route("/experiments", get(list::index))
         .route("/experiments/live", get(list::live))
         .route("/experiments/from-imports", post(from_imports::post))
@@ -70,5 +74,7 @@ pub fn api(presence: Presence) -> OpenApiRouter<AppState> {
         .routes(routes!(remarks::add_label, remarks::remove_label))
         .routes(routes!(remarks::set_note))
         .routes(routes!(api::watch))
+        .routes(routes!(presets::api::list))
+        .routes(routes!(presets::api::show, presets::api::save, presets::api::delete))
         .layer(Extension(presence))
 }

@@ -9,7 +9,7 @@ use crate::{
         metric::Metric,
         statistics::{self, Count, power},
     },
-    experiments::plan::Plan,
+    experiments::plan::{Plan, share_text},
     metrics,
     web::format::{self, plural},
 };
@@ -29,6 +29,57 @@ pub struct PlanPower {
     ///
     /// Null if the scatter is unknown or no difference can be found.
     pub detectable: Option<f64>,
+}
+
+/// What earlier runs of the cells of a plan say about its power.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CellHistory {
+    /// The largest standard deviation of a cell, if known.
+    pub scatter: Option<f64>,
+    /// Whether there are earlier runs at all.
+    pub has_runs: bool,
+    /// Targets without enough earlier runs.
+    pub unknown_targets: Vec<String>,
+}
+
+/// The smallest difference that a plan can show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SmallestDifference {
+    /// The difference, or why there is none.
+    pub text: String,
+    /// Whether the plan can't show any difference, although it compares targets.
+    pub is_too_little: bool,
+}
+
+impl SmallestDifference {
+    /// Describes the smallest difference that a plan can show, by the history of its cells.
+    pub fn new(plan: &Plan, history: &CellHistory) -> Self {
+        let as_expected = |text: String| Self { text, is_too_little: false };
+        if let Some(knee) = &plan.knee {
+            return as_expected(format!("{} of the rate, the search’s precision", share_text(knee.precision)));
+        }
+        if plan.targets.len() < 2 {
+            return as_expected("none: one target, nothing to compare".to_owned());
+        }
+        let too_little = |text: String| Self { text, is_too_little: true };
+        let Some(power) = plan_power(plan, history.scatter) else {
+            return too_little("none: too many comparisons for one experiment".to_owned());
+        };
+        if !power.is_enough() {
+            let PlanPower { comparisons, needed, .. } = power;
+            let need = if comparisons == 1 { "needs" } else { "need" };
+            return too_little(format!("none: {} {need} {needed} repetitions", plural(comparisons, "comparison")));
+        }
+        let Some(detectable) = power.detectable else {
+            let few = if history.has_runs { "too few" } else { "no" };
+            return as_expected(format!("not known yet: {few} earlier runs of these cells"));
+        };
+        let least = format!("from {} in {}", format::percent(Some(detectable)).text(), power.primary.name());
+        as_expected(match history.unknown_targets.as_slice() {
+            [] => least,
+            unknown => format!("{least}; {} not known yet", unknown.join(", ")),
+        })
+    }
 }
 
 /// Computes the power of a plan; `None` if it compares nothing or is a knee search.
@@ -79,7 +130,7 @@ impl PlanPower {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::describe::tests::plan;
+    use crate::experiments::{describe::tests::plan, knee::model::tests::knee};
 
     fn plan_with(targets: usize, sizes: usize, repetitions: u32) -> Plan {
         let names = |count: usize| (0..count).map(|n| n.to_string()).collect();
@@ -97,6 +148,27 @@ mod tests {
         let power = plan_power(&plan_with(2, 1, 5), None).expect("something to compare");
         assert!(power.is_enough() && power.needed == 4, "{power:?}");
         assert_eq!(plan_power(&plan_with(1, 4, 5), None), None);
+    }
+
+    #[test]
+    fn the_smallest_difference_is_a_figure_or_a_reason() {
+        let text =
+            |plan: &Plan, history: &CellHistory| SmallestDifference::new(plan, history).text.replace('\u{a0}', " ");
+        let none = CellHistory::default();
+        let known = CellHistory { scatter: Some(0.01), has_runs: true, unknown_targets: Vec::new() };
+        let two = plan_with(2, 1, 6);
+        assert_eq!(text(&two, &none), "not known yet: no earlier runs of these cells");
+        let few = CellHistory { has_runs: true, ..CellHistory::default() };
+        assert_eq!(text(&two, &few), "not known yet: too few earlier runs of these cells");
+        let figure = text(&two, &known);
+        assert!(figure.starts_with("from ") && figure.ends_with(" % in throughput"), "{figure}");
+        let partly = CellHistory { unknown_targets: vec!["slow".to_owned()], ..known.clone() };
+        assert!(text(&two, &partly).ends_with("throughput; slow not known yet"));
+        assert_eq!(text(&plan_with(3, 2, 5), &known), "none: 6 comparisons need 7 repetitions");
+        assert!(SmallestDifference::new(&plan_with(3, 2, 5), &known).is_too_little);
+        assert_eq!(text(&plan_with(1, 2, 5), &known), "none: one target, nothing to compare");
+        let search = Plan { knee: Some(knee()), loads: Vec::new(), ..plan_with(1, 1, 2) };
+        assert_eq!(text(&search, &known), "5% of the rate, the search’s precision");
     }
 
     #[test]

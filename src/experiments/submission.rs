@@ -68,18 +68,30 @@ impl Checked {
         &self.plan
     }
 
-    /// Returns one cell of each target; their past scatter determines the power of the plan.
-    pub fn sample_cells(&self) -> impl Iterator<Item = Planned<'_>> {
-        let first = self.sizes.first().zip(self.plan.loads.first());
-        self.plan.targets.iter().filter_map(move |target| {
-            let (MachineSize { vcpus, memory_bytes, .. }, load) = first?;
-            Some(Planned {
+    /// Returns the hash of the scenario's revision.
+    pub fn scenario_sha256(&self) -> &str {
+        &self.scenario_sha256
+    }
+
+    /// Returns the sizes.
+    pub fn sizes(&self) -> &[MachineSize] {
+        &self.sizes
+    }
+
+    /// Returns the cells of the plan, whose past scatter determines its power: first one of each target.
+    pub fn cells(&self) -> impl Iterator<Item = Planned<'_>> {
+        let Self { plan, sizes, scenario_sha256 } = self;
+        let settings = sizes.iter().flat_map(|size| plan.loads.iter().map(move |load| (size, load)));
+        settings.flat_map(move |(size, load)| {
+            let MachineSize { vcpus, memory_bytes, .. } = *size;
+            let Plan { scenario, parameters, .. } = plan;
+            plan.targets.iter().map(move |target| Planned {
                 target,
-                vcpus: *vcpus,
-                memory_bytes: *memory_bytes,
-                scenario: &self.plan.scenario,
-                scenario_sha256: &self.scenario_sha256,
-                parameters: &self.plan.parameters,
+                vcpus,
+                memory_bytes,
+                scenario,
+                scenario_sha256,
+                parameters,
                 load,
             })
         })
@@ -218,7 +230,7 @@ fn run_counts(plan: &Plan) -> (usize, usize) {
     }
 }
 
-fn check_fields(mut plan: Plan) -> Result<Plan> {
+fn check_fields(plan: Plan) -> Result<Plan> {
     let invalid = |sentence: &str| Err(Error::Invalid(sentence.to_owned()));
     if plan.targets.is_empty() {
         return invalid("targets: name at least one");
@@ -229,6 +241,12 @@ fn check_fields(mut plan: Plan) -> Result<Plan> {
     if plan.scenario.is_empty() {
         return invalid("scenario: name one");
     }
+    check_settings(plan)
+}
+
+/// Checks the settings of a plan, whose targets, sizes and scenario may still be missing.
+pub fn check_settings(mut plan: Plan) -> Result<Plan> {
+    let invalid = |sentence: &str| Err(Error::Invalid(sentence.to_owned()));
     if plan.repetitions == 0 {
         return invalid("repetitions: at least 1");
     }

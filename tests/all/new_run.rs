@@ -1,11 +1,13 @@
 //! The form of a new run.
 
+use brewbench::auth::model::Role;
 use reqwest::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{
     Actor, Agent, Answer, App,
     submit::{plan_with, submit, text},
+    summaries::scaled,
 };
 
 /// Submits a form like a browser.
@@ -33,8 +35,9 @@ async fn the_form_creates_the_same_experiment_as_the_api() {
     let user = app.user().await.in_browser();
     let _agent = Agent::start(&app, "rack").await;
     let shown = user.get(&format!("/experiments/new?{FORM}")).await.ok().text();
-    assert!(shown.contains("4 runs, about 10") && shown.contains("2 targets × 1 size × 2 repetitions"), "{shown}");
-    assert!(shown.contains("Starts immediately: the queue is empty."), "{shown}");
+    assert!(shown.contains("<b>4 runs</b>") && shown.contains("2 targets × 1 size × 2 repetitions"), "{shown}");
+    assert!(shown.contains("<dd>about 10") && shown.contains("<dd>immediately</dd>"), "{shown}");
+    assert!(shown.contains("none: 1 comparison needs 4 repetitions"), "{shown}");
     assert!(
         shown.contains("brewbench run new --target fast --target slow --size &#39;1 vCPU / 256 MiB&#39;"),
         "{shown}"
@@ -53,7 +56,7 @@ async fn the_form_creates_the_same_experiment_as_the_api() {
     let query = again.header("location").to_owned();
     assert!(query.starts_with("/experiments/new?target=fast&target=slow&size=1+vCPU"), "{query}");
     let behind = user.get(&query).await.ok().text();
-    assert!(behind.contains("after 4 runs in progress or waiting"), "{behind}");
+    assert!(behind.contains("after 4 runs, in about 1"), "{behind}");
     let run = text(&full["runs"][0]["id"]);
     assert!(user.get(&format!("/runs/{run}")).await.ok().text().contains(&format!("/experiments/new?run={run}")));
     let one = user.get(&format!("/experiments/new?run={run}")).await;
@@ -71,7 +74,7 @@ async fn errors_are_shown_at_their_fields_and_the_input_stays() {
     let answer = fill_in(&user, "/experiments/new", wrong).await;
     assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY);
     let page = answer.text();
-    assert!(page.contains("Virtual users: write a full number") && page.contains(r#"value="many""#), "{page}");
+    assert!(page.contains("Virtual users: write a whole number") && page.contains(r#"value="many""#), "{page}");
     assert!(page.contains("Duration: must be a time, such as") && page.contains(r#"value="soon""#), "{page}");
     assert!(page.contains("&#60;b&#62;x") && !page.contains("<b>x"), "{page}");
     let limits = [
@@ -165,4 +168,88 @@ async fn experiments_are_listed_newest_first_and_paged() {
     assert_eq!(list["experiments"][0]["verdict"], "no results yet");
     let next = user.get(&format!("/api/v1/experiments?limit=2&before={}", ids[20])).await.ok().json();
     assert_eq!(next["experiments"][0]["experiment"]["id"], json!(ids[19]));
+}
+
+#[tokio::test]
+async fn presets_are_saved_replaced_and_deleted_by_their_creator_or_an_administrator() {
+    let app = App::start().await;
+    let (ada, eve) = (app.signed_in(Role::Member).await, app.signed_in(Role::Member).await);
+    let (viewer, admin) = (app.signed_in(Role::Viewer).await, app.signed_in(Role::Admin).await);
+    let path = "/api/v1/presets/nightly";
+    let plan = plan_with(&json!({"seed": 7}));
+    viewer.put(path, &plan).await.refused(403);
+    let saved = ada.put(path, &plan).await.ok().json();
+    assert_eq!((&saved["name"], &saved["plan"]["seed"]), (&json!("nightly"), &Value::Null), "{saved}");
+    assert_eq!(viewer.get("/api/v1/presets").await.ok().json()["presets"], json!([saved]));
+    assert_eq!(viewer.get(path).await.ok().json(), saved);
+    let refused = ada.put(path, &plan).await.refused(409);
+    assert!(refused.contains("the preset \"nightly\" already exists; replace it"), "{refused}");
+    eve.put(&format!("{path}?replace=true"), &plan).await.refused(403);
+    eve.delete(path).await.refused(403);
+    let more = plan_with(&json!({"repetitions": 9}));
+    let changed = admin.put(&format!("{path}?replace=true"), &more).await.ok().json();
+    assert_eq!((&changed["plan"]["repetitions"], &changed["created_by"]), (&json!(9), &saved["created_by"]));
+    let bad = ada.put("/api/v1/presets/bad", &plan_with(&json!({"repetitions": 0}))).await.refused(422);
+    assert!(bad.contains("repetitions: at least 1"), "{bad}");
+    let open = plan_with(&json!({"targets": [], "sizes": [], "scenario": ""}));
+    eve.put("/api/v1/presets/open", &open).await.ok();
+    assert_eq!(ada.delete(path).await.status, StatusCode::NO_CONTENT);
+    viewer.get(path).await.refused(404);
+    let audit = admin.get("/api/v1/audit?limit=50").await.ok().text();
+    assert!(["saved", "replaced", "deleted"].iter().all(|change| audit.contains(change)), "{audit}");
+}
+
+#[tokio::test]
+async fn a_preset_fills_the_form_and_names_what_no_longer_exists() {
+    let app = App::start().await;
+    let _agent = Agent::start(&app, "rack").await;
+    let user = app.signed_in(Role::Member).await;
+    let plan = plan_with(&json!({"targets": ["fast", "gone"], "sizes": ["3/3GiB", "1/256MiB"], "repetitions": 6,
+        "agent": "attic"}));
+    user.put("/api/v1/presets/nightly", &plan).await.ok();
+    let user = user.in_browser();
+    let page = user.get("/experiments/new?target=slow&scenario=get&saved=nightly").await.ok().text();
+    assert!(page.contains("target gone, machine size 3/3GiB, agent attic."), "{page}");
+    assert!(page.contains(r#"name="target" value="fast" checked"#), "{page}");
+    assert!(!page.contains(r#"name="target" value="slow" checked"#), "{page}");
+    assert!(
+        page.contains(r#"name="repeat" inputmode="numeric" value="6""#) && page.contains("<b>6 runs</b>"),
+        "{page}"
+    );
+    assert_eq!(user.get("/experiments/new?saved=weekly").await.status, StatusCode::NOT_FOUND);
+    // The page asks before it replaces a preset.
+    let form = |more: &str| format!("name=nightly&query=target%3Dfast%26repeat%3D2{more}");
+    let taken = fill_in(&user, "/experiments/presets", &form("")).await;
+    assert_eq!(taken.status, StatusCode::CONFLICT);
+    assert!(taken.text().contains("already exists") && taken.text().contains("Replace the existing preset"));
+    let replaced = fill_in(&user, "/experiments/presets", &form("&replace=on")).await;
+    assert_eq!(replaced.status, StatusCode::SEE_OTHER, "{}", replaced.text());
+    let stored = app.reader().await.get("/api/v1/presets/nightly").await.ok().json();
+    assert_eq!((&stored["plan"]["repetitions"], &stored["plan"]["targets"]), (&json!(2), &json!(["fast"])));
+    let faulty = user.get("/experiments/presets/new?vus=many").await;
+    assert_eq!(faulty.status, StatusCode::SEE_OTHER, "the form shows the fault");
+}
+
+#[tokio::test]
+async fn the_smallest_difference_comes_from_earlier_runs_of_the_cells() {
+    let app = App::start().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let user = app.user().await;
+    let query =
+        "/experiments/new?target=fast&target=slow&size=1%2F256MiB&load=vus&vus=1&duration=1s&warm-up=0s&repeat=6";
+    let viewer = app.reader().await.in_browser();
+    let before = viewer.get(query).await.ok().text();
+    assert!(before.contains("not known yet: no earlier runs of these cells"), "{before}");
+    let load = json!({"kind": "vus", "vus": 1, "duration_s": 1});
+    let plan = plan_with(&json!({"targets": ["fast", "slow"], "load": load, "warm_up_s": 0, "repetitions": 10}));
+    let (_, runs) = submit(&user, &plan).await;
+    for place in 0..runs.len() {
+        let job = agent.job().await;
+        let factor = 1.0 + 0.01 * f64::from(u32::try_from(place % 4).expect("small"));
+        agent.finish(&job, &scaled(factor)).await;
+    }
+    let after = viewer.get(query).await.ok().text();
+    assert!(after.contains("%\u{a0}in throughput") || after.contains("% in throughput"), "{after}");
+    let one = viewer.get(&query.replace("&target=slow", "")).await.ok().text();
+    assert!(one.contains("none: one target, nothing to compare"), "{one}");
 }

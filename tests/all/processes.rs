@@ -15,6 +15,7 @@ use brewbench::{
     runs::{filter::Filter, model::Run},
 };
 use brewbench_agent::{sandbox::AGENT_MARK, wire::job::hex};
+use brewbench_testing::skip;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -22,7 +23,7 @@ use tokio::process::Command;
 
 use crate::harness::{
     Actor, App, PATIENCE,
-    program::{Output, Running, Tools, brewbench},
+    program::{Output, PROGRAM, Running, Tools, brewbench},
     submit::{plan_with, reaches, retry_of, submit, text, vus},
 };
 
@@ -140,30 +141,60 @@ async fn an_agent_with_an_unknown_key_exits_with_an_error() {
     );
 }
 
+/// The arguments of a short demo.
+fn demo<'a>(data: &'a str, k6: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let short = ["demo", "--duration", "1s", "--warm-up", "200ms", "--repeat", "1", "--data", data, "--k6", k6];
+    [&short[..], &["--size", "0.25/256MiB", "--size", "0.2/128MiB"], more].concat()
+}
+
+/// Returns a command that runs the program on a terminal and copies the terminal to stderr; `None` without `script`.
+fn on_terminal(arguments: &[&str]) -> Option<Command> {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    if !std::env::split_paths(&paths).any(|folder| folder.join("script").is_file()) {
+        skip("no `script` in PATH; it is part of util-linux");
+        return None;
+    }
+    let quoted = |word: &&str| format!("'{word}'");
+    let line = [&PROGRAM].into_iter().chain(arguments).map(quoted).collect::<Vec<_>>().join(" ");
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec script -qefc \"stty cols 80 rows 30; $0\" /dev/null >&2", &line]);
+    command.env("BREWBENCH_IDLE_TIMEOUT", "0s").env("HOME", "/nonexistent").env("TERM", "xterm").kill_on_drop(true);
+    Some(command)
+}
+
+#[tokio::test]
+async fn the_demo_shows_a_bar_on_a_terminal_and_a_line_per_run_elsewhere() {
+    let Some(tools) = Tools::find() else { return };
+    for is_terminal in [true, false] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (data, k6) = (folder.path().display().to_string(), tools.k6.display().to_string());
+        let arguments = demo(&data, &k6, &["--listen", "127.0.0.1:0"]);
+        let command = if is_terminal { on_terminal(&arguments) } else { Some(brewbench(&arguments)) };
+        let Some(command) = command else { continue };
+        let mut program = Running::start(command);
+        program.wait_for("serving ").await;
+        let written = program.stderr();
+        // A slow machine adds warnings.
+        let lines = written.lines().map(str::trim_end).filter(|line| !line.contains(" WARN"));
+        let lines: Vec<&str> = lines.take(3).collect();
+        for (line, start) in lines.iter().zip(["dashboard: http://", "register:  http://", "measuring: 4 runs, about "])
+        {
+            assert!(line.starts_with(start), "{written}");
+        }
+        assert_eq!(written.contains('━'), is_terminal, "{written}");
+        assert_eq!(written.contains("3 of 4 runs finished"), !is_terminal, "{written}");
+        assert!(!written.contains("INFO"), "logs: {written}");
+        program.signal(Signal::SIGTERM);
+        program.ended(GRACE).await;
+    }
+}
+
 #[tokio::test]
 async fn the_demo_prints_one_document_and_exits() {
     let Some(tools) = Tools::find() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let (data, k6) = (folder.path().display().to_string(), tools.k6.display().to_string());
-    let arguments = [
-        "demo",
-        "--once",
-        "--json",
-        "--duration",
-        "1s",
-        "--warm-up",
-        "200ms",
-        "--repeat",
-        "1",
-        "--size",
-        "0.25/256MiB",
-        "--size",
-        "0.2/128MiB",
-        "--data",
-        &data,
-        "--k6",
-        &k6,
-    ];
+    let arguments = demo(&data, &k6, &["--once", "--json"]);
     let document = Output::of(brewbench(&arguments)).await.json();
     assert_eq!(document.as_object().map(serde_json::Map::len), Some(3), "experiment, url, runs");
     assert!(text(&document["url"]).ends_with(&format!("/experiments/{}", text(&document["experiment"]))));

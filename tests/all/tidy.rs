@@ -39,7 +39,7 @@ const MODULES: [(&str, &[&str]); 28] = [
     ("differences", &["accepted_difference"]),
     ("placement", &[]),
     ("compare", &["comparison_inputs"]),
-    ("experiments", &["experiment"]),
+    ("experiments", &["experiment", "preset"]),
     ("dispatch", &["run", "run_phase", "lease"]),
     ("trends", &["trend_judgement", "trend_pin"]),
     ("gate", &[]),

@@ -67,6 +67,8 @@ pub enum Action {
     RunRestored,
     /// A saved view of the history was removed.
     ViewRemoved,
+    /// A preset of the form for a new run was saved, replaced or deleted.
+    PresetChanged,
     /// A machine size was added.
     SizeAdded,
     /// An unused machine size was removed.

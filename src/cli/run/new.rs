@@ -11,31 +11,47 @@ use crate::{
         exit_code::judge,
         experiment,
         load::LoadFlags,
-        progress, table,
+        preset, progress, table,
     },
     experiments::{
         model::ExperimentWithRuns,
         new::draft::AUTO,
         plan::{Plan, default_repetitions, default_retries, default_warm_up_s, share},
+        presets::model::Preset,
         stopping_rule::Until,
     },
     web::format::plural,
 };
+
+const DEFAULT_SCENARIO: &str = "hash";
 
 /// Submit runs.
 #[derive(Debug, Args)]
 pub struct New {
     #[command(flatten)]
     common: Common,
+    /// Start from a saved preset; other flags replace its settings
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+    #[command(flatten)]
+    plan: PlanFlags,
+    /// Wait until all runs have ended; exit with 3 if one failed, was lost or is invalid
+    #[arg(long)]
+    wait: bool,
+}
+
+/// The settings of new runs. Commands that flatten them have an argument `preset`.
+#[derive(Debug, Args)]
+pub struct PlanFlags {
     /// Name of a target; repeatable
-    #[arg(long = "target", value_name = "TARGET", required = true)]
+    #[arg(long = "target", value_name = "TARGET", required_unless_present = "preset")]
     targets: Vec<String>,
     /// Measure this baseline again, interleaved with the targets: a baseline, or the id of an experiment or run. Its
     /// sizes, scenario, parameters and load are the defaults
     #[arg(long, value_name = "BASELINE", conflicts_with = "knee")]
     against: Option<String>,
     /// Name of a machine size, or short like 2/4GiB; repeatable
-    #[arg(long = "size", value_name = "SIZE", required_unless_present = "against")]
+    #[arg(long = "size", value_name = "SIZE", required_unless_present_any = ["against", "preset"])]
     sizes: Vec<String>,
     /// Name of a scenario [default: hash, or the baseline's scenario]
     #[arg(long)]
@@ -46,20 +62,21 @@ pub struct New {
     #[command(flatten)]
     load: LoadFlags,
     /// Warm-up before each run, at the load's highest level. `auto` ends once the target is steady, after at most 20s
-    #[arg(long, default_value = "2s", value_name = "TIME|auto", value_parser = warm_up)]
-    warm_up: WarmUp,
-    /// Repetitions of each cell; with --knee: runs that confirm a rate
-    #[arg(long, default_value_t = default_repetitions())]
-    repeat: u32,
+    /// [default: 2s]
+    #[arg(long, value_name = "TIME|auto", value_parser = warm_up)]
+    warm_up: Option<WarmUp>,
+    /// Repetitions of each cell; with --knee: runs that confirm a rate [default: 5]
+    #[arg(long, value_name = "N")]
+    repeat: Option<u32>,
     /// Add repetitions until each 95 % interval of throughput relative to the first target is narrower, e.g. 2%
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "knee")]
     until_ci: Option<f64>,
     /// Maximum repetitions with --until-ci
     #[arg(long, value_name = "N", default_value_t = 20, requires = "until_ci")]
     max_repeat: u32,
-    /// Retries of a repetition whose run failed, was lost or is invalid
-    #[arg(long, value_name = "N", default_value_t = default_retries())]
-    retries: u32,
+    /// Retries of a repetition whose run failed, was lost or is invalid [default: 1]
+    #[arg(long, value_name = "N")]
+    retries: Option<u32>,
     /// Seed that shuffles the order of the runs [default: random, shown with the experiment]
     #[arg(long, value_name = "N")]
     seed: Option<u32>,
@@ -78,9 +95,6 @@ pub struct New {
     /// Name of the experiment
     #[arg(long)]
     name: Option<String>,
-    /// Wait until all runs have ended; exit with 3 if one failed, was lost or is invalid
-    #[arg(long)]
-    wait: bool,
 }
 
 /// A parsed `--warm-up`.
@@ -99,40 +113,99 @@ fn warm_up(text: &str) -> Result<WarmUp, String> {
     Ok(WarmUp { seconds, is_auto: false })
 }
 
+impl PlanFlags {
+    /// Returns the plan of the flags.
+    fn plan(self) -> anyhow::Result<Plan> {
+        // Without load flags, the baseline's load applies, else the script's own.
+        let uses_baseline_load = self.against.is_some() && !self.load.is_given();
+        let default_scenario = || if self.against.is_some() { String::new() } else { DEFAULT_SCENARIO.to_owned() };
+        let scenario = self.scenario.clone().unwrap_or_else(default_scenario);
+        let (loads, knee) = if uses_baseline_load { (Vec::new(), None) } else { self.load.clone().how_hard()? };
+        let plan = Plan {
+            name: None,
+            targets: Vec::new(),
+            against: None,
+            sizes: Vec::new(),
+            scenario,
+            parameters: BTreeMap::new(),
+            loads,
+            knee,
+            warm_up_s: default_warm_up_s(),
+            warm_up_auto: false,
+            repetitions: default_repetitions(),
+            until: None,
+            retries: default_retries(),
+            seed: None,
+            agent: None,
+            agent_label: None,
+            spread: false,
+            generators: Vec::new(),
+        };
+        self.plan_from(plan)
+    }
+
+    /// Returns a plan with the settings that the flags name replaced.
+    fn plan_from(self, plan: Plan) -> anyhow::Result<Plan> {
+        let Self { targets, against, sizes, scenario, parameters, load, warm_up, repeat, until_ci, .. } = self;
+        let Self { max_repeat, retries, seed, agent, agent_label, spread, generators, name, .. } = self;
+        let or = |given: Vec<String>, preset: Vec<String>| if given.is_empty() { preset } else { given };
+        // Parameters belong to their scenario.
+        let is_other_scenario = scenario.as_ref().is_some_and(|scenario| *scenario != plan.scenario);
+        let mut all = if is_other_scenario { BTreeMap::new() } else { plan.parameters };
+        all.extend(parameters);
+        let until = until_ci.map(|narrower_than| Until { narrower_than, at_most: max_repeat });
+        let (loads, knee) = if load.is_given() { load.how_hard()? } else { (plan.loads, plan.knee) };
+        let until = until.or(plan.until.filter(|_| knee.is_none()));
+        // An agent, a label and several agents exclude each other.
+        let names_place = agent.is_some() || agent_label.is_some() || spread;
+        Ok(Plan {
+            name: name.or(plan.name),
+            targets: or(targets, plan.targets),
+            against: against.or(plan.against),
+            sizes: or(sizes, plan.sizes),
+            scenario: scenario.unwrap_or(plan.scenario),
+            parameters: all,
+            loads,
+            knee,
+            warm_up_s: warm_up.map_or(plan.warm_up_s, |warm_up| warm_up.seconds),
+            warm_up_auto: warm_up.map_or(plan.warm_up_auto, |warm_up| warm_up.is_auto),
+            repetitions: repeat.unwrap_or(plan.repetitions),
+            until,
+            retries: retries.unwrap_or(plan.retries),
+            seed,
+            agent: if names_place { agent } else { plan.agent },
+            agent_label: if names_place { agent_label } else { plan.agent_label },
+            spread: if names_place { spread } else { plan.spread },
+            generators: or(generators, plan.generators),
+        })
+    }
+
+    /// Returns the plan of a preset: like that of new runs, but the scenario may be chosen later.
+    pub fn preset(self) -> anyhow::Result<Plan> {
+        let scenario = self.scenario.clone().unwrap_or_default();
+        Ok(Plan { scenario, ..self.plan()? })
+    }
+}
+
 impl New {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        let Self { common, targets, sizes, scenario, parameters, load, warm_up, repeat, agent, name, wait, .. } = self;
-        // Without load flags, the baseline's load applies, else the script's own.
-        let uses_baseline_load = self.against.is_some() && !load.is_given();
-        let (loads, knee) = if uses_baseline_load { (Vec::new(), None) } else { load.how_hard()? };
-        let default_scenario = || if self.against.is_some() { String::new() } else { "hash".to_owned() };
-        let plan = Plan {
-            name,
-            targets,
-            scenario: scenario.unwrap_or_else(default_scenario),
-            against: self.against,
-            sizes,
-            parameters: parameters.into_iter().collect::<BTreeMap<_, _>>(),
-            loads,
-            knee,
-            warm_up_s: warm_up.seconds,
-            warm_up_auto: warm_up.is_auto,
-            repetitions: repeat,
-            until: self.until_ci.map(|narrower_than| Until { narrower_than, at_most: self.max_repeat }),
-            retries: self.retries,
-            seed: self.seed,
-            agent,
-            agent_label: self.agent_label,
-            spread: self.spread,
-            generators: self.generators,
-        };
+        let Self { common, preset, plan, wait } = self;
         let connection = common.connect()?;
+        let plan = match preset {
+            Some(name) => {
+                let preset: Preset = connection.client.get(&preset::path(&name)).await?;
+                let plan = plan.plan_from(preset.plan)?;
+                let is_open = plan.scenario.is_empty() && plan.against.is_none();
+                Plan { scenario: if is_open { DEFAULT_SCENARIO.to_owned() } else { plan.scenario.clone() }, ..plan }
+            }
+            None => plan.plan()?,
+        };
         let created: ExperimentWithRuns = connection.client.post("api/v1/experiments", &plan).await?;
         let seed = created.experiment.plan.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
         eprintln!("queued {}{seed}: {}", plural(created.runs.len(), "run"), created.url);
         if let Some(power) = created.power.filter(|power| !power.is_enough()) {
-            eprintln!("{}", power.sentence());
+            eprintln!("{}", table::hanging(&power.sentence(), 0));
         }
         if !wait {
             common.print(&created, |created| table::runs(&created.runs))?;
@@ -141,5 +214,55 @@ impl New {
         let ended = progress::wait(&connection.client, &created.experiment.id).await?;
         common.print(&ended, |ended| experiment::decisions(ended) + &table::runs(&ended.runs))?;
         Ok(judge(&ended))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::experiments::describe::tests::plan;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[arg(long)]
+        preset: Option<String>,
+        #[command(flatten)]
+        plan: PlanFlags,
+    }
+
+    fn flags(line: &str) -> PlanFlags {
+        Line::try_parse_from(std::iter::once("new").chain(line.split(' '))).expect("valid flags").plan
+    }
+
+    #[test]
+    fn flags_replace_the_settings_of_a_preset() {
+        let saved = Plan {
+            parameters: BTreeMap::from([("A".to_owned(), "1".to_owned())]),
+            until: Some(Until { narrower_than: 0.02, at_most: 20 }),
+            agent: Some("rack".to_owned()),
+            ..plan()
+        };
+        let of = |line: &str| flags(line).plan_from(saved.clone()).expect("a plan");
+        assert_eq!(of("--preset nightly"), saved);
+        assert_eq!(
+            of("--preset x --target one --repeat 9"),
+            Plan { targets: vec!["one".to_owned()], repetitions: 9, ..saved.clone() }
+        );
+        assert_eq!(of("--preset x --set B=2").parameters.len(), 2);
+        assert_eq!(of("--preset x --scenario get").parameters.len(), 0, "parameters of another scenario");
+        let labelled = of("--preset x --agent-label arm");
+        assert_eq!((labelled.agent, labelled.agent_label.as_deref()), (None, Some("arm")));
+        let search = of("--preset x --knee 1..9 --objective p99<1s --duration 3s");
+        assert!(search.knee.is_some() && search.loads.is_empty() && search.until.is_none(), "{search:?}");
+        assert!(Line::try_parse_from(["new", "--size", "x"]).is_err(), "without a preset, targets are needed");
+    }
+
+    #[test]
+    fn a_preset_may_leave_targets_sizes_and_scenario_open() {
+        let open = flags("--preset x --vus 3 --duration 5s").preset().expect("a plan");
+        assert_eq!((open.targets.len(), open.sizes.len(), open.scenario.as_str()), (0, 0, ""));
+        assert_eq!((open.loads.len(), open.repetitions), (1, default_repetitions()));
     }
 }

@@ -11,7 +11,7 @@ use url::form_urlencoded;
 
 use crate::experiments::{
     knee::model::DEFAULT_PRECISION,
-    new::preset::Preset,
+    new::preset::Builtin,
     plan::{Plan, default_repetitions, default_retries, default_warm_up_s, share, share_text},
     stopping_rule::Until,
 };
@@ -213,7 +213,7 @@ impl Draft {
                 "agent-label" => draft.agent_label = value,
                 "spread" => draft.spread = value == SPREAD,
                 "load-from" => draft.load_from.push(value),
-                "preset" => preset = Preset::ALL.into_iter().find(|preset| preset.key() == value),
+                "preset" => preset = Builtin::ALL.into_iter().find(|preset| preset.key() == value),
                 other => {
                     if let Some(name) = other.strip_prefix("set.") {
                         draft.parameters.insert(name.to_owned(), value);

@@ -1,12 +1,9 @@
-//! Forecasts the runs, duration and queue position of a plan before it is submitted. Pure.
+//! Forecasts the runs, duration and start of a plan before it is submitted. Pure.
 
 use super::command::command;
 use crate::{
-    experiments::{describe::cells, plan::Plan, power::PlanPower},
-    runs::{
-        model::Run,
-        progress::{planned_s, remaining_s},
-    },
+    experiments::{describe::cells_at_most, plan::Plan, power::SmallestDifference},
+    runs::progress::planned_s,
     web::format,
 };
 
@@ -19,28 +16,28 @@ pub struct Forecast {
     pub cells: String,
     /// Duration, e.g. `about 3 min`, `about 3 min to 20 min`, `about 3 min of machine time`.
     pub takes: String,
-    /// Statistical power, if the plan compares anything.
-    pub power: Option<PlanPower>,
-    /// Position in the queue.
-    pub place: String,
+    /// The smallest difference it can show.
+    pub smallest: SmallestDifference,
     /// The equivalent command.
     pub command: String,
     /// The body of the equivalent API request.
     pub json: String,
 }
 
+/// Where new runs would be in the queue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    /// Number of runs in progress or waiting.
+    pub ahead: usize,
+    /// Whether an agent that can do them is connected.
+    pub has_agent: bool,
+    /// Seconds until the first one starts, if known.
+    pub starts_in_s: Option<f64>,
+}
+
 impl Forecast {
-    /// Creates the forecast of a plan.
-    ///
-    /// `(fewest, most)` is its number of runs. `ahead` are unfinished runs, of which there are `ahead_count` in total.
-    pub fn new(
-        plan: &Plan,
-        power: Option<PlanPower>,
-        (fewest, most): (usize, usize),
-        ahead: &[Run],
-        ahead_count: usize,
-        now_ms: i64,
-    ) -> Self {
+    /// Creates the forecast of a plan. `(fewest, most)` is its number of runs.
+    pub fn new(plan: &Plan, smallest: SmallestDifference, (fewest, most): (usize, usize)) -> Self {
         let takes = |runs: usize| Some(planned_s(measured_s(plan)?, plan.longest_warm_up_s()) * runs as f64);
         let takes = takes(fewest).zip(takes(most)).map(|(least, longest)| {
             if fewest == most { about(least) } else { format!("{} to {}", about(least), in_words(longest)) }
@@ -50,12 +47,26 @@ impl Forecast {
         let runs = format::plural(most, "run");
         Self {
             runs: if fewest == most { runs } else { format!("{fewest} to {runs}") },
-            cells: cells(plan),
-            takes: takes.unwrap_or_else(|| "duration set by the script".to_owned()),
-            power,
-            place: place(ahead, ahead_count, now_ms),
+            cells: cells_at_most(plan),
+            takes: takes.unwrap_or_else(|| "as long as the script says".to_owned()),
+            smallest,
             command: command(plan),
             json: serde_json::to_string_pretty(plan).unwrap_or_default(),
+        }
+    }
+}
+
+impl Place {
+    /// Describes it as the end of the sentence “starts …”.
+    pub fn words(self) -> String {
+        let behind = format!("after {}", format::plural(self.ahead, "run"));
+        match (self.has_agent, self.starts_in_s) {
+            (false, _) if self.ahead == 0 => "when an agent connects".to_owned(),
+            (false, _) => format!("{behind}, when an agent connects"),
+            (true, Some(seconds)) if seconds < 1.0 => "immediately".to_owned(),
+            (true, Some(seconds)) => format!("{behind}, in {}", about(seconds)),
+            (true, None) if self.ahead == 0 => "immediately".to_owned(),
+            (true, None) => behind,
         }
     }
 }
@@ -76,59 +87,55 @@ fn in_words(seconds: f64) -> String {
     format::duration(Some(seconds.ceil())).text().to_owned()
 }
 
-fn place(ahead: &[Run], count: usize, now_ms: i64) -> String {
-    if count == 0 {
-        return "immediately: the queue is empty".to_owned();
-    }
-    let others: Vec<&Run> = ahead.iter().collect();
-    let listed: Option<f64> = ahead.iter().map(|run| remaining_s(run, &others, now_ms)).sum();
-    let behind = format!("after {} in progress or waiting", format::plural(count, "run"));
-    match listed.filter(|_| ahead.len() == count) {
-        Some(seconds) if seconds >= 1.0 => format!("{behind}, in {}", about(seconds)),
-        _ => behind,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use brewbench_agent::wire::load::Load;
 
     use super::*;
-    use crate::experiments::describe::tests::{plan, queued};
+    use crate::experiments::{describe::tests::plan, stopping_rule::Until};
 
     fn plain(text: &str) -> String {
         text.replace('\u{a0}', " ")
     }
 
+    fn smallest() -> SmallestDifference {
+        SmallestDifference { text: String::new(), is_too_little: false }
+    }
+
     #[test]
-    fn a_forecast_has_runs_duration_and_the_end_of_the_queue() {
-        let ahead = [queued("servy"), queued("servy")];
-        let forecast = Forecast::new(&plan(), None, (6, 6), &ahead, 2, 0);
+    fn a_forecast_has_runs_and_duration() {
+        let forecast = Forecast::new(&plan(), smallest(), (6, 6));
         assert_eq!(forecast.runs, "6 runs");
         assert_eq!(forecast.cells, "2 targets × 1 size × 3 repetitions");
         assert_eq!(plain(&forecast.takes), "about 1 min 21 s");
-        assert_eq!(plain(&forecast.place), "after 2 runs in progress or waiting, in about 27 s");
         assert!(forecast.json.contains("\"sizes\": [\n    \"2/4GiB\""), "{}", forecast.json);
     }
 
     #[test]
+    fn a_place_in_the_queue_has_a_start_if_it_is_known() {
+        let words = |ahead, has_agent, starts_in_s| plain(&Place { ahead, has_agent, starts_in_s }.words());
+        assert_eq!(words(2, true, Some(27.0)), "after 2 runs, in about 27 s");
+        assert_eq!(words(2, true, Some(0.0)), "immediately", "another agent is free");
+        assert_eq!(words(900, true, None), "after 900 runs");
+        assert_eq!(words(0, true, Some(0.0)), "immediately");
+        assert_eq!(words(0, false, None), "when an agent connects");
+        assert_eq!(words(1, false, None), "after 1 run, when an agent connects");
+    }
+
+    #[test]
     fn an_adaptive_plan_has_a_minimum_and_a_maximum() {
-        let forecast = Forecast::new(&plan(), None, (6, 40), &[], 0, 0);
+        let until = Some(Until { narrower_than: 0.02, at_most: 20 });
+        let forecast = Forecast::new(&Plan { until, ..plan() }, smallest(), (6, 40));
         assert_eq!(forecast.runs, "6 to 40 runs");
+        assert_eq!(forecast.cells, "2 targets × 1 size × 3 to 20 repetitions");
         assert_eq!(plain(&forecast.takes), "about 1 min 21 s to 9 min");
-        let spread = Forecast::new(&Plan { spread: true, ..plan() }, None, (6, 6), &[], 0, 0);
+        let spread = Forecast::new(&Plan { spread: true, ..plan() }, smallest(), (6, 6));
         assert_eq!(plain(&spread.takes), "about 1 min 21 s of machine time");
     }
 
     #[test]
     fn unknown_durations_are_not_guessed() {
         let script = Plan { loads: vec![Load::Script], ..plan() };
-        let forecast = Forecast::new(&script, None, (6, 6), &[], 0, 0);
-        assert_eq!(forecast.takes, "duration set by the script");
-        assert_eq!(forecast.place, "immediately: the queue is empty");
-        assert_eq!(
-            Forecast::new(&script, None, (6, 6), &[queued("x")], 900, 0).place,
-            "after 900 runs in progress or waiting"
-        );
+        assert_eq!(Forecast::new(&script, smallest(), (6, 6)).takes, "as long as the script says");
     }
 }

@@ -23,6 +23,8 @@ pub struct Catalog {
     pub scenarios: Vec<ScenarioInfo>,
     /// Agents by name.
     pub agents: Vec<Agent>,
+    /// Names of baselines.
+    pub baselines: Vec<String>,
 }
 
 /// One option of the form.

@@ -64,6 +64,7 @@ const PLAIN: [(&str, &str); 25] = [
     ("dashboard", "/"),
     ("runs", "/runs"),
     ("new-run", "/experiments/new"),
+    ("presets", "/experiments/presets"),
     ("experiments", "/experiments"),
     ("compare", "/compare"),
     ("baselines", "/baselines"),
@@ -125,7 +126,8 @@ const CONFIRMATIONS: [(&str, &str); 9] = [
 ];
 
 /// Pages that differ for a viewer.
-const VIEWER: [(&str, &str); 5] = [
+const VIEWER: [(&str, &str); 6] = [
+    ("new-run-viewer", "/experiments/new?target=fast&size=1%2F256MiB"),
     ("forbidden", "/users"),
     ("agents-viewer", "/agents"),
     ("sizes-viewer", "/sizes"),
@@ -178,6 +180,9 @@ impl World {
         annotate(&user, &format!("/api/v1/runs/{}", runs[0]), "nightly", NOTE).await;
         annotate(&user, &format!("/api/v1/experiments/{finished}"), "nightly", NOTE).await;
         user.put("/api/v1/views/nightly", &json!({"query": "label=nightly"})).await.ok();
+        user.put("/api/v1/presets/nightly", &plan_with(&json!({"targets": ["fast", "gone"], "sizes": ["1/256MiB"]})))
+            .await
+            .ok();
         user.put("/api/v1/views/slow%20ones", &json!({"query": "sort=-p99&columns=rps,p99,p999,submitted"})).await.ok();
         let deleted = import(&user, "servy", 9, scaled(1.0)).await;
         let shared = store_and_share(&user, &imports, &deleted).await;
@@ -223,6 +228,9 @@ impl World {
                 ("run-cancel", &format!("/runs/{}/cancel", active_runs[7])),
                 ("run-delete", &format!("/runs/{}/delete", runs[0])),
                 ("new-run-again", &format!("/experiments/new?experiment={finished}")),
+                ("new-run-preset", "/experiments/new?saved=nightly"),
+                ("preset-save", "/experiments/presets/new?target=fast&target=slow&size=1%2F256MiB&until=2%25"),
+                ("preset-delete", "/experiments/presets/nightly/delete"),
                 ("experiment", &format!("/experiments/{finished}")),
                 ("experiment-running", &format!("/experiments/{active}")),
                 ("experiment-cancel", &format!("/experiments/{active}/cancel")),

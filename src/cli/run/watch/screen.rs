@@ -1,6 +1,7 @@
-//! A run in progress in a terminal: a bar with the last second below it. Without a terminal: a line per second.
+//! A run in progress in a terminal: a bar, and sparklines of throughput and p99 below it. Without a terminal: a line
+//! per second.
 
-use std::time::Instant;
+use std::{collections::VecDeque, time::Instant};
 
 use brewbench_agent::wire::Phase;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -8,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::{
     cli::{
         duration,
+        sparkline::sparkline,
         table::{figure, thousands},
     },
     live::status::RunNow,
@@ -15,6 +17,10 @@ use crate::{
 };
 
 const STEPS: u64 = 1_000;
+/// The most seconds that a sparkline shows.
+const MAX_SECONDS: usize = 50;
+/// Columns beside a sparkline: the name of the metric and its last value.
+const BESIDE: usize = 26;
 
 /// The display.
 pub struct Screen {
@@ -23,14 +29,16 @@ pub struct Screen {
     now: Option<(RunNow, Instant)>,
     /// CPU cores used by target and k6.
     cores: (Option<f64>, Option<f64>),
+    /// Throughput and p99 of the last seconds.
+    past: VecDeque<(Option<f64>, Option<f64>)>,
 }
 
 impl Screen {
     /// Creates an empty display.
     pub fn new() -> anyhow::Result<Self> {
         let bar = ProgressBar::new(STEPS);
-        bar.set_style(ProgressStyle::with_template("{bar:40} {prefix}\n{wide_msg}")?.progress_chars("━╸─"));
-        Ok(Self { bar, now: None, cores: (None, None) })
+        bar.set_style(ProgressStyle::with_template("{bar:40} {prefix}\n{msg}")?.progress_chars("━╸─"));
+        Ok(Self { bar, now: None, cores: (None, None), past: VecDeque::new() })
     }
 
     /// Shows a new phase or state of the run.
@@ -63,11 +71,15 @@ impl Screen {
 
     /// Shows one second of load.
     pub fn second(&mut self, second: &SecondBody) {
-        let line = self.line(second);
         if self.bar.is_hidden() {
-            eprintln!("{line}");
+            eprintln!("{}", self.line(second));
+            return;
         }
-        self.bar.set_message(line);
+        self.past.push_back((second.rps, second.succeeded.p99_ms));
+        if self.past.len() > MAX_SECONDS {
+            self.past.pop_front();
+        }
+        self.bar.set_message(self.panel(second, textwrap::termwidth()));
     }
 
     /// Shows a connection error.
@@ -88,6 +100,27 @@ impl Screen {
         let phase = self.now.as_ref().map_or(String::new(), |(now, _)| now.phase.words());
         let left = self.remaining_s().filter(|left| *left > 0.0);
         left.map_or(phase.clone(), |left| format!("{phase} · {} left", duration::text(left)))
+    }
+
+    /// Formats the sparklines and the last second.
+    fn panel(&self, second: &SecondBody, columns: usize) -> String {
+        let width = MAX_SECONDS.min(columns.saturating_sub(BESIDE)).max(1);
+        let [rates, latencies]: [Vec<_>; 2] =
+            [self.past.iter().map(|(rps, _)| *rps).collect(), self.past.iter().map(|(_, p99)| *p99).collect()];
+        let line = |name: &str, values: &[Option<f64>]| {
+            format!("{name:<10} {:<width$} {:>9}", sparkline(values, width), figure(values.last().copied().flatten()))
+        };
+        let (target, generator) = self.cores;
+        format!(
+            "{}\n{}\n{} s · {} failed · p50 {} ms · CPU cores: target {}, k6 {}",
+            line("requests/s", &rates),
+            line("p99 ms", &latencies),
+            second.at_s.round(),
+            thousands(second.failed.count as f64),
+            figure(second.succeeded.p50_ms),
+            cores(target),
+            cores(generator),
+        )
     }
 
     /// Formats a second in at most 80 columns.
@@ -114,5 +147,45 @@ fn cores(used: Option<f64>) -> String {
 impl Drop for Screen {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::series::model::LatencyBody;
+
+    #[test]
+    fn the_panel_fits_the_terminal_and_shows_the_last_seconds() {
+        let mut screen = Screen::new().expect("a screen");
+        let second = |at_s: f64, rps: f64| SecondBody {
+            at_s,
+            length_s: 1.0,
+            requests: 1,
+            rps: Some(rps),
+            failed_rps: None,
+            iterations: 1,
+            dropped_iterations: 0,
+            received_bytes: 0,
+            sent_bytes: 0,
+            vus: None,
+            succeeded: LatencyBody { p99_ms: Some(4.5), ..LatencyBody::default() },
+            failed: LatencyBody::default(),
+        };
+        for at in 1..=90 {
+            screen.past.push_back((Some(f64::from(at)), Some(4.5)));
+            if screen.past.len() > MAX_SECONDS {
+                screen.past.pop_front();
+            }
+        }
+        for columns in [60, 80, 200] {
+            let panel = screen.panel(&second(90.0, 90.0), columns);
+            let lines: Vec<&str> = panel.lines().collect();
+            assert_eq!(lines.len(), 3, "{panel}");
+            assert!(lines.iter().all(|line| line.chars().count() <= columns), "{panel}");
+            assert!(lines[0].starts_with("requests/s ") && lines[0].ends_with("█     90.00"), "{panel}");
+            assert!(lines[1].ends_with("█     4.500"), "{panel}");
+            assert!(lines[2].starts_with("90 s · 0 failed · p50 – ms"), "{panel}");
+        }
     }
 }
