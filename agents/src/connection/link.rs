@@ -103,7 +103,10 @@ impl Link {
                     let own = (&self.running, &self.live, &mut watched);
                     match converse(socket, heartbeat * 3, &mut outbox, events, own, end).await {
                         Closed::ByUs => return,
-                        Closed::ForTargets => continue,
+                        Closed::ForTargets => {
+                            targets = watched.borrow().clone();
+                            continue;
+                        }
                         Closed::ByServer => tracing::info!(server = %self.server(), "the server closed the connection"),
                         Closed::Lost => tracing::warn!(server = %self.server(), "connection lost"),
                     }
@@ -378,8 +381,14 @@ mod tests {
         let spool = Spool::open(folder.path()).expect("a spool");
         let (uploader, running) = (Uploader::new(client.clone(), spool), watch::channel(None).1);
         let targets = watch::channel(Vec::new()).1;
-        let link =
-            Link { client, hello: crate::wire::messages::tests::hello(), targets, uploader, running, live: Live::default() };
+        let link = Link {
+            client,
+            hello: crate::wire::messages::tests::hello(),
+            targets,
+            uploader,
+            running,
+            live: Live::default(),
+        };
         let (receive, mut events) = mpsc::unbounded_channel();
         let end = CancellationToken::new();
         link.spawn_thread(receive, end.clone()).expect("a thread");

@@ -19,7 +19,8 @@ const LONGEST_TEXT: usize = 500;
 /// Explains why an offered target is invalid; the sentence starts with the field.
 pub fn target_fault(offer: &TargetOffer) -> Option<String> {
     let TargetOffer { name, version, description, sha256, anywhere: _ } = offer;
-    if let Some(fault) = name_fault(name).or_else(|| version_fault(version)).or_else(|| description_fault(description)) {
+    if let Some(fault) = name_fault(name).or_else(|| version_fault(version)).or_else(|| description_fault(description))
+    {
         return Some(fault);
     }
     let is_hash = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
