@@ -101,7 +101,7 @@ enum Command {
     /// Show results over versions and time; confirm or dismiss changes
     #[command(subcommand)]
     Trend(trend::Trend),
-    /// List and remove targets: server implementations that agents can start
+    /// List, describe, check and remove targets: server implementations that agents can start
     #[command(subcommand)]
     Target(target::Target),
     /// Manage machine sizes

@@ -123,7 +123,7 @@ async fn first_steps(pool: &SqlitePool, is_connected: bool) -> Result<Option<[St
             is_done: has_target,
             title: "Target found",
             text: "A target is a server implementation that an agent can start.",
-            action: ("/docs/getting-started/own-target", "Add target"),
+            action: ("/targets/new", "Add target"),
         },
         Step {
             is_done: false,
