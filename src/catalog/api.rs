@@ -25,6 +25,7 @@ use crate::{
     },
     catalog::{
         self,
+        manifest::{NewTarget, TargetManifest},
         model::{Check, MachineSize, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList},
     },
 };
@@ -54,6 +55,14 @@ pub async fn targets(
     let limit = limit.unwrap_or(NAMES).clamp(1, 1_000);
     let (targets, next) = catalog::store::page(&state.db.read, &after, i64::from(limit)).await?;
     Ok(Json(TargetList { targets, next }))
+}
+
+/// Write the manifest of a new target, which belongs in an agent's manifests folder. Nothing is stored.
+#[utoipa::path(post, path = "/api/v1/target-manifest", tag = "catalog",
+    request_body = NewTarget,
+    responses((status = 200, body = TargetManifest), (status = 422, body = ErrorBody)))]
+pub async fn target_manifest(_: Read, Input(target): Input<NewTarget>) -> Result<Json<TargetManifest>> {
+    TargetManifest::write(&target.into()).map(Json).map_err(Error::Invalid)
 }
 
 /// List machine sizes.

@@ -1,6 +1,7 @@
 //! What can be run: targets that agents offer, machine sizes, and scenarios with all revisions.
 
 pub mod api;
+pub mod manifest;
 pub mod model;
 pub mod pages;
 pub mod store;
@@ -9,7 +10,7 @@ use axum::{
     Extension, Router,
     routing::{get, post},
 };
-use pages::targets;
+use pages::{new_target, targets};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{app::state::AppState, fleet::presence::Presence};
@@ -18,6 +19,7 @@ use crate::{app::state::AppState, fleet::presence::Presence};
 pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::targets))
+        .routes(routes!(api::target_manifest))
         .routes(routes!(api::sizes, api::add_size))
         .routes(routes!(api::delete_size))
         .routes(routes!(api::scenarios))
@@ -31,6 +33,10 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/sizes", get(pages::sizes::index).post(pages::sizes::add))
         .route("/sizes/{name}/remove", get(pages::sizes::ask_remove).post(pages::sizes::remove))
         .route("/targets", get(targets::index))
+        .route("/targets/new", get(new_target::form).post(new_target::preview))
+        .route("/targets/new/check", post(new_target::check))
+        .route("/targets/new/manifest", post(new_target::download))
+        .route("/targets/new/live", get(new_target::live))
         .route("/targets/{name}", get(targets::show))
         .route("/targets/{name}/remove", get(targets::ask_remove).post(targets::remove))
         .route("/unused-targets/remove", get(targets::ask_remove_unused).post(targets::remove_unused))

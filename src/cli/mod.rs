@@ -109,7 +109,7 @@ enum Command {
     Trend(trend::Trend),
     /// Search targets, experiments, runs, pages and documentation
     Search(search::Search),
-    /// List and remove targets: server implementations that agents can start
+    /// List, describe, check and remove targets: server implementations that agents can start
     #[command(subcommand)]
     Target(target::Target),
     /// Manage machine sizes

@@ -1,5 +1,7 @@
 //! `brewbench target …`
 
+mod new;
+
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
@@ -31,6 +33,8 @@ pub enum Target {
         #[command(flatten)]
         common: Common,
     },
+    /// Write the manifest of a new target
+    New(Box<new::New>),
     /// Start a target once without a server, and show what works. Exits with 1 if it cannot be measured
     Check {
         /// The manifest
@@ -62,6 +66,7 @@ impl Target {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Check { manifest, json, cgroups } => return check(&manifest, json, &cgroups).await,
+            Self::New(new) => new.run()?,
             Self::List { common } => list(&common).await?,
             Self::Remove { common, unused: true, .. } => {
                 let client = common.connect()?.client;

@@ -31,6 +31,7 @@ mod live;
 mod maintenance;
 mod migrations;
 mod new_run;
+mod new_target;
 mod notes;
 mod openapi;
 mod parts;

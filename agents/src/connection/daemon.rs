@@ -6,14 +6,14 @@ use std::fs::{self, File};
 use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use sha2::{Digest, Sha256};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use uuid::Uuid;
@@ -35,16 +35,18 @@ use crate::run::barrier::{Gates, Opening};
 use crate::run::execute;
 use crate::run::execute::RunContext;
 use crate::sandbox::Sandbox;
-use crate::target;
-use crate::target::Fingerprints;
+use crate::target::{Fingerprints, Offered};
 use crate::wire::engine::EngineOffer;
 use crate::wire::job::{Job, Role, Scenario, hex};
-use crate::wire::messages::{AgentMessage, Finding, Gate, Hello, Machine};
+use crate::wire::messages::{AgentMessage, Finding, Gate, Hello, Machine, TargetOffer};
 use crate::wire::outcome::Outcome;
 use crate::wire::{PROTOCOL, RunId, now_ms};
 
 /// How long a stopping agent tries to upload its last results; they are on its disk in any case.
 const LAST_DELIVERY: Duration = Duration::from_secs(5);
+
+/// How often an idle agent reads its manifests again. A change counts after two equal readings.
+const REREAD: Duration = Duration::from_secs(2);
 
 /// Options of an agent.
 #[derive(Clone)]
@@ -96,7 +98,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
             return Err(fault.into());
         }
     };
-    let (context, hello) = prepare(&options, cleared, engine)?;
+    let (context, hello, offered) = prepare(&options, cleared, engine)?;
     let spool = Spool::open(options.state.join("spool")).context("the spool can't be opened")?;
     let keys = Keys::open(&options.state, options.key.as_deref())?;
     let client = Client::with_trust(&options.server, Some(keys.current().await), &options.trust)?;
@@ -107,7 +109,9 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     let uploader = Uploader::new(client.clone(), spool.clone());
     let (running, watched) = watch::channel(None);
     let (client_of_link, uploader_of_link, live) = (client.clone(), uploader.clone(), context.live.clone());
-    let link = Link { client: client_of_link, hello, uploader: uploader_of_link, running: watched, live };
+    let (targets, offers) = watch::channel(offered.targets());
+    let link =
+        Link { client: client_of_link, hello, targets: offers, uploader: uploader_of_link, running: watched, live };
 
     let end = CancellationToken::new();
     // Nothing can be sent before the first connection.
@@ -129,6 +133,8 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         job: None,
         opened: watch::Sender::default(),
         inspection: None,
+        offered: Arc::new(Mutex::new(offered)),
+        targets,
     };
     let result = daemon.live(events, reports, shutdown).await;
     end.cancel();
@@ -165,24 +171,18 @@ async fn clear(options: &Options) -> anyhow::Result<Cleared> {
 }
 
 /// Finds the targets, and describes this machine for `Hello`.
-fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Result<(RunContext, Hello)> {
+fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Result<(RunContext, Hello, Offered)> {
     let Cleared { sandbox, work_folder } = cleared;
     let fingerprints = Arc::new(Fingerprints::default());
-    let (targets, faults) = target::offers(&options.targets, &fingerprints);
-    for fault in &faults {
-        tracing::error!(%fault, "skipped an invalid target");
-    }
-    if targets.is_empty() {
-        bail!("no targets in {}: put manifests (*.toml) there", options.targets.display());
-    }
+    let offered = Offered::read(options.targets.clone(), Arc::clone(&fingerprints))?;
     let machine = machine::facts(&sandbox);
     warn_of_missing_limits(&machine);
-    let hello = Hello { targets, ..hello(options, machine, engine.offer()) };
+    let hello = hello(options, machine, engine.offer());
     let steady = options.steady.as_ref().map(|steady| CpuTuning::new(steady, &options.state)).transpose();
     let steady = steady.map_err(anyhow::Error::msg)?;
     let context = RunContext::new(sandbox, engine, options.targets.clone(), work_folder);
     let Options { idle_wait, load_address, reach, .. } = *options;
-    Ok((RunContext { fingerprints, idle_wait, steady, load_address, reach, ..context }, hello))
+    Ok((RunContext { fingerprints, idle_wait, steady, load_address, reach, ..context }, hello, offered))
 }
 
 /// Returns a `Hello` without targets.
@@ -250,6 +250,9 @@ struct Daemon {
     /// The gate of the current job that opened last.
     opened: watch::Sender<Option<Opening>>,
     inspection: Option<(CancellationToken, JoinHandle<()>)>,
+    offered: Arc<Mutex<Offered>>,
+    /// The targets, for the connection.
+    targets: watch::Sender<Vec<TargetOffer>>,
 }
 
 impl Daemon {
@@ -261,6 +264,8 @@ impl Daemon {
     ) -> anyhow::Result<()> {
         let mut rejected = None;
         let mut stop_requested = false;
+        let mut reread = interval(REREAD);
+        reread.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !self.session.is_over() {
             let (input, outcome) = tokio::select! {
                 Some(event) = events.recv() => match event {
@@ -283,6 +288,10 @@ impl Daemon {
                 () = shutdown.cancelled(), if !stop_requested => {
                     stop_requested = true;
                     (Input::Shutdown, None)
+                }
+                _ = reread.tick(), if self.session.is_idle() => {
+                    self.reread_targets().await;
+                    continue;
                 }
             };
             let effects = self.session.step(input);
@@ -317,6 +326,17 @@ impl Daemon {
                 Effect::ReportClock { sent_ms } => self.send(AgentMessage::Clock { sent_ms, now_ms: now_ms() }),
                 Effect::ChangeKey => self.change_key(),
             }
+        }
+    }
+
+    /// Reads the manifests again. A job that arrives in the meantime starts afterwards.
+    async fn reread_targets(&self) {
+        let offered = Arc::clone(&self.offered);
+        let reread = move || offered.lock().unwrap_or_else(PoisonError::into_inner).reread();
+        if let Ok(Some(targets)) = tokio::task::spawn_blocking(reread).await {
+            let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+            tracing::info!(targets = names.join(", "), "the targets have changed");
+            self.targets.send_replace(targets);
         }
     }
 

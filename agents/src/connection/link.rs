@@ -18,7 +18,7 @@ use crate::connection::client::Client;
 use crate::connection::uploader::Uploader;
 use crate::series::live::{Live, Sent};
 use crate::wire::RunId;
-use crate::wire::messages::{AgentMessage, Hello, ServerMessage};
+use crate::wire::messages::{AgentMessage, Hello, ServerMessage, TargetOffer};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -51,8 +51,10 @@ pub enum LinkEvent {
 pub struct Link {
     /// Client of the server, with its address, trust and key.
     pub client: Client,
-    /// Describes the agent; run and spool are filled in at each connection.
+    /// Describes the agent; targets, run and spool are filled in at each connection.
     pub hello: Hello,
+    /// The targets. While no run is in progress, a change reconnects the agent, so that the server learns of it.
+    pub targets: watch::Receiver<Vec<TargetOffer>>,
     /// Uploads outcomes as soon as the server is reachable.
     pub uploader: Uploader,
     /// The current run.
@@ -83,22 +85,36 @@ impl Link {
     pub async fn keep(&self, events: &mpsc::UnboundedSender<LinkEvent>, end: &CancellationToken) {
         let mut pause = FIRST_PAUSE;
         let mut warned = false;
+        let mut watched = self.targets.clone();
+        let (mut targets, mut accepted) = (watched.borrow_and_update().clone(), None);
         loop {
+            if watched.has_changed().unwrap_or(false) {
+                targets = watched.borrow_and_update().clone();
+            }
             let connected = tokio::select! {
                 () = end.cancelled() => return,
-                connected = self.connect(events) => connected,
+                connected = self.connect(events, targets.clone()) => connected,
             };
             match connected {
                 Ok((socket, heartbeat, mut outbox)) => {
                     tracing::info!(server = %self.server(), "connected");
-                    (pause, warned) = (FIRST_PAUSE, false);
+                    (pause, warned, accepted) = (FIRST_PAUSE, false, Some(targets.clone()));
                     self.uploader.hurry();
-                    let own = (&self.running, &self.live);
+                    let own = (&self.running, &self.live, &mut watched);
                     match converse(socket, heartbeat * 3, &mut outbox, events, own, end).await {
                         Closed::ByUs => return,
+                        Closed::ForTargets => {
+                            targets = watched.borrow().clone();
+                            continue;
+                        }
                         Closed::ByServer => tracing::info!(server = %self.server(), "the server closed the connection"),
                         Closed::Lost => tracing::warn!(server = %self.server(), "connection lost"),
                     }
+                }
+                Err(ConnectError::Rejected(reason)) if accepted.as_ref().is_some_and(|earlier| *earlier != targets) => {
+                    tracing::error!(reason, "the server refuses the changed targets; the earlier ones stay");
+                    targets = accepted.take().unwrap_or_default();
+                    continue;
                 }
                 Err(ConnectError::Rejected(reason)) => {
                     let _ = events.send(LinkEvent::Rejected(reason));
@@ -125,13 +141,14 @@ impl Link {
     async fn connect(
         &self,
         events: &mpsc::UnboundedSender<LinkEvent>,
+        targets: Vec<TargetOffer>,
     ) -> Result<(Socket, Duration, mpsc::UnboundedReceiver<AgentMessage>), ConnectError> {
         let mut socket = connect(&self.client).await?;
         let (reply, state) = oneshot::channel();
         let _ = events.send(LinkEvent::Connected(reply));
         let gone = |_| ConnectError::Retry("the agent is stopping".to_owned());
         let State { running, holds, outbox } = state.await.map_err(gone)?;
-        let hello = Hello { running, holds, ..self.hello.clone() };
+        let hello = Hello { running, holds, targets, ..self.hello.clone() };
         let heartbeat = introduce(&self.client, &mut socket, hello).await?;
         Ok((socket, heartbeat, outbox))
     }
@@ -142,11 +159,16 @@ impl Link {
 enum Closed {
     /// The agent stops.
     ByUs,
+    /// The agent introduces itself again, with other targets.
+    ForTargets,
     /// The server closed it.
     ByServer,
     /// It broke or timed out.
     Lost,
 }
+
+/// What a connection reports: the current run, its live data, and the targets.
+type Own<'a> = (&'a watch::Receiver<Option<RunId>>, &'a Live, &'a mut watch::Receiver<Vec<TargetOffer>>);
 
 /// Sends and receives until one side closes, or nothing was received or could be sent for `silence`.
 async fn converse(
@@ -154,7 +176,7 @@ async fn converse(
     silence: Duration,
     outbox: &mut mpsc::UnboundedReceiver<AgentMessage>,
     events: &mpsc::UnboundedSender<LinkEvent>,
-    (running, live): (&watch::Receiver<Option<RunId>>, &Live),
+    (running, live, targets): Own<'_>,
     end: &CancellationToken,
 ) -> Closed {
     // A little more often than the server expects.
@@ -174,6 +196,14 @@ async fn converse(
                 None => break,
             },
             () = end.cancelled() => break,
+            Ok(()) = targets.changed(), if running.borrow().is_none() => {
+                let _ = socket.close(None).await;
+                // What the server sent before it learned of this still counts, such as a job.
+                while let Ok(Ok(message)) = timeout(silence, receive(&mut socket)).await {
+                    let _ = events.send(LinkEvent::Message(message));
+                }
+                return Closed::ForTargets;
+            }
             message = timeout_at(silent_at, receive(&mut socket)) => match message {
                 Ok(Ok(message)) => {
                     silent_at = Instant::now() + silence;
@@ -225,8 +255,9 @@ mod tests {
 
     async fn closing(socket: Socket, silence: Duration, end: &CancellationToken) -> Closed {
         let (_outbox, mut to_send) = mpsc::unbounded_channel();
-        let (own, events) = ((&watch::channel(None).1, &Live::default()), mpsc::unbounded_channel().0);
-        converse(socket, silence, &mut to_send, &events, own, end).await
+        let (running, live, mut targets) = (watch::channel(None).1, Live::default(), watch::channel(Vec::new()).1);
+        let events = mpsc::unbounded_channel().0;
+        converse(socket, silence, &mut to_send, &events, (&running, &live, &mut targets), end).await
     }
 
     #[tokio::test]
@@ -236,7 +267,8 @@ mod tests {
         // As the daemon does: it drops its end before it cancels the link.
         drop(outbox);
         let end = CancellationToken::new();
-        let (own, events) = ((&watch::channel(None).1, &Live::default()), mpsc::unbounded_channel().0);
+        let (running, live, mut targets) = (watch::channel(None).1, Live::default(), watch::channel(Vec::new()).1);
+        let (own, events) = ((&running, &live, &mut targets), mpsc::unbounded_channel().0);
         assert_eq!(converse(ours, LONG, &mut to_send, &events, own, &end).await, Closed::ByUs);
         assert!(matches!(theirs.next().await, Some(Ok(Message::Close(_)))));
 
@@ -260,6 +292,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn changed_targets_reconnect_an_idle_agent_without_losing_a_message() {
+        for running in [None, Some(RunId::now())] {
+            let (ours, mut theirs) = connection().await;
+            let (events, mut received) = mpsc::unbounded_channel();
+            let (_outbox, mut to_send) = mpsc::unbounded_channel();
+            let (change, mut targets) = watch::channel(Vec::new());
+            change.send_replace(crate::wire::messages::tests::hello().targets);
+            let (running_of_link, live, end) = (watch::channel(running).1, Live::default(), CancellationToken::new());
+            let own = (&running_of_link, &live, &mut targets);
+            let serve = async {
+                let heartbeat = serde_json::to_string(&ServerMessage::Heartbeat).expect("JSON");
+                theirs.send(Message::text(heartbeat)).await.expect("sent");
+                assert!(matches!(received.recv().await, Some(LinkEvent::Message(ServerMessage::Heartbeat))));
+                if running.is_some() {
+                    end.cancel();
+                }
+                // Reads until the closing handshake is complete.
+                while theirs.next().await.is_some_and(|message| message.is_ok()) {}
+            };
+            let (closed, ()) = tokio::join!(converse(ours, LONG, &mut to_send, &events, own, &end), serve);
+            assert_eq!(closed, if running.is_some() { Closed::ByUs } else { Closed::ForTargets });
+        }
+    }
+
+    #[tokio::test]
     async fn every_new_connection_receives_the_series_from_its_start() {
         let live = Live::default();
         let second = Second { until_ms: 1_000, iterations: 7, ..Second::default() };
@@ -274,7 +331,8 @@ mod tests {
                 end.cancel();
                 serde_json::from_str::<AgentMessage>(&text).expect("a message")
             };
-            let own = (&watch::channel(None).1, &live);
+            let (running, mut targets) = (watch::channel(None).1, watch::channel(Vec::new()).1);
+            let own = (&running, &live, &mut targets);
             let (_, received) = tokio::join!(converse(ours, LONG, &mut to_send, &events, own, &end), received);
             let AgentMessage::Series(delta) = received else { panic!("{received:?}") };
             assert_eq!((delta.seconds_after_ms, delta.usage_after_ms), (0, i32::MAX));
@@ -322,8 +380,15 @@ mod tests {
         let client = Client::new(&url, Some("bba_key".to_owned())).expect("a client");
         let spool = Spool::open(folder.path()).expect("a spool");
         let (uploader, running) = (Uploader::new(client.clone(), spool), watch::channel(None).1);
-        let link =
-            Link { client, hello: crate::wire::messages::tests::hello(), uploader, running, live: Live::default() };
+        let targets = watch::channel(Vec::new()).1;
+        let link = Link {
+            client,
+            hello: crate::wire::messages::tests::hello(),
+            targets,
+            uploader,
+            running,
+            live: Live::default(),
+        };
         let (receive, mut events) = mpsc::unbounded_channel();
         let end = CancellationToken::new();
         link.spawn_thread(receive, end.clone()).expect("a thread");

@@ -101,6 +101,11 @@ impl Session {
         }
     }
 
+    /// Whether the agent waits for work.
+    pub fn is_idle(&self) -> bool {
+        !self.stopping && self.work == Work::None
+    }
+
     /// Whether the agent may exit: it is stopping and has no work.
     pub fn is_over(&self) -> bool {
         self.stopping && self.work == Work::None
@@ -238,9 +243,9 @@ mod tests {
         let phase = Phase::Measuring;
         let report = Effect::Send(AgentMessage::Phase { run: job.run, phase });
         assert_eq!(session.step(Input::Phase(job.run, phase)), [report]);
-        assert_eq!(session.running(), Some(job.run));
+        assert_eq!((session.running(), session.is_idle()), (Some(job.run), false));
         assert_eq!(session.step(Input::Over(job.run)), [Effect::Keep(job.run)]);
-        assert_eq!(session.running(), None);
+        assert_eq!((session.running(), session.is_idle()), (None, true));
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! The manifest of a target: a TOML file written by the agent's owner.
 
+mod file;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::Deserialize;
+pub use file::ManifestFile;
+use serde::{Deserialize, Serialize};
 
 /// Placeholder for the port in the command and the environment.
 pub const PORT: &str = "{port}";
@@ -39,17 +42,17 @@ pub struct Manifest {
 }
 
 /// A target is ready when it answers this request.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ready {
     /// Path of a `GET`.
     pub path: String,
     /// Expected status.
-    #[serde(default = "ok")]
+    #[serde(default = "ok", skip_serializing_if = "is_ok")]
     pub status: u16,
     /// Timeout since the start, seconds.
-    #[serde(default = "ten_seconds")]
-    timeout_s: f64,
+    #[serde(default = "ten_seconds", skip_serializing_if = "is_ten_seconds")]
+    pub timeout_s: f64,
 }
 
 impl Ready {
@@ -61,18 +64,22 @@ impl Ready {
 
 /// Files that a target needs in addition to the system's and those in the manifest's folder. Paths are absolute, or
 /// relative to the manifest's folder.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sandbox {
     /// What it may read and execute, recursively.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<PathBuf>,
     /// What it may also write, recursively.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<PathBuf>,
 }
 
 impl Sandbox {
+    fn is_empty(&self) -> bool {
+        self.read.is_empty() && self.write.is_empty()
+    }
+
     /// Resolves the paths. Fails with a sentence if one does not exist.
     fn below(mut self, folder: &Path) -> Result<Self, String> {
         for (key, paths) in [("read", &mut self.read), ("write", &mut self.write)] {
@@ -86,15 +93,16 @@ impl Sandbox {
 }
 
 /// A request whose response shows that the right program serves.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verify {
     /// Path of a `GET`.
     pub path: String,
     /// Expected status.
-    #[serde(default = "ok")]
+    #[serde(default = "ok", skip_serializing_if = "is_ok")]
     pub status: u16,
     /// Text that the body must contain.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
 }
 
@@ -102,8 +110,18 @@ fn ok() -> u16 {
     200
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_ok(status: &u16) -> bool {
+    *status == ok()
+}
+
 fn ten_seconds() -> f64 {
     10.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_ten_seconds(timeout_s: &f64) -> bool {
+    timeout_s.total_cmp(&ten_seconds()).is_eq()
 }
 
 /// An unusable manifest.
@@ -148,23 +166,6 @@ pub fn load(folder: &Path) -> (Vec<Manifest>, Vec<ManifestError>) {
     (manifests, errors)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    name: String,
-    version: String,
-    revision: Option<String>,
-    #[serde(default)]
-    description: String,
-    command: Vec<String>,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    ready: Ready,
-    verify: Option<Verify>,
-    #[serde(default)]
-    sandbox: Sandbox,
-}
-
 /// Reads a manifest; the error names the field.
 pub fn read(file: &Path) -> Result<Manifest, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("can't read it: {error}"))?;
@@ -174,38 +175,10 @@ pub fn read(file: &Path) -> Result<Manifest, String> {
 }
 
 fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())?;
-    let File { name, version, revision, description, command, env, ready, verify, sandbox } = file;
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    check(!name.is_empty() && name.len() <= 64 && name.chars().all(plain), || {
-        format!("name: {name:?} must be 1 to 64 letters, digits, '-', '_' or '.'")
-    })?;
-    check(!version.trim().is_empty(), || "version: must not be empty".to_owned())?;
-    check(revision.as_ref().is_none_or(|revision| !revision.trim().is_empty() && revision.len() <= 200), || {
-        "revision: must be 1 to 200 characters; omit it if there is none".to_owned()
-    })?;
-    check(command.first().is_some_and(|program| !program.is_empty()), || "command: program is missing".to_owned())?;
-    check(command.iter().chain(env.values()).any(|text| text.contains(PORT)), || {
-        format!("command: {PORT} is missing in command and env, so the target can't know its port")
-    })?;
-    check(ready.timeout_s > 0.0 && ready.timeout_s <= 600.0, || {
-        format!("ready.timeout_s: {} must be above 0 and at most 600", ready.timeout_s)
-    })?;
-    check_request("ready", &ready.path, ready.status)?;
-    if let Some(verify) = &verify {
-        check_request("verify", &verify.path, verify.status)?;
-    }
+    let file = ManifestFile::parse(text)?;
+    let ManifestFile { name, version, revision, description, command, env, ready, verify, sandbox } = file;
     let sandbox = sandbox.below(&folder)?;
     Ok(Manifest { name, version, revision, description, command, env, ready, verify, sandbox, folder })
-}
-
-fn check_request(table: &str, path: &str, status: u16) -> Result<(), String> {
-    check(path.starts_with('/'), || format!("{table}.path: {path:?} must start with '/'"))?;
-    check((100..600).contains(&status), || format!("{table}.status: {status} is not an HTTP status"))
-}
-
-fn check(valid: bool, message: impl FnOnce() -> String) -> Result<(), String> {
-    if valid { Ok(()) } else { Err(message()) }
 }
 
 #[cfg(test)]

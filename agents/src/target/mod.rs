@@ -4,6 +4,7 @@
 mod answer;
 mod fingerprint;
 pub mod manifest;
+mod offered;
 pub mod process;
 mod ready;
 mod running;
@@ -13,6 +14,7 @@ use std::path::Path;
 pub use answer::Known;
 pub use fingerprint::Fingerprints;
 pub use manifest::{Manifest, ManifestError, Sandbox};
+pub use offered::Offered;
 pub(crate) use ready::{Server, client as direct_client, server_of};
 pub use running::{Ended, Running, Serving};
 

@@ -19,22 +19,33 @@ const LONGEST_TEXT: usize = 500;
 /// Explains why an offered target is invalid; the sentence starts with the field.
 pub fn target_fault(offer: &TargetOffer) -> Option<String> {
     let TargetOffer { name, version, description, sha256, anywhere: _ } = offer;
-    match name.parse::<Name>() {
-        Err(fault) => return Some(format!("name: {fault}")),
-        Ok(checked) if checked.as_str() != name => {
-            return Some("name: is not in Unicode form NFC".to_owned());
-        }
-        Ok(_) => {}
-    }
-    let is_version = (1..=LONGEST_VERSION).contains(&version.chars().count()) && !version.chars().any(char::is_control);
-    if !is_version {
-        return Some(format!("version: 1 to {LONGEST_VERSION} characters on one line"));
-    }
-    if description.chars().count() > LONGEST_DESCRIPTION {
-        return Some(format!("description: at most {LONGEST_DESCRIPTION} characters"));
+    if let Some(fault) = name_fault(name).or_else(|| version_fault(version)).or_else(|| description_fault(description))
+    {
+        return Some(fault);
     }
     let is_hash = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
     (!is_hash).then(|| "sha256: 64 hexadecimal digits".to_owned())
+}
+
+/// Explains why a target can't have this name.
+pub(crate) fn name_fault(name: &str) -> Option<String> {
+    match name.parse::<Name>() {
+        Err(fault) => Some(format!("name: {fault}")),
+        Ok(checked) if checked.as_str() != name => Some("name: is not in Unicode form NFC".to_owned()),
+        Ok(_) => None,
+    }
+}
+
+/// Explains why a target can't have this version.
+pub(crate) fn version_fault(version: &str) -> Option<String> {
+    let is_version = (1..=LONGEST_VERSION).contains(&version.chars().count()) && !version.chars().any(char::is_control);
+    (!is_version).then(|| format!("version: 1 to {LONGEST_VERSION} characters on one line"))
+}
+
+/// Explains why a target can't have this description.
+pub(crate) fn description_fault(description: &str) -> Option<String> {
+    (description.chars().count() > LONGEST_DESCRIPTION)
+        .then(|| format!("description: at most {LONGEST_DESCRIPTION} characters"))
 }
 
 /// Explains why a hello is invalid, as a sentence for the agent's owner.

@@ -1,6 +1,7 @@
 //! `/targets`, `/sizes` and `/scenarios`.
 
 pub mod limits;
+pub mod new_target;
 pub mod revision_diff;
 pub mod scenarios;
 pub mod sizes;

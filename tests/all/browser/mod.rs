@@ -11,6 +11,7 @@ mod history;
 mod hostile;
 mod live;
 mod new_run;
+mod new_target;
 mod no_javascript;
 mod page;
 mod page_errors;

@@ -73,6 +73,7 @@ const PLAIN: [(&str, &str); 25] = [
     ("trends", "/trends"),
     ("import", "/runs/import"),
     ("targets", "/targets"),
+    ("target-new", "/targets/new"),
     ("scenarios", "/scenarios"),
     ("sizes", "/sizes"),
     ("agents", "/agents"),
@@ -88,6 +89,10 @@ const PLAIN: [(&str, &str); 25] = [
     ("docs-search", "/docs/search?q=knee"),
     ("search", "/search?q=a"),
 ];
+
+/// The form of a new target, complete.
+const COMPLETE_TARGET: &str = "/targets/new?name=python-hello&version=1&description=Python&verify.path=/&verify.contains=hello\
+     &command=/usr/bin/python3+hello.py+{host}+{port}&env=LOG_LEVEL%3Dwarn";
 
 /// Pages of baselines, share links and gates.
 const STORED_COMPARISONS: [(&str, &str); 5] = [
@@ -242,6 +247,12 @@ impl World {
                 ("imported", &format!("/runs/imported?runs={},{}", imports[0], published)),
                 ("run-published", &format!("/runs/{published}")),
                 ("target", "/targets/fast"),
+                ("target-new-complete", COMPLETE_TARGET),
+                ("target-new-offered", "/targets/new?name=fast&version=1.0&command=fast+{port}"),
+                (
+                    "target-new-faults",
+                    "/targets/new?name=a+b&command=x&ready.path=x&env=A&ready.status=OK&verify.contains=x",
+                ),
                 ("target-imported", "/targets/servy"),
                 ("scenario", "/scenarios/site-mix"),
                 ("scenario-mine", "/scenarios/mine"),
@@ -313,7 +324,7 @@ impl World {
         let shared = share(&user, &huge).await;
 
         map.add(None, &[("shared", &shared)]);
-        map.add(Role::Admin, &PLAIN[..20]);
+        map.add(Role::Admin, &PLAIN[..21]);
         let agent_path = format!("/agents/{}", agent.name);
         map.add(
             Role::Admin,
@@ -335,6 +346,11 @@ impl World {
                 ("compare-forty", &format!("/compare?runs={}", many.join(","))),
                 ("baseline", &format!("/baselines/{}", long("baseline"))),
                 ("target", &format!("/targets/{}", long("fast"))),
+                (
+                    "target-new-long",
+                    &format!("/targets/new?name={0}&command={1}+{{port}}", "n".repeat(64), "w".repeat(300)),
+                ),
+                ("target-new-too-long", &format!("/targets/new?name={0}&command={0}&env={0}", "n".repeat(2_000))),
                 ("target-imported", &format!("/targets/{name}")),
                 ("scenario", &format!("/scenarios/{}", long("scenario"))),
                 ("agent", &agent_path),

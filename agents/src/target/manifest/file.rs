@@ -1,0 +1,232 @@
+//! The text of a manifest: read, checked field by field, and written. Pure.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{PORT, Ready, Sandbox, Verify};
+use crate::wire::offer::{description_fault, name_fault, version_fault};
+
+/// Characters of a value that an error shows.
+const SHOWN: usize = 60;
+
+/// A manifest as it is in the file: paths are not resolved yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestFile {
+    /// Its name in jobs: letters, digits, `-`, `_`, `.`.
+    pub name: String,
+    /// Version, in any format.
+    pub version: String,
+    /// Source revision it was built from, e.g. a git commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// One-line description.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// The program and its arguments, with placeholders.
+    pub command: Vec<String>,
+    /// Additional environment variables, with the same placeholders.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Readiness check.
+    pub ready: Ready,
+    /// Check of a response before the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Verify>,
+    /// Additional files that its sandbox allows.
+    #[serde(default, skip_serializing_if = "Sandbox::is_empty")]
+    pub sandbox: Sandbox,
+}
+
+impl ManifestFile {
+    /// Parses a manifest; the error names the field.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let file: Self = toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())?;
+        match file.faults().into_iter().next() {
+            Some(fault) => Err(fault),
+            None => Ok(file),
+        }
+    }
+
+    /// Returns the text of the file. Fails if a path is not text.
+    pub fn to_toml(&self) -> Result<String, String> {
+        toml::to_string(self).map_err(|error| error.to_string())
+    }
+
+    /// Returns everything that is wrong, in the order of the fields. Each sentence begins with its field and a colon.
+    pub fn faults(&self) -> Vec<String> {
+        let Self { name, version, revision, description, command, env, ready, verify, sandbox: _ } = self;
+        let faults = [
+            bad_name(name).or_else(|| name_fault(name)),
+            unless(!version.trim().is_empty(), || "version: must not be empty".to_owned())
+                .or_else(|| version_fault(version)),
+            unless(
+                revision.as_ref().is_none_or(|revision| !revision.trim().is_empty() && revision.len() <= 200),
+                || "revision: must be 1 to 200 characters; omit it if there is none".to_owned(),
+            ),
+            description_fault(description),
+            bad_command(command).or_else(|| {
+                unless(command.iter().chain(env.values()).any(|text| text.contains(PORT)), || {
+                    format!("command: {PORT} is missing in command and env, so the target can't know its port")
+                })
+            }),
+            env.iter().find_map(|(name, value)| bad_variable(name, value)),
+            bad_path("ready", &ready.path),
+            bad_status("ready", ready.status),
+            unless(ready.timeout_s > 0.0 && ready.timeout_s <= 600.0, || {
+                format!("ready.timeout_s: {} must be above 0 and at most 600", ready.timeout_s)
+            }),
+            verify.as_ref().and_then(|verify| bad_path("verify", &verify.path)),
+            verify.as_ref().and_then(|verify| bad_status("verify", verify.status)),
+        ];
+        faults.into_iter().flatten().collect()
+    }
+}
+
+fn unless(valid: bool, fault: impl FnOnce() -> String) -> Option<String> {
+    (!valid).then(fault)
+}
+
+/// Quotes a value for an error, shortened.
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{:?} …", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
+fn bad_name(name: &str) -> Option<String> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    unless(!name.is_empty() && name.len() <= 64 && name.chars().all(is_plain), || {
+        format!("name: {} must be 1 to 64 letters, digits, '-', '_' or '.'", shown(name))
+    })
+}
+
+fn bad_command(command: &[String]) -> Option<String> {
+    unless(command.first().is_some_and(|program| !program.is_empty()), || "command: program is missing".to_owned())
+        .or_else(|| {
+            let bad = command.iter().find(|word| word.contains('\0'))?;
+            Some(format!("command: {} contains the character NUL", shown(bad)))
+        })
+}
+
+fn bad_variable(name: &str, value: &str) -> Option<String> {
+    unless(!name.is_empty() && !name.contains(['=', '\0']), || {
+        format!("env: {} is not the name of a variable", shown(name))
+    })
+    .or_else(|| unless(!value.contains('\0'), || format!("env: {} contains the character NUL", shown(name))))
+}
+
+fn bad_path(table: &str, path: &str) -> Option<String> {
+    unless(path.starts_with('/'), || format!("{table}.path: {} must start with '/'", shown(path)))
+}
+
+fn bad_status(table: &str, status: u16) -> Option<String> {
+    unless((100..600).contains(&status), || format!("{table}.status: {status} is not an HTTP status"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn file() -> ManifestFile {
+        ManifestFile {
+            name: "hello".to_owned(),
+            version: "1".to_owned(),
+            revision: None,
+            description: String::new(),
+            command: vec!["python3".to_owned(), "hello.py".to_owned(), "{port}".to_owned()],
+            env: BTreeMap::new(),
+            ready: Ready { path: "/".to_owned(), status: 200, timeout_s: 10.0 },
+            verify: None,
+            sandbox: Sandbox::default(),
+        }
+    }
+
+    #[test]
+    fn defaults_are_not_written() {
+        let text = file().to_toml().expect("a text");
+        let expected = "name = \"hello\"\nversion = \"1\"\ncommand = [\"python3\", \"hello.py\", \"{port}\"]\n\n\
+            [ready]\npath = \"/\"\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn all_faults_are_found_in_the_order_of_the_fields() {
+        let bad = ManifestFile {
+            name: "x".repeat(10_000),
+            version: "1\n2".to_owned(),
+            revision: Some(" ".to_owned()),
+            description: "d".repeat(1_001),
+            command: vec!["server".to_owned()],
+            env: BTreeMap::from([("A=B".to_owned(), "1".to_owned())]),
+            ready: Ready { path: "health".to_owned(), status: 42, timeout_s: f64::NAN },
+            verify: Some(Verify { path: String::new(), status: 600, contains: None }),
+            sandbox: Sandbox::default(),
+        };
+        let faults = bad.faults();
+        let fields: Vec<&str> = faults.iter().filter_map(|fault| Some(fault.split_once(": ")?.0)).collect();
+        let expected = [
+            "name",
+            "version",
+            "revision",
+            "description",
+            "command",
+            "env",
+            "ready.path",
+            "ready.status",
+            "ready.timeout_s",
+            "verify.path",
+            "verify.status",
+        ];
+        assert_eq!(fields, expected);
+        assert!(faults.iter().all(|fault| fault.len() < 200), "{faults:?}");
+        assert_eq!(file().faults(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn names_that_no_server_accepts_and_words_that_no_program_gets_are_faults() {
+        let faults = |change: fn(&mut ManifestFile)| {
+            let mut file = file();
+            change(&mut file);
+            file.faults()
+        };
+        assert_eq!(faults(|file| file.name = "..".to_owned()), ["name: must not consist of dots and tildes only"]);
+        let nul = faults(|file| file.command.push("a\0b".to_owned()));
+        assert_eq!(nul, ["command: \"a\\0b\" contains the character NUL"]);
+        let nul = faults(|file| drop(file.env.insert("A".to_owned(), "\0".to_owned())));
+        assert_eq!(nul, ["env: \"A\" contains the character NUL"]);
+    }
+
+    proptest! {
+        /// Whatever the values are: what is written is read again as it was.
+        #[test]
+        fn every_valid_manifest_is_read_as_it_was_written(
+            name in "[a-z]{1,8}",
+            texts in prop::collection::vec(any::<String>(), 8),
+            env in prop::collection::btree_map("[^=\0]{1,6}", "[^\0]{0,6}", 0..3),
+            (status, timeout_s) in (100_u16..600, 0.001_f64..600.0),
+        ) {
+            let plain = |text: &str| text.replace('\0', "");
+            let file = ManifestFile {
+                name,
+                version: format!("v{}", texts[0].replace(|letter: char| letter.is_control(), "")),
+                revision: Some(format!("r{}", texts[1].chars().take(40).collect::<String>())),
+                description: texts[2].chars().take(1_000).collect(),
+                command: vec![format!("p{}", plain(&texts[3])), plain(&texts[4]), "{port}".to_owned()],
+                env,
+                ready: Ready { path: format!("/{}", texts[5]), status, timeout_s },
+                verify: Some(Verify { path: format!("/{}", texts[6]), status, contains: Some(texts[7].clone()) }),
+                sandbox: Sandbox { read: vec![PathBuf::from(&texts[4])], write: vec![PathBuf::from(&texts[5])] },
+            };
+            prop_assume!(file.version.chars().count() <= 100 && file.faults().is_empty());
+            let text = file.to_toml().expect("a text");
+            prop_assert_eq!(ManifestFile::parse(&text).expect("a manifest"), file, "{}", text);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The targets that an agent offers: its folder of manifests, read again while the agent is idle.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+
+use super::{Fingerprints, ManifestError};
+use crate::wire::messages::TargetOffer;
+
+/// A folder of manifests and what was last found in it.
+#[derive(Debug)]
+pub struct Offered {
+    folder: PathBuf,
+    fingerprints: Arc<Fingerprints>,
+    /// What the agent offers.
+    current: Found,
+    /// What the last reading found.
+    last: Found,
+}
+
+/// Targets, and what is wrong with the others.
+type Found = (Vec<TargetOffer>, Vec<ManifestError>);
+
+impl Offered {
+    /// Reads a folder and logs invalid manifests. Fails if the folder can't be read.
+    pub fn read(folder: PathBuf, fingerprints: Arc<Fingerprints>) -> anyhow::Result<Self> {
+        fs::read_dir(&folder).with_context(|| {
+            format!(
+                "failed to read the folder of manifests {}: create it, or name another one with --manifests",
+                folder.display()
+            )
+        })?;
+        let current = super::offers(&folder, &fingerprints);
+        if current.0.is_empty() {
+            tracing::warn!(folder = %folder.display(), "no targets yet: put manifests (*.toml) into this folder");
+        }
+        log_faults(&current.1, &[]);
+        Ok(Self { folder, fingerprints, last: current.clone(), current })
+    }
+
+    /// Returns the targets.
+    pub fn targets(&self) -> Vec<TargetOffer> {
+        self.current.0.clone()
+    }
+
+    /// Reads the folder again. Returns the targets if they have changed.
+    ///
+    /// A change counts once two readings agree, because a file may be half written.
+    pub fn reread(&mut self) -> Option<Vec<TargetOffer>> {
+        let found = super::offers(&self.folder, &self.fingerprints);
+        if found != self.last {
+            self.last = found;
+            return None;
+        }
+        if found == self.current {
+            return None;
+        }
+        log_faults(&found.1, &self.current.1);
+        let has_changed = found.0 != self.current.0;
+        self.current = found;
+        has_changed.then(|| self.targets())
+    }
+}
+
+fn log_faults(faults: &[ManifestError], known: &[ManifestError]) {
+    for fault in faults.iter().filter(|fault| !known.contains(fault)) {
+        tracing::error!(%fault, "skipped an invalid target");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(name: &str) -> String {
+        format!("name = \"{name}\"\nversion = \"1\"\ncommand = [\"sh\", \"{{port}}\"]\n[ready]\npath = \"/\"\n")
+    }
+
+    fn names(targets: Option<Vec<TargetOffer>>) -> Option<Vec<String>> {
+        Some(targets?.into_iter().map(|target| target.name).collect())
+    }
+
+    #[test]
+    fn a_change_is_reported_once_after_two_equal_readings() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("a.toml");
+        let mut offered = Offered::read(folder.path().to_owned(), Arc::default()).expect("a folder");
+        assert_eq!((offered.targets(), offered.reread()), (Vec::new(), None));
+
+        fs::write(&file, &manifest("a")[..20]).expect("half a file");
+        assert_eq!(offered.reread(), None);
+        fs::write(&file, manifest("a")).expect("a file");
+        assert_eq!(offered.reread(), None, "it may still be half written");
+        assert_eq!(names(offered.reread()), Some(vec!["a".to_owned()]));
+        assert_eq!(offered.reread(), None, "reported once");
+
+        fs::write(folder.path().join("b.toml"), "name =").expect("a file");
+        assert_eq!((offered.reread(), offered.reread()), (None, None), "an invalid manifest changes no target");
+        fs::remove_file(&file).expect("removed");
+        assert_eq!((offered.reread(), names(offered.reread())), (None, Some(Vec::new())));
+    }
+
+    #[test]
+    fn a_missing_folder_is_an_error_with_a_remedy() {
+        let error = Offered::read("/nowhere/at/all".into(), Arc::default()).expect_err("no folder");
+        assert!(error.to_string().contains("/nowhere/at/all: create it"), "{error}");
+    }
+}

@@ -1,0 +1,327 @@
+//! The input of the form for a new target, valid or not. Pure.
+
+use std::collections::BTreeMap;
+
+use brewbench_agent::target::{
+    Sandbox,
+    manifest::{ManifestFile, Ready, Verify},
+};
+use url::form_urlencoded;
+
+use super::{READY_TIMEOUT_S, STATUS, TargetManifest};
+
+/// A field of the form.
+#[derive(Debug)]
+pub struct Field {
+    /// Its name in the manifest, so that an error of the agent finds its field.
+    pub name: &'static str,
+    /// Its label.
+    pub label: &'static str,
+    /// What to enter.
+    pub hint: &'static str,
+    /// An example.
+    pub example: &'static str,
+    /// Whether it takes several lines.
+    pub is_long: bool,
+}
+
+const fn line(name: &'static str, label: &'static str, example: &'static str, hint: &'static str) -> Field {
+    Field { name, label, hint, example, is_long: false }
+}
+
+const fn lines(name: &'static str, label: &'static str, example: &'static str, hint: &'static str) -> Field {
+    Field { name, label, hint, example, is_long: true }
+}
+
+/// Fields that describe the target.
+pub const IDENTITY: [Field; 3] = [
+    line("name", "Name", "python-hello", "1 to 64 letters, digits, -, _ or ."),
+    line("version", "Version", "1.0.3", "as you count versions; stored with each run"),
+    line("description", "Description", "Python’s http.server with threads", "optional, one line"),
+];
+
+/// Fields that describe how to start it.
+pub const START: [Field; 2] = [
+    line(
+        "command",
+        "Command",
+        "/usr/bin/python3 hello.py {host} {port}",
+        "program and arguments, with quotes as in a shell, which is not used. Replaced: {port} with a free port, {host} \
+         with the address to listen on. Without {host} it serves load from its own machine only",
+    ),
+    lines("env", "Environment variables", "LOG_LEVEL=warn\nPORT={port}", "optional, one NAME=VALUE per line"),
+];
+
+/// Fields that describe how to check it.
+pub const CHECKS: [Field; 3] = [
+    line("ready.path", "Ready path", "/health", "the target is ready when this path answers"),
+    line("verify.path", "Verify path", "/hello", "optional: requested before and after the load"),
+    line("verify.contains", "Expected text", "hello", "optional: text in the answer to the verify path"),
+];
+
+/// Fields that few targets need.
+pub const ADVANCED: [Field; 6] = [
+    line("revision", "Revision", "4f1c2ab", "optional, such as a commit"),
+    line("ready.status", "Status when ready", "200", "default: 200"),
+    line("ready.timeout_s", "Time to get ready, seconds", "10", "default: 10, at most 600"),
+    line("verify.status", "Status of the verify path", "200", "default: 200"),
+    lines("sandbox.read", "May also read", "/srv/www", "files and folders, one per line"),
+    lines("sandbox.write", "May also write", "/var/tmp/cache", "files and folders, one per line"),
+];
+
+/// Fields that every target needs.
+const REQUIRED: [&str; 4] = ["name", "version", "command", "ready.path"];
+
+/// Faults by field. The field is empty for a fault that concerns no single one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Faults(BTreeMap<String, String>);
+
+impl Faults {
+    /// Returns the fault of a field.
+    pub fn of(&self, field: &str) -> Option<&str> {
+        self.0.get(field).map(String::as_str)
+    }
+
+    /// Adds a sentence that begins with its field and a colon, unless that field has a fault.
+    fn add(&mut self, sentence: &str) {
+        let (field, rest) = sentence.split_once(": ").unwrap_or(("", sentence));
+        self.0.entry(field.to_owned()).or_insert_with(|| rest.to_owned());
+    }
+}
+
+/// The input of the form, by field.
+#[derive(Clone, Debug)]
+pub struct Draft(BTreeMap<&'static str, String>);
+
+impl Default for Draft {
+    fn default() -> Self {
+        Self(BTreeMap::from([("version", "1".to_owned()), ("ready.path", "/".to_owned())]))
+    }
+}
+
+/// A checked draft.
+#[derive(Debug)]
+pub struct Checked {
+    /// The manifest, if it is complete and valid.
+    pub manifest: Option<TargetManifest>,
+    /// The text so far.
+    pub text: String,
+    /// What is wrong.
+    pub faults: Faults,
+}
+
+fn all_fields() -> impl Iterator<Item = &'static Field> {
+    IDENTITY.iter().chain(&START).chain(&CHECKS).chain(&ADVANCED)
+}
+
+impl Draft {
+    /// Reads the fields of a form or a query; the defaults for those that are not named.
+    pub fn parse(form: &[u8]) -> Self {
+        let mut draft = Self::default();
+        for (name, value) in form_urlencoded::parse(form) {
+            if let Some(field) = all_fields().find(|field| field.name == name) {
+                // Space may be part of a text; around everything else it is a slip.
+                let is_exact = field.name == "verify.contains";
+                let value = if is_exact { value.into_owned() } else { value.trim().to_owned() };
+                draft.0.insert(field.name, value);
+            }
+        }
+        draft
+    }
+
+    /// Returns the input of a field.
+    pub fn get(&self, field: &str) -> &str {
+        self.0.get(field).map_or("", String::as_str)
+    }
+
+    /// Returns the labels of required fields that are empty.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let is_missing = |field: &&Field| REQUIRED.contains(&field.name) && self.get(field.name).is_empty();
+        all_fields().filter(is_missing).map(|field| field.label).collect()
+    }
+
+    /// Checks the fields as an agent does.
+    pub fn check(&self) -> Checked {
+        let mut faults = Faults::default();
+        let file = self.file(&mut faults);
+        for fault in file.faults() {
+            faults.add(&fault);
+        }
+        let text = file.to_toml().unwrap_or_default();
+        let manifest = if faults.0.is_empty() {
+            TargetManifest::write(&file).map_err(|fault| faults.add(&fault)).ok()
+        } else {
+            None
+        };
+        Checked { manifest, text, faults }
+    }
+
+    /// Returns the manifest as far as the input can be read.
+    fn file(&self, faults: &mut Faults) -> ManifestFile {
+        let some = |field: &str| Some(self.get(field).to_owned()).filter(|text| !text.is_empty());
+        let command = shlex::split(self.get("command"));
+        if command.is_none() {
+            faults.add("command: a quote is not closed");
+        }
+        let sandbox = Sandbox { read: self.paths("sandbox.read"), write: self.paths("sandbox.write") };
+        let ready = Ready {
+            path: self.get("ready.path").to_owned(),
+            status: self.number("ready.status", STATUS, "is not an HTTP status", faults),
+            timeout_s: self.number("ready.timeout_s", READY_TIMEOUT_S, "is not a number of seconds", faults),
+        };
+        let verify = Verify {
+            path: self.get("verify.path").to_owned(),
+            status: self.number("verify.status", STATUS, "is not an HTTP status", faults),
+            contains: some("verify.contains"),
+        };
+        let has_verify = ["verify.path", "verify.status", "verify.contains"].iter().any(|field| some(field).is_some());
+        if has_verify && verify.path.is_empty() {
+            faults.add("verify.path: missing; which path has this answer?");
+        }
+        ManifestFile {
+            name: self.get("name").to_owned(),
+            version: self.get("version").to_owned(),
+            revision: some("revision"),
+            description: self.get("description").to_owned(),
+            command: command.unwrap_or_default(),
+            env: self.variables(faults),
+            ready,
+            verify: has_verify.then_some(verify),
+            sandbox,
+        }
+    }
+
+    fn number<T: std::str::FromStr>(&self, field: &'static str, default: T, fault: &str, faults: &mut Faults) -> T {
+        match self.get(field) {
+            "" => default,
+            text => text.parse().unwrap_or_else(|_| {
+                let shown: String = text.chars().take(40).collect();
+                faults.add(&format!("{field}: {shown:?} {fault}"));
+                default
+            }),
+        }
+    }
+
+    fn lines(&self, field: &str) -> impl Iterator<Item = &str> {
+        self.get(field).lines().map(str::trim).filter(|line| !line.is_empty())
+    }
+
+    fn paths(&self, field: &str) -> Vec<std::path::PathBuf> {
+        self.lines(field).map(Into::into).collect()
+    }
+
+    fn variables(&self, faults: &mut Faults) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        for line in self.lines("env") {
+            let shown: String = line.chars().take(40).collect();
+            match line.split_once('=') {
+                Some((name, value)) if all.insert(name.to_owned(), value.to_owned()).is_none() => {}
+                Some(_) => faults.add(&format!("env: {shown:?} sets a variable again")),
+                None => faults.add(&format!("env: {shown:?} has no value, write NAME=VALUE")),
+            }
+        }
+        all
+    }
+}
+
+impl Checked {
+    /// Drops the faults of required fields that are still empty.
+    #[must_use]
+    pub fn without_missing(mut self, draft: &Draft) -> Self {
+        self.faults.0.retain(|field, _| !REQUIRED.contains(&field.as_str()) || !draft.get(field).is_empty());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn form(fields: &[(&str, &str)]) -> Draft {
+        let mut body = form_urlencoded::Serializer::new(String::new());
+        body.extend_pairs(fields);
+        Draft::parse(body.finish().as_bytes())
+    }
+
+    fn valid() -> Vec<(&'static str, &'static str)> {
+        vec![("name", "hello"), ("command", "python3 'my server.py' {host} {port}")]
+    }
+
+    #[test]
+    fn a_form_becomes_a_manifest() {
+        let mut fields = valid();
+        fields.extend([
+            ("env", "A=1\r\n\r\nB=x=y\r\n"),
+            ("verify.path", "/hash"),
+            ("verify.contains", " \"hash\""),
+            ("ready.timeout_s", "2.5"),
+            ("sandbox.read", "/srv/www\r\ndata"),
+        ]);
+        let Checked { manifest, text, faults } = form(&fields).check();
+        assert_eq!(faults, Faults::default());
+        let expected = "name = \"hello\"\nversion = \"1\"\n\
+            command = [\"python3\", \"my server.py\", \"{host}\", \"{port}\"]\n\n[env]\nA = \"1\"\nB = \"x=y\"\n\n\
+            [ready]\npath = \"/\"\ntimeout_s = 2.5\n\n[verify]\npath = \"/hash\"\ncontains = ' \"hash\"'\n\n\
+            [sandbox]\nread = [\"/srv/www\", \"data\"]\n";
+        assert_eq!(manifest, Some(TargetManifest { file: "hello.toml".to_owned(), toml: expected.to_owned() }));
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn each_fault_is_at_its_field() {
+        for (field, input, fault) in [
+            ("name", "my server", "\"my server\" must be 1 to 64 letters, digits, '-', '_' or '.'"),
+            ("version", "a\u{7}", "1 to 100 characters on one line"),
+            ("command", "serve 'x", "a quote is not closed"),
+            ("command", "serve", "{port} is missing in command and env, so the target can't know its port"),
+            ("env", "A", "\"A\" has no value, write NAME=VALUE"),
+            ("env", "A=1\nA=2", "\"A=2\" sets a variable again"),
+            ("env", "=1", "\"\" is not the name of a variable"),
+            ("ready.path", "health", "\"health\" must start with '/'"),
+            ("ready.status", "OK", "\"OK\" is not an HTTP status"),
+            ("ready.status", "99", "99 is not an HTTP status"),
+            ("ready.timeout_s", "601", "601 must be above 0 and at most 600"),
+            ("verify.status", "-1", "\"-1\" is not an HTTP status"),
+        ] {
+            let checked = form(&[valid(), vec![(field, input)]].concat()).check();
+            assert_eq!(checked.faults.of(field), Some(fault), "{field} {input}");
+            assert_eq!(checked.manifest, None, "{field} {input}");
+        }
+        let checked = form(&[valid(), vec![("verify.contains", "x")]].concat()).check();
+        assert_eq!(checked.faults.of("verify.path"), Some("missing; which path has this answer?"));
+    }
+
+    #[test]
+    fn an_empty_form_lacks_fields_but_shows_no_faults_yet() {
+        let draft = form(&[]);
+        assert_eq!(draft.missing(), ["Name", "Command"]);
+        let checked = draft.check();
+        assert!(checked.faults.of("name").is_some() && checked.faults.of("command").is_some());
+        assert_eq!(checked.without_missing(&draft).faults, Faults::default());
+    }
+
+    #[test]
+    fn all_required_fields_have_a_label() {
+        assert_eq!(form(&REQUIRED.map(|name| (name, ""))).missing().len(), REQUIRED.len());
+    }
+
+    proptest! {
+        /// Whatever is entered: it is refused, or the agent reads the file.
+        #[test]
+        fn no_input_makes_a_file_that_an_agent_refuses(
+            texts in prop::collection::vec(prop_oneof![any::<String>(), "[a-z\"'\\\\\n\r\t=🦀{}# ]{0,30}"], 14),
+        ) {
+            let named: Vec<(&str, &str)> = all_fields().map(|field| field.name).zip(texts.iter().map(String::as_str)).collect();
+            for fields in [named.clone(), [valid(), named[2..].to_vec(), valid()].concat()] {
+                let Checked { manifest, faults, .. } = form(&fields).check();
+                prop_assert_eq!(manifest.is_some(), faults.0.is_empty());
+                if let Some(manifest) = manifest {
+                    let read = ManifestFile::parse(&manifest.toml).expect("a manifest");
+                    prop_assert_eq!(read.name + ".toml", manifest.file);
+                }
+            }
+        }
+    }
+}

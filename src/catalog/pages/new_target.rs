@@ -1,0 +1,323 @@
+//! `/targets/new`: writes the manifest of a new target, and shows when an agent offers it. Nothing is stored.
+
+use std::time::Duration;
+
+use askama::Template;
+use askama_web::WebTemplate;
+use axum::{
+    Extension,
+    extract::{RawForm, State},
+    http::{StatusCode, header},
+    response::{Html, IntoResponse, Response},
+};
+use serde::Deserialize;
+use tokio::{sync::watch, time::sleep};
+use url::form_urlencoded;
+
+use crate::{
+    app::{
+        error::{QueryParams, Error, Result},
+        state::AppState,
+    },
+    auth::caller::{Caller, Read},
+    catalog::manifest::{
+        TargetManifest,
+        draft::{ADVANCED, CHECKS, Checked, Draft, Field, IDENTITY, START},
+    },
+    fleet::{
+        model::Standing,
+        presence::{Connected, Presence},
+    },
+    web::{
+        address,
+        live::{self, Beat, Concerns, Frame, Pace, View},
+        shell::{Section, Shell},
+    },
+};
+
+/// The name of a target whose page has the address of this one.
+const HIDDEN: &str = "new";
+
+/// An agent whose targets have changed disconnects and connects within this time, which is shown as one change.
+const RECONNECT: Duration = Duration::from_millis(300);
+
+/// The page.
+#[derive(Debug, Template, WebTemplate)]
+#[template(path = "catalog/new_target.html")]
+struct NewTargetPage {
+    shell: Shell,
+    form: Form,
+    pickup: Pickup,
+    /// Whether there is a target with the name [`HIDDEN`].
+    has_hidden: bool,
+}
+
+/// The input fields. Its root is `#fields`.
+#[derive(Debug, Template)]
+#[template(path = "catalog/_new_target_fields.html")]
+struct FieldsPart<'a> {
+    form: &'a Form,
+}
+
+/// The manifest. Its root is `#manifest`.
+#[derive(Debug, Template)]
+#[template(path = "catalog/_manifest.html")]
+struct ManifestPart<'a> {
+    form: &'a Form,
+}
+
+/// Which agents offer the target. Its root is `#pickup`.
+#[derive(Debug, Template)]
+#[template(path = "catalog/_pickup.html")]
+struct PickupPart<'a> {
+    pickup: &'a Pickup,
+}
+
+/// The part that live updates replace. Its root is `#picked-up`.
+#[derive(Debug, Template)]
+#[template(path = "catalog/_picked_up.html")]
+struct PickedUpPart<'a> {
+    pickup: &'a Pickup,
+}
+
+/// The filled-in form.
+#[derive(Debug)]
+struct Form {
+    draft: Draft,
+    checked: Checked,
+}
+
+impl Form {
+    fn of(&self, field: &Field) -> &str {
+        self.draft.get(field.name)
+    }
+
+    fn fault(&self, field: &Field) -> Option<&str> {
+        self.checked.faults.of(field.name)
+    }
+
+    /// Whether the advanced fields are shown: one of them is set or has a fault.
+    fn is_advanced(&self) -> bool {
+        ADVANCED.iter().any(|field| !self.of(field).is_empty() || self.fault(field).is_some())
+    }
+
+    /// Returns the groups of fields: CSS class, title and fields.
+    fn groups() -> [(&'static str, &'static str, &'static [Field]); 3] {
+        [("columns", "Target", &IDENTITY), ("stack", "Start", &START), ("columns", "Checks", &CHECKS)]
+    }
+
+    fn advanced() -> &'static [Field] {
+        &ADVANCED
+    }
+
+    /// Returns the name of the file.
+    fn file(&self) -> &str {
+        self.checked.manifest.as_ref().map_or("NAME.toml", |manifest| &manifest.file)
+    }
+
+    /// Says what is needed before the manifest can be used.
+    fn state(&self) -> String {
+        match (self.draft.missing(), &self.checked.manifest) {
+            (_, Some(_)) => "Complete: an agent can read this manifest.".to_owned(),
+            (missing, None) if missing.is_empty() => "Correct the marked fields.".to_owned(),
+            (missing, None) => format!("Not complete yet: {}.", missing.join(", ")),
+        }
+    }
+}
+
+/// Which connected agents offer a target.
+#[derive(Debug)]
+struct Pickup {
+    name: String,
+    version: String,
+    /// Whether the manifest is valid, so that an agent may offer it.
+    is_expected: bool,
+    agents: Vec<Offer>,
+}
+
+/// What one agent offers.
+#[derive(Debug)]
+struct Offer {
+    agent: String,
+    state: OfferState,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum OfferState {
+    /// This version.
+    Offered,
+    /// Another version.
+    Other(String),
+    /// Not the target; it reads its manifests after its run.
+    Busy,
+    /// Not the target.
+    Missing,
+}
+
+impl Pickup {
+    fn new(name: &str, version: &str, is_expected: bool, connected: Vec<(String, Connected)>) -> Self {
+        let state = |agent: &Connected| match agent.hello.targets.iter().find(|offer| offer.name == name) {
+            Some(offer) if offer.version == version => OfferState::Offered,
+            Some(offer) => OfferState::Other(offer.version.clone()),
+            None if agent.busy.is_some() => OfferState::Busy,
+            None => OfferState::Missing,
+        };
+        let is_shown = |(_, agent): &(String, Connected)| agent.standing != Availability::Disabled;
+        let mut agents: Vec<Offer> = connected
+            .into_iter()
+            .filter(is_shown)
+            .map(|(name, agent)| Offer { state: state(&agent), agent: name })
+            .collect();
+        // Agents that offer it come first.
+        agents.sort_by_key(|offer| offer.state != OfferState::Offered);
+        Self { name: name.to_owned(), version: version.to_owned(), is_expected, agents }
+    }
+
+    fn is_offered(&self) -> bool {
+        self.agents.iter().any(|offer| offer.state == OfferState::Offered)
+    }
+
+    fn address(&self) -> String {
+        address::segment(&self.name)
+    }
+
+    fn live_address(&self) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("name", &self.name).append_pair("version", &self.version);
+        // The address is in an expression, between single quotes, which the serializer escapes.
+        format!("/targets/new/live?{}", query.finish())
+    }
+}
+
+/// Which faults are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    /// Not those of required fields that are still empty.
+    Typed,
+    /// All.
+    All,
+}
+
+fn evaluate(presence: &Presence, input: &[u8], shown: Shown) -> (Form, Pickup) {
+    let draft = Draft::parse(input);
+    let checked = draft.check();
+    let is_valid = checked.manifest.is_some();
+    let pickup = Pickup::new(draft.get("name"), draft.get("version"), is_valid, presence.list());
+    let checked = if shown == Shown::Typed { checked.without_missing(&draft) } else { checked };
+    (Form { draft, checked }, pickup)
+}
+
+async fn page(state: &AppState, caller: &Caller, (form, pickup): (Form, Pickup)) -> Result<NewTargetPage> {
+    let shell = Shell::signed_in("Add target", Section::Targets, &caller.name);
+    let has_hidden = crate::catalog::store::names::is_known(&state.db.read, HIDDEN).await?;
+    Ok(NewTargetPage { shell: shell.explained_in("getting-started/own-target"), form, pickup, has_hidden })
+}
+
+/// `GET /targets/new?name=…`: the form, filled in from the query.
+pub async fn form(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    RawForm(query): RawForm,
+) -> Result<Response> {
+    Ok(page(&state, &caller, evaluate(&presence, &query, Shown::Typed)).await?.into_response())
+}
+
+/// `POST /targets/new`: the form with the manifest and all faults. Not a `GET`, because variables may hold secrets.
+pub async fn preview(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    RawForm(body): RawForm,
+) -> Result<Response> {
+    Ok(page(&state, &caller, evaluate(&presence, &body, Shown::All)).await?.into_response())
+}
+
+/// `POST /targets/new/check`: the parts of the page that depend on the fields.
+pub async fn check(_: Read, Extension(presence): Extension<Presence>, RawForm(body): RawForm) -> Result<Html<String>> {
+    let (form, pickup) = evaluate(&presence, &body, Shown::Typed);
+    let fields = FieldsPart { form: &form }.render().map_err(Error::internal)?;
+    let manifest = ManifestPart { form: &form }.render().map_err(Error::internal)?;
+    let pickup = PickupPart { pickup: &pickup }.render().map_err(Error::internal)?;
+    Ok(Html(fields + &manifest + &pickup))
+}
+
+/// `POST /targets/new/manifest`: the manifest as a file, or the form with the faults.
+pub async fn download(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    RawForm(body): RawForm,
+) -> Result<Response> {
+    let (form, pickup) = evaluate(&presence, &body, Shown::All);
+    let Some(TargetManifest { file, toml }) = form.checked.manifest else {
+        let page = page(&state, &caller, (form, pickup)).await?;
+        return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
+    };
+    let kind = (header::CONTENT_TYPE, "application/toml".to_owned());
+    // A checked name has no quotes.
+    Ok(([kind, (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{file}\""))], toml).into_response())
+}
+
+/// The target that a page waits for.
+#[derive(Debug, Deserialize)]
+pub struct Expected {
+    name: String,
+    version: String,
+}
+
+/// `GET /targets/new/live`: streams which agents offer a target.
+pub async fn live(
+    Read(caller): Read,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    QueryParams(expected): QueryParams<Expected>,
+) -> Result<impl IntoResponse> {
+    let view = LivePickup { presence, expected, agents: state.events.agents() };
+    live::follow(&state, &caller.name, Concerns::Everything, view)
+}
+
+struct LivePickup {
+    presence: Presence,
+    expected: Expected,
+    /// Changes when an agent connects, as it does when its targets change.
+    agents: watch::Receiver<u64>,
+}
+
+impl View for LivePickup {
+    async fn frame(&mut self, beat: Beat) -> Result<Frame> {
+        if beat == Beat::News {
+            sleep(RECONNECT).await;
+        }
+        self.agents.mark_unchanged();
+        let Expected { name, version } = &self.expected;
+        let pickup = Pickup::new(name, version, true, self.presence.list());
+        Ok(Frame { patches: vec![live::patch(&PickedUpPart { pickup: &pickup })?], pace: Pace::Minute })
+    }
+
+    async fn news(&mut self) {
+        if self.agents.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_leave_the_expression_that_follows_it() {
+        let pickup = Pickup::new("a'+alert(1)+'&\"", "\\", true, Vec::new());
+        let address = pickup.live_address();
+        assert!(!address.contains(['\'', '"', '\\', '`', '<', '\n']), "{address}");
+    }
+
+    #[test]
+    fn the_form_says_what_is_missing_until_it_is_complete() {
+        let state = |query: &str| evaluate(&Presence::default(), query.as_bytes(), Shown::Typed).0.state();
+        assert_eq!(state(""), "Not complete yet: Name, Command.");
+        assert_eq!(state("name=x&command=serve"), "Correct the marked fields.");
+        assert_eq!(state("name=x&command=serve+{port}"), "Complete: an agent can read this manifest.");
+    }
+}

@@ -1,0 +1,102 @@
+//! `brewbench target new`
+
+use std::{
+    fs::File,
+    io::{ErrorKind, Write},
+    path::PathBuf,
+};
+
+use anyhow::{Context, bail};
+use brewbench_agent::target::{
+    Sandbox,
+    manifest::{ManifestFile, Ready, Verify},
+};
+use clap::Args;
+
+use crate::{
+    catalog::manifest::{STATUS, TargetManifest},
+    cli::{common::pair, duration},
+};
+
+/// Fields of the manifest.
+#[derive(Debug, Args)]
+pub struct New {
+    /// Name of the target: letters, digits, -, _ and .
+    name: String,
+    /// The program and its arguments. {port} and {host} are replaced with the address to listen on
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
+    /// Version
+    #[arg(long, default_value = "1")]
+    version: String,
+    /// Source revision, such as a commit
+    #[arg(long)]
+    revision: Option<String>,
+    /// One-line description
+    #[arg(long, default_value = "", hide_default_value = true)]
+    description: String,
+    /// An environment variable, with {port} and {host}; repeatable
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    env: Vec<(String, String)>,
+    /// Path that answers once the target is ready
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    ready_path: String,
+    /// Status of that answer
+    #[arg(long, value_name = "STATUS", default_value_t = STATUS)]
+    ready_status: u16,
+    /// Longest time from start to ready
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::seconds)]
+    ready_timeout: f64,
+    /// Path to request before and after the load
+    #[arg(long, value_name = "PATH")]
+    verify_path: Option<String>,
+    /// Status of that answer
+    #[arg(long, value_name = "STATUS", default_value_t = STATUS, requires = "verify_path")]
+    verify_status: u16,
+    /// Text in that answer
+    #[arg(long, value_name = "TEXT", requires = "verify_path")]
+    verify_contains: Option<String>,
+    /// A file or folder that the target may also read and run; repeatable
+    #[arg(long, value_name = "PATH")]
+    read: Vec<PathBuf>,
+    /// A file or folder that it may also write; repeatable
+    #[arg(long, value_name = "PATH")]
+    write: Vec<PathBuf>,
+    /// Write to this new file instead of stdout
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl New {
+    /// Runs the command.
+    pub fn run(self) -> anyhow::Result<()> {
+        let Self { name, command, version, revision, description, env, output, .. } = self;
+        let Self { ready_path, ready_status, ready_timeout, verify_path, verify_status, verify_contains, .. } = self;
+        let file = ManifestFile {
+            name,
+            version,
+            revision,
+            description,
+            command,
+            env: env.into_iter().collect(),
+            ready: Ready { path: ready_path, status: ready_status, timeout_s: ready_timeout },
+            verify: verify_path.map(|path| Verify { path, status: verify_status, contains: verify_contains }),
+            sandbox: Sandbox { read: self.read, write: self.write },
+        };
+        let TargetManifest { toml, file: _ } = TargetManifest::write(&file).map_err(anyhow::Error::msg)?;
+        let Some(path) = output else {
+            print!("{toml}");
+            return Ok(());
+        };
+        let mut output = match File::create_new(&path) {
+            Ok(output) => output,
+            Err(fault) if fault.kind() == ErrorKind::AlreadyExists => {
+                bail!("{} exists; choose another file or remove it", path.display())
+            }
+            Err(fault) => return Err(fault).with_context(|| format!("failed to create {}", path.display())),
+        };
+        output.write_all(toml.as_bytes()).with_context(|| format!("failed to write {}", path.display()))?;
+        eprintln!("wrote {0}; `brewbench target check {0}` starts the target once", path.display());
+        Ok(())
+    }
+}
