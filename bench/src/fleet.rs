@@ -199,7 +199,8 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
         engines: vec![engine::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
     };
     let uploader = Uploader::new(client.clone(), Spool::open(spool)?);
-    Ok(Link { client, hello, uploader, running: watch::channel(None).1, live: Live::default() })
+    let targets = watch::channel(hello.targets.clone()).1;
+    Ok(Link { client, hello, targets, uploader, running: watch::channel(None).1, live: Live::default() })
 }
 
 /// Simulates one agent. All agents share the threads of this program.

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -36,7 +37,7 @@ use crate::run::execute;
 use crate::run::execute::RunContext;
 use crate::sandbox::Sandbox;
 use crate::target;
-use crate::target::Fingerprints;
+use crate::target::{Fingerprints, watch_folder};
 use crate::wire::engine::EngineOffer;
 use crate::wire::job::{Job, Role, Scenario, hex};
 use crate::wire::messages::{AgentMessage, Finding, Gate, Hello, Machine};
@@ -107,7 +108,10 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     let uploader = Uploader::new(client.clone(), spool.clone());
     let (running, watched) = watch::channel(None);
     let (client_of_link, uploader_of_link, live) = (client.clone(), uploader.clone(), context.live.clone());
-    let link = Link { client: client_of_link, hello, uploader: uploader_of_link, running: watched, live };
+    let (offer, targets) = watch::channel(hello.targets.clone());
+    let folder = watch_folder(options.targets.clone(), Arc::clone(&context.fingerprints), watched.clone(), offer);
+    let folder = AbortOnDropHandle::new(tokio::spawn(folder));
+    let link = Link { client: client_of_link, hello, targets, uploader: uploader_of_link, running: watched, live };
 
     let end = CancellationToken::new();
     // Nothing can be sent before the first connection.
@@ -131,6 +135,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         inspection: None,
     };
     let result = daemon.live(events, reports, shutdown).await;
+    drop(folder);
     end.cancel();
     let _ = timeout(LAST_DELIVERY, async { tokio::join!(linked, delivered) }).await;
     result

@@ -18,7 +18,7 @@ use crate::connection::client::Client;
 use crate::connection::uploader::Uploader;
 use crate::series::live::{Live, Sent};
 use crate::wire::RunId;
-use crate::wire::messages::{AgentMessage, Hello, ServerMessage};
+use crate::wire::messages::{AgentMessage, Hello, ServerMessage, TargetOffer};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -51,8 +51,10 @@ pub enum LinkEvent {
 pub struct Link {
     /// Client of the server, with its address, trust and key.
     pub client: Client,
-    /// Describes the agent; run and spool are filled in at each connection.
+    /// Describes the agent; targets, run and spool are filled in at each connection.
     pub hello: Hello,
+    /// The targets that the agent offers. When they change, it connects again.
+    pub targets: watch::Receiver<Vec<TargetOffer>>,
     /// Uploads outcomes as soon as the server is reachable.
     pub uploader: Uploader,
     /// The current run.
@@ -83,10 +85,12 @@ impl Link {
     pub async fn keep(&self, events: &mpsc::UnboundedSender<LinkEvent>, end: &CancellationToken) {
         let mut pause = FIRST_PAUSE;
         let mut warned = false;
+        let mut targets = self.targets.clone();
         loop {
+            let offered = targets.borrow_and_update().clone();
             let connected = tokio::select! {
                 () = end.cancelled() => return,
-                connected = self.connect(events) => connected,
+                connected = self.connect(offered, events) => connected,
             };
             match connected {
                 Ok((socket, heartbeat, mut outbox)) => {
@@ -94,8 +98,9 @@ impl Link {
                     (pause, warned) = (FIRST_PAUSE, false);
                     self.uploader.hurry();
                     let own = (&self.running, &self.live);
-                    match converse(socket, heartbeat * 3, &mut outbox, events, own, end).await {
+                    match converse(socket, heartbeat * 3, &mut outbox, events, own, &mut targets, end).await {
                         Closed::ByUs => return,
+                        Closed::Renewed => continue,
                         Closed::ByServer => tracing::info!(server = %self.server(), "the server closed the connection"),
                         Closed::Lost => tracing::warn!(server = %self.server(), "connection lost"),
                     }
@@ -124,6 +129,7 @@ impl Link {
     /// Returns a connection, the heartbeat interval that the server expects, and the messages to send.
     async fn connect(
         &self,
+        targets: Vec<TargetOffer>,
         events: &mpsc::UnboundedSender<LinkEvent>,
     ) -> Result<(Socket, Duration, mpsc::UnboundedReceiver<AgentMessage>), ConnectError> {
         let mut socket = connect(&self.client).await?;
@@ -131,7 +137,7 @@ impl Link {
         let _ = events.send(LinkEvent::Connected(reply));
         let gone = |_| ConnectError::Retry("the agent is stopping".to_owned());
         let State { running, holds, outbox } = state.await.map_err(gone)?;
-        let hello = Hello { running, holds, ..self.hello.clone() };
+        let hello = Hello { targets, running, holds, ..self.hello.clone() };
         let heartbeat = introduce(&self.client, &mut socket, hello).await?;
         Ok((socket, heartbeat, outbox))
     }
@@ -142,6 +148,8 @@ impl Link {
 enum Closed {
     /// The agent stops.
     ByUs,
+    /// The targets have changed: the next `Hello` describes them.
+    Renewed,
     /// The server closed it.
     ByServer,
     /// It broke or timed out.
@@ -155,6 +163,7 @@ async fn converse(
     outbox: &mut mpsc::UnboundedReceiver<AgentMessage>,
     events: &mpsc::UnboundedSender<LinkEvent>,
     (running, live): (&watch::Receiver<Option<RunId>>, &Live),
+    targets: &mut watch::Receiver<Vec<TargetOffer>>,
     end: &CancellationToken,
 ) -> Closed {
     // A little more often than the server expects.
@@ -174,6 +183,10 @@ async fn converse(
                 None => break,
             },
             () = end.cancelled() => break,
+            Ok(()) = targets.changed() => {
+                let _ = socket.close(None).await;
+                return Closed::Renewed;
+            }
             message = timeout_at(silent_at, receive(&mut socket)) => match message {
                 Ok(Ok(message)) => {
                     silent_at = Instant::now() + silence;
@@ -226,7 +239,7 @@ mod tests {
     async fn closing(socket: Socket, silence: Duration, end: &CancellationToken) -> Closed {
         let (_outbox, mut to_send) = mpsc::unbounded_channel();
         let (own, events) = ((&watch::channel(None).1, &Live::default()), mpsc::unbounded_channel().0);
-        converse(socket, silence, &mut to_send, &events, own, end).await
+        converse(socket, silence, &mut to_send, &events, own, &mut watch::channel(Vec::new()).1, end).await
     }
 
     #[tokio::test]
@@ -237,12 +250,27 @@ mod tests {
         drop(outbox);
         let end = CancellationToken::new();
         let (own, events) = ((&watch::channel(None).1, &Live::default()), mpsc::unbounded_channel().0);
-        assert_eq!(converse(ours, LONG, &mut to_send, &events, own, &end).await, Closed::ByUs);
+        assert_eq!(
+            converse(ours, LONG, &mut to_send, &events, own, &mut watch::channel(Vec::new()).1, &end).await,
+            Closed::ByUs
+        );
         assert!(matches!(theirs.next().await, Some(Ok(Message::Close(_)))));
 
         let (ours, mut theirs) = connection().await;
         end.cancel();
         assert_eq!(closing(ours, LONG, &end).await, Closed::ByUs);
+        assert!(matches!(theirs.next().await, Some(Ok(Message::Close(_)))));
+    }
+
+    #[tokio::test]
+    async fn changed_targets_close_the_connection_for_another_hello() {
+        let (ours, mut theirs) = connection().await;
+        let (_outbox, mut to_send) = mpsc::unbounded_channel();
+        let (own, events) = ((&watch::channel(None).1, &Live::default()), mpsc::unbounded_channel().0);
+        let (offer, mut targets) = watch::channel(Vec::new());
+        offer.send_replace(crate::wire::messages::tests::hello().targets);
+        let closed = converse(ours, LONG, &mut to_send, &events, own, &mut targets, &CancellationToken::new()).await;
+        assert_eq!(closed, Closed::Renewed);
         assert!(matches!(theirs.next().await, Some(Ok(Message::Close(_)))));
     }
 
@@ -275,7 +303,9 @@ mod tests {
                 serde_json::from_str::<AgentMessage>(&text).expect("a message")
             };
             let own = (&watch::channel(None).1, &live);
-            let (_, received) = tokio::join!(converse(ours, LONG, &mut to_send, &events, own, &end), received);
+            let mut targets = watch::channel(Vec::new()).1;
+            let (_, received) =
+                tokio::join!(converse(ours, LONG, &mut to_send, &events, own, &mut targets, &end), received);
             let AgentMessage::Series(delta) = received else { panic!("{received:?}") };
             assert_eq!((delta.seconds_after_ms, delta.usage_after_ms), (0, i32::MAX));
             let seconds = delta.points.unpack().expect("unpacked").measured.expect("a window").seconds;
@@ -322,8 +352,14 @@ mod tests {
         let client = Client::new(&url, Some("bba_key".to_owned())).expect("a client");
         let spool = Spool::open(folder.path()).expect("a spool");
         let (uploader, running) = (Uploader::new(client.clone(), spool), watch::channel(None).1);
-        let link =
-            Link { client, hello: crate::wire::messages::tests::hello(), uploader, running, live: Live::default() };
+        let link = Link {
+            client,
+            hello: crate::wire::messages::tests::hello(),
+            targets: watch::channel(Vec::new()).1,
+            uploader,
+            running,
+            live: Live::default(),
+        };
         let (receive, mut events) = mpsc::unbounded_channel();
         let end = CancellationToken::new();
         link.spawn_thread(receive, end.clone()).expect("a thread");

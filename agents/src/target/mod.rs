@@ -7,6 +7,7 @@ pub mod manifest;
 pub mod process;
 mod ready;
 mod running;
+mod watch;
 
 use std::path::Path;
 
@@ -15,6 +16,7 @@ pub use fingerprint::Fingerprints;
 pub use manifest::{Manifest, ManifestError, Sandbox};
 pub(crate) use ready::{Server, client as direct_client, server_of};
 pub use running::{Ended, Running, Serving};
+pub use watch::watch_folder;
 
 use crate::wire::messages::TargetOffer;
 use crate::wire::offer::{MOST_TARGETS, target_fault};
