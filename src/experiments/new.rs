@@ -421,6 +421,6 @@ pub async fn submit(
         };
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
     };
-    let full = create(&state, checked, caller.name).await?;
+    let full = create(&state, checked, caller).await?;
     Ok(Redirect::to(&format!("/experiments/{}", full.experiment.id)).into_response())
 }
