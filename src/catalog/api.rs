@@ -26,7 +26,10 @@ use crate::{
     catalog::{
         self,
         manifest::{NewTarget, TargetManifest},
-        model::{Check, MachineSize, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList},
+        model::{
+            Check, MachineSize, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList,
+            find_size, parse_size, size_name,
+        },
     },
 };
 
@@ -86,15 +89,41 @@ pub async fn add_size(
 /// Validates and stores a size. An error starts with the field and a colon.
 pub async fn store_size(db: &Db, mut size: MachineSize, by: &Caller) -> Result<MachineSize> {
     size.name = checked_name(&size.name)?.into_string();
+    check_size(&size).map_err(Error::Invalid)?;
+    let act = by.does(Action::SizeAdded, &size.name);
+    let mut transaction = db.write.begin().await?;
+    catalog::store::insert_size(&mut transaction, &size, now_ms(), &act).await?;
+    transaction.commit().await?;
+    Ok(size)
+}
+
+/// Finds a size by its name or short form. The short form of an unknown size, such as `2/4GiB`, describes a new one.
+pub fn find_or_describe_size(known: &[MachineSize], text: &str) -> Result<MachineSize> {
+    if let Some(size) = find_size(known, text) {
+        return Ok(size.clone());
+    }
+    let (vcpus, memory_bytes) = parse_size(text).ok_or_else(|| {
+        Error::Invalid(format!(
+            "sizes: {text:?} does not exist; `brewbench size list` lists the sizes, 2/4GiB adds one"
+        ))
+    })?;
+    let size = MachineSize { name: size_name(vcpus, memory_bytes), vcpus, memory_bytes };
+    if known.iter().any(|other| other.name == size.name) {
+        return Err(Error::Invalid(format!("sizes: {:?} names another size than {text:?}", size.name)));
+    }
+    check_size(&size).map_err(|fault| Error::Invalid(format!("sizes: {text:?}: {fault}")))?;
+    Ok(size)
+}
+
+fn check_size(size: &MachineSize) -> std::result::Result<(), String> {
     if !(0.01..=4096.0).contains(&size.vcpus) {
-        return Err(Error::Invalid(format!("vcpus: {} is not between 0.01 and 4096", size.vcpus)));
+        return Err(format!("vcpus: {} is not between 0.01 and 4096", size.vcpus));
     }
     // Less starts no target; more does not fit SQLite's integers.
     if !(1024 * 1024..=1 << 60).contains(&size.memory_bytes) {
-        return Err(Error::Invalid(format!("memory_bytes: {} is not between 1 MiB and 1 EiB", size.memory_bytes)));
+        return Err(format!("memory_bytes: {} is not between 1 MiB and 1 EiB", size.memory_bytes));
     }
-    catalog::store::insert_size(&db.write, &size, now_ms(), &by.does(Action::SizeAdded, &size.name)).await?;
-    Ok(size)
+    Ok(())
 }
 
 /// Remove a machine size that no run has used.

@@ -149,8 +149,7 @@ pub async fn sizes(pool: &SqlitePool) -> sqlx::Result<Vec<MachineSize>> {
 }
 
 /// Stores a size.
-pub async fn insert_size(pool: &SqlitePool, size: &MachineSize, now: i64, act: &AuditEvent) -> Result<()> {
-    let mut transaction = pool.begin().await?;
+pub async fn insert_size(connection: &mut SqliteConnection, size: &MachineSize, now: i64, act: &AuditEvent) -> Result<()> {
     let MachineSize { name, vcpus, memory_bytes } = size;
     let memory = memory_bytes.cast_signed();
     sqlx::query!(
@@ -160,11 +159,24 @@ pub async fn insert_size(pool: &SqlitePool, size: &MachineSize, now: i64, act: &
         memory,
         now
     )
-    .execute(&mut *transaction)
+    .execute(&mut *connection)
     .await
     .map_err(|fault| taken(fault, || format!("size {name:?} already exists; choose another name")))?;
-    audit::note(&mut transaction, act).await?;
-    Ok(transaction.commit().await?)
+    Ok(audit::note(connection, act).await?)
+}
+
+/// Stores a size unless there is one of this name.
+pub async fn insert_size_once(
+    connection: &mut SqliteConnection,
+    size: &MachineSize,
+    now: i64,
+    act: &AuditEvent,
+) -> Result<()> {
+    let exists = sqlx::query!("select name from machine_size where name = ?", size.name)
+        .fetch_optional(&mut *connection)
+        .await?
+        .is_some();
+    if exists { Ok(()) } else { insert_size(connection, size, now, act).await }
 }
 
 /// Removes a size that no run uses, finished or not. Returns whether there was one.

@@ -1,6 +1,9 @@
 //! Flags that most commands share.
 
-use std::path::PathBuf;
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
 
 use brewbench_agent::connection::client::{Plain, Trust};
 use clap::Args;
@@ -50,12 +53,12 @@ impl Common {
 
     /// Prints JSON with `--json`, else text.
     pub fn print<T: Serialize>(&self, value: &T, table: impl FnOnce(&T) -> String) -> anyhow::Result<()> {
-        if self.json {
-            println!("{}", serde_json::to_string_pretty(value)?);
-        } else {
-            print!("{}", table(value));
+        let text = if self.json { serde_json::to_string_pretty(value)? + "\n" } else { table(value) };
+        match io::stdout().lock().write_all(text.as_bytes()) {
+            // The reader has seen enough: `brewbench run list | head`.
+            Err(fault) if fault.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => Ok(other?),
         }
-        Ok(())
     }
 }
 

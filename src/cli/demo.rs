@@ -26,7 +26,7 @@ use crate::{
     auth::caller::Caller,
     catalog::{
         self,
-        model::{MachineSize, SizeList, find_size, parse_size, size_name},
+        model::{MachineSize, SizeList, size_name},
     },
     cli::{agent::Tools, compare, duration, exit_code::judge, progress, serve::with_agent},
     experiments::{
@@ -147,7 +147,7 @@ impl Demo {
             sizes: if self.sizes.is_empty() {
                 default_sizes(client, db, &about).await?
             } else {
-                requested_sizes(client, db, &self.sizes).await?
+                self.sizes.clone()
             },
             scenario: self.scenario.clone(),
             parameters: BTreeMap::new(),
@@ -228,18 +228,6 @@ async fn default_sizes(client: &Client, db: &Db, about: &About) -> anyhow::Resul
     };
     let second = fit.iter().find(|size| size.vcpus > first.vcpus);
     Ok([Some(first), second].into_iter().flatten().map(|size| size.name.clone()).collect())
-}
-
-/// Returns the requested sizes. Adds one that does not exist if its name is short like 0.25/256MiB.
-async fn requested_sizes(client: &Client, db: &Db, names: &[String]) -> anyhow::Result<Vec<String>> {
-    let known: SizeList = client.get("api/v1/sizes").await?;
-    for name in names.iter().filter(|name| find_size(&known.sizes, name).is_none()) {
-        let Some((vcpus, memory_bytes)) = parse_size(name) else { continue };
-        let size = MachineSize { name: size_name(vcpus, memory_bytes), vcpus, memory_bytes };
-        let added = catalog::api::store_size(db, size, &Caller::owner()).await;
-        added.with_context(|| format!("cannot add size {name:?}"))?;
-    }
-    Ok(names.to_owned())
 }
 
 /// Whether k6 has enough cores beside a target of this size. On a single core, every size passes.

@@ -12,12 +12,21 @@ const MOST_HITS: i64 = 20;
 /// Built from the embedded chapters at the first search.
 static INDEX: LazyLock<rusqlite::Result<Mutex<Connection>>> = LazyLock::new(|| index().map(Mutex::new));
 
-const SCHEMA: &str = "create virtual table section using fts5(chapter, heading, body, href unindexed,
+const SCHEMA: &str = "create virtual table section using fts5(chapter, heading, body, href unindexed, factor unindexed,
     tokenize = 'porter unicode61 tokenchars ''_''')";
 
 const FIND: &str = "
     select chapter, heading, href, snippet(section, 2, char(1), char(2), ' … ', 24)
-    from section where section match ?1 order by bm25(section, 4.0, 8.0, 1.0) limit ?2";
+    from section where section match ?1 order by bm25(section, 4.0, 8.0, 1.0) * factor limit ?2";
+
+/// The factor of a chapter's rank: chapters that explain come before lists of flags and fields, which mention everything.
+fn factor(path: &str) -> f64 {
+    match path.split('/').next() {
+        Some("getting-started" | "guide") => 4.0,
+        _ if matches!(path, "reference/api" | "reference/cli") => 0.5,
+        _ => 1.0,
+    }
+}
 
 /// A section that matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,12 +95,13 @@ fn fragments(snippet: &str) -> Vec<Fragment> {
 fn index() -> rusqlite::Result<Connection> {
     let connection = Connection::open_in_memory()?;
     connection.execute_batch(SCHEMA)?;
-    let mut insert = connection.prepare("insert into section (chapter, heading, body, href) values (?, ?, ?, ?)")?;
+    let mut insert =
+        connection.prepare("insert into section (chapter, heading, body, href, factor) values (?, ?, ?, ?, ?)")?;
     for chapter in BOOK.chapters() {
         for section in render(chapter.text(), &chapter.path).sections {
             let anchor = if section.level == 1 { String::new() } else { format!("#{}", section.id) };
             let href = chapter.href() + &anchor;
-            insert.execute(params![chapter.title, section.title, section.text.trim(), href])?;
+            insert.execute(params![chapter.title, section.title, section.text.trim(), href, factor(&chapter.path)])?;
         }
     }
     drop(insert);
@@ -107,6 +117,35 @@ mod tests {
         let hits = search("minimum effect").expect("an index");
         assert!(hits.iter().any(|hit| hit.href.starts_with("/docs/guide/statistics")), "{hits:?}");
         assert!(hits.iter().any(|hit| hit.snippet.iter().any(|part| part.is_match)), "{hits:?}");
+    }
+
+    #[test]
+    fn chapters_that_explain_come_before_the_generated_reference() {
+        for (words, chapter) in [
+            ("baseline", "guide/comparing"),
+            ("machine size", "guide/machine-sizes"),
+            ("scenario", "guide/scenarios"),
+            ("verdict", "guide/verdict"),
+            ("agent", "guide/agents"),
+            ("retention", "guide/operations"),
+            ("share link", "guide/comparing"),
+            ("gate", "guide/gate"),
+            ("knee", "guide/loads"),
+            ("import", "guide/importing"),
+            ("target", "guide/targets"),
+            ("run", "guide/runs"),
+        ] {
+            let hits = search(words).expect("an index");
+            let found = hits.iter().position(|hit| hit.href.trim_start_matches("/docs/").starts_with(chapter));
+            let generated = hits.iter().position(|hit| {
+                ["/docs/reference/api", "/docs/reference/cli"].iter().any(|page| hit.href.starts_with(page))
+            });
+            let first = found.unwrap_or_else(|| panic!("{words}: {chapter} is not found: {hits:?}"));
+            assert!(generated.is_none_or(|generated| first < generated), "{words}: {hits:?}");
+        }
+        // What only the reference describes is found there.
+        let hits = search("rejudge dry-run").expect("an index");
+        assert!(hits.iter().any(|hit| hit.href.starts_with("/docs/reference/cli")), "{hits:?}");
     }
 
     #[test]

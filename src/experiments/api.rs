@@ -81,7 +81,7 @@ pub async fn submit(
     Input(plan): Input<Plan>,
 ) -> Result<(StatusCode, Json<ExperimentWithRuns>)> {
     let checked = check(&state, &presence, plan).await?;
-    Ok((StatusCode::CREATED, Json(create(&state, checked, caller.name).await?)))
+    Ok((StatusCode::CREATED, Json(create(&state, checked, caller).await?)))
 }
 
 /// Returns an experiment with its runs and progress.

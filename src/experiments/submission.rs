@@ -22,9 +22,9 @@ use crate::{
         ids::{ExperimentId, RunId},
         state::AppState,
     },
-    auth::checks::checked_line,
+    auth::{audit::action::Action, caller::Caller, checks::checked_line},
     baselines::resolve::resolve as resolve_baseline,
-    catalog::model::{MachineSize, find_size},
+    catalog::{self, api::find_or_describe_size, model::MachineSize},
     experiments::{
         self,
         model::{Experiment, ExperimentWithRuns},
@@ -191,7 +191,7 @@ fn check_parameters(plan: &Plan, scenario: &Scenario) -> Result<()> {
 }
 
 /// Creates an experiment and queues its runs.
-pub async fn create(state: &AppState, checked: Checked, by: String) -> Result<ExperimentWithRuns> {
+pub async fn create(state: &AppState, checked: Checked, by: Caller) -> Result<ExperimentWithRuns> {
     let Checked { plan, sizes, scenario_sha256 } = checked;
     let plan = Plan { seed: Some(plan.seed.unwrap_or_else(rand::random)), ..plan };
     let experiment = Experiment {
@@ -199,14 +199,14 @@ pub async fn create(state: &AppState, checked: Checked, by: String) -> Result<Ex
         name: plan.name.clone().unwrap_or_else(|| format!("{}: {}", plan.scenario, plan.targets.join(", "))),
         is_open: plan.until.is_some() || plan.knee.is_some(),
         plan,
-        created_by: by,
+        created_by: by.name.clone(),
         created_at_ms: now_ms(),
         labels: Vec::new(),
         note: None,
         paused_at_ms: None,
         paused_by: None,
     };
-    store(state, &experiment, &run_inputs(&sizes, scenario_sha256)).await?;
+    store(state, &experiment, &sizes, &scenario_sha256, &by).await?;
     state.work.notify_one();
     let full = crate::experiments::lookup::find_with_runs(state, &experiment.id).await?;
     for run in &full.runs {
@@ -349,17 +349,16 @@ fn generators_fault(plan: &Plan) -> Option<String> {
         .then(|| format!("generators: a load of {least} can't be split between {} agents", generators.len()))
 }
 
+/// Finds the sizes of a plan by name or short form. A short form of an unknown size describes one that `create` adds.
 async fn find_sizes(state: &AppState, plan: &Plan) -> Result<Vec<MachineSize>> {
     let known = crate::catalog::store::sizes(&state.db.read).await?;
     let mut sizes: Vec<MachineSize> = Vec::new();
     for name in &plan.sizes {
-        let size = find_size(&known, name).ok_or_else(|| {
-            Error::Invalid(format!("sizes: {name:?} does not exist; `brewbench size list` lists the sizes"))
-        })?;
+        let size = find_or_describe_size(&known, name)?;
         if sizes.iter().any(|other| other.name == size.name) {
             return Err(Error::Invalid(format!("sizes: {:?} is named twice", size.name)));
         }
-        sizes.push(size.clone());
+        sizes.push(size);
     }
     Ok(sizes)
 }
@@ -370,12 +369,23 @@ fn run_inputs(sizes: &[MachineSize], scenario_sha256: String) -> RunInputs {
     RunInputs { sizes: sizes.iter().map(size).collect(), scenario_sha256 }
 }
 
-async fn store(state: &AppState, experiment: &Experiment, inputs: &RunInputs) -> Result<()> {
+async fn store(
+    state: &AppState,
+    experiment: &Experiment,
+    sizes: &[MachineSize],
+    scenario_sha256: &str,
+    caller: &Caller,
+) -> Result<()> {
+    let inputs = run_inputs(sizes, scenario_sha256.to_owned());
     let planned = next_runs::first(&experiment.plan, &inputs.sizes);
     let mut transaction = state.db.write.begin().await?;
-    experiments::store::insert(&mut transaction, experiment, inputs).await?;
+    for size in sizes {
+        let act = caller.does(Action::SizeAdded, &size.name);
+        catalog::store::insert_size_once(&mut transaction, size, experiment.created_at_ms, &act).await?;
+    }
+    experiments::store::insert(&mut transaction, experiment, &inputs).await?;
     let by = (experiment.created_by.as_str(), experiment.created_at_ms);
-    queue(&mut transaction, experiment, inputs, &planned, by).await?;
+    queue(&mut transaction, experiment, &inputs, &planned, by).await?;
     Ok(transaction.commit().await?)
 }
 

@@ -1,7 +1,10 @@
 //! The documentation tells the truth: its links lead somewhere, its commands and files are valid, its generated pages are
 //! current.
 
+mod executed;
 mod generated;
+mod reader;
+mod snippets;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,12 +13,10 @@ use std::{
 };
 
 use brewbench::{
-    cli::Cli,
     docs::{book::BOOK, render::render},
     results::import::folder,
 };
 use brewbench_agent::target::manifest;
-use clap::{CommandFactory, error::ErrorKind};
 use reqwest::StatusCode;
 
 use crate::{
@@ -41,24 +42,13 @@ fn files() -> Vec<String> {
         .collect()
 }
 
-/// A fenced block of code: the file, its language, its text.
-struct Block {
-    file: String,
-    language: String,
-    text: String,
-}
-
-fn blocks(language: &str) -> Vec<Block> {
-    let mut all = Vec::new();
-    for file in files() {
-        let text = read(&file);
-        for part in text.split("\n```").skip(1).step_by(2) {
-            let (info, body) = part.split_once('\n').unwrap_or((part, ""));
-            if info.trim() == language {
-                all.push(Block { file: file.clone(), language: info.to_owned(), text: body.to_owned() });
-            }
-        }
-    }
+/// The fenced blocks of a language: their file and text.
+fn blocks_in(language: &str) -> Vec<(String, String)> {
+    let of = |file: String| {
+        let found = snippets::blocks(&read(&file)).into_iter().filter(|block| block.language == language);
+        found.map(move |block| (file.clone(), block.text)).collect::<Vec<_>>()
+    };
+    let all: Vec<_> = files().into_iter().flat_map(of).collect();
     assert!(!all.is_empty(), "no block of {language}");
     all
 }
@@ -134,55 +124,9 @@ fn every_link_of_the_readme_leads_to_a_file() {
     }
 }
 
-/// The words of a shell command, without comments; only plain quotes are understood.
-fn words(line: &str) -> Vec<String> {
-    let (mut all, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    for letter in line.chars() {
-        match (quote, letter) {
-            (Some(open), letter) if letter == open => quote = None,
-            (None, '\'' | '"') => {
-                quote = Some(letter);
-                word.get_or_insert_default();
-            }
-            (None, '#') if word.is_none() => break,
-            (None, letter) if letter.is_whitespace() => all.extend(word.take()),
-            (_, letter) => word.get_or_insert_default().push(letter),
-        }
-    }
-    all.extend(word);
-    all
-}
-
-#[test]
-fn every_command_is_understood() {
-    let id = "00000000-0000-7000-8000-000000000000";
-    let makefile = read("Makefile");
-    let mut commands = 0;
-    for Block { file, text, .. } in blocks("sh") {
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            let words: Vec<String> = words(line).into_iter().map(|word| word.replace("ID", id)).collect();
-            match words.first().map(String::as_str) {
-                Some("brewbench") => match Cli::command().try_get_matches_from(&words) {
-                    Ok(_) => {}
-                    Err(fault) if fault.kind() == ErrorKind::DisplayHelp => {}
-                    Err(fault) => panic!("{file}: {line}\n{fault}"),
-                },
-                Some("make") => {
-                    let target = words.get(1).expect("a target of make");
-                    assert!(makefile.contains(&format!("\n{target}:")), "{file}: {line}");
-                }
-                Some("cargo" | "NEW_FIXTURE=tests/fixtures/db/NNNN.db") => {}
-                other => panic!("{file}: {line}: nobody checks {other:?}"),
-            }
-            commands += 1;
-        }
-    }
-    assert!(commands > 60, "only {commands} commands");
-}
-
 #[test]
 fn every_manifest_is_one() {
-    for Block { file, text, .. } in blocks("toml") {
+    for (file, text) in blocks_in("toml") {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir_all(folder.path().join("bin")).expect("a folder");
         fs::write(folder.path().join("target.toml"), &text).expect("a manifest");
@@ -195,9 +139,9 @@ fn every_manifest_is_one() {
 fn every_index_is_one_and_every_other_json_parses() {
     let summary = fs::read_to_string(root().join("samples/published/index.json")).expect("an index");
     assert!(summary.contains("\"file\""));
-    for Block { file, text, language } in blocks("json") {
+    for (file, text) in blocks_in("json") {
         let value: serde_json::Value =
-            serde_json::from_str(&text).unwrap_or_else(|fault| panic!("{file}: {language}: {fault}\n{text}"));
+            serde_json::from_str(&text).unwrap_or_else(|fault| panic!("{file}: {fault}\n{text}"));
         if value.is_array() {
             let fault = folder::read(&text, &BTreeMap::new()).expect_err("the file is missing");
             assert!(fault.contains("not in the folder"), "{file}: {fault}");

@@ -78,7 +78,12 @@ async fn impossible_plans_are_refused_at_submission_with_the_reason() {
              --any-scenario",
         ),
         (409, json!({"agent": "other"}), "agent: \"other\" is not connected"),
-        (422, json!({"sizes": ["3/7GiB"]}), "sizes: \"3/7GiB\" does not exist; `brewbench size list` lists the sizes"),
+        (
+            422,
+            json!({"sizes": ["enormous"]}),
+            "sizes: \"enormous\" does not exist; `brewbench size list` lists the sizes, 2/4GiB adds one",
+        ),
+        (422, json!({"sizes": ["0/4GiB"]}), "sizes: \"0/4GiB\": vcpus: 0 is not between 0.01 and 4096"),
         (422, json!({"scenario": "nothing"}), "scenario: \"nothing\" does not exist"),
         (422, json!({"parameters": {"SIZE": "1"}}), "parameters: \"hash\" has no parameter \"SIZE\"; it has none"),
         (
@@ -120,6 +125,33 @@ async fn impossible_plans_are_refused_at_submission_with_the_reason() {
         assert!(sentence.contains(place), "{sentence}");
     }
     assert_eq!(user.count_runs().await, 0);
+}
+
+#[tokio::test]
+async fn a_short_size_is_added_when_an_experiment_first_uses_it() {
+    let app = App::start().await;
+    let (user, _agent) = (app.user().await, Agent::start(&app, "rack").await);
+    let sizes = async || {
+        let list = user.get("/api/v1/sizes").await.ok().json();
+        let names = list["sizes"].as_array().expect("sizes").iter().map(|size| text(&size["name"]));
+        names.collect::<Vec<_>>()
+    };
+    let before = sizes().await.len();
+    user.post("/api/v1/experiments", &plan_with(&json!({"sizes": ["3/7GiB"], "scenario": "nothing"})))
+        .await
+        .refused(422);
+    assert_eq!(sizes().await.len(), before, "a refused plan adds nothing");
+    for _ in 0..2 {
+        let (_, runs) = submit(&user, &plan_with(&json!({"sizes": ["3/7GiB"]}))).await;
+        let size = &user.run(&runs[0]).await["size"];
+        assert_eq!((&size["name"], &size["vcpus"]), (&json!("3 vCPU / 7 GiB"), &json!(3.0)));
+    }
+    let after = sizes().await;
+    assert_eq!((after.len(), after.contains(&"3 vCPU / 7 GiB".to_owned())), (before + 1, true), "{after:?}");
+    let log = app.admin().await.get("/api/v1/audit").await.ok().json();
+    let added: Vec<_> =
+        log["entries"].as_array().expect("entries").iter().filter(|entry| entry["what"] == "size added").collect();
+    assert_eq!((added.len(), &added[0]["object"]), (1, &json!("3 vCPU / 7 GiB")), "{log}");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{harness::App, tidy::sources};
 
 /// Words and phrases of `docs/contributing/glossary.md` that are never the right ones.
-const AVOIDED: [&str; 24] = [
+const AVOIDED: [&str; 26] = [
     "told",
     "anew",
     "whoever",
@@ -34,6 +34,8 @@ const AVOIDED: [&str; 24] = [
     "roster",
     "for want of",
     "held to",
+    "so many",
+    "crew",
 ];
 
 /// The longest sentence in pages and help, words.
@@ -192,6 +194,32 @@ fn the_docs_are_in_plain_english() {
     let mut faults = Vec::new();
     for chapter in BOOK.chapters().filter(|chapter| chapter.path != "contributing/glossary") {
         avoided(&chapter.path, chapter.text(), &mut faults);
+    }
+    for file in ["README.md", "CONTRIBUTING.md", "SECURITY.md"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        avoided(file, &fs::read_to_string(path).expect("a file"), &mut faults);
+    }
+    none(&faults);
+}
+
+/// The sentences of comments.
+fn comments(text: &str) -> String {
+    let comment =
+        |line: &str| line.trim_start().strip_prefix("//").map(|rest| rest.trim_start_matches(['/', '!']).to_owned());
+    // Code between two comments ends a sentence.
+    text.lines().map(|line| comment(line).unwrap_or_else(|| "\n".to_owned()) + "\n").collect()
+}
+
+#[test]
+fn tests_are_in_plain_english() {
+    let mut faults = Vec::new();
+    for (file, text) in sources("tests/all") {
+        // This file lists the words.
+        if file != "tests/all/language.rs" {
+            // Names are sentences, too: `_` separates their words.
+            avoided(&file, &text.replace('_', " "), &mut faults);
+        }
+        long_sentences(&file, &comments(&text), &mut faults);
     }
     none(&faults);
 }

@@ -184,6 +184,6 @@ pub async fn submit(
     let Some(checked) = checked else {
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, NewPage::new(form, &caller.name)).into_response());
     };
-    let full = create(&state, checked, caller.name).await?;
+    let full = create(&state, checked, caller).await?;
     Ok(Redirect::to(&format!("/experiments/{}", full.experiment.id)).into_response())
 }

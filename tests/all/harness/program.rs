@@ -26,14 +26,21 @@ pub const PROGRAM: &str = env!("CARGO_BIN_EXE_brewbench");
 
 /// Returns a command that runs the program without our environment variables.
 pub fn brewbench(arguments: &[&str]) -> Command {
-    let mut command = Command::new(PROGRAM);
+    let mut command = isolated(PROGRAM);
+    command.args(arguments);
+    command
+}
+
+/// Returns a command that runs a program without our environment variables.
+pub fn isolated(program: &str) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
         if name.starts_with("BREWBENCH_") || name == "RUST_LOG" || name == "XDG_CONFIG_HOME" {
             command.env_remove(name);
         }
     }
-    command.args(arguments).env("HOME", "/nonexistent").stdin(Stdio::null()).kill_on_drop(true);
+    command.env("HOME", "/nonexistent").stdin(Stdio::null()).kill_on_drop(true);
     // Other tests keep the machine busy.
     command.env("BREWBENCH_IDLE_TIMEOUT", "0s");
     command
@@ -52,8 +59,13 @@ pub struct Output {
 
 impl Output {
     /// Runs a command to its end.
-    pub async fn of(mut command: Command) -> Self {
-        let output = timeout(PATIENCE, command.output()).await.expect("an end in time").expect("a program");
+    pub async fn of(command: Command) -> Self {
+        Self::within(PATIENCE, command).await
+    }
+
+    /// Runs a command that takes at most a time.
+    pub async fn within(limit: Duration, mut command: Command) -> Self {
+        let output = timeout(limit, command.output()).await.expect("an end in time").expect("a program");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
         Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
