@@ -149,7 +149,12 @@ pub async fn sizes(pool: &SqlitePool) -> sqlx::Result<Vec<MachineSize>> {
 }
 
 /// Stores a size.
-pub async fn insert_size(connection: &mut SqliteConnection, size: &MachineSize, now: i64, act: &AuditEvent) -> Result<()> {
+pub async fn insert_size(
+    connection: &mut SqliteConnection,
+    size: &MachineSize,
+    now: i64,
+    act: &AuditEvent,
+) -> Result<()> {
     let MachineSize { name, vcpus, memory_bytes } = size;
     let memory = memory_bytes.cast_signed();
     sqlx::query!(

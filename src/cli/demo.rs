@@ -144,11 +144,7 @@ impl Demo {
             name: Some(format!("demo: {}", self.targets.join(" and "))),
             targets: self.targets.clone(),
             against: None,
-            sizes: if self.sizes.is_empty() {
-                default_sizes(client, db, &about).await?
-            } else {
-                self.sizes.clone()
-            },
+            sizes: if self.sizes.is_empty() { default_sizes(client, db, &about).await? } else { self.sizes.clone() },
             scenario: self.scenario.clone(),
             parameters: BTreeMap::new(),
             loads: vec![LoadBody::Vus { vus: self.vus, duration_s: self.duration }.try_into()?],
@@ -165,7 +161,8 @@ impl Demo {
             generators: Vec::new(),
         };
         let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
-        let left = created.progress.remaining_s.map_or(String::new(), |left| format!(", about {}", duration::text(left)));
+        let left =
+            created.progress.remaining_s.map_or(String::new(), |left| format!(", about {}", duration::text(left)));
         eprintln!("measuring: {} runs{left}", created.runs.len());
         let ended = progress::wait(client, &created.experiment.id).await?;
         let code = judge(&ended);

@@ -25,7 +25,10 @@ use crate::{
         store,
         view::Comparison,
     },
-    web::shell::{Section, Shell},
+    web::{
+        contents::Contents,
+        shell::{Section, Shell},
+    },
 };
 
 /// The page; without a comparison it explains how to choose runs.
@@ -43,6 +46,12 @@ pub struct ComparePage {
 }
 
 impl ComparePage {
+    /// Returns the sections of the comparison, if there is one.
+    fn contents(&self) -> Option<Contents> {
+        let sections = self.comparison.as_ref()?.sections();
+        Some(Contents::new(sections.into_iter().chain([("share", "Share")])))
+    }
+
     /// Whether no run can be chosen.
     fn is_empty(&self) -> bool {
         self.builder.as_ref().is_some_and(Builder::is_empty)

@@ -106,7 +106,8 @@ impl Pinned {
         match self.lasting() {
             Some(change) => {
                 let day = || time_ago::exact(Some(change.at_ms)).chars().take(10).collect();
-                let version = change.version.clone().filter(|version| Some(version) != change.previous_version.as_ref());
+                let version =
+                    change.version.clone().filter(|version| Some(version) != change.previous_version.as_ref());
                 let since = version.unwrap_or_else(day);
                 format!("{} since {since}", format::change(Some(change.ratio - 1.0)).text())
             }

@@ -16,7 +16,7 @@ use url::form_urlencoded;
 
 use crate::{
     app::{
-        error::{QueryParams, Error, Result},
+        error::{Error, QueryParams, Result},
         state::AppState,
     },
     auth::caller::{Caller, Read},
@@ -25,7 +25,7 @@ use crate::{
         draft::{ADVANCED, CHECKS, Checked, Draft, Field, IDENTITY, START},
     },
     fleet::{
-        model::Standing,
+        model::Availability,
         presence::{Connected, Presence},
     },
     web::{
@@ -162,7 +162,7 @@ impl Pickup {
             None if agent.busy.is_some() => OfferState::Busy,
             None => OfferState::Missing,
         };
-        let is_shown = |(_, agent): &(String, Connected)| agent.standing != Availability::Disabled;
+        let is_shown = |(_, agent): &(String, Connected)| agent.availability != Availability::Disabled;
         let mut agents: Vec<Offer> = connected
             .into_iter()
             .filter(is_shown)

@@ -13,7 +13,7 @@ use utoipa::IntoParams;
 use super::store::Stored;
 use crate::{
     app::{
-        error::{QueryParams, Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Input, QueryParams, Result},
         state::AppState,
     },
     auth::{

@@ -116,7 +116,7 @@ async fn the_contents_of_a_comparison_are_beside_it_in_wide_windows_only() {
     let tab = Tab::signed_in(&app, Role::Viewer).await;
     tab.go(&format!("/compare?runs={}", ids.join(","))).await;
     let titles: Vec<String> = tab.eval("[...document.querySelectorAll('.toc a')].map((a) => a.innerText)").await;
-    assert_eq!(titles, ["Results", "Charts", "Metrics", "All repetitions", "Variation", "Method"]);
+    assert_eq!(titles, ["Results", "Charts", "Metrics", "All repetitions", "Variation", "Method", "Share"]);
     tab.click(".toc a[href='#all-repetitions']").await;
     tab.until("location.hash === '#all-repetitions'").await;
     // It stays in the window.

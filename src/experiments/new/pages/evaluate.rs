@@ -29,7 +29,7 @@ use crate::{
         submission::{Checked, check},
     },
     fleet::{
-        model::Standing,
+        model::Availability,
         presence::{Connected, Presence},
     },
     placement::{
@@ -159,7 +159,7 @@ async fn place(
         .iter()
         .filter(|(name, agent)| {
             let is_able = |checked: &Checked| obstacle(needs(checked, name), connected).is_none();
-            agent.standing == Availability::Enabled && checked.is_none_or(is_able)
+            agent.availability == Availability::Enabled && checked.is_none_or(is_able)
         })
         .map(|(name, _)| name.clone())
         .collect();
