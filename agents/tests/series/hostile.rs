@@ -1,4 +1,4 @@
-//! DecodeError pushes. `make fuzz` runs these tests with a million cases, in a few minutes.
+//! Damaged pushes. `make fuzz` runs these tests with a million cases, in a few minutes.
 
 use std::sync::LazyLock;
 

@@ -60,7 +60,7 @@ impl Map {
 }
 
 /// Pages that need no data.
-const PLAIN: [(&str, &str); 25] = [
+const PLAIN: [(&str, &str); 27] = [
     ("dashboard", "/"),
     ("runs", "/runs"),
     ("new-run", "/experiments/new"),
