@@ -138,17 +138,18 @@ async fn the_dashboard_shows_first_steps_then_active_runs_and_problems() {
     let done = r#"<li class="done">"#;
     let empty = page().await;
     assert!(empty.contains("Getting started") && empty.contains("0 of 3") && !empty.contains(done), "{empty}");
-    assert!(empty.contains("No run in progress") && empty.contains("Nothing needs attention."), "{empty}");
+    assert!(empty.contains("No run in progress") && calm(&empty), "{empty}");
     let mut agent = Agent::start(&app, "rack").await;
     let ready = page().await;
     assert!(ready.contains("2 of 3") && ready.contains("Agent connected: rack"), "{ready}");
     assert!(ready.contains("2 targets found"), "{ready}");
-    let plan = plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 2, "retries": 0, "name": "night"}));
-    let (experiment, runs) = submit(&user, &plan).await;
+    submit(&user, &plan_with(&json!({"targets": ["fast", "slow"]}))).await;
     for _ in 0..2 {
         let job = agent.job().await;
         agent.finish(&job, &good()).await;
     }
+    let plan = plan_with(&json!({"repetitions": 2, "retries": 0, "name": "night"}));
+    let (experiment, runs) = submit(&user, &plan).await;
     let job = agent.job().await;
     let reason = "the <b>port</b> was taken".to_owned();
     agent.end(Outcome { ended: Ended::Failed { reason, cause: Cause::Other }, ..outcome(&job, &good()) }).await;
@@ -157,12 +158,12 @@ async fn the_dashboard_shows_first_steps_then_active_runs_and_problems() {
     for text in [
         "</span>: 2 runs in 1 experiment finished; 1 failed.",
         "Since yesterday",
-        "3 of 4",
+        "1 of 2",
         "the &#60;b&#62;port&#60;/b&#62; was taken",
         "3 of 3",
         "repetition 2 · leased",
         &format!("/experiments/{experiment}"),
-        &format!("/runs/{}", runs[3]),
+        &format!("/runs/{}", runs[1]),
         "night",
     ] {
         assert!(busy.contains(text), "{text}: {busy}");
@@ -172,6 +173,13 @@ async fn the_dashboard_shows_first_steps_then_active_runs_and_problems() {
     let later = brewbench_agent::wire::now_ms() + 1_000;
     let visited = visit(&app, &pages, &format!("brewbench_looked={later}.{later}")).await;
     assert!(!visited.contains("Getting started"), "a later visit: {visited}");
+}
+
+/// Whether nothing needs attention; the disk of the machine may.
+fn calm(page: &str) -> bool {
+    let list = page.split(r#"id="attention""#).nth(1).and_then(|rest| rest.split("</section>").next()).expect("a list");
+    list.contains("Nothing needs attention.")
+        || list.matches("<li>").count() == 1 && list.contains("The disk is nearly full")
 }
 
 /// Opens the dashboard with a cookie of the last visits.
@@ -210,7 +218,7 @@ async fn imports_are_never_invalid_news_and_need_no_attention() {
     user.import(good()).await.ok();
     let page = app.signed_in(Role::Viewer).await.in_browser().get("/").await.ok().text();
     assert!(page.contains("no runs finished. 2 runs were imported."), "{page}");
-    assert!(page.contains("Nothing needs attention.") && !page.contains("invalid"), "{page}");
+    assert!(calm(&page) && !page.contains("invalid"), "{page}");
 }
 
 /// Sends a form with files as a browser does.

@@ -21,9 +21,18 @@ const GOOD_SHIFT: f64 = 0.05;
 const OBSERVE: &str = "window.shift = 0; new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) window.shift += entry.value; }).observe({type: 'layout-shift'}); true";
 
+/// Starts a server that keeps its agents while a browser is slow.
+async fn start() -> App {
+    App::with(|config| {
+        config.lease = Duration::from_mins(10);
+        config.silence = Duration::from_mins(10);
+    })
+    .await
+}
+
 #[tokio::test]
 async fn the_first_steps_are_checked_off_while_the_page_is_open() {
-    let app = App::with(|config| config.lease = Duration::from_mins(10)).await;
+    let app = start().await;
     let user = app.user().await;
     let tab = Tab::signed_in(&app, Role::Viewer).await;
     tab.go("/").await;
@@ -50,7 +59,7 @@ async fn the_first_steps_are_checked_off_while_the_page_is_open() {
 
 #[tokio::test]
 async fn a_run_in_progress_is_drawn_live_without_moving_the_page() {
-    let app = App::with(|config| config.lease = Duration::from_mins(10)).await;
+    let app = start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     // The page of a site in use.
@@ -97,7 +106,7 @@ async fn a_run_in_progress_is_drawn_live_without_moving_the_page() {
 
 #[tokio::test]
 async fn the_dashboard_reserves_the_space_of_what_appears() {
-    let app = App::with(|config| config.lease = Duration::from_mins(10)).await;
+    let app = start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     submit(&user, &plan_with(&json!({"targets": ["fast", "slow"], "repetitions": 1}))).await;
@@ -110,7 +119,7 @@ async fn the_dashboard_reserves_the_space_of_what_appears() {
         tab.set_width(width).await;
         tab.go("/").await;
         tab.shows("#running", "No run in progress").await;
-        tab.eval::<bool>("document.getElementById('running').scrollIntoView({block: 'center'}) ?? true").await;
+        tab.eval::<bool>("(document.getElementById('running').scrollIntoView({block: 'center'}), true)").await;
         // The scrolling is over.
         tab.eval::<bool>("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
             .await;

@@ -66,7 +66,7 @@ async fn the_palette_leads_anywhere_with_the_keyboard_alone() {
     tab.wait_for_path(&format!("/experiments/{experiment}")).await;
 
     // Escape closes it and returns the focus.
-    tab.eval::<bool>("document.querySelector('.jump button').focus() ?? true").await;
+    tab.eval::<bool>("(document.querySelector('.jump button').focus(), true)").await;
     press_control_k(&tab).await;
     tab.until(OPEN).await;
     tab.press("ArrowUp").await;
@@ -100,6 +100,7 @@ async fn the_button_opens_the_palette_on_a_phone_and_hostile_names_stay_text() {
     tab.until("document.documentElement.scrollWidth <= 390").await;
     tab.click("#palette-hits [role=option]").await;
     tab.shows("h1", NAME).await;
+    tab.until("document.readyState === 'complete'").await;
 
     tab.click(".jump button").await;
     tab.until(OPEN).await;
