@@ -53,7 +53,9 @@ fn section(title: &str, log: Option<&str>, numbers: Option<&[usize]>) -> String 
         (Some(""), Some(_)) => "(no matching lines)\n".to_owned(),
         (Some(""), None) => "(empty)\n".to_owned(),
         (Some(log), Some(numbers)) => {
-            numbers.iter().zip(log.lines()).map(|(number, line)| format!("{number}: {}\n", plain(line))).collect()
+            let line =
+                |(number, line): (&usize, &str)| [number.to_string(), ": ".to_owned(), plain(line), "\n".to_owned()];
+            numbers.iter().zip(log.lines()).flat_map(line).collect()
         }
         (Some(log), None) => log.lines().flat_map(|line| [plain(line), "\n".to_owned()]).collect(),
     };

@@ -31,7 +31,7 @@ pub struct Logs {
     search: String,
     /// Whether the target's log is shown at once, as for a failed run.
     is_open: bool,
-    logs: Vec<Log>,
+    all: Vec<Log>,
 }
 
 /// One log.
@@ -115,13 +115,13 @@ impl Logs {
             };
             all.push(Log::new(id, title, Some(log)));
         }
-        Self { run: id, search: String::new(), is_open: !run.counts(), logs: all }
+        Self { run: id, search: String::new(), is_open: !run.counts(), all }
     }
 
     /// Searches all logs for a text; an empty text shows them in full.
     #[must_use]
     pub fn search(mut self, text: String) -> Self {
-        for log in self.logs.iter_mut().filter(|_| !text.is_empty()) {
+        for log in self.all.iter_mut().filter(|_| !text.is_empty()) {
             log.search(&text);
         }
         self.search = text;
@@ -133,12 +133,12 @@ impl Logs {
     }
 
     fn is_empty(&self) -> bool {
-        self.logs.iter().all(|log| log.lines == 0)
+        self.all.iter().all(|log| log.lines == 0)
     }
 
     /// Describes the result of a search.
     fn result(&self) -> String {
-        match self.logs.iter().map(|log| log.count).sum::<usize>() {
+        match self.all.iter().map(|log| log.count).sum::<usize>() {
             0 => "No matching lines".to_owned(),
             1 => "1 matching line".to_owned(),
             count => format!("{} matching lines", format::count(Some(count as u64)).text()),
