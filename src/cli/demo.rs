@@ -144,11 +144,7 @@ impl Demo {
             name: Some(format!("demo: {}", self.targets.join(" and "))),
             targets: self.targets.clone(),
             against: None,
-            sizes: if self.sizes.is_empty() {
-                default_sizes(client, db, &about).await?
-            } else {
-                self.sizes.clone()
-            },
+            sizes: if self.sizes.is_empty() { default_sizes(client, db, &about).await? } else { self.sizes.clone() },
             scenario: self.scenario.clone(),
             parameters: BTreeMap::new(),
             loads: vec![LoadBody::Vus { vus: self.vus, duration_s: self.duration }.try_into()?],

@@ -70,7 +70,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = |name: &str| folder.path().join(format!("{name}.toml"));
         let manifest = |name: &str| {
-            let text = format!("name = \"{name}\"\nversion = \"1\"\ncommand = [\"/bin/sh\", \"{{port}}\"]\n[ready]\npath = \"/\"\n");
+            let text = format!(
+                "name = \"{name}\"\nversion = \"1\"\ncommand = [\"/bin/sh\", \"{{port}}\"]\n[ready]\npath = \"/\"\n"
+            );
             std::fs::write(file(name), text).expect("a manifest");
         };
         let (busy, running) = watch::channel(None);
