@@ -232,7 +232,7 @@ impl View for LiveHome {
                 (live::patch(&HomePart { home: &home })?, home)
             }
         };
-        let pace = if home.running.running > 0 { Pace::Second } else { Pace::Minute };
+        let pace = if home.running.in_progress > 0 { Pace::Second } else { Pace::Minute };
         self.home = Some(home);
         Ok(Frame { patches: vec![patch], pace })
     }

@@ -29,7 +29,7 @@ pub struct Running {
     /// The runs in progress, limited.
     pub active: Vec<Active>,
     /// How many runs are in progress.
-    pub running: usize,
+    pub in_progress: usize,
     /// How many runs are queued.
     pub queued: usize,
     /// How many agents are connected.
@@ -77,7 +77,7 @@ impl Running {
             one.tick(state, now_ms());
             active.push(one);
         }
-        Ok(Self { active, running, queued, connected })
+        Ok(Self { active, in_progress: running, queued, connected })
     }
 
     /// Updates what changes every second.
@@ -90,7 +90,7 @@ impl Running {
 
     /// Returns how many runs in progress are not shown.
     pub fn more(&self) -> usize {
-        self.running.saturating_sub(self.active.len())
+        self.in_progress.saturating_sub(self.active.len())
     }
 }
 

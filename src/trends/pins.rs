@@ -103,17 +103,16 @@ impl TrendCache {
         let judged = of_cell(pool, &known.cell, metric.key()).await?;
         let points = history::points(&runs_of(state, &known).await?, metric);
         let is_same = |cached: &Cached| cached.trend.points == points && cached.judged == judged;
-        let trend = match before.filter(is_same) {
-            Some(cached) => cached.trend,
-            None => {
-                let url = url(state, target, cell)?;
-                let (points, judged): (Vec<Point>, _) = (points, judged.clone());
-                let work = move || {
-                    let (spans, changes) = (history::spans(&points), history::changes(&points, metric, &judged));
-                    Trend { cell: known.cell, metric, url, points, spans, changes }
-                };
-                Arc::new(tokio::task::spawn_blocking(work).await.map_err(Error::internal)?)
-            }
+        let trend = if let Some(cached) = before.filter(is_same) {
+            cached.trend
+        } else {
+            let url = url(state, target, cell)?;
+            let (points, judged): (Vec<Point>, _) = (points, judged.clone());
+            let work = move || {
+                let (spans, changes) = (history::spans(&points), history::changes(&points, metric, &judged));
+                Trend { cell: known.cell, metric, url, points, spans, changes }
+            };
+            Arc::new(tokio::task::spawn_blocking(work).await.map_err(Error::internal)?)
         };
         self.keep(key, Cached { version, judged, trend: Arc::clone(&trend) });
         Ok(Some(trend))

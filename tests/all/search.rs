@@ -47,7 +47,7 @@ async fn everything_is_found_by_its_name_and_runs_and_experiments_by_their_id() 
     assert_eq!(titles(&user, "AGENTS", "page").await, ["Agents"]);
     assert!(titles(&user, "minimum effect", "documentation").await.iter().any(|title| title.starts_with("Statistics")));
     for part in [&run[..], &run[..13], run.rsplit('-').next().expect("a part")] {
-        assert_eq!(titles(&user, part, "run").await, [run.clone()], "{part}");
+        assert_eq!(titles(&user, part, "run").await, [run.as_str()], "{part}");
     }
     for part in [&experiment[..], &experiment[..20]] {
         assert!(hits(&user, part).await.iter().any(|hit| text(&hit["url"]).ends_with(&experiment)), "{part}");

@@ -89,7 +89,7 @@ impl Link {
         let (mut targets, mut accepted) = (watched.borrow_and_update().clone(), None);
         loop {
             if watched.has_changed().unwrap_or(false) {
-                targets = watched.borrow_and_update().clone();
+                targets.clone_from(&watched.borrow_and_update());
             }
             let connected = tokio::select! {
                 () = end.cancelled() => return,
@@ -104,7 +104,7 @@ impl Link {
                     match converse(socket, heartbeat * 3, &mut outbox, events, own, end).await {
                         Closed::ByUs => return,
                         Closed::ForTargets => {
-                            targets = watched.borrow().clone();
+                            targets.clone_from(&watched.borrow());
                             continue;
                         }
                         Closed::ByServer => tracing::info!(server = %self.server(), "the server closed the connection"),
@@ -148,7 +148,7 @@ impl Link {
         let _ = events.send(LinkEvent::Connected(reply));
         let gone = |_| ConnectError::Retry("the agent is stopping".to_owned());
         let State { running, holds, outbox } = state.await.map_err(gone)?;
-        let hello = Hello { running, holds, targets, ..self.hello.clone() };
+        let hello = Hello { targets, running, holds, ..self.hello.clone() };
         let heartbeat = introduce(&self.client, &mut socket, hello).await?;
         Ok((socket, heartbeat, outbox))
     }

@@ -38,7 +38,7 @@ pub fn settings(plan: &Plan) -> Vec<(&'static str, String)> {
         plan;
     let listed = |names: &[String]| if names.is_empty() { "as in the form".to_owned() } else { names.join(", ") };
     let scenario = if scenario.is_empty() { "as in the form".to_owned() } else { scenario.clone() };
-    let parameters = parameters.iter().map(|(name, value)| format!(", {name}={value}")).collect::<String>();
+    let parameters = parameters.iter().flat_map(|(name, value)| [", ", name, "=", value]).collect::<String>();
     let repetitions = match (knee, until) {
         (Some(_), _) => format!("{repetitions} to confirm a rate"),
         (None, Some(until)) => format!("{repetitions}, {}", until.words()),

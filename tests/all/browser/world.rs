@@ -59,6 +59,34 @@ impl Map {
     }
 }
 
+/// Pages of things that the full site names itself.
+const NAMED: [(&str, &str); 24] = [
+    ("runs-view", "/runs?label=nightly"),
+    ("runs-columns", "/runs?sort=-p99&columns=rps,p99,p999,submitted"),
+    ("runs-found", "/runs?target=fast&verdict=valid&from=2026-01-01&q=fa&sort=rps"),
+    ("runs-nothing", "/runs?target=fast&phase=lost"),
+    ("view-remove", "/runs/views/remove?name=nightly"),
+    ("experiments-label", "/experiments?label=nightly"),
+    ("experiments-nothing", "/experiments?label=weekly"),
+    ("new-run-knee", "/experiments/new?target=fast&size=1%2F256MiB&load=knee&until=2%25"),
+    ("new-run-preset", "/experiments/new?saved=nightly"),
+    ("preset-save", "/experiments/presets/new?target=fast&target=slow&size=1%2F256MiB&until=2%25"),
+    ("preset-delete", "/experiments/presets/nightly/delete"),
+    ("trends-target", "/trends?target=servy"),
+    ("target", "/targets/fast"),
+    ("target-new-offered", "/targets/new?name=fast&version=1.0&command=fast+{port}"),
+    ("target-new-faults", "/targets/new?name=a+b&command=x&ready.path=x&env=A&ready.status=OK&verify.contains=x"),
+    ("target-imported", "/targets/servy"),
+    ("scenario", "/scenarios/site-mix"),
+    ("scenario-mine", "/scenarios/mine"),
+    ("agent", "/agents/rack"),
+    ("agent-away", "/agents/attic"),
+    ("agent-revoke", "/agents/rack/revoke"),
+    ("agent-disable", "/agents/rack/disable"),
+    ("agent-remove", "/agents/attic/remove"),
+    ("size-remove", "/sizes/16%20vCPU%20%2F%2016%20GiB/remove"),
+];
+
 /// Pages that need no data.
 const PLAIN: [(&str, &str); 27] = [
     ("dashboard", "/"),
@@ -205,15 +233,8 @@ impl World {
             Role::Admin,
             &[
                 ("runs-older", &format!("/runs?before={}", imports[4])),
-                ("runs-view", "/runs?label=nightly"),
-                ("runs-columns", "/runs?sort=-p99&columns=rps,p99,p999,submitted"),
-                ("runs-found", "/runs?target=fast&verdict=valid&from=2026-01-01&q=fa&sort=rps"),
-                ("runs-nothing", "/runs?target=fast&phase=lost"),
                 ("runs-label", &format!("/runs/label?runs={},{}", runs[0], runs[1])),
                 ("runs-delete", &format!("/runs/delete?runs={},{}", runs[0], runs[1])),
-                ("view-remove", "/runs/views/remove?name=nightly"),
-                ("experiments-label", "/experiments?label=nightly"),
-                ("experiments-nothing", "/experiments?label=weekly"),
                 ("run", &format!("/runs/{}", runs[0])),
                 ("run-distributed", &format!("/runs/{distributed}")),
                 ("run-suspect", &format!("/runs/{}", flawed_runs[0])),
@@ -222,7 +243,6 @@ impl World {
                 ("experiment-until", &format!("/experiments/{}", adaptive[0])),
                 ("experiment-knee", &format!("/experiments/{}", adaptive[1])),
                 ("experiment-add", &format!("/experiments/{finished}/repetitions")),
-                ("new-run-knee", "/experiments/new?target=fast&size=1%2F256MiB&load=knee&until=2%25"),
                 ("run-environment", &format!("/runs/{}/environment", runs[0])),
                 ("run-environments", &format!("/runs/{}/environment?with={}", runs[0], runs[2])),
                 ("run-environment-unknown", &format!("/runs/{}/environment?with={}", imports[0], runs[0])),
@@ -233,38 +253,20 @@ impl World {
                 ("run-cancel", &format!("/runs/{}/cancel", active_runs[7])),
                 ("run-delete", &format!("/runs/{}/delete", runs[0])),
                 ("new-run-again", &format!("/experiments/new?experiment={finished}")),
-                ("new-run-preset", "/experiments/new?saved=nightly"),
-                ("preset-save", "/experiments/presets/new?target=fast&target=slow&size=1%2F256MiB&until=2%25"),
-                ("preset-delete", "/experiments/presets/nightly/delete"),
                 ("experiment", &format!("/experiments/{finished}")),
                 ("experiment-running", &format!("/experiments/{active}")),
                 ("experiment-cancel", &format!("/experiments/{active}/cancel")),
                 ("compare-two", &format!("/compare?runs={},{}", imports[0], imports[1])),
                 ("compare-eight", &format!("/compare?runs={}", imports.join(","))),
                 ("compare-sizes", &format!("/compare?runs={}", runs.join(","))),
-                ("trends-target", "/trends?target=servy"),
                 ("trend", &changed),
                 ("imported", &format!("/runs/imported?runs={},{}", imports[0], published)),
                 ("run-published", &format!("/runs/{published}")),
-                ("target", "/targets/fast"),
                 ("target-new-complete", COMPLETE_TARGET),
-                ("target-new-offered", "/targets/new?name=fast&version=1.0&command=fast+{port}"),
-                (
-                    "target-new-faults",
-                    "/targets/new?name=a+b&command=x&ready.path=x&env=A&ready.status=OK&verify.contains=x",
-                ),
-                ("target-imported", "/targets/servy"),
-                ("scenario", "/scenarios/site-mix"),
-                ("scenario-mine", "/scenarios/mine"),
                 ("scenario-differences", &format!("/scenarios/mine/differences?from={first}&to={newest}")),
-                ("agent", "/agents/rack"),
-                ("agent-away", "/agents/attic"),
-                ("agent-revoke", "/agents/rack/revoke"),
-                ("agent-disable", "/agents/rack/disable"),
-                ("agent-remove", "/agents/attic/remove"),
-                ("size-remove", "/sizes/16%20vCPU%20%2F%2016%20GiB/remove"),
             ],
         );
+        map.add(Role::Admin, &NAMED);
         map.add(Role::Admin, &CONFIRMATIONS);
         map.add(Role::Viewer, &VIEWER);
         Self { name: "full", app, places: map.0, _agents: generators.into_iter().chain([agent]).collect() }
