@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use reqwest::Method;
 
-use super::table::{Align, cut, left, plain, table};
+use super::table::{Align, cut, left, plain, table, with_below};
 use crate::{
     cli::common::Common,
     differences::{AcceptedDifference, DifferenceList, NewDifference, WorkFact},
@@ -80,10 +80,8 @@ fn rows(differences: &[AcceptedDifference]) -> String {
         ("id", Align::Right),
         ("targets", Align::Left),
         ("scenario", Align::Left),
-        ("may differ", Align::Left),
-        ("accepted by", Align::Left),
         ("accepted", Align::Right),
-        ("why", Align::Left),
+        ("may differ", Align::Left),
     ];
     let now = brewbench_agent::wire::now_ms();
     let row = |one: &AcceptedDifference| {
@@ -91,11 +89,10 @@ fn rows(differences: &[AcceptedDifference]) -> String {
             one.id.to_string(),
             cut(&plain(&one.pair()), 40),
             cut(&plain(one.scenario.as_deref().unwrap_or("all")), 20),
-            one.facts_text(),
-            cut(&plain(&one.accepted_by), 20),
             format!("{} ago", left(now - one.accepted_at_ms)),
-            cut(&plain(&one.note), 40),
+            one.facts_text(),
         ]
     };
-    table(&head, &differences.iter().map(row).collect::<Vec<_>>())
+    let below = |one: &AcceptedDifference| format!("{}: {}", plain(&one.accepted_by), plain(&one.note));
+    with_below(&table(&head, &differences.iter().map(row).collect::<Vec<_>>()), differences.iter().map(below))
 }

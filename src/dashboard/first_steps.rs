@@ -40,7 +40,7 @@ impl Steps {
                 is_done: targets > 0,
                 title: targets_title,
                 text: "A target is a server implementation that an agent can start.",
-                action: ("/docs/getting-started/own-target", "Add target"),
+                action: ("/targets/new", "Add target"),
             },
             Step {
                 is_done: has_comparison,

@@ -40,8 +40,10 @@ impl RunLogs {
     pub fn new(run: &Run, evidence: Option<&Evidence>) -> Self {
         let generators = match evidence {
             None => Vec::new(),
-            Some(evidence) if run.generators.is_empty() => {
-                vec![GeneratorLog { agent: run.agent.clone(), log: evidence.generator_log.clone(), lines: None }]
+            // A generator that failed the run of several has its log here.
+            Some(evidence) if evidence.generators.is_empty() => {
+                let agent = run.agent.clone().filter(|_| run.generators.is_empty());
+                vec![GeneratorLog { agent, log: evidence.generator_log.clone(), lines: None }]
             }
             Some(evidence) => evidence
                 .generators

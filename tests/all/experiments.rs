@@ -150,7 +150,7 @@ async fn a_short_size_is_added_when_an_experiment_first_uses_it() {
     assert_eq!((after.len(), after.contains(&"3 vCPU / 7 GiB".to_owned())), (before + 1, true), "{after:?}");
     let log = app.admin().await.get("/api/v1/audit").await.ok().json();
     let added: Vec<_> =
-        log["entries"].as_array().expect("entries").iter().filter(|entry| entry["what"] == "size added").collect();
+        log["entries"].as_array().expect("entries").iter().filter(|entry| entry["action"] == "size added").collect();
     assert_eq!((added.len(), &added[0]["object"]), (1, &json!("3 vCPU / 7 GiB")), "{log}");
 }
 

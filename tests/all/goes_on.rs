@@ -138,7 +138,7 @@ async fn pages_and_commands_pause_resume_extend_and_cancel_and_are_audited() {
     let confirmation = pages.get(&format!("{place}/cancel")).await.ok().text();
     assert!(confirmation.contains("3 runs will be cancelled"), "{confirmation}");
     command(&["cancel", &experiment, "--yes"]).await.ok();
-    assert_eq!(fetch(&user, &experiment).await["progress"]["state"], "over");
+    assert_eq!(fetch(&user, &experiment).await["progress"]["state"], "finished");
     let log = admin.get("/api/v1/audit").await.ok().json();
     let actions: Vec<_> =
         log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["action"])).collect();

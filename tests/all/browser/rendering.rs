@@ -77,7 +77,7 @@ async fn the_theme_of_the_site_overrides_the_system_in_pages_and_charts() {
         tab.go("/settings").await;
         tab.click(&format!("input[value={chosen}]")).await;
         tab.click("form[action='/settings/theme'] button").await;
-        tab.until(&format!("(document.documentElement.dataset.scheme ?? 'system') === '{chosen}'")).await;
+        tab.until(&format!("(document.documentElement.dataset.theme ?? 'system') === '{chosen}'")).await;
         tab.go(&compared.path).await;
         super::wait_for_chart(&tab, "latency").await;
         observed.push(tab.eval(colours).await);

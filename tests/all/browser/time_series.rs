@@ -29,8 +29,15 @@ async fn a_second_is_marked_on_all_charts_and_a_hidden_curve_stays_hidden() {
     tab.go(&format!("/runs/{}", runs[0])).await;
     wait_for_chart(&tab, "run-machine").await;
 
-    // Moves the mouse in the middle of one chart.
     tab.until("document.querySelectorAll('figure[data-shares=time]').length === 7").await;
+    // Charts are drawn when they come into view.
+    tab.until(
+        "[...document.querySelectorAll('figure[data-shares=time]')].every((figure) =>
+            figure.querySelector('.js-plotly-plot .nsewdrag') || figure.scrollIntoView())",
+    )
+    .await;
+
+    // Moves the mouse in the middle of one chart.
     let moved = format!(
         "(() => {{
             const plot = document.querySelector('{LATENCIES} .nsewdrag');

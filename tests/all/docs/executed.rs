@@ -18,7 +18,9 @@ use super::{
 const FIRST: &str = "docs/getting-started/server.md";
 
 /// Commands that do not run here, by their start, and why. Their targets, packages and flags are checked.
-const NOT_RUN: [(&str, &str); 2] = [
+const NOT_RUN: [(&str, &str); 4] = [
+    ("brewbench trend pin", "pins belong to users, and the token of the book to none; `tests/all/trends.rs` runs it"),
+    ("brewbench trend unpin", "as `brewbench trend pin`"),
     ("make ", "builds in release mode or runs for minutes; `make --dry-run` and clap check the line"),
     ("cargo run ", "builds in release mode and runs for minutes; the package must exist"),
 ];
