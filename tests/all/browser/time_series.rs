@@ -41,7 +41,6 @@ async fn a_second_is_marked_on_all_charts_and_a_hidden_curve_stays_hidden() {
     let moved = format!(
         "(() => {{
             const plot = document.querySelector('{LATENCIES} .nsewdrag');
-            plot.scrollIntoView({{ block: 'center' }});
             const {{ x, y, width, height }} = plot.getBoundingClientRect();
             const at = {{ clientX: x + width * (0.4 + Math.random() / 5), clientY: y + height / 2, bubbles: true }};
             plot.dispatchEvent(new MouseEvent('mousemove', at));
