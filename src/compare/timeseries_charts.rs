@@ -177,6 +177,8 @@ fn time_layout(y: Value) -> Value {
     let mut layout = layout(x, y);
     layout["margin"]["b"] = json!(44);
     layout["hovermode"] = json!("x unified");
+    // The nearest second, however far: a short run has few points.
+    layout["hoverdistance"] = json!(-1);
     layout
 }
 

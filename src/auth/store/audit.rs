@@ -146,7 +146,7 @@ mod tests {
             (Range { from_ms: 5, until_ms: 9, ..everything() }, "audit_at"),
             (Range { actor: actor.clone(), ..everything() }, "audit_actor"),
             (Range { action: action.clone(), from_ms: 5, ..everything() }, "audit_action"),
-            (Range { actor, action, ..everything() }, "audit_wh"),
+            (Range { actor, action, ..everything() }, "audit_ac"),
         ];
         for (range, index) in cases {
             let mut sql = select("explain query plan select", &range, (9, 9));

@@ -101,6 +101,8 @@ impl Points {
         layout["margin"]["b"] = json!(44);
         layout["margin"]["t"] = json!(18);
         layout["hovermode"] = json!("x unified");
+        // The nearest second, however far: a short run has few points.
+        layout["hoverdistance"] = json!(-1);
         if let Some((from, until)) = self.warm_up {
             layout["shapes"] = json!([{
                 "type": "rect", "layer": "below", "yref": "paper", "x0": from, "x1": until, "y0": 0, "y1": 1,
