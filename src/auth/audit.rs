@@ -138,6 +138,7 @@ impl Action {
             Self::AlertRuleSet => "alert rule set",
             Self::WebhookAdded => "webhook added",
             Self::WebhookRemoved => "webhook removed",
+            Self::ChangeAnnotated => "change annotated",
             Self::DifferenceAccepted => "difference accepted",
             Self::DifferenceRevoked => "difference revoked",
         }

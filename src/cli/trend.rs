@@ -9,8 +9,8 @@ use super::table::{Align, cut, figure, hanging, plain, short_id, table, with_bel
 use crate::{
     cli::{common::Common, connection::encoded},
     trends::{
-        api::JudgementBody,
-        model::{self, Change, Pin, PinList, Ruling, Span, TrendInfo, TrendList},
+        api::AnnotationBody,
+        model::{self, Change, Pin, PinList, ChangeStatus, Span, TrendInfo, TrendList},
     },
     web::{format::plural, time_ago::exact},
 };
@@ -102,8 +102,8 @@ impl Trend {
                 common.print(&list, cells)
             }
             Self::Show(which) => which.show().await,
-            Self::Confirm(Annotate { change, note }) => change.annotate(Ruling::Confirmed, note).await,
-            Self::Dismiss(Annotate { change, note }) => change.annotate(Ruling::Dismissed, note).await,
+            Self::Confirm(Annotate { change, note }) => change.annotate(ChangeStatus::Confirmed, note).await,
+            Self::Dismiss(Annotate { change, note }) => change.annotate(ChangeStatus::Dismissed, note).await,
             Self::Reopen(change) => change.reopen().await,
             Self::Pins { common } => {
                 let client = common.connect()?.client;
@@ -139,15 +139,15 @@ impl Which {
 }
 
 impl ChangeOf {
-    async fn annotate(self, ruling: Ruling, note: Option<String>) -> anyhow::Result<()> {
-        self.send(Method::PUT, Some(JudgementBody { ruling, note })).await
+    async fn annotate(self, status: ChangeStatus, note: Option<String>) -> anyhow::Result<()> {
+        self.send(Method::PUT, Some(AnnotationBody { status, note })).await
     }
 
     async fn reopen(self) -> anyhow::Result<()> {
         self.send(Method::DELETE, None).await
     }
 
-    async fn send(self, method: Method, body: Option<JudgementBody>) -> anyhow::Result<()> {
+    async fn send(self, method: Method, body: Option<AnnotationBody>) -> anyhow::Result<()> {
         let Self { which, run } = self;
         let connection = which.common.connect()?;
         let run = crate::cli::run::which::full_id(&connection, &run).await?;
@@ -232,11 +232,11 @@ fn text(trend: &model::Trend) -> String {
 fn describe(change: &Change) -> String {
     let id = short_id(&change.run);
     let percent = (change.ratio - 1.0) * 100.0;
-    let status = change.judgement.as_ref().map_or_else(
+    let status = change.annotation.as_ref().map_or_else(
         || "open".to_owned(),
-        |judgement| {
-            let note = judgement.note.as_deref().map_or(String::new(), |note| format!(": {note}"));
-            format!("{} by {}{note}", judgement.ruling.as_str(), judgement.by)
+        |annotation| {
+            let note = annotation.note.as_deref().map_or(String::new(), |note| format!(": {note}"));
+            format!("{} by {}{note}", annotation.status.as_str(), annotation.by)
         },
     );
     let until = change.returned.as_ref().map_or(String::new(), |back| format!(" until {}", exact(Some(back.at_ms))));

@@ -7,7 +7,7 @@ use crate::{
     auth::caller::Caller,
     trends::{
         cell::Cell,
-        model::{Change, LEAST_USEFUL, Pin, Ruling, Trend},
+        model::{Change, LEAST_USEFUL, Pin, ChangeStatus, Trend},
         pins::{self, TrendCache},
     },
     web::{
@@ -91,7 +91,7 @@ impl Pinned {
     /// Returns the changes that were not dismissed.
     fn changes(&self) -> impl DoubleEndedIterator<Item = &Change> {
         let is_dismissed =
-            |change: &Change| change.judgement.as_ref().is_some_and(|judged| judged.ruling == Ruling::Dismissed);
+            |change: &Change| change.annotation.as_ref().is_some_and(|annotated| annotated.status == ChangeStatus::Dismissed);
         self.trend.iter().flat_map(|trend| &trend.changes).filter(move |change| !is_dismissed(change))
     }
 
@@ -125,7 +125,7 @@ impl Pinned {
 
     /// Whether nobody has confirmed or dismissed the last change.
     pub fn is_open(&self) -> bool {
-        self.lasting().is_some_and(|change| change.judgement.is_none())
+        self.lasting().is_some_and(|change| change.annotation.is_none())
     }
 }
 

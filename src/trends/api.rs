@@ -1,4 +1,4 @@
-//! JSON of trends, of the judgements of their changes, and of pins.
+//! JSON of trends, of the annotations of their changes, and of pins.
 
 use axum::{
     Json,
@@ -6,6 +6,7 @@ use axum::{
 };
 use brewbench_agent::wire::now_ms;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
@@ -14,14 +15,17 @@ use crate::{
         ids::RunId,
         state::AppState,
     },
-    auth::caller::{Caller, Read, Submit},
+    auth::{
+        audit::{AuditEvent, action::Action},
+        caller::{Caller, Read, Submit},
+    },
     compare::metric::Metric,
     runs::remarks::checked_note,
     trends::{
         load::{self, metric_named, trend},
-        model::{Change, Judgement, PinList, Ruling, Trend, TrendList},
+        model::{Change, Annotation, PinList, ChangeStatus, Trend, TrendList},
         pins,
-        store::JudgedChange,
+        store::{self, AnnotatedChange},
     },
 };
 
@@ -41,18 +45,18 @@ pub struct MetricQuery {
     pub(super) metric: Option<String>,
 }
 
-/// A judgement of a change.
+/// An annotation of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct JudgementBody {
+pub struct AnnotationBody {
     /// Whether the change is confirmed or dismissed.
-    pub ruling: Ruling,
+    pub status: ChangeStatus,
     /// The reason, as text.
     #[serde(default)]
     pub note: Option<String>,
 }
 
-/// Lists cells with valid runs and the number of their unjudged changes, the cell with the newest run first.
+/// Lists cells with valid runs and the number of their open changes, the cell with the newest run first.
 #[utoipa::path(get, path = "/api/v1/trends", tag = "trends", params(ListQuery), operation_id = "list_trends",
     responses((status = 200, body = TrendList), (status = 422, body = ErrorBody)))]
 pub async fn list(
@@ -77,35 +81,35 @@ pub async fn show(
     Ok(Json(trend(&state, &target, &cell, metric_named(query.metric.as_deref())?).await?))
 }
 
-/// Confirms or dismisses a change, identified by the first run after it. The judgement persists as more runs arrive.
-#[utoipa::path(put, path = "/api/v1/trends/{target}/{cell}/changes/{run}", tag = "trends", operation_id = "judge_change",
+/// Confirms or dismisses a change, identified by the first run after it. The annotation persists as more runs arrive.
+#[utoipa::path(put, path = "/api/v1/trends/{target}/{cell}/changes/{run}", tag = "trends", operation_id = "annotate_change",
     params(("target" = String, Path), ("cell" = String, Path), ("run" = String, Path), MetricQuery),
-    request_body = JudgementBody,
+    request_body = AnnotationBody,
     responses((status = 200, body = Trend), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
-pub async fn judge(
+pub async fn annotate(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Path((target, cell, run)): Path<(String, String, RunId)>,
     QueryParams(query): QueryParams<MetricQuery>,
-    Input(body): Input<JudgementBody>,
+    Input(body): Input<AnnotationBody>,
 ) -> Result<Json<Trend>> {
     let metric = metric_named(query.metric.as_deref())?;
-    store_judgement(&state, &caller, &target, &cell, metric, &run, body).await?;
+    store_annotation(&state, &caller, (&target, &cell), metric, &run, body).await?;
     Ok(Json(trend(&state, &target, &cell, metric).await?))
 }
 
-/// Withdraws the judgement of a change.
-#[utoipa::path(delete, path = "/api/v1/trends/{target}/{cell}/changes/{run}", tag = "trends", operation_id = "withdraw_judgement",
+/// Deletes the annotation of a change, which opens it again.
+#[utoipa::path(delete, path = "/api/v1/trends/{target}/{cell}/changes/{run}", tag = "trends", operation_id = "delete_annotation",
     params(("target" = String, Path), ("cell" = String, Path), ("run" = String, Path), MetricQuery),
     responses((status = 200, body = Trend), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
-pub async fn withdraw(
-    _: Submit,
+pub async fn reopen(
+    Submit(caller): Submit,
     State(state): State<AppState>,
     Path((target, cell, run)): Path<(String, String, RunId)>,
     QueryParams(query): QueryParams<MetricQuery>,
 ) -> Result<Json<Trend>> {
     let metric = metric_named(query.metric.as_deref())?;
-    withdraw_judgement(&state, &target, &cell, metric, &run).await?;
+    delete_annotation(&state, &caller, (&target, &cell), metric, &run).await?;
     Ok(Json(trend(&state, &target, &cell, metric).await?))
 }
 
@@ -144,53 +148,62 @@ pub async fn unpin(
     Ok(Json(PinList { pins: pins::list(&state, &caller).await? }))
 }
 
-/// Stores a judgement of a change and replaces an earlier one.
-pub(super) async fn store_judgement(
+/// Stores an annotation of a change and replaces an earlier one.
+pub(super) async fn store_annotation(
     state: &AppState,
     caller: &Caller,
-    target: &str,
-    cell: &str,
+    (target, cell): (&str, &str),
     metric: Metric,
     run: &RunId,
-    body: JudgementBody,
+    body: AnnotationBody,
 ) -> Result<()> {
     let note = body.note.as_deref().map(checked_note).transpose()?.flatten();
     let trend = trend(state, target, cell, metric).await?;
     let change = change_at(&trend, run)?;
-    if let Some(before) = &change.judgement {
-        crate::trends::store::withdraw(&state.db.write, &trend.cell, metric.key(), &before.run).await?;
-    }
-    let judgement =
-        Judgement { run: change.run.clone(), ruling: body.ruling, note, by: caller.name.clone(), at_ms: now_ms() };
-    let judged = JudgedChange::new(change, judgement);
-    Ok(crate::trends::store::judge(&state.db.write, &trend.cell, metric.key(), &judged).await?)
+    let before = change.annotation.as_ref().map(|before| &before.run);
+    let event = audited(caller, &trend, change, Some(body.status));
+    let annotation =
+        Annotation { run: change.run.clone(), status: body.status, note, by: caller.name.clone(), at_ms: now_ms() };
+    let annotated = AnnotatedChange::new(change, annotation);
+    Ok(store::annotate(&state.db.write, &trend.cell, metric.key(), &annotated, before, &event).await?)
 }
 
-/// Withdraws the judgement of a change. Fails with a 404 if there is none.
-pub(super) async fn withdraw_judgement(
+/// Deletes the annotation of a change. Fails with a 404 if there is none.
+pub(super) async fn delete_annotation(
     state: &AppState,
-    target: &str,
-    cell: &str,
+    caller: &Caller,
+    (target, cell): (&str, &str),
     metric: Metric,
     run: &RunId,
 ) -> Result<()> {
     let trend = trend(state, target, cell, metric).await?;
-    let missing = || Error::NotFound(format!("judgement of a change at run {:?}", run.as_str()));
-    let before = change_at(&trend, run)?.judgement.as_ref().ok_or_else(missing)?;
-    crate::trends::store::withdraw(&state.db.write, &trend.cell, metric.key(), &before.run).await?;
-    Ok(())
+    let missing = || Error::NotFound(format!("annotation of a change at run {:?}", run.as_str()));
+    let change = change_at(&trend, run)?;
+    let before = change.annotation.as_ref().ok_or_else(missing)?;
+    let event = audited(caller, &trend, change, None);
+    if store::delete(&state.db.write, &trend.cell, metric.key(), &before.run, &event).await? {
+        return Ok(());
+    }
+    Err(missing())
 }
 
-/// Finds a change by any run of the first point after it, or by the run of its judgement.
+/// The audit entry of an annotation; without a status, of its deletion.
+fn audited(caller: &Caller, trend: &Trend, change: &Change, status: Option<ChangeStatus>) -> AuditEvent {
+    let status = status.map_or("open", ChangeStatus::as_str);
+    let detail = json!({"cell": trend.cell.id, "metric": trend.metric.key(), "run": change.run, "status": status});
+    caller.does(Action::ChangeAnnotated, &trend.cell.target).with(detail)
+}
+
+/// Finds a change by any run of the first point after it, or by the run of its annotation.
 fn change_at<'a>(trend: &'a Trend, run: &RunId) -> Result<&'a Change> {
     let begins_at = |change: &Change| {
         let point = change.at.filter(|_| change.found).and_then(|at| trend.points.get(at));
         change.run == *run || point.is_some_and(|point| point.has(run))
     };
-    let was_judged_at = |change: &Change| change.judgement.as_ref().is_some_and(|judgement| judgement.run == *run);
+    let was_annotated_at = |change: &Change| change.annotation.as_ref().is_some_and(|annotation| annotation.run == *run);
     trend
         .changes
         .iter()
-        .find(|change| begins_at(change) || was_judged_at(change))
+        .find(|change| begins_at(change) || was_annotated_at(change))
         .ok_or_else(|| Error::NotFound(format!("change of {} at run {:?}", trend.metric.key(), run.as_str())))
 }

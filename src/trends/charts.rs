@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     runs::verdict::Verdict,
-    trends::model::{Change, Point, Ruling, RunPoint, Span, Trend},
+    trends::model::{Change, Point, ChangeStatus, RunPoint, Span, Trend},
     web::{
         axis::Scale,
         chart::{Chart, ScriptJson, elided, layout, text},
@@ -163,9 +163,9 @@ fn symbol(runs: &[RunPoint]) -> &'static str {
 /// Draws vertical lines between the last point before a change and the first after it, and at the end of an episode.
 /// Dismissed changes have no lines.
 fn lines(change: &Change) -> Vec<Value> {
-    let ruling = change.judgement.as_ref().map(|judgement| judgement.ruling);
-    let Some(at) = change.at.filter(|_| ruling != Some(Ruling::Dismissed)) else { return Vec::new() };
-    let dash = if ruling == Some(Ruling::Confirmed) { "solid" } else { "dash" };
+    let status = change.annotation.as_ref().map(|annotation| annotation.status);
+    let Some(at) = change.at.filter(|_| status != Some(ChangeStatus::Dismissed)) else { return Vec::new() };
+    let dash = if status == Some(ChangeStatus::Confirmed) { "solid" } else { "dash" };
     let line = |at: usize, improved: Option<bool>| {
         let color = match improved {
             Some(true) => "good",

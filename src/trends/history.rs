@@ -1,4 +1,4 @@
-//! A cell's runs as a history: points, spans of one version, changes and their judgements. Pure.
+//! A cell's runs as a history: points, spans of one version, changes and their annotations. Pure.
 
 use std::{
     cmp::Reverse,
@@ -14,12 +14,12 @@ use crate::{
     },
     runs::{model::Run, verdict::Verdict},
     trends::{
-        model::{Change, Judgement, MOST_POINTS, Point, Return, RunPoint, Span},
-        store::JudgedChange,
+        model::{Change, Annotation, MOST_POINTS, Point, Return, RunPoint, Span},
+        store::AnnotatedChange,
     },
 };
 
-/// The number of points that a judged change may move by as more runs arrive.
+/// The number of points that an annotated change may move by as more runs arrive.
 const MAX_MOVE: usize = 3;
 
 /// Returns the newest points of valid runs in order of time. An experiment's runs of one version are one point.
@@ -104,24 +104,24 @@ pub fn spans(points: &[Point]) -> Vec<Span> {
         .collect()
 }
 
-/// Returns the changes with their judgements, including judged changes that are no longer found.
+/// Returns the changes with their annotations, including annotated changes that are no longer found.
 ///
-/// Detection ignores judgements, so no judgement can make another change appear or disappear.
-pub fn changes(points: &[Point], metric: Metric, judged: &[JudgedChange]) -> Vec<Change> {
+/// Detection ignores annotations, so no annotation can make another change appear or disappear.
+pub fn changes(points: &[Point], metric: Metric, annotated: &[AnnotatedChange]) -> Vec<Change> {
     let values: Vec<f64> = points.iter().map(|point| point.value).collect();
     let shifts = shifts(&values);
-    let judgements = matched(points, &shifts, judged);
+    let annotations = matched(points, &shifts, annotated);
     let mut all: Vec<Change> =
-        shifts.iter().zip(&judgements).map(|(shift, judged)| detected(points, metric, shift, *judged)).collect();
+        shifts.iter().zip(&annotations).map(|(shift, annotated)| detected(points, metric, shift, *annotated)).collect();
     let is_matched =
-        |one: &JudgedChange| judgements.iter().flatten().any(|other| other.judgement.run == one.judgement.run);
-    all.extend(judged.iter().filter(|judged| !is_matched(judged)).map(|judged| only_judged(points, metric, judged)));
+        |one: &AnnotatedChange| annotations.iter().flatten().any(|other| other.annotation.run == one.annotation.run);
+    all.extend(annotated.iter().filter(|annotated| !is_matched(annotated)).map(|annotated| only_annotated(points, metric, annotated)));
     all.sort_by(|a, b| (a.at_ms, &a.run).cmp(&(b.at_ms, &b.run)));
     all
 }
 
 /// Returns a change that is found in the current history.
-fn detected(points: &[Point], metric: Metric, shift: &Shift, judged: Option<&JudgedChange>) -> Change {
+fn detected(points: &[Point], metric: Metric, shift: &Shift, annotated: Option<&AnnotatedChange>) -> Change {
     let point = &points[shift.at];
     let returned = |at: usize| Return { at, run: points[at].first_run().clone(), at_ms: points[at].at_ms };
     Change {
@@ -136,28 +136,28 @@ fn detected(points: &[Point], metric: Metric, shift: &Shift, judged: Option<&Jud
         ratio: shift.ratio(),
         improved: improved(metric, shift.after > shift.before),
         found: true,
-        judgement: judged.map(|judged| judged.judgement.clone()),
+        annotation: annotated.map(|annotated| annotated.annotation.clone()),
     }
 }
 
-/// Returns a judged change that is no longer found.
-fn only_judged(points: &[Point], metric: Metric, judged: &JudgedChange) -> Change {
-    let at = locate(points, judged);
+/// Returns an annotated change that is no longer found.
+fn only_annotated(points: &[Point], metric: Metric, annotated: &AnnotatedChange) -> Change {
+    let at = locate(points, annotated);
     let point = |place: Option<usize>| points.get(place?);
     let version = |place| point(place).and_then(|point| point.version.clone());
     Change {
-        run: judged.judgement.run.clone(),
+        run: annotated.annotation.run.clone(),
         experiment: point(at).and_then(|point| point.experiment.clone()),
         at,
-        at_ms: judged.run_at_ms,
+        at_ms: annotated.run_at_ms,
         version: version(at),
         previous_version: version(at.and_then(|at| at.checked_sub(1))),
         returned: None,
         medians: None,
-        ratio: judged.ratio,
-        improved: improved(metric, judged.rise),
+        ratio: annotated.ratio,
+        improved: improved(metric, annotated.rise),
         found: false,
-        judgement: Some(judged.judgement.clone()),
+        annotation: Some(annotated.annotation.clone()),
     }
 }
 
@@ -165,38 +165,38 @@ fn improved(metric: Metric, rise: bool) -> Option<bool> {
     metric.better().map(|better| (better == Better::Higher) == rise)
 }
 
-/// Matches changes with judgements, each with at most one. A judgement matches a change of the same direction at most
-/// [`MAX_MOVE`] points away, the nearest first. A judgement of the return of an episode applies to the episode.
-fn matched<'a>(points: &[Point], shifts: &[Shift], judged: &'a [JudgedChange]) -> Vec<Option<&'a JudgedChange>> {
+/// Matches changes with annotations, each with at most one. An annotation matches a change of the same direction at most
+/// [`MAX_MOVE`] points away, the nearest first. An annotation of the return of an episode applies to the episode.
+fn matched<'a>(points: &[Point], shifts: &[Shift], annotated: &'a [AnnotatedChange]) -> Vec<Option<&'a AnnotatedChange>> {
     let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
-    for (number, judged) in judged.iter().enumerate() {
-        let Some(at) = locate(points, judged) else { continue };
+    for (number, annotated) in annotated.iter().enumerate() {
+        let Some(at) = locate(points, annotated) else { continue };
         for (place, shift) in shifts.iter().enumerate() {
             let rise = shift.after > shift.before;
-            let candidate = if rise == judged.rise { Some(shift.at) } else { shift.returned };
+            let candidate = if rise == annotated.rise { Some(shift.at) } else { shift.returned };
             let away = candidate.map(|candidate| candidate.abs_diff(at)).filter(|away| *away <= MAX_MOVE);
             pairs.extend(away.map(|away| (away, place, number)));
         }
     }
-    // Of two judgements at the same distance, the newer one applies.
-    pairs.sort_by_key(|(away, place, number)| (*away, *place, Reverse(judged[*number].judgement.at_ms)));
-    let (mut matched, mut used) = (vec![None; shifts.len()], vec![false; judged.len()]);
+    // Of two annotations at the same distance, the newer one applies.
+    pairs.sort_by_key(|(away, place, number)| (*away, *place, Reverse(annotated[*number].annotation.at_ms)));
+    let (mut matched, mut used) = (vec![None; shifts.len()], vec![false; annotated.len()]);
     for (_, place, number) in pairs {
         if matched[place].is_none() && !used[number] {
-            (matched[place], used[number]) = (Some(&judged[number]), true);
+            (matched[place], used[number]) = (Some(&annotated[number]), true);
         }
     }
     matched
 }
 
-/// Returns the index of the point that contains the run of a judgement. If that run was deleted, returns the point
+/// Returns the index of the point that contains the run of an annotation. If that run was deleted, returns the point
 /// during which it began or the next one; none for a run older than all points.
-fn locate(points: &[Point], judged: &JudgedChange) -> Option<usize> {
-    let run = &judged.judgement.run;
+fn locate(points: &[Point], annotated: &AnnotatedChange) -> Option<usize> {
+    let run = &annotated.annotation.run;
     if let Some(at) = points.iter().position(|point| point.has(run)) {
         return Some(at);
     }
-    let began = judged.run_at_ms;
+    let began = annotated.run_at_ms;
     let next = points.partition_point(|point| (point.at_ms, point.first_run()) < (began, run));
     let before = next.checked_sub(1)?;
     let is_during = points[before].runs.iter().any(|other| other.at_ms > began);
@@ -215,10 +215,10 @@ impl Point {
     }
 }
 
-impl JudgedChange {
-    /// Combines a change with its judgement.
-    pub fn new(change: &Change, judgement: Judgement) -> Self {
-        Self { run_at_ms: change.at_ms, rise: change.ratio > 1.0, ratio: change.ratio, judgement }
+impl AnnotatedChange {
+    /// Combines a change with its annotation.
+    pub fn new(change: &Change, annotation: Annotation) -> Self {
+        Self { run_at_ms: change.at_ms, rise: change.ratio > 1.0, ratio: change.ratio, annotation }
     }
 }
 
@@ -228,7 +228,7 @@ mod tests {
     use crate::{
         app::ids::ExperimentId,
         runs::testing::{figured, finished, judged as verdict},
-        trends::model::Ruling,
+        trends::model::ChangeStatus,
     };
 
     /// Experiments of one run each, with a version for each level and a fixed wobble.
@@ -267,13 +267,13 @@ mod tests {
         runs(levels).into_iter().flat_map(three).collect()
     }
 
-    fn found(runs: &[Run], judged: &[JudgedChange]) -> Vec<Change> {
-        changes(&points(runs, Metric::Rps), Metric::Rps, judged)
+    fn found(runs: &[Run], annotated: &[AnnotatedChange]) -> Vec<Change> {
+        changes(&points(runs, Metric::Rps), Metric::Rps, annotated)
     }
 
-    fn judged(change: &Change, ruling: Ruling) -> JudgedChange {
+    fn annotated(change: &Change, status: ChangeStatus) -> AnnotatedChange {
         let (run, by) = (change.run.clone(), "ada".to_owned());
-        JudgedChange::new(change, Judgement { run, ruling, note: None, by, at_ms: 1 })
+        AnnotatedChange::new(change, Annotation { run, status, note: None, by, at_ms: 1 })
     }
 
     #[test]
@@ -308,60 +308,60 @@ mod tests {
     }
 
     #[test]
-    fn a_judgement_stays_with_its_change_as_more_runs_arrive() {
+    fn a_annotation_stays_with_its_change_as_more_runs_arrive() {
         let levels = [(12, 100.0), (12, 90.0), (30, 99.0)];
         let first = found(&runs(&[(12, 100.0), (4, 90.0)]), &[]);
-        for ruling in [Ruling::Confirmed, Ruling::Dismissed] {
-            let judged = [judged(&first[0], ruling)];
+        for status in [ChangeStatus::Confirmed, ChangeStatus::Dismissed] {
+            let annotated = [annotated(&first[0], status)];
             for more in 4..40 {
                 let all = runs(&levels)[..12 + more].to_vec();
-                let changes = found(&all, &judged);
+                let changes = found(&all, &annotated);
                 assert_eq!(
-                    changes[0].judgement.as_ref().map(|judgement| judgement.ruling),
-                    Some(ruling),
+                    changes[0].annotation.as_ref().map(|annotation| annotation.status),
+                    Some(status),
                     "{more} more"
                 );
-                let open = changes.iter().filter(|change| change.judgement.is_none()).count();
+                let open = changes.iter().filter(|change| change.annotation.is_none()).count();
                 assert!(open <= 1 && changes.len() <= 2, "{more} more: {changes:?}");
-                assert_eq!(changes.iter().filter(|change| change.found && change.judgement.is_some()).count(), 1);
+                assert_eq!(changes.iter().filter(|change| change.found && change.annotation.is_some()).count(), 1);
             }
         }
     }
 
     #[test]
-    fn a_judgement_of_one_change_does_not_affect_others() {
+    fn a_annotation_of_one_change_does_not_affect_others() {
         let all = runs(&[(12, 100.0), (12, 90.0), (12, 99.0), (12, 80.0)]);
         let before = found(&all, &[]);
         assert_eq!(before.len(), 3);
         for place in 0..3 {
-            for ruling in [Ruling::Confirmed, Ruling::Dismissed] {
-                let after = found(&all, &[judged(&before[place], ruling)]);
+            for status in [ChangeStatus::Confirmed, ChangeStatus::Dismissed] {
+                let after = found(&all, &[annotated(&before[place], status)]);
                 let runs = |changes: &[Change]| changes.iter().map(|change| change.run.clone()).collect::<Vec<_>>();
                 assert_eq!(runs(&after), runs(&before));
-                assert_eq!(after.iter().filter(|change| change.judgement.is_some()).count(), 1);
+                assert_eq!(after.iter().filter(|change| change.annotation.is_some()).count(), 1);
             }
         }
     }
 
     #[test]
-    fn a_judgement_survives_the_deletion_of_its_run() {
+    fn a_annotation_survives_the_deletion_of_its_run() {
         let mut all = runs(&[(12, 100.0), (12, 90.0)]);
-        let judged = [judged(&found(&all, &[])[0], Ruling::Dismissed)];
+        let annotated = [annotated(&found(&all, &[])[0], ChangeStatus::Dismissed)];
         all.remove(12);
-        let changes = found(&all, &judged);
-        assert_eq!((changes.len(), changes[0].judgement.is_some(), changes[0].run.as_str()), (1, true, "0013"));
-        // A judgement whose change is no longer found can still be read and withdrawn.
-        let calm = found(&runs(&[(30, 100.0)]), &judged);
+        let changes = found(&all, &annotated);
+        assert_eq!((changes.len(), changes[0].annotation.is_some(), changes[0].run.as_str()), (1, true, "0013"));
+        // An annotation whose change is no longer found can still be read and withdrawn.
+        let calm = found(&runs(&[(30, 100.0)]), &annotated);
         assert_eq!((calm.len(), calm[0].found, calm[0].medians), (1, false, None));
     }
 
     #[test]
-    fn a_judgement_of_a_fall_does_not_apply_to_a_rise_next_to_it() {
+    fn a_annotation_of_a_fall_does_not_apply_to_a_rise_next_to_it() {
         let all = runs(&[(12, 100.0), (12, 90.0)]);
-        let mut judged = judged(&found(&all, &[])[0], Ruling::Dismissed);
-        judged.rise = true;
-        let changes = found(&all, &[judged]);
-        assert_eq!(changes.iter().filter(|change| change.found && change.judgement.is_none()).count(), 1);
+        let mut annotated = annotated(&found(&all, &[])[0], ChangeStatus::Dismissed);
+        annotated.rise = true;
+        let changes = found(&all, &[annotated]);
+        assert_eq!(changes.iter().filter(|change| change.found && change.annotation.is_none()).count(), 1);
     }
 
     #[test]
@@ -393,39 +393,39 @@ mod tests {
     }
 
     #[test]
-    fn a_judgement_of_any_run_of_an_experiment_applies_to_its_point() {
+    fn a_annotation_of_any_run_of_an_experiment_applies_to_its_point() {
         let mut all = in_threes(&[(12, 100.0), (12, 90.0)]);
         let change = found(&all, &[]).remove(0);
         assert_eq!(
             (change.run.as_str(), change.experiment.as_ref().map(ExperimentId::as_str)),
             ("0012-0", Some("e12"))
         );
-        // Judgements of earlier versions name a run in the middle of an experiment.
-        let mut judged = judged(&change, Ruling::Confirmed);
-        (judged.judgement.run, judged.run_at_ms) = ("0013-1".to_owned().into(), 13_100);
-        let is_judged =
-            |all: &[Run], judged: &JudgedChange| found(all, std::slice::from_ref(judged))[0].judgement.is_some();
-        assert!(is_judged(&all, &judged));
-        assert_eq!(locate(&points(&all, Metric::Rps), &judged), Some(13));
+        // Annotations of earlier versions name a run in the middle of an experiment.
+        let mut annotated = annotated(&change, ChangeStatus::Confirmed);
+        (annotated.annotation.run, annotated.run_at_ms) = ("0013-1".to_owned().into(), 13_100);
+        let is_annotated =
+            |all: &[Run], annotated: &AnnotatedChange| found(all, std::slice::from_ref(annotated))[0].annotation.is_some();
+        assert!(is_annotated(&all, &annotated));
+        assert_eq!(locate(&points(&all, Metric::Rps), &annotated), Some(13));
         all.retain(|run| run.id.as_str() != "0013-1");
-        assert_eq!(locate(&points(&all, Metric::Rps), &judged), Some(13), "its experiment still exists");
+        assert_eq!(locate(&points(&all, Metric::Rps), &annotated), Some(13), "its experiment still exists");
         all.retain(|run| run.experiment.as_ref().map(ExperimentId::as_str) != Some("e13"));
-        assert_eq!(locate(&points(&all, Metric::Rps), &judged), Some(13), "the next one, which was the 14th");
-        assert!(is_judged(&all, &judged));
-        judged.run_at_ms = -1;
-        assert_eq!(locate(&points(&all, Metric::Rps), &judged), None);
+        assert_eq!(locate(&points(&all, Metric::Rps), &annotated), Some(13), "the next one, which was the 14th");
+        assert!(is_annotated(&all, &annotated));
+        annotated.run_at_ms = -1;
+        assert_eq!(locate(&points(&all, Metric::Rps), &annotated), None);
     }
 
     #[test]
-    fn an_episode_is_one_change_if_either_end_was_judged() {
+    fn an_episode_is_one_change_if_either_end_was_annotated() {
         let all = runs(&[(12, 100.0), (5, 90.0), (12, 100.0)]);
         let [episode] = found(&all, &[]).try_into().expect("one change");
         let end = episode.returned.clone().expect("a return");
         assert_eq!((episode.at, end.at, end.run.as_str()), (Some(12), 17, "0017"));
-        assert!(found(&all, &[judged(&episode, Ruling::Dismissed)])[0].judgement.is_some());
-        let mut judged = judged(&episode, Ruling::Dismissed);
-        (judged.judgement.run, judged.run_at_ms, judged.rise) = (end.run, end.at_ms, true);
-        let changes = found(&all, &[judged]);
-        assert_eq!((changes.len(), changes[0].judgement.is_some()), (1, true));
+        assert!(found(&all, &[annotated(&episode, ChangeStatus::Dismissed)])[0].annotation.is_some());
+        let mut annotated = annotated(&episode, ChangeStatus::Dismissed);
+        (annotated.annotation.run, annotated.run_at_ms, annotated.rise) = (end.run, end.at_ms, true);
+        let changes = found(&all, &[annotated]);
+        assert_eq!((changes.len(), changes[0].annotation.is_some()), (1, true));
     }
 }

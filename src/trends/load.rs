@@ -41,11 +41,11 @@ pub(crate) async fn list(state: &AppState, target: Option<&str>) -> Result<(Vec<
         let runs = runs_of(state, &known).await?;
         let mut open = 0;
         for metric in [Metric::Rps, Metric::P99Ms] {
-            let judged = crate::trends::store::of_cell(&state.db.read, &known.cell, metric.key()).await?;
+            let annotated = crate::trends::store::of_cell(&state.db.read, &known.cell, metric.key()).await?;
             let runs = runs.clone();
-            let work = move || history::changes(&history::points(&runs, metric), metric, &judged);
+            let work = move || history::changes(&history::points(&runs, metric), metric, &annotated);
             let changes = tokio::task::spawn_blocking(work).await.map_err(Error::internal)?;
-            open += changes.iter().filter(|change| change.judgement.is_none()).count();
+            open += changes.iter().filter(|change| change.annotation.is_none()).count();
         }
         let spans = history::spans(&history::points(&runs, Metric::Rps));
         trends.push(TrendInfo {
@@ -64,11 +64,11 @@ pub(crate) async fn list(state: &AppState, target: Option<&str>) -> Result<(Vec<
 pub(crate) async fn trend(state: &AppState, target: &str, cell: &str, metric: Metric) -> Result<Trend> {
     let known = find(state, target, cell).await?;
     let runs = runs_of(state, &known).await?;
-    let judged = crate::trends::store::of_cell(&state.db.read, &known.cell, metric.key()).await?;
+    let annotated = crate::trends::store::of_cell(&state.db.read, &known.cell, metric.key()).await?;
     let url = format!("{}?metric={}", address(state, &known.cell)?, metric.key());
     let work = move || {
         let points = history::points(&runs, metric);
-        let (spans, changes) = (history::spans(&points), history::changes(&points, metric, &judged));
+        let (spans, changes) = (history::spans(&points), history::changes(&points, metric, &annotated));
         Trend { cell: known.cell, metric, url, points, spans, changes }
     };
     tokio::task::spawn_blocking(work).await.map_err(Error::internal)

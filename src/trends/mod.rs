@@ -1,11 +1,11 @@
-//! Trends: the history of one cell over versions and time, its changes and their judgements.
+//! Trends: the history of one cell over versions and time, its changes and their annotations.
 //!
 //! The unit is the experiment: its runs share the state of the machine on that day, so they are one point, their
 //! median. With runs as the unit, a permutation test would report every day's offset as a change. A run without an
 //! experiment is a point by itself.
 //!
 //! In reading order: [`cell`] groups runs, [`shifts`] finds changes in a series, [`history`] combines points, changes
-//! and judgements. All of these are pure. [`mod@pages`] and [`mod@api`] show the result. [`pins`] has the trends that a
+//! and annotations. All of these are pure. [`mod@pages`] and [`mod@api`] show the result. [`pins`] has the trends that a
 //! user wants on the dashboard.
 
 pub mod api;
@@ -32,7 +32,7 @@ pub fn pages() -> Router<AppState> {
     Router::new()
         .route("/trends", get(pages::index))
         .route("/trends/{target}/{cell}", get(pages::show))
-        .route("/trends/{target}/{cell}/judge", post(pages::judge))
+        .route("/trends/{target}/{cell}/annotate", post(pages::annotate))
         .route("/trends/{target}/{cell}/pin", post(pages::pin))
         .route("/trends/{target}/{cell}/unpin", post(pages::unpin))
 }
@@ -42,7 +42,7 @@ pub fn api() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(api::list))
         .routes(routes!(api::show))
-        .routes(routes!(api::judge, api::withdraw))
+        .routes(routes!(api::annotate, api::reopen))
         .routes(routes!(api::pins))
         .routes(routes!(api::pin, api::unpin))
 }

@@ -1,4 +1,4 @@
-//! A trend: a cell over versions and time, its changes and judgements. Pure.
+//! A trend: a cell over versions and time, its changes and annotations. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -28,17 +28,17 @@ pub const MAX_PINS: usize = 12;
 /// The maximum number of cells in a list; a single target has fewer.
 pub(crate) const MAX_LISTED: usize = 60;
 
-/// The ruling of a judgement.
+/// The status of an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Ruling {
+pub enum ChangeStatus {
     /// The change is real.
     Confirmed,
     /// The change is not real or does not matter.
     Dismissed,
 }
 
-impl Ruling {
+impl ChangeStatus {
     /// Returns the name in columns and pages.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -48,14 +48,14 @@ impl Ruling {
     }
 }
 
-impl std::str::FromStr for Ruling {
+impl std::str::FromStr for ChangeStatus {
     type Err = String;
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         [Self::Confirmed, Self::Dismissed]
             .into_iter()
-            .find(|ruling| ruling.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is not a ruling: use confirmed or dismissed"))
+            .find(|status| status.as_str() == text)
+            .ok_or_else(|| format!("{text:?} is not a status: use confirmed or dismissed"))
     }
 }
 
@@ -134,7 +134,7 @@ pub struct Change {
     pub previous_version: Option<String>,
     /// The end of an episode: the first point back at the previous level; null if the change lasts.
     pub returned: Option<Return>,
-    /// The medians of the segments before and after it; null if it is only known from a judgement.
+    /// The medians of the segments before and after it; null if it is only known from an annotation.
     pub medians: Option<[f64; 2]>,
     /// After ÷ before.
     pub ratio: f64,
@@ -142,8 +142,8 @@ pub struct Change {
     pub improved: Option<bool>,
     /// Whether it is found in the current history.
     pub found: bool,
-    /// Its judgement.
-    pub judgement: Option<Judgement>,
+    /// Its annotation.
+    pub annotation: Option<Annotation>,
 }
 
 /// The end of an episode: a change that was undone within a few points.
@@ -158,19 +158,19 @@ pub struct Return {
     pub at_ms: i64,
 }
 
-/// A user's judgement of a change.
+/// A user's annotation of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Judgement {
-    /// The first run after the change when it was judged; later runs may have moved the change by a point or two.
+pub struct Annotation {
+    /// The first run after the change when it was annotated; later runs may have moved the change by a point or two.
     #[schema(value_type = String)]
     pub run: RunId,
     /// Whether the change is confirmed or dismissed.
-    pub ruling: Ruling,
+    pub status: ChangeStatus,
     /// The reason.
     pub note: Option<String>,
-    /// The user who judged it.
+    /// The user who annotated it.
     pub by: String,
-    /// When it was judged, unix ms.
+    /// When it was annotated, unix ms.
     pub at_ms: i64,
 }
 
@@ -204,7 +204,7 @@ pub struct TrendInfo {
     pub newest_at_ms: i64,
     /// The throughput of the newest version, requests/s: the median of its points.
     pub rps: Option<f64>,
-    /// How many changes of throughput and p99 are not judged.
+    /// How many changes of throughput and p99 are not annotated.
     pub open: usize,
 }
 

@@ -10,7 +10,7 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    api::{JudgementBody, MetricQuery, store_judgement, withdraw_judgement},
+    api::{AnnotationBody, MetricQuery, store_annotation, delete_annotation},
     charts,
 };
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
     runs::verdict::Verdict,
     trends::{
         load::{self, metric_named, trend},
-        model::{Change, Judgement, Point, Return, Ruling, RunPoint, Span, Trend, TrendInfo},
+        model::{Change, Annotation, Point, Return, ChangeStatus, RunPoint, Span, Trend, TrendInfo},
         pins,
     },
     web::{
@@ -73,12 +73,12 @@ pub struct ListParams {
     target: String,
 }
 
-/// The form that judges a change. An empty ruling withdraws the judgement.
+/// The form that annotates a change. An empty status deletes the annotation.
 #[derive(Debug, Deserialize)]
-pub struct JudgementForm {
+pub struct AnnotationForm {
     metric: String,
     run: RunId,
-    ruling: String,
+    status: String,
     #[serde(default)]
     note: String,
 }
@@ -149,21 +149,21 @@ pub async fn unpin(
     form.answer(&target, &cell)
 }
 
-/// `POST /trends/{target}/{cell}/judge`
-pub async fn judge(
+/// `POST /trends/{target}/{cell}/annotate`
+pub async fn annotate(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Path((target, cell)): Path<(String, String)>,
-    Form(form): Form<JudgementForm>,
+    Form(form): Form<AnnotationForm>,
 ) -> Result<Redirect> {
-    let JudgementForm { metric, run, ruling, note } = form;
+    let AnnotationForm { metric, run, status, note } = form;
     let metric = metric_named(Some(&metric))?;
-    if ruling.is_empty() {
-        withdraw_judgement(&state, &target, &cell, metric, &run).await?;
+    if status.is_empty() {
+        delete_annotation(&state, &caller, (&target, &cell), metric, &run).await?;
     } else {
-        let ruling: Ruling = ruling.parse().map_err(Error::Invalid)?;
+        let status: ChangeStatus = status.parse().map_err(Error::Invalid)?;
         let note = Some(note).filter(|note| !note.trim().is_empty());
-        store_judgement(&state, &caller, &target, &cell, metric, &run, JudgementBody { ruling, note }).await?;
+        store_annotation(&state, &caller, (&target, &cell), metric, &run, AnnotationBody { status, note }).await?;
     }
     Ok(Redirect::to(&format!("/trends/{}/{}?metric={}#changes", segment(&target), segment(&cell), metric.key())))
 }
@@ -211,10 +211,10 @@ impl TrendPage {
         span.low.zip(span.high).map_or_else(String::new, |(low, high)| format!("{} to {}", figure(low), figure(high)))
     }
 
-    /// Returns unjudged changes, then confirmed ones.
+    /// Returns open changes, then confirmed ones.
     fn shown(&self) -> Vec<&Change> {
         let mut shown: Vec<&Change> = self.trend.changes.iter().filter(|change| !change.is_dismissed()).collect();
-        shown.sort_by_key(|change| (change.judgement.is_some(), std::cmp::Reverse(change.at_ms)));
+        shown.sort_by_key(|change| (change.annotation.is_some(), std::cmp::Reverse(change.at_ms)));
         shown
     }
 
@@ -249,7 +249,7 @@ impl Return {
     }
 }
 
-impl Judgement {
+impl Annotation {
     fn when(&self) -> Moment {
         time_ago::ago(Some(self.at_ms))
     }
@@ -267,7 +267,7 @@ impl Span {
 
 impl Change {
     fn is_dismissed(&self) -> bool {
-        self.judgement.as_ref().is_some_and(|judgement| judgement.ruling == Ruling::Dismissed)
+        self.annotation.as_ref().is_some_and(|annotation| annotation.status == ChangeStatus::Dismissed)
     }
 
     fn when(&self) -> Moment {

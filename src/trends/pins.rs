@@ -19,7 +19,7 @@ use crate::{
         load::{find, runs_of, url},
         model::{MAX_PINS, Pin, Point, Trend},
         store::{
-            JudgedChange, of_cell,
+            AnnotatedChange, of_cell,
             pins::{self, StoredPin},
         },
     },
@@ -77,7 +77,7 @@ pub struct TrendCache(Arc<Mutex<HashMap<(String, String), Cached>>>);
 struct Cached {
     /// The inputs have not changed while this is the current version.
     version: Version,
-    judged: Vec<JudgedChange>,
+    annotated: Vec<AnnotatedChange>,
     trend: Arc<Trend>,
 }
 
@@ -90,8 +90,8 @@ impl TrendCache {
         let key = (target.to_owned(), cell.to_owned());
         let before = self.entries().get(&key).cloned();
         if let Some(cached) = before.as_ref().filter(|cached| cached.version == version) {
-            let judged = of_cell(pool, &cached.trend.cell, metric.key()).await?;
-            if judged == cached.judged {
+            let annotated = of_cell(pool, &cached.trend.cell, metric.key()).await?;
+            if annotated == cached.annotated {
                 return Ok(Some(Arc::clone(&cached.trend)));
             }
         }
@@ -100,21 +100,21 @@ impl TrendCache {
             Err(Error::NotFound(_)) => return Ok(None),
             Err(fault) => return Err(fault),
         };
-        let judged = of_cell(pool, &known.cell, metric.key()).await?;
+        let annotated = of_cell(pool, &known.cell, metric.key()).await?;
         let points = history::points(&runs_of(state, &known).await?, metric);
-        let is_same = |cached: &Cached| cached.trend.points == points && cached.judged == judged;
+        let is_same = |cached: &Cached| cached.trend.points == points && cached.annotated == annotated;
         let trend = if let Some(cached) = before.filter(is_same) {
             cached.trend
         } else {
             let url = url(state, target, cell)?;
-            let (points, judged): (Vec<Point>, _) = (points, judged.clone());
+            let (points, annotated): (Vec<Point>, _) = (points, annotated.clone());
             let work = move || {
-                let (spans, changes) = (history::spans(&points), history::changes(&points, metric, &judged));
+                let (spans, changes) = (history::spans(&points), history::changes(&points, metric, &annotated));
                 Trend { cell: known.cell, metric, url, points, spans, changes }
             };
             Arc::new(tokio::task::spawn_blocking(work).await.map_err(Error::internal)?)
         };
-        self.keep(key, Cached { version, judged, trend: Arc::clone(&trend) });
+        self.keep(key, Cached { version, annotated, trend: Arc::clone(&trend) });
         Ok(Some(trend))
     }
 

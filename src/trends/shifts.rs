@@ -7,7 +7,7 @@
 //! Why E-Divisive and not a threshold on single points: a threshold needs a difference of several times the noise and
 //! reports one bad day as a change. E-Divisive compares all points on both sides: it finds smaller changes, needs a few
 //! points on each side, and assumes nothing about the distribution of the noise. Its cost: a change may move by a point
-//! or two as more runs arrive, which is why a judgement applies to nearby points, too.
+//! or two as more runs arrive, which is why an annotation applies to nearby points, too.
 
 use crate::compare::statistics::{
     MIN_EFFECT,

@@ -1,34 +1,38 @@
-//! SQL of judgements of changes; [`pins`] has the SQL of pins.
+//! SQL of annotations of changes; [`pins`] has the SQL of pins.
 
 pub mod pins;
 
-use sqlx::SqlitePool;
+use sqlx::{SqliteConnection, SqlitePool, sqlite::SqliteQueryResult};
 
 use super::cell::Cell;
-use crate::{app::ids::RunId, trends::model::Judgement};
+use crate::{
+    app::ids::RunId,
+    auth::{audit::AuditEvent, store::audit},
+    trends::model::Annotation,
+};
 
-/// A judgement with the properties that identify its change.
+/// An annotation with the properties that identify its change.
 #[derive(Clone, Debug, PartialEq)]
-pub struct JudgedChange {
+pub struct AnnotatedChange {
     /// When the first run after it began, unix ms. It locates the change if that run was deleted.
     pub run_at_ms: i64,
     /// Whether values are higher after it.
     pub rise: bool,
-    /// After ÷ before, when it was judged.
+    /// After ÷ before, when it was annotated.
     pub ratio: f64,
-    /// The judgement.
-    pub judgement: Judgement,
+    /// The annotation.
+    pub annotation: Annotation,
 }
 
 fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
     sqlx::Error::Decode(fault.into())
 }
 
-/// Returns the judgements of a metric of a cell, oldest change first. Judgements from before load generators were part
+/// Returns the annotations of a metric of a cell, oldest change first. Annotations from before load generators were part
 /// of a cell apply to the cell of their run.
-pub async fn of_cell(pool: &SqlitePool, cell: &Cell, metric: &str) -> sqlx::Result<Vec<JudgedChange>> {
+pub async fn of_cell(pool: &SqlitePool, cell: &Cell, metric: &str) -> sqlx::Result<Vec<AnnotatedChange>> {
     let rows = sqlx::query!(
-        "select run_id, run_at, rise, ratio, ruling, note, judged_by, judged_at from trend_judgement
+        "select run_id, run_at, rise, ratio, status, note, annotated_by, annotated_at from trend_annotation
          where metric = ?1
              and (cell = ?2 or cell = ?3 and exists (select 1 from run where id = run_id and engine is ?4))
          order by run_at, run_id",
@@ -41,21 +45,32 @@ pub async fn of_cell(pool: &SqlitePool, cell: &Cell, metric: &str) -> sqlx::Resu
     .await?;
     rows.into_iter()
         .map(|row| {
-            let ruling = row.ruling.parse().map_err(|fault: String| decode(fault))?;
-            let judgement =
-                Judgement { run: row.run_id.into(), ruling, note: row.note, by: row.judged_by, at_ms: row.judged_at };
-            Ok(JudgedChange { run_at_ms: row.run_at, rise: row.rise == 1, ratio: row.ratio, judgement })
+            let status = row.status.parse().map_err(|fault: String| decode(fault))?;
+            let annotation =
+                Annotation { run: row.run_id.into(), status, note: row.note, by: row.annotated_by, at_ms: row.annotated_at };
+            Ok(AnnotatedChange { run_at_ms: row.run_at, rise: row.rise == 1, ratio: row.ratio, annotation })
         })
         .collect()
 }
 
-/// Stores a judgement of a change and replaces an earlier one.
-pub async fn judge(pool: &SqlitePool, cell: &Cell, metric: &str, judged: &JudgedChange) -> sqlx::Result<()> {
-    let JudgedChange { run_at_ms, rise, ratio, judgement: Judgement { run, ruling, note, by, at_ms } } = judged;
-    let (ruling, rise) = (ruling.as_str(), i64::from(*rise));
+/// Stores an annotation of a change, instead of the one of `before` if there is one.
+pub async fn annotate(
+    pool: &SqlitePool,
+    cell: &Cell,
+    metric: &str,
+    annotated: &AnnotatedChange,
+    before: Option<&RunId>,
+    event: &AuditEvent,
+) -> sqlx::Result<()> {
+    let AnnotatedChange { run_at_ms, rise, ratio, annotation: Annotation { run, status, note, by, at_ms } } = annotated;
+    let (status, rise) = (status.as_str(), i64::from(*rise));
+    let mut transaction = pool.begin().await?;
+    if let Some(before) = before {
+        remove(&mut transaction, cell, metric, before).await?;
+    }
     sqlx::query!(
-        "insert or replace into trend_judgement
-             (target, cell, metric, run_id, run_at, rise, ratio, ruling, note, judged_by, judged_at)
+        "insert or replace into trend_annotation
+             (target, cell, metric, run_id, run_at, rise, ratio, status, note, annotated_by, annotated_at)
          values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         cell.target,
         cell.id,
@@ -64,26 +79,43 @@ pub async fn judge(pool: &SqlitePool, cell: &Cell, metric: &str, judged: &Judged
         run_at_ms,
         rise,
         ratio,
-        ruling,
+        status,
         note,
         by,
         at_ms
     )
-    .execute(pool)
+    .execute(&mut *transaction)
     .await?;
-    Ok(())
+    audit::note(&mut transaction, event).await?;
+    transaction.commit().await
 }
 
-/// Removes the judgement of a change. Returns false if there is none.
-pub async fn withdraw(pool: &SqlitePool, cell: &Cell, metric: &str, run: &RunId) -> sqlx::Result<bool> {
-    let done = sqlx::query!(
-        "delete from trend_judgement where cell in (?, ?) and metric = ? and run_id = ?",
+/// Deletes the annotation of a change. Returns false if there is none.
+pub async fn delete(
+    pool: &SqlitePool,
+    cell: &Cell,
+    metric: &str,
+    run: &RunId,
+    event: &AuditEvent,
+) -> sqlx::Result<bool> {
+    let mut transaction = pool.begin().await?;
+    let done = remove(&mut transaction, cell, metric, run).await?;
+    audit::commit(transaction, &done, event).await
+}
+
+async fn remove(
+    connection: &mut SqliteConnection,
+    cell: &Cell,
+    metric: &str,
+    run: &RunId,
+) -> sqlx::Result<SqliteQueryResult> {
+    sqlx::query!(
+        "delete from trend_annotation where cell in (?, ?) and metric = ? and run_id = ?",
         cell.id,
         cell.earlier_id,
         metric,
         run
     )
-    .execute(pool)
-    .await?;
-    Ok(done.rows_affected() > 0)
+    .execute(connection)
+    .await
 }

@@ -41,7 +41,7 @@ const MODULES: [(&str, &[&str]); 28] = [
     ("compare", &["comparison_inputs"]),
     ("experiments", &["experiment", "preset"]),
     ("dispatch", &["run", "run_phase", "lease"]),
-    ("trends", &["trend_judgement", "trend_pin"]),
+    ("trends", &["trend_annotation", "trend_pin"]),
     ("gate", &[]),
     ("reports", &[]),
     ("shares", &["share"]),
@@ -328,7 +328,8 @@ const LONGEST_FUNCTION: usize = 60;
 const USUAL_FUNCTION: usize = 45;
 
 /// Functions that are plain lists with one line per item.
-const PLAIN_LISTS: [(&str, &str); 5] = [
+const PLAIN_LISTS: [(&str, &str); 6] = [
+    ("src/auth/audit.rs", "as_str"),
     ("src/runs/store/row.rs", "read"),
     ("src/runs/store/row.rs", "try_from"),
     ("src/results/verdict/limits.rs", "about"),

@@ -1,4 +1,4 @@
-//! Trends of a cell over versions and time: change points and their judgements.
+//! Trends of a cell over versions and time: change points and their annotations.
 
 use brewbench::auth::model::Role;
 use brewbench_agent::wire::{engine::EngineVersion, outcome::Outcome};
@@ -41,14 +41,14 @@ async fn only_cell(user: &Actor) -> (Value, String) {
     (trends[0].clone(), path)
 }
 
-async fn judge(person: &Actor, path: &str, form: &[(&str, &str)]) -> Answer {
+async fn annotate(person: &Actor, path: &str, form: &[(&str, &str)]) -> Answer {
     let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
-    let request = person.request(&reqwest::Method::POST, &format!("{path}/judge"));
+    let request = person.request(&reqwest::Method::POST, &format!("{path}/annotate"));
     Answer::to(request.header("content-type", "application/x-www-form-urlencoded").body(body)).await
 }
 
 fn open(trend: &Value) -> usize {
-    trend["changes"].as_array().expect("changes").iter().filter(|change| change["judgement"].is_null()).count()
+    trend["changes"].as_array().expect("changes").iter().filter(|change| change["annotation"].is_null()).count()
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn a_trend_has_versions_with_intervals_and_changes_in_both_directions() {
 }
 
 #[tokio::test]
-async fn judgements_stay_when_runs_are_added_or_deleted() {
+async fn annotations_stay_when_runs_are_added_or_deleted() {
     let app = App::start().await;
     let (user, reader) = (app.user().await, app.reader().await);
     import_runs(&user, "1.0", 12, 1.0).await;
@@ -114,25 +114,25 @@ async fn judgements_stay_when_runs_are_added_or_deleted() {
     let trend = user.get(&path).await.ok().json();
     let first = text(&trend["changes"][0]["run"]);
     let at = format!("{path}/changes/{first}");
-    reader.put(&at, &json!({"ruling": "dismissed"})).await.refused(403);
-    user.put(&at, &json!({"ruling": "unsure"})).await.refused(422);
-    user.put(&format!("{path}/changes/nobody"), &json!({"ruling": "dismissed"})).await.refused(404);
-    let judged = user.put(&at, &json!({"ruling": "dismissed", "note": "the switch"})).await.ok().json();
-    assert_eq!((open(&judged), &judged["changes"][0]["judgement"]["note"]), (0, &json!("the switch")));
+    reader.put(&at, &json!({"status": "dismissed"})).await.refused(403);
+    user.put(&at, &json!({"status": "unsure"})).await.refused(422);
+    user.put(&format!("{path}/changes/nobody"), &json!({"status": "dismissed"})).await.refused(404);
+    let annotated = user.put(&at, &json!({"status": "dismissed", "note": "the switch"})).await.ok().json();
+    assert_eq!((open(&annotated), &annotated["changes"][0]["annotation"]["note"]), (0, &json!("the switch")));
 
     import_runs(&user, "1.1", 14, 0.9).await;
     assert_eq!(open(&user.get(&path).await.ok().json()), 0);
-    // A second change is open, and judging it does not affect the first.
+    // A second change is open, and annotating it does not affect the first.
     import_runs(&user, "1.2", 12, 1.0).await;
     let trend = user.get(&path).await.ok().json();
     assert_eq!((open(&trend), trend["changes"].as_array().map(Vec::len)), (1, Some(2)));
     let second = text(&trend["changes"][1]["run"]);
-    let both = user.put(&format!("{path}/changes/{second}"), &json!({"ruling": "confirmed"})).await.ok().json();
+    let both = user.put(&format!("{path}/changes/{second}"), &json!({"status": "confirmed"})).await.ok().json();
     assert_eq!(open(&both), 0);
-    let rulings: Vec<_> =
-        both["changes"].as_array().expect("two").iter().map(|change| text(&change["judgement"]["ruling"])).collect();
-    assert_eq!(rulings, ["dismissed", "confirmed"]);
-    // Neither deleting the runs of the judgements nor reopening a change reopens an older change.
+    let statuses: Vec<_> =
+        both["changes"].as_array().expect("two").iter().map(|change| text(&change["annotation"]["status"])).collect();
+    assert_eq!(statuses, ["dismissed", "confirmed"]);
+    // Neither deleting the runs of the annotations nor reopening a change reopens an older change.
     user.delete(&format!("/api/v1/runs/{first}")).await.ok();
     user.delete(&format!("/api/v1/runs/{second}")).await.ok();
     let trend = user.get(&path).await.ok().json();
@@ -140,12 +140,16 @@ async fn judgements_stay_when_runs_are_added_or_deleted() {
     let current = text(&trend["changes"][1]["run"]);
     let back = user.delete(&format!("{path}/changes/{current}")).await.ok().json();
     assert_eq!(open(&back), 1);
-    assert_eq!(back["changes"][0]["judgement"]["ruling"], "dismissed");
+    assert_eq!(back["changes"][0]["annotation"]["status"], "dismissed");
     user.delete(&format!("{path}/changes/{current}")).await.refused(404);
+    let log = app.admin().await.get("/api/v1/audit?action=change%20annotated").await.ok().json();
+    let statuses: Vec<_> =
+        log["entries"].as_array().expect("entries").iter().map(|entry| text(&entry["detail"]["status"])).collect();
+    assert_eq!(statuses, ["open", "confirmed", "dismissed"]);
 }
 
 #[tokio::test]
-async fn the_page_shows_chart_and_table_and_accepts_a_judgement() {
+async fn the_page_shows_chart_and_table_and_accepts_a_annotation() {
     let app = App::start().await;
     let user = app.user().await;
     let person = app.signed_in(Role::Member).await.in_browser();
@@ -162,19 +166,19 @@ async fn the_page_shows_chart_and_table_and_accepts_a_judgement() {
     }
     let trend = user.get(&format!("/api/v1{path}")).await.ok().json();
     let run = text(&trend["changes"][0]["run"]);
-    let form = [("metric", "rps"), ("run", run.as_str()), ("ruling", "confirmed"), ("note", "<b>new parser</b>")];
-    assert_eq!(judge(&person, &path, &form).await.status, 303);
+    let form = [("metric", "rps"), ("run", run.as_str()), ("status", "confirmed"), ("note", "<b>new parser</b>")];
+    assert_eq!(annotate(&person, &path, &form).await.status, 303);
     let page = person.get(&path).await.ok().text();
     assert!(page.contains("confirmed by") && page.contains("new parser") && !page.contains("<b>new parser"), "{page}");
-    let back = [("metric", "rps"), ("run", run.as_str()), ("ruling", "")];
-    assert_eq!(judge(&person, &path, &back).await.status, 303);
+    let back = [("metric", "rps"), ("run", run.as_str()), ("status", "")];
+    assert_eq!(annotate(&person, &path, &back).await.status, 303);
     assert!(person.get(&path).await.ok().text().contains("Dismiss"));
     let viewer = app.signed_in(Role::Viewer).await.in_browser();
     assert!(!viewer.get(&path).await.ok().text().contains("Confirm"));
 }
 
 #[tokio::test]
-async fn the_command_lists_shows_and_judges_trends() {
+async fn the_command_lists_shows_and_annotates_trends() {
     let app = App::start().await;
     let user = app.user().await;
     import_runs(&user, "1.0", 12, 1.0).await;
@@ -189,8 +193,8 @@ async fn the_command_lists_shows_and_judges_trends() {
     let trend = as_user(&app, token, &["trend", "show", "servy", &cell, "--json"]).await.json();
     let run = text(&trend["changes"][0]["run"]);
     let end = run.rsplit('-').next().expect("a part");
-    let judged = as_user(&app, token, &["trend", "dismiss", "servy", &cell, end, "--note", "the switch"]).await.ok();
-    assert!(judged.contains("dismissed by") && judged.contains("the switch"), "{judged}");
+    let annotated = as_user(&app, token, &["trend", "dismiss", "servy", &cell, end, "--note", "the switch"]).await.ok();
+    assert!(annotated.contains("dismissed by") && annotated.contains("the switch"), "{annotated}");
     let again = as_user(&app, token, &["trend", "reopen", "servy", &cell, end]).await.ok();
     assert!(again.contains("worse  open"), "{again}");
 }
@@ -220,7 +224,7 @@ async fn an_experiment_is_one_point_and_daily_offsets_are_no_changes() {
 }
 
 #[tokio::test]
-async fn a_judgement_at_any_run_of_an_experiment_applies_to_its_change() {
+async fn a_annotation_at_any_run_of_an_experiment_applies_to_its_change() {
     let app = App::start().await;
     let user = app.user().await;
     import_experiments(&user, "1.0", &[1.0, 1.004, 0.996, 1.002, 0.998, 1.001, 1.003, 0.997, 1.0, 0.999]).await;
@@ -231,22 +235,22 @@ async fn a_judgement_at_any_run_of_an_experiment_applies_to_its_change() {
     // As stored by versions in which runs were points: it names a run in the middle of the experiment.
     let cell = text(&trend["cell"]["id"]);
     sqlx::query(
-        "insert into trend_judgement (target, cell, metric, run_id, run_at, rise, ratio, ruling, note, judged_by, judged_at)
+        "insert into trend_annotation (target, cell, metric, run_id, run_at, rise, ratio, status, note, annotated_by, annotated_at)
          select 'servy', ?, 'rps', id, queued_at, 0, 0.9, 'confirmed', 'the parser', 'ada', 1 from run where id = ?",
     )
     .bind(&cell)
     .bind(&after[4])
     .execute(&app.state.db.write)
     .await
-    .expect("a judgement");
+    .expect("an annotation");
     let trend = user.get(&path).await.ok().json();
-    let judgement = &trend["changes"][0]["judgement"];
-    assert_eq!((open(&trend), &judgement["note"]), (0, &json!("the parser")), "{trend}");
-    // Any run of the experiment after the change can be used to reopen or judge the change.
+    let annotation = &trend["changes"][0]["annotation"];
+    assert_eq!((open(&trend), &annotation["note"]), (0, &json!("the parser")), "{trend}");
+    // Any run of the experiment after the change can be used to reopen or annotate the change.
     let back = user.delete(&format!("{path}/changes/{}", after[1])).await.ok().json();
     assert_eq!(open(&back), 1);
-    let judged = user.put(&format!("{path}/changes/{}", after[2]), &json!({"ruling": "dismissed"})).await.ok().json();
-    assert_eq!(judged["changes"][0]["judgement"]["run"].as_str(), Some(after[0].as_str()));
+    let annotated = user.put(&format!("{path}/changes/{}", after[2]), &json!({"status": "dismissed"})).await.ok().json();
+    assert_eq!(annotated["changes"][0]["annotation"]["run"].as_str(), Some(after[0].as_str()));
 }
 
 #[tokio::test]
@@ -274,11 +278,11 @@ async fn each_user_pins_trends_to_the_dashboard() {
     }
     assert_eq!(own.matches("spark wide").count(), 1, "pinned twice, shown once");
     assert!(!dashboard(&eve).await.contains("spark wide"));
-    // A judgement is shown at once, although the runs have not changed.
+    // An annotation is shown at once, although the runs have not changed.
     let first = text(&importer.get(&path).await.ok().json()["changes"][0]["run"]);
-    importer.put(&format!("{path}/changes/{first}"), &json!({"ruling": "dismissed"})).await.ok();
-    let judged = dashboard(&ada).await;
-    assert!(judged.contains("no change in 24 points") && !judged.contains("change point at result"), "{judged}");
+    importer.put(&format!("{path}/changes/{first}"), &json!({"status": "dismissed"})).await.ok();
+    let annotated = dashboard(&ada).await;
+    assert!(annotated.contains("no change in 24 points") && !annotated.contains("change point at result"), "{annotated}");
 
     // Without runs the pin remains, and can be removed.
     sqlx::query("update run set deleted_at = 1").execute(&app.state.db.write).await.expect("runs");

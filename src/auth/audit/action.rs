@@ -111,6 +111,8 @@ pub enum Action {
     WebhookAdded,
     /// A webhook was removed with its pending deliveries.
     WebhookRemoved,
+    /// A change in a trend was confirmed, dismissed or opened again.
+    ChangeAnnotated,
     /// A difference in the work of two targets was accepted, so that their speed is compared anyway.
     DifferenceAccepted,
     /// An accepted difference was revoked, so that their speed is no longer compared.

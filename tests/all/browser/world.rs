@@ -449,7 +449,7 @@ async fn trend(user: &Actor) -> String {
     let path = format!("/trends/old-timer/{}", text(&list["trends"][0]["cell"]["id"]));
     let changes = user.get(&format!("/api/v1{path}")).await.ok().json()["changes"].take();
     let at = format!("/api/v1{path}/changes/{}", text(&changes[0]["run"]));
-    user.put(&at, &json!({"ruling": "confirmed", "note": "the new parser"})).await.ok();
+    user.put(&at, &json!({"status": "confirmed", "note": "the new parser"})).await.ok();
     path
 }
 
