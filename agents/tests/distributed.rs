@@ -133,7 +133,7 @@ async fn two_generators_load_one_target_simultaneously_with_their_segments() {
         let counted: u64 = window.seconds.iter().map(brewbench_agent::wire::series::Second::requests).sum();
         assert!((counted as f64 - count).abs() < 0.5, "{counted} of {count}");
         assert!(window.start_ms >= measuring_since(part) - 50, "the series starts with the load");
-        assert!(part.target_sha256.is_none() && part.cores.target.is_empty() && !part.cores.generator.is_empty());
+        assert!(part.target.is_none() && part.cores.target.is_empty() && !part.cores.generator.is_empty());
     }
     let apart = (measuring_since(&generators[0]) - measuring_since(&generators[1])).abs();
     println!("the generators started {apart} ms apart");

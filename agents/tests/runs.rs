@@ -15,6 +15,7 @@ use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::load::{Closed, Form, Load, Open, Stage};
 use brewbench_agent::wire::messages::Finding;
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
+use brewbench_agent::wire::target::TargetKind;
 use brewbench_agent::wire::{Phase, RunId, now_ms};
 use support::{Bench, job, processes_with, scenario, vus};
 use tokio_util::sync::CancellationToken;
@@ -73,7 +74,8 @@ async fn a_run_enters_all_phases_and_returns_everything() {
     }
     assert!(outcome.target_log.starts_with("unruly is good\n"), "{}", outcome.target_log);
     assert!(outcome.generator_log.contains("http_req_duration"), "{}", outcome.generator_log);
-    assert_eq!(outcome.target_sha256.as_deref().map(str::len), Some(64));
+    let identity = outcome.target.as_ref().expect("an identity");
+    assert_eq!((identity.kind(), identity.as_str().len()), (TargetKind::Process, 64));
     assert_eq!(outcome.target_version, "1");
     for name in ["kernel.release", "k6.version", "target.command", "target.env.PATH", "target.sha256"] {
         assert!(outcome.environment.contains_key(name), "{name}: {:?}", outcome.environment);

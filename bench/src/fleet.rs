@@ -31,6 +31,7 @@ use brewbench_agent::{
         messages::{AgentMessage, Hello, Machine, ServerMessage, TargetOffer},
         now_ms,
         outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
+        target::Identity,
         work_done::WorkDone,
     },
 };
@@ -173,7 +174,7 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
         name: name.to_owned(),
         version: "1.0".to_owned(),
         description: "one of several that an agent offers".to_owned(),
-        sha256: "ab".repeat(32),
+        identity: Identity::Process { sha256: "ab".repeat(32) },
         anywhere: false,
     };
     let hello = Hello {
@@ -252,7 +253,7 @@ fn outcome(job: &Job) -> Outcome {
         observed: None,
         cores: Cores { target: Vec::new(), generator: Vec::new() },
         engine: Some(EngineVersion { name: "k6".to_owned(), version: "1.8.1".to_owned() }),
-        target_sha256: None,
+        target: None,
         target_version: "1.0".to_owned(),
         environment: std::collections::BTreeMap::new(),
         conditions: Conditions::default(),

@@ -28,7 +28,10 @@ use brewbench_agent::{
         cores::{self, Neighbour},
     },
     scenarios,
-    target::{Fingerprints, Manifest, manifest},
+    target::{
+        Fingerprints, Provided,
+        manifest::{self, Program, Ready},
+    },
     wire::{self, job::Size},
 };
 use reqwest::Method;
@@ -220,11 +223,12 @@ impl Bare {
     async fn run(&self, size: &Size) -> anyhow::Result<f64> {
         let (known, _) = manifest::load(&self.manifests);
         let target = known.into_iter().find(|manifest| manifest.name == TARGET).context("the target's manifest")?;
-        target.fingerprint(&self.fingerprints).map_err(anyhow::Error::msg)?;
+        let Provided::Process(program) = target.provided else { bail!("{TARGET} is not a program") };
+        program.fingerprint(&self.fingerprints).map_err(anyhow::Error::msg)?;
         let group = self.sandbox.open(wire::RunId::now(), Side::Target)?;
         group.limit(size);
         let (cores, _) = cores::assign(&cores::physical(), size.vcpus, Neighbour::Generator);
-        let (mut process, base_url) = uncaged(&target, &group, &cores.target).await?;
+        let (mut process, base_url) = uncaged(&program, &target.ready, &group, &cores.target).await?;
         self.k6(&base_url, WARM_UP, &cores.generator).await?;
         let rps = self.k6(&base_url, MEASURED, &cores.generator).await?;
         group.kill().await?;
@@ -252,16 +256,16 @@ impl Bare {
 }
 
 /// Starts a target in its group and on its cores, without the cage; returns its process and URL.
-async fn uncaged(target: &Manifest, group: &Group, cores: &[usize]) -> anyhow::Result<(Child, String)> {
+async fn uncaged(program: &Program, ready: &Ready, group: &Group, cores: &[usize]) -> anyhow::Result<(Child, String)> {
     let at = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
     let fill =
         |word: &String| word.replace(manifest::PORT, &at.port().to_string()).replace(manifest::HOST, "127.0.0.1");
-    let program = target.program().map_err(anyhow::Error::msg)?;
+    let path = program.path().map_err(anyhow::Error::msg)?;
     // The shell waits for a line, so that the target starts inside its group.
     let mut process = Command::new("sh")
         .args(["-c", "read -r _ && exec \"$@\"", "sh", "taskset", "--cpu-list", &list(cores)])
-        .arg(program)
-        .args(target.command.iter().skip(1).map(fill))
+        .arg(path)
+        .args(program.command.iter().skip(1).map(fill))
         .stdin(Stdio::piped())
         .kill_on_drop(true)
         .spawn()?;
@@ -269,8 +273,8 @@ async fn uncaged(target: &Manifest, group: &Group, cores: &[usize]) -> anyhow::R
     group.entrances()?.iter_mut().try_for_each(|entrance| entrance.write_all(pid.as_bytes()))?;
     process.stdin.take().context("no input")?.write_all(b"\n").await?;
     let (url, started) = (format!("http://{at}"), Instant::now());
-    while reqwest::get(format!("{url}{}", target.ready.path)).await.is_err() {
-        ensure!(started.elapsed() < target.ready.timeout(), "the target is not ready");
+    while reqwest::get(format!("{url}{}", ready.path)).await.is_err() {
+        ensure!(started.elapsed() < ready.timeout(), "the target is not ready");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     Ok((process, url))

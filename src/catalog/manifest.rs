@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use brewbench_agent::target::{
     Sandbox,
-    manifest::{ManifestFile, Ready, Verify},
+    manifest::{ManifestFile, MetricsFile, Preset, Ready, UrlFile, Verify},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -32,11 +32,19 @@ pub struct NewTarget {
     /// One line.
     #[serde(default)]
     pub description: String,
-    /// The program and its arguments; `{port}` and `{host}` are replaced with the address to listen on.
+    /// The program and its arguments; `{port}` and `{host}` are replaced with the address to listen on. Empty for a
+    /// server that already runs.
+    #[serde(default)]
     pub command: Vec<String>,
     /// Additional environment variables, with the same placeholders.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// A server that already runs; null for a program.
+    #[serde(default)]
+    pub url: Option<RunningServer>,
+    /// Where the CPU time and memory of a server that already runs are read; null if nowhere.
+    #[serde(default)]
+    pub metrics: Option<ServerMetrics>,
     /// When it is ready.
     pub ready: ReadyCheck,
     /// A response that shows that the right program serves; null for none.
@@ -45,6 +53,32 @@ pub struct NewTarget {
     /// Files that it may use besides its own folder.
     #[serde(default)]
     pub sandbox: Access,
+}
+
+/// A server that already runs.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunningServer {
+    /// Its URL; paths are appended.
+    pub base: String,
+    /// Whether checks and load follow redirects.
+    #[serde(default)]
+    pub redirects: bool,
+}
+
+/// Metrics in the text format of Prometheus.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServerMetrics {
+    /// Their URL.
+    pub scrape: String,
+    /// Their names: `process`, `cadvisor` or `node_exporter`; null for the first of these that is found.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub preset: Option<Preset>,
+    /// Only series with these labels count.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// The request that a target answers once it is ready.
@@ -98,7 +132,10 @@ pub struct TargetManifest {
 
 impl From<NewTarget> for ManifestFile {
     fn from(target: NewTarget) -> Self {
-        let NewTarget { name, version, revision, description, command, env, ready, verify, sandbox } = target;
+        let NewTarget { name, version, revision, description, command, env, url, metrics, .. } = target;
+        let NewTarget { ready, verify, sandbox, .. } = target;
+        let url = url.map(|RunningServer { base, redirects }| UrlFile { base, redirects });
+        let metrics = metrics.map(|ServerMetrics { scrape, preset, labels }| MetricsFile { scrape, preset, labels });
         let ReadyCheck { path, status, timeout_s } = ready;
         let (status, timeout_s) = (status.unwrap_or(STATUS), timeout_s.unwrap_or(READY_TIMEOUT_S));
         let verify = verify.map(|ResponseCheck { path, status, contains }| Verify {
@@ -110,7 +147,7 @@ impl From<NewTarget> for ManifestFile {
         let paths = |paths: Vec<String>| paths.into_iter().map(PathBuf::from).collect();
         let sandbox = Sandbox { read: paths(read), write: paths(write) };
         let ready = Ready { path, status, timeout_s };
-        Self { name, version, revision, description, command, env, ready, verify, sandbox }
+        Self { name, version, revision, description, command, env, url, metrics, ready, verify, sandbox }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use brewbench_agent::wire::engine::EngineVersion;
+use brewbench_agent::wire::{engine::EngineVersion, target::TargetKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -13,8 +13,11 @@ pub struct Target {
     pub name: String,
     /// Version from the manifest.
     pub version: String,
-    /// SHA-256 of the executable.
-    pub sha256: String,
+    /// How it is provided.
+    #[schema(value_type = String)]
+    pub kind: TargetKind,
+    /// What identifies it: the SHA-256 of the executable, or a URL.
+    pub identity: String,
     /// One-line description.
     pub description: String,
     /// When an agent first offered it, unix ms.

@@ -34,18 +34,20 @@ pub async fn keep_targets(
     offers: &[TargetOffer],
     now: i64,
 ) -> sqlx::Result<()> {
-    for TargetOffer { name, version, description, sha256, anywhere: _ } in offers {
+    for TargetOffer { name, version, description, identity, anywhere: _ } in offers {
+        let (kind, identity) = (identity.kind().as_str(), identity.as_str());
         sqlx::query!(
-            "insert into target (name, version, sha256, description, first_seen_at, last_seen_at, agent_id)
-             values (?1, ?2, ?3, ?4, ?5, ?5, (select id from agent where name = ?6))
+            "insert into target (name, version, identity, description, first_seen_at, last_seen_at, agent_id, kind)
+             values (?1, ?2, ?3, ?4, ?5, ?5, (select id from agent where name = ?6), ?7)
              on conflict do update set description = excluded.description, last_seen_at = excluded.last_seen_at,
                  agent_id = excluded.agent_id",
             name,
             version,
-            sha256,
+            identity,
             description,
             now,
-            agent
+            agent,
+            kind
         )
         .execute(&mut *connection)
         .await?;
@@ -55,7 +57,7 @@ pub async fn keep_targets(
              select target.rowid from target join agent on agent.id = target.agent_id
              where agent.name = ?1 and target.last_seen_at < ?2
                  and not exists (
-                     select 1 from run where run.target = target.name and run.target_sha256 = target.sha256
+                     select 1 from run where run.target = target.name and run.target_identity = target.identity
                  )
              order by target.last_seen_at desc, target.rowid desc limit -1 offset ?3
          )",
@@ -85,25 +87,35 @@ pub async fn page(pool: &SqlitePool, after: &str, limit: i64) -> sqlx::Result<(V
 /// Returns the targets with these names, by name, last seen first.
 pub async fn of_names(pool: &SqlitePool, names: &[&str]) -> sqlx::Result<Vec<Target>> {
     let names = serde_json::to_string(names).map_err(|fault| sqlx::Error::Encode(fault.into()))?;
-    sqlx::query_as!(
-        Target,
-        "select name, version, sha256, description, first_seen_at as first_seen_at_ms, last_seen_at as last_seen_at_ms
-         from target where name in (select value from json_each(?)) order by name, last_seen_at desc",
-        names
-    )
-    .fetch_all(pool)
-    .await
+    selected(pool, Some(names)).await
 }
 
 /// Returns all targets, by name, last seen first.
 pub async fn targets(pool: &SqlitePool) -> sqlx::Result<Vec<Target>> {
-    sqlx::query_as!(
-        Target,
-        "select name, version, sha256, description, first_seen_at as first_seen_at_ms, last_seen_at as last_seen_at_ms
-         from target order by name, last_seen_at desc"
+    selected(pool, None).await
+}
+
+async fn selected(pool: &SqlitePool, names: Option<String>) -> sqlx::Result<Vec<Target>> {
+    let rows = sqlx::query!(
+        "select name, version, kind, identity, description, first_seen_at, last_seen_at from target
+         where ?1 is null or name in (select value from json_each(?1)) order by name, last_seen_at desc",
+        names
     )
     .fetch_all(pool)
-    .await
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(Target {
+                name: row.name,
+                version: row.version,
+                kind: row.kind.parse().map_err(|fault: String| sqlx::Error::Decode(fault.into()))?,
+                identity: row.identity,
+                description: row.description,
+                first_seen_at_ms: row.first_seen_at,
+                last_seen_at_ms: row.last_seen_at,
+            })
+        })
+        .collect()
 }
 
 /// Returns the marks of targets. A name gets its slot when it is first offered, submitted or imported.

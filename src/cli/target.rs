@@ -10,6 +10,7 @@ use std::{
 use brewbench_agent::{
     connection::daemon::CGROUPS,
     doctor::{self, Rank},
+    wire::target::TargetKind,
 };
 use clap::Subcommand;
 use reqwest::Method;
@@ -115,11 +116,14 @@ async fn list(common: &Common) -> anyhow::Result<()> {
     }
     common.print(&TargetList { targets, next: None }, |list| {
         let row = |target: &TargetData| {
-            let digest = target.sha256.chars().take(12).collect();
-            vec![cut(&target.name, 24), cut(&target.version, 12), digest, target.description.clone()]
+            let identity = match target.kind {
+                TargetKind::Process => target.identity.chars().take(12).collect(),
+                TargetKind::Url => cut(&target.identity, 32),
+            };
+            let kind = target.kind.to_string();
+            vec![cut(&target.name, 24), cut(&target.version, 12), kind, identity, target.description.clone()]
         };
-        let head =
-            [("name", Align::Left), ("version", Align::Left), ("sha256", Align::Left), ("description", Align::Left)];
+        let head = ["name", "version", "kind", "identity", "description"].map(|name| (name, Align::Left));
         table(&head, &list.targets.iter().map(row).collect::<Vec<_>>())
     })
 }

@@ -10,7 +10,7 @@ use crate::{
     cli::{common::Common, connection::encoded},
     trends::{
         api::AnnotationBody,
-        model::{self, Change, Pin, PinList, ChangeStatus, Span, TrendInfo, TrendList},
+        model::{self, Change, ChangeStatus, Pin, PinList, Span, TrendInfo, TrendList},
     },
     web::{format::plural, time_ago::exact},
 };

@@ -54,6 +54,8 @@ pub enum Circumstance {
     Generators,
     /// The load generator and its version.
     Engine,
+    /// How the target was provided.
+    Kinds,
     /// Duration of the measurement.
     Durations,
     /// Duration of the warm-up.
@@ -70,10 +72,11 @@ pub enum Circumstance {
 
 impl Circumstance {
     /// All circumstances.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Agents,
         Self::Generators,
         Self::Engine,
+        Self::Kinds,
         Self::Durations,
         Self::WarmUps,
         Self::Limits,
@@ -88,6 +91,7 @@ impl Circumstance {
             Self::Agents => "agents",
             Self::Generators => "generators",
             Self::Engine => "engines",
+            Self::Kinds => "kinds",
             Self::Durations => "durations",
             Self::WarmUps => "warm-ups",
             Self::Limits => "limits",
@@ -103,6 +107,7 @@ impl Circumstance {
             Self::Agents => "Agents",
             Self::Generators => "Generators",
             Self::Engine => "Load generators",
+            Self::Kinds => "Kinds of targets",
             Self::Durations => "Durations",
             Self::WarmUps => "Warm-ups",
             Self::Limits => "Limits",
@@ -120,6 +125,8 @@ impl Circumstance {
             Self::Agents => known(run.agent.clone()),
             Self::Generators => Some(load_from(run)),
             Self::Engine => known(run.engine.as_ref().map(Engine::to_string)),
+            // A kind is unknown only of imports, which have an origin of their own.
+            Self::Kinds => run.target_kind.map(|kind| kind.to_string()),
             Self::Durations => known(run.duration_s.map(seconds)),
             Self::WarmUps if run.warm_up_auto => Some("until the target was steady".to_owned()),
             Self::WarmUps => known(run.warm_up_s.map(seconds)),

@@ -148,7 +148,7 @@ fn absent(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
 fn executables(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
     let mut sums: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
     for cell in rows.iter().flat_map(|row| &row.cells) {
-        let known = cell.counting().filter_map(|run| run.target_sha256.as_deref());
+        let known = cell.counting().filter_map(|run| run.target_identity.as_deref());
         sums.entry(cell.subject).or_default().extend(known);
     }
     let several: Vec<_> = sums.into_iter().filter(|(_, sums)| sums.len() > 1).collect();

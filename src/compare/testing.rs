@@ -10,7 +10,7 @@ use crate::runs::{
 pub fn run(target: &str, repetition: u32) -> Run {
     let run = Run {
         experiment: Some("night".to_owned().into()),
-        target_sha256: Some(format!("{target}-sum")),
+        target_identity: Some(format!("{target}-sum")),
         ..testing::finished(target, repetition)
     };
     figured(run, |figures| {

@@ -7,7 +7,7 @@ use crate::{
     auth::caller::Caller,
     trends::{
         cell::Cell,
-        model::{Change, LEAST_USEFUL, Pin, ChangeStatus, Trend},
+        model::{Change, ChangeStatus, LEAST_USEFUL, Pin, Trend},
         pins::{self, TrendCache},
     },
     web::{
@@ -90,8 +90,9 @@ impl Pinned {
 
     /// Returns the changes that were not dismissed.
     fn changes(&self) -> impl DoubleEndedIterator<Item = &Change> {
-        let is_dismissed =
-            |change: &Change| change.annotation.as_ref().is_some_and(|annotated| annotated.status == ChangeStatus::Dismissed);
+        let is_dismissed = |change: &Change| {
+            change.annotation.as_ref().is_some_and(|annotated| annotated.status == ChangeStatus::Dismissed)
+        };
         self.trend.iter().flat_map(|trend| &trend.changes).filter(move |change| !is_dismissed(change))
     }
 

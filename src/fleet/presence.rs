@@ -9,6 +9,7 @@ use brewbench_agent::wire::{
     self,
     job::{Job, Scenario},
     messages::{Finding, Hello, ServerMessage},
+    target::TargetKind,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -62,6 +63,11 @@ impl Connected {
         }
         (memory_bytes > machine.memory_bytes)
             .then(|| format!("has {:.1} GiB of memory", machine.memory_bytes as f64 / (1024.0 * 1024.0 * 1024.0)))
+    }
+
+    /// Returns whether it offers a target that already runs, which needs nothing of its machine.
+    pub fn reaches(&self, target: &str) -> bool {
+        self.hello.targets.iter().any(|offer| offer.name == target && offer.identity.kind() == TargetKind::Url)
     }
 
     /// Returns whether it offers a target.

@@ -63,7 +63,10 @@ pub fn unfit(demand: Demand<'_>, agent: &Connected) -> Option<Unfit> {
     if !agent.offers(demand.target) {
         return Some(Unfit::NotOffered);
     }
-    if let Some(has) = agent.lacks(demand.vcpus, demand.memory_bytes) {
+    // A server that already runs uses nothing of the agent's machine.
+    if !agent.reaches(demand.target)
+        && let Some(has) = agent.lacks(demand.vcpus, demand.memory_bytes)
+    {
         return Some(Unfit::TooSmall(has));
     }
     if demand.has_generators {
@@ -168,6 +171,9 @@ fn none_accepts_load(target: &str, agents: &[&(String, Connected)]) -> Option<St
 
 /// Returns why other agents can't load a target on this agent; the end of a sentence about it.
 fn load_obstacle(target: &str, agent: &Connected) -> Option<&'static str> {
+    if agent.reaches(target) {
+        return None;
+    }
     if agent.hello.load_address.is_none() {
         return Some("accepts no load from other agents: start it with --load-address");
     }

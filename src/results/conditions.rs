@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct Conditions {
     /// From starting the target's process to its first verified response, milliseconds.
     pub startup_ms: Option<f64>,
+    /// Time to open a connection to a target that was running already, milliseconds.
+    pub round_trip_ms: Option<f64>,
     /// Memory that the target used after the idle wait, before any load, bytes.
     pub idle_memory_bytes: Option<u64>,
     /// The idle wait before the load.
@@ -124,6 +126,7 @@ impl From<outcome::Conditions> for Conditions {
         let outcome::Conditions { processes_gone, placement, core_use, network, response_change, .. } = reported;
         Self {
             startup_ms,
+            round_trip_ms: reported.round_trip_ms.filter(|ms| ms.is_finite() && *ms >= 0.0),
             idle_memory_bytes,
             idle_wait: idle_wait.map(IdleWaitResult::from),
             clock_jump_ms,

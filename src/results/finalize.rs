@@ -91,7 +91,7 @@ impl<'a> Conclusion<'a> {
             enforced_cpu: enforced.map(|enforced| enforced.cpu.as_str()),
             enforced_memory: enforced.map(|enforced| enforced.memory.as_str()),
             engine: outcome.engine.as_ref(),
-            target_sha256: outcome.target_sha256.as_deref(),
+            target: outcome.target.as_ref().filter(|target| target.fault().is_none()),
             version: Some(&outcome.target_version).filter(|version| !version.is_empty()).map(String::as_str),
             summary: summary.as_deref(),
             evidence: Some(evidence),

@@ -1,5 +1,6 @@
 //! Filters and order of a list of runs, for addresses, the API and commands. Pure.
 
+use brewbench_agent::wire::target::TargetKind;
 use jiff::{Timestamp, ToSpan, civil, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use url::form_urlencoded;
@@ -21,6 +22,9 @@ pub struct RunQuery {
     /// Only runs of this version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// Only runs of targets of this kind: `process` or `url`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     /// Only runs with this machine size, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
@@ -70,6 +74,8 @@ pub enum Field {
     Target,
     /// Version of the target.
     Version,
+    /// Kind of the target.
+    Kind,
     /// Name of the machine size.
     Size,
     /// Name of the scenario.
@@ -94,6 +100,7 @@ impl Field {
         match self {
             Self::Target => "target",
             Self::Version => "version",
+            Self::Kind => "target_kind",
             Self::Size => "size_name",
             Self::Scenario => "scenario",
             Self::Agent => "agent",
@@ -141,10 +148,11 @@ impl RunQuery {
     /// Validates the query; an error names the parameter.
     pub fn filter(&self) -> Result<Filter, String> {
         let Self { q, target, version, size, scenario, agent, engine, label, created_by, phase, verdict, .. } = self;
-        let Self { experiment, from, to, sort, before, .. } = self;
+        let Self { kind, experiment, from, to, sort, before, .. } = self;
         let fields = [
             (Field::Target, target),
             (Field::Version, version),
+            (Field::Kind, kind),
             (Field::Size, size),
             (Field::Scenario, scenario),
             (Field::Agent, agent),
@@ -158,6 +166,7 @@ impl RunQuery {
             fields.into_iter().filter_map(|(field, value)| Some((field, non_empty(value.as_ref())?.to_owned())));
         one_of("phase", non_empty(phase.as_ref()), &PHASES)?;
         one_of("verdict", non_empty(verdict.as_ref()), &VERDICTS)?;
+        one_of("kind", non_empty(kind.as_ref()), &TargetKind::ALL.map(TargetKind::as_str))?;
         Ok(Filter {
             among: Among::All,
             equal: equal.collect(),
@@ -173,11 +182,12 @@ impl RunQuery {
     /// Returns the active filters as names and values of query parameters.
     pub fn filters(&self) -> Vec<(&'static str, &str)> {
         let Self { q, target, version, size, scenario, agent, engine, label, created_by, phase, verdict, .. } = self;
-        let Self { experiment, from, to, sort: _, before: _, .. } = self;
+        let Self { kind, experiment, from, to, sort: _, before: _, .. } = self;
         let all = [
             ("q", q),
             ("target", target),
             ("version", version),
+            ("kind", kind),
             ("size", size),
             ("scenario", scenario),
             ("agent", agent),
@@ -201,6 +211,7 @@ impl RunQuery {
             "q" => &mut rest.q,
             "target" => &mut rest.target,
             "version" => &mut rest.version,
+            "kind" => &mut rest.kind,
             "size" => &mut rest.size,
             "scenario" => &mut rest.scenario,
             "agent" => &mut rest.agent,
@@ -292,6 +303,7 @@ mod tests {
             match &*name {
                 "q" => query.q = value,
                 "target" => query.target = value,
+                "kind" => query.kind = value,
                 "phase" => query.phase = value,
                 "verdict" => query.verdict = value,
                 "from" => query.from = value,
@@ -325,6 +337,7 @@ mod tests {
             ("to=2026-13-01", "to: "),
             ("sort=beauty", "sort: "),
             ("phase=new", "phase: "),
+            ("kind=pod", "kind: "),
         ] {
             let error = parsed(query).filter().expect_err(query);
             assert!(error.starts_with(name), "{error}");

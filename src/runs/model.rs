@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::{Phase, load::Load};
+use brewbench_agent::wire::{Phase, load::Load, target::TargetKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -112,8 +112,12 @@ pub struct Run {
     pub generators: Vec<String>,
     /// The load generator; null if not yet known.
     pub engine: Option<Engine>,
-    /// SHA-256 of the target's executable.
-    pub target_sha256: Option<String>,
+    /// How the target was provided: `process` or `url`; null if not yet known.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub target_kind: Option<TargetKind>,
+    /// What identifies the target: the SHA-256 of its executable, or its URL.
+    pub target_identity: Option<String>,
     /// Who submitted it.
     pub created_by: String,
     /// When the run was submitted, unix ms.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use brewbench_agent::wire::target::TargetKind;
+
 use super::load::tests::vus;
 use crate::{
     catalog::model::Engine,
@@ -39,7 +41,8 @@ pub fn finished(target: &str, repetition: u32) -> Run {
         },
         enforced: Some(RunEnforced { cpu: "cgroup2".to_owned(), memory: "cgroup2".to_owned() }),
         engine: Some(Engine { name: "k6".to_owned(), version: Some("1.8.1".to_owned()) }),
-        target_sha256: Some("00aa".to_owned()),
+        target_kind: Some(TargetKind::Process),
+        target_identity: Some("00aa".to_owned()),
         finished_at_ms: Some(STARTED + 18_000),
         ..started(target, repetition, "finished")
     }
@@ -108,7 +111,8 @@ fn started(target: &str, repetition: u32, phase: &str) -> Run {
         agent: Some("bench-01".to_owned()),
         generators: Vec::new(),
         engine: None,
-        target_sha256: None,
+        target_kind: None,
+        target_identity: None,
         created_by: "ada".to_owned(),
         queued_at_ms: STARTED - 2_000,
         phase_at_ms: STARTED + 5_000,

@@ -23,7 +23,7 @@ use crate::{
     runs::remarks::checked_note,
     trends::{
         load::{self, metric_named, trend},
-        model::{Change, Annotation, PinList, ChangeStatus, Trend, TrendList},
+        model::{Annotation, Change, ChangeStatus, PinList, Trend, TrendList},
         pins,
         store::{self, AnnotatedChange},
     },
@@ -200,7 +200,8 @@ fn change_at<'a>(trend: &'a Trend, run: &RunId) -> Result<&'a Change> {
         let point = change.at.filter(|_| change.found).and_then(|at| trend.points.get(at));
         change.run == *run || point.is_some_and(|point| point.has(run))
     };
-    let was_annotated_at = |change: &Change| change.annotation.as_ref().is_some_and(|annotation| annotation.run == *run);
+    let was_annotated_at =
+        |change: &Change| change.annotation.as_ref().is_some_and(|annotation| annotation.run == *run);
     trend
         .changes
         .iter()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::load::Load;
+use brewbench_agent::wire::{load::Load, target::TargetKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -33,6 +33,9 @@ pub struct Cell {
     pub load: Option<String>,
     /// The load generator and its version; null if unknown.
     pub engine: Option<String>,
+    /// How the target was provided: `process` or `url`; null if unknown.
+    #[schema(value_type = Option<String>)]
+    pub kind: Option<TargetKind>,
     /// The agent; null for imports.
     pub agent: Option<String>,
     /// Its id before load generators were part of a cell.
@@ -90,8 +93,13 @@ impl Cell {
             columns.agent
         ]);
         let earlier_id = digest(&identity);
-        let id =
-            columns.engine.as_ref().map_or_else(|| earlier_id.clone(), |engine| digest(&json!([identity, engine])));
+        // A program has the id that it had before there were other kinds.
+        let kind = columns.kind.filter(|kind| *kind != TargetKind::Process);
+        let id = match (&columns.engine, kind) {
+            (None, None) => earlier_id.clone(),
+            (Some(engine), None) => digest(&json!([identity, engine])),
+            (engine, Some(kind)) => digest(&json!([identity, engine, kind])),
+        };
         let size = match (size_name, vcpus, memory_bytes) {
             (Some(name), Some(vcpus), Some(memory)) => {
                 let memory_bytes = u64::try_from(*memory).unwrap_or_default();
@@ -108,6 +116,7 @@ impl Cell {
             parameters: serde_json::from_str(parameters).unwrap_or_default(),
             load: load.or(vus),
             engine: columns.engine.clone(),
+            kind: columns.kind,
             agent: columns.agent.clone(),
             earlier_id,
         }
@@ -123,6 +132,7 @@ impl Cell {
             self.load.clone(),
             self.size.as_ref().map(|size| size.name.clone()),
             self.engine.clone(),
+            self.kind.filter(|kind| *kind != TargetKind::Process).map(|kind| kind.to_string()),
             Some(self.agent.as_ref().map_or_else(|| "imported".to_owned(), |agent| format!("on {agent}"))),
         ];
         parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
@@ -150,6 +160,7 @@ mod tests {
             load: load.map(str::to_owned),
             vus: Some(10),
             engine: Some("k6 1.8.1".to_owned()),
+            kind: Some(TargetKind::Process),
             agent: Some("rack".to_owned()),
             key: format!("{load:?}"),
         };
@@ -172,5 +183,14 @@ mod tests {
         let [before, after] = upgraded.as_slice() else { panic!("two cells: {upgraded:?}") };
         assert_ne!(before.cell.id, after.cell.id, "another load generator is another cell");
         assert_eq!(before.cell.earlier_id, after.cell.earlier_id);
+        let with = |kind| {
+            let mut one = row(None, "medium");
+            one.columns.kind = kind;
+            group(vec![one]).remove(0).cell
+        };
+        assert_eq!(with(None).id, with(Some(TargetKind::Process)).id, "as before there were other kinds");
+        let remote = with(Some(TargetKind::Url));
+        assert_ne!(remote.id, with(None).id, "another kind is another cell");
+        assert!(remote.setting().ends_with(" · url · on rack"), "{}", remote.setting());
     }
 }

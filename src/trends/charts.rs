@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     runs::verdict::Verdict,
-    trends::model::{Change, Point, ChangeStatus, RunPoint, Span, Trend},
+    trends::model::{Change, ChangeStatus, Point, RunPoint, Span, Trend},
     web::{
         axis::Scale,
         chart::{Chart, ScriptJson, elided, layout, text},
@@ -223,6 +223,7 @@ mod tests {
             parameters: std::collections::BTreeMap::default(),
             load: None,
             engine: None,
+            kind: None,
             agent: None,
             earlier_id: "00".to_owned(),
         };

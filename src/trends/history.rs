@@ -14,7 +14,7 @@ use crate::{
     },
     runs::{model::Run, verdict::Verdict},
     trends::{
-        model::{Change, Annotation, MOST_POINTS, Point, Return, RunPoint, Span},
+        model::{Annotation, Change, MOST_POINTS, Point, Return, RunPoint, Span},
         store::AnnotatedChange,
     },
 };
@@ -115,7 +115,12 @@ pub fn changes(points: &[Point], metric: Metric, annotated: &[AnnotatedChange]) 
         shifts.iter().zip(&annotations).map(|(shift, annotated)| detected(points, metric, shift, *annotated)).collect();
     let is_matched =
         |one: &AnnotatedChange| annotations.iter().flatten().any(|other| other.annotation.run == one.annotation.run);
-    all.extend(annotated.iter().filter(|annotated| !is_matched(annotated)).map(|annotated| only_annotated(points, metric, annotated)));
+    all.extend(
+        annotated
+            .iter()
+            .filter(|annotated| !is_matched(annotated))
+            .map(|annotated| only_annotated(points, metric, annotated)),
+    );
     all.sort_by(|a, b| (a.at_ms, &a.run).cmp(&(b.at_ms, &b.run)));
     all
 }
@@ -167,7 +172,11 @@ fn improved(metric: Metric, rise: bool) -> Option<bool> {
 
 /// Matches changes with annotations, each with at most one. An annotation matches a change of the same direction at most
 /// [`MAX_MOVE`] points away, the nearest first. An annotation of the return of an episode applies to the episode.
-fn matched<'a>(points: &[Point], shifts: &[Shift], annotated: &'a [AnnotatedChange]) -> Vec<Option<&'a AnnotatedChange>> {
+fn matched<'a>(
+    points: &[Point],
+    shifts: &[Shift],
+    annotated: &'a [AnnotatedChange],
+) -> Vec<Option<&'a AnnotatedChange>> {
     let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
     for (number, annotated) in annotated.iter().enumerate() {
         let Some(at) = locate(points, annotated) else { continue };
@@ -403,8 +412,9 @@ mod tests {
         // Annotations of earlier versions name a run in the middle of an experiment.
         let mut annotated = annotated(&change, ChangeStatus::Confirmed);
         (annotated.annotation.run, annotated.run_at_ms) = ("0013-1".to_owned().into(), 13_100);
-        let is_annotated =
-            |all: &[Run], annotated: &AnnotatedChange| found(all, std::slice::from_ref(annotated))[0].annotation.is_some();
+        let is_annotated = |all: &[Run], annotated: &AnnotatedChange| {
+            found(all, std::slice::from_ref(annotated))[0].annotation.is_some()
+        };
         assert!(is_annotated(&all, &annotated));
         assert_eq!(locate(&points(&all, Metric::Rps), &annotated), Some(13));
         all.retain(|run| run.id.as_str() != "0013-1");

@@ -10,7 +10,7 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    api::{AnnotationBody, MetricQuery, store_annotation, delete_annotation},
+    api::{AnnotationBody, MetricQuery, delete_annotation, store_annotation},
     charts,
 };
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
     runs::verdict::Verdict,
     trends::{
         load::{self, metric_named, trend},
-        model::{Change, Annotation, Point, Return, ChangeStatus, RunPoint, Span, Trend, TrendInfo},
+        model::{Annotation, Change, ChangeStatus, Point, Return, RunPoint, Span, Trend, TrendInfo},
         pins,
     },
     web::{

@@ -46,8 +46,13 @@ pub async fn of_cell(pool: &SqlitePool, cell: &Cell, metric: &str) -> sqlx::Resu
     rows.into_iter()
         .map(|row| {
             let status = row.status.parse().map_err(|fault: String| decode(fault))?;
-            let annotation =
-                Annotation { run: row.run_id.into(), status, note: row.note, by: row.annotated_by, at_ms: row.annotated_at };
+            let annotation = Annotation {
+                run: row.run_id.into(),
+                status,
+                note: row.note,
+                by: row.annotated_by,
+                at_ms: row.annotated_at,
+            };
             Ok(AnnotatedChange { run_at_ms: row.run_at, rise: row.rise == 1, ratio: row.ratio, annotation })
         })
         .collect()

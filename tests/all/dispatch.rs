@@ -50,7 +50,7 @@ async fn a_run_passes_through_its_phases_and_ends_with_its_results() {
     agent.finish(&job, &good()).await;
     let run = user.run(&id).await;
     let expected = json!({"phase": "finished", "verdict": "valid", "requests": 51_230, "agent": "rack",
-        "engine": {"name": "k6", "version": "1.8.1"}, "target_sha256": "ab".repeat(32), "version": "1.0", "origin": "agent",
+        "engine": {"name": "k6", "version": "1.8.1"}, "target_kind": "process", "target_identity": "ab".repeat(32), "version": "1.0", "origin": "agent",
         "enforced": {"cpu": "cgroup2", "memory": "cgroup2"}, "vus": 2, "duration_s": 1.0, "warm_up_s": 0.0});
     for (field, value) in expected.as_object().expect("fields") {
         assert_eq!(&run[field], value, "{field}");

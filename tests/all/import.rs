@@ -27,7 +27,7 @@ use crate::harness::{
 };
 
 /// The fields that scripts read, in the order of the documentation.
-const FIELDS: [&str; 26] = [
+const FIELDS: [&str; 27] = [
     "id",
     "target",
     "size",
@@ -51,7 +51,8 @@ const FIELDS: [&str; 26] = [
     "enforced",
     "agent",
     "engine",
-    "target_sha256",
+    "target_kind",
+    "target_identity",
     "origin",
     "reasons",
 ];
@@ -108,7 +109,7 @@ async fn handle_summary_data_is_imported_exactly() {
         "avg_ms": 0.540_926_085_477_252_8, "min_ms": 0.028_969, "p50_ms": 0.342_664_500_000_000_04,
         "p90_ms": 1.139_911_9, "p95_ms": 1.600_388_649_999_998_9, "p99_ms": null, "max_ms": 34.898_847,
         "data_received_bytes": 9_836_160.0, "iterations": 51_230, "checks_passed": 51_230, "checks_failed": 0,
-        "warm_up_s": null, "enforced": null, "agent": null, "engine": {"name": "k6", "version": null}, "target_sha256": null, "error": null,
+        "warm_up_s": null, "enforced": null, "agent": null, "engine": {"name": "k6", "version": null}, "target_kind": null, "target_identity": null, "error": null,
     });
     for (field, value) in expected.as_object().expect("fields") {
         assert_eq!(&run[field], value, "{field}");

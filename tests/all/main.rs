@@ -54,5 +54,6 @@ mod sweeps;
 mod tidy;
 mod tls;
 mod trends;
+mod url_targets;
 mod users;
 mod verdict;

@@ -15,7 +15,7 @@ use brewbench_agent::{
     host::idle_wait::IdleWait,
     run::{execute, execute::RunContext},
     sandbox::{CGROUP_ROOT, Sandbox},
-    wire::{Phase, job::Job, messages::TargetOffer, outcome::Ended},
+    wire::{Phase, job::Job, messages::TargetOffer, outcome::Ended, target::Identity},
 };
 use brewbench_testing::skip;
 use nix::{
@@ -96,7 +96,7 @@ impl Bench {
             name: "it".to_owned(),
             version: "1".to_owned(),
             description: String::new(),
-            sha256: "ab".repeat(32),
+            identity: Identity::Process { sha256: "ab".repeat(32) },
             anywhere: false,
         };
         let agent = Agent::start_with(&app, "rack", |hello| {

@@ -224,7 +224,7 @@ async fn an_experiment_is_one_point_and_daily_offsets_are_no_changes() {
 }
 
 #[tokio::test]
-async fn a_annotation_at_any_run_of_an_experiment_applies_to_its_change() {
+async fn an_annotation_at_any_run_of_an_experiment_applies_to_its_change() {
     let app = App::start().await;
     let user = app.user().await;
     import_experiments(&user, "1.0", &[1.0, 1.004, 0.996, 1.002, 0.998, 1.001, 1.003, 0.997, 1.0, 0.999]).await;
@@ -249,7 +249,8 @@ async fn a_annotation_at_any_run_of_an_experiment_applies_to_its_change() {
     // Any run of the experiment after the change can be used to reopen or annotate the change.
     let back = user.delete(&format!("{path}/changes/{}", after[1])).await.ok().json();
     assert_eq!(open(&back), 1);
-    let annotated = user.put(&format!("{path}/changes/{}", after[2]), &json!({"status": "dismissed"})).await.ok().json();
+    let annotated =
+        user.put(&format!("{path}/changes/{}", after[2]), &json!({"status": "dismissed"})).await.ok().json();
     assert_eq!(annotated["changes"][0]["annotation"]["run"].as_str(), Some(after[0].as_str()));
 }
 
@@ -282,7 +283,10 @@ async fn each_user_pins_trends_to_the_dashboard() {
     let first = text(&importer.get(&path).await.ok().json()["changes"][0]["run"]);
     importer.put(&format!("{path}/changes/{first}"), &json!({"status": "dismissed"})).await.ok();
     let annotated = dashboard(&ada).await;
-    assert!(annotated.contains("no change in 24 points") && !annotated.contains("change point at result"), "{annotated}");
+    assert!(
+        annotated.contains("no change in 24 points") && !annotated.contains("change point at result"),
+        "{annotated}"
+    );
 
     // Without runs the pin remains, and can be removed.
     sqlx::query("update run set deleted_at = 1").execute(&app.state.db.write).await.expect("runs");

@@ -249,6 +249,11 @@ fn is_here(base: &reqwest::Url) -> bool {
     address.map_or_else(|_| host == "localhost" || host.ends_with(".localhost"), |ip| ip.to_canonical().is_loopback())
 }
 
+/// Trusts the CAs of this machine, or those in the file named by `SSL_CERT_FILE`.
+pub(crate) fn system_trust(base: &reqwest::Url) -> Result<ClientConfig, Fault> {
+    trusted(base, None).map(Arc::unwrap_or_clone)
+}
+
 /// Trusts the CAs of this machine, or those in the file named by `SSL_CERT_FILE`, and those in the given file: a team's
 /// own CA may be in any of them.
 fn trusted(base: &reqwest::Url, ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, Fault> {
@@ -288,7 +293,7 @@ fn unreachable(base: &reqwest::Url, fault: &reqwest::Error) -> Fault {
 }
 
 /// Returns the root cause: reqwest wraps it in several layers of "error sending request".
-fn innermost(fault: &dyn std::error::Error) -> String {
+pub fn innermost(fault: &dyn std::error::Error) -> String {
     let mut fault = fault;
     while let Some(source) = fault.source() {
         fault = source;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Finding;
 use crate::sandbox::{Sandbox, Side, cores};
-use crate::target::manifest::{self, Manifest};
+use crate::target::manifest::{self, Manifest, Program, Provided, Remote};
 use crate::target::{Ended, Running, Serving};
 use crate::wire::RunId;
 
@@ -19,13 +19,42 @@ pub async fn check_target(file: &Path, cgroups: &Path) -> Vec<Finding> {
         Ok(manifest) => manifest,
         Err(fault) => return vec![Finding::bad("manifest", fault, "correct it and check again")],
     };
-    let Manifest { name, version, command, .. } = &manifest;
-    let mut findings = vec![Finding::good("manifest", format!("{name} {version}: {}", command.join(" ")))];
-    findings.extend(start(manifest, cgroups).await);
+    let Manifest { name, version, provided, .. } = &manifest;
+    let what = match provided {
+        Provided::Process(program) => program.command.join(" "),
+        Provided::Url(remote) => remote.base.clone(),
+    };
+    let mut findings = vec![Finding::good("manifest", format!("{name} {version}: {what}"))];
+    match provided.clone() {
+        Provided::Process(program) => findings.extend(start(manifest, program, cgroups).await),
+        Provided::Url(remote) => findings.extend(reach(manifest, remote).await),
+    }
     findings
 }
 
-async fn start(manifest: Manifest, cgroups: &Path) -> Vec<Finding> {
+/// Checks a server that already runs, without load.
+async fn reach(manifest: Manifest, remote: Remote) -> Vec<Finding> {
+    let requests = describe_requests(&manifest);
+    let reached = Running::url(manifest, remote).start(IpAddr::V4(Ipv4Addr::LOCALHOST)).await;
+    match reached {
+        Ok(Serving { round_trip, facts, .. }) => {
+            let round_trip = round_trip.unwrap_or_default().as_secs_f64() * 1e3;
+            let addresses = &facts["target.addresses"];
+            let connected = Finding::good("connection", format!("{addresses}: connected in {round_trip:.2} ms"));
+            let metrics = facts.get("target.metrics").map(|metrics| Finding::good("metrics", metrics.clone()));
+            let metrics = metrics.unwrap_or_else(|| {
+                let missing = "no [metrics]: CPU and memory of the target will be unknown";
+                Finding::doubtful("metrics", missing, "name its Prometheus metrics in [metrics] scrape, if it has some")
+            });
+            vec![connected, Finding::good("responses", requests), metrics]
+        }
+        Err(failure) => {
+            vec![Finding::bad("connection", failure.reason, "correct [url], [ready], [verify] or [metrics]")]
+        }
+    }
+}
+
+async fn start(manifest: Manifest, program: Program, cgroups: &Path) -> Vec<Finding> {
     let requests = describe_requests(&manifest);
     let sandbox = Sandbox::detect(cgroups, &format!("check-{}", std::process::id()));
     let prepared = tempfile::tempdir().and_then(|home| Ok((home, sandbox.open(RunId::now(), Side::Target)?)));
@@ -35,12 +64,12 @@ async fn start(manifest: Manifest, cgroups: &Path) -> Vec<Finding> {
             return vec![Finding::bad("start", error.to_string(), "run it as a user that may create files and groups")];
         }
     };
-    let mut target = Running::new(manifest, group, cores::allowed(), home.path().to_owned());
+    let mut target = Running::process(manifest, program, group, cores::allowed(), home.path().to_owned());
     let started = target.start(IpAddr::V4(Ipv4Addr::LOCALHOST)).await;
     let Ended { faults, .. } = target.stop(GRACE).await;
     let mut findings = match started {
         Ok(Serving { base_url, startup, .. }) => vec![
-            Finding::good("start", format!("ready after {} ms at {base_url}", startup.as_millis())),
+            Finding::good("start", format!("ready after {} ms at {base_url}", startup.unwrap_or_default().as_millis())),
             Finding::good("responses", requests),
         ],
         Err(failure) => vec![Finding::bad("start", failure.reason, "correct the command, [ready] or [verify]")],

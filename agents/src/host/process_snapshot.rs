@@ -17,6 +17,11 @@ impl Snapshot {
         Self(alive.collect())
     }
 
+    /// A snapshot of one process of another machine, of which only the start time is known.
+    pub fn of_one(started: u64) -> Self {
+        Self([(0, started)].into())
+    }
+
     /// Returns the number of processes.
     pub fn len(&self) -> u32 {
         u32::try_from(self.0.len()).unwrap_or(u32::MAX)

@@ -33,6 +33,23 @@ const PRIVATE: [&str; 9] = [
 const METADATA: [&str; 5] =
     ["169.254.169.254/32", "fd00:ec2::254/128", "fd20:ce::254/128", "100.100.100.200/32", "192.0.0.192/32"];
 
+/// What the load on one target may reach in addition to what the agent's owner allows for all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadLimits {
+    /// Addresses of the target, which its manifest names.
+    pub allowed: Vec<IpAddr>,
+    /// Whether the load follows redirects.
+    pub redirects: bool,
+}
+
+/// Refuses addresses that are never loaded. The error is a sentence.
+pub fn check_address(address: IpAddr) -> Result<(), String> {
+    if contains(&METADATA, address.to_canonical()) {
+        return Err(format!("{address} is a cloud metadata service with credentials, which is never loaded"));
+    }
+    Ok(())
+}
+
 impl AddressPolicy {
     /// Checks that a target may be loaded; the error is a sentence.
     pub fn admits(self, base_url: &str) -> Result<(), String> {
@@ -44,9 +61,7 @@ impl AddressPolicy {
             return Err(no_address());
         }
         let address = address.to_canonical();
-        if contains(&METADATA, address) {
-            return Err(format!("{address} is a cloud metadata service with credentials, which is never loaded"));
-        }
+        check_address(address)?;
         match self {
             Self::Private if !contains(&PRIVATE, address) => Err(format!(
                 "{address} is not a private address, and this agent may load no other: start it with \
@@ -57,18 +72,20 @@ impl AddressPolicy {
     }
 
     /// Returns the k6 flags that enforce the limit, whatever the script requests and wherever the target redirects. k6
-    /// checks resolved addresses, so names can't bypass it.
-    pub fn arguments(self) -> Vec<String> {
-        let blocked =
-            |nets: Vec<IpNet>| nets.into_iter().flat_map(|net| ["--blacklist-ip".to_owned(), net.to_string()]);
-        let metadata: Vec<_> = networks(&METADATA).collect();
-        match self {
-            Self::Anywhere => blocked(metadata).collect(),
+    /// checks resolved addresses, so names can't bypass it. A target that the agent did not start has limits of its own.
+    pub fn arguments(self, own: Option<&LoadLimits>) -> Vec<String> {
+        let allowed = own.iter().flat_map(|own| &own.allowed).map(|address| IpNet::from(*address));
+        let blocked = match self {
+            Self::Anywhere => networks(&METADATA).collect(),
             Self::Private => {
-                let no_redirects = ["--max-redirects", "0"].map(str::to_owned);
-                no_redirects.into_iter().chain(blocked([outside(&PRIVATE), metadata].concat())).collect()
+                let inside: Vec<_> = networks(&PRIVATE).chain(allowed).collect();
+                outside(&inside).into_iter().chain(networks(&METADATA)).collect::<Vec<_>>()
             }
-        }
+        };
+        let redirects = own.map_or(self == Self::Anywhere, |own| own.redirects);
+        let no_redirects = (!redirects).then(|| ["--max-redirects", "0"].map(str::to_owned));
+        let blocked = blocked.into_iter().flat_map(|net| ["--blacklist-ip".to_owned(), net.to_string()]);
+        no_redirects.into_iter().flatten().chain(blocked).collect()
     }
 }
 
@@ -81,8 +98,7 @@ fn contains(texts: &[&str], address: IpAddr) -> bool {
 }
 
 /// Returns the smallest set of networks with all addresses outside of these networks.
-fn outside(texts: &[&str]) -> Vec<IpNet> {
-    let inside: Vec<_> = networks(texts).collect();
+fn outside(inside: &[IpNet]) -> Vec<IpNet> {
     let mut open = vec![IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
     let mut outside = Vec::new();
     while let Some(net) = open.pop() {
@@ -137,12 +153,28 @@ mod tests {
             let refused = AddressPolicy::Anywhere.admits(&base_url).expect_err(address);
             assert!(refused.contains("never loaded"), "{refused}");
         }
-        assert!(AddressPolicy::Anywhere.arguments().join(" ").contains("--blacklist-ip 169.254.169.254/32"));
+        assert!(AddressPolicy::Anywhere.arguments(None).join(" ").contains("--blacklist-ip 169.254.169.254/32"));
+    }
+
+    #[test]
+    fn the_addresses_of_a_target_may_be_loaded_and_their_neighbours_not() {
+        let near = AddressPolicy::Private.arguments(None);
+        assert!(near.join(" ").starts_with("--max-redirects 0 --blacklist-ip "), "{near:?}");
+        for text in ["203.0.113.7", "2001:db8::7"] {
+            let own = LoadLimits { allowed: vec![text.parse().expect("an address")], redirects: true };
+            let arguments = AddressPolicy::Private.arguments(Some(&own));
+            assert!(!arguments.contains(&"--max-redirects".to_owned()), "{arguments:?}");
+            let blocked = |address: &str| {
+                let address: IpAddr = address.parse().expect("an address");
+                arguments.iter().filter_map(|text| text.parse::<IpNet>().ok()).any(|net| net.contains(&address))
+            };
+            assert!(!blocked(text) && blocked("203.0.113.6") && blocked("2001:db8::8") && blocked("169.254.169.254"));
+        }
     }
 
     #[test]
     fn every_address_is_either_private_or_blocked() {
-        let outside = outside(&PRIVATE);
+        let outside = outside(&networks(&PRIVATE).collect::<Vec<_>>());
         let matches = |text: &str| {
             let address: IpAddr = text.parse().expect("an address");
             outside.iter().filter(|net| net.contains(&address)).count()

@@ -25,7 +25,7 @@ use crate::series::live::Live;
 use crate::series::recording::{Recorded, Recording};
 use crate::series::sampler::Watched;
 use crate::series::shared::{core_use, network_use};
-use crate::target::{self, Fingerprints, Running};
+use crate::target::{self, Fingerprints, Provided, Running};
 use crate::wire::job::{Job, Role};
 use crate::wire::outcome::{
     Cause, Conditions, CoreUse, Cores, Ended, Enforced, Mechanism, NetworkUse, Outcome, PhaseTime, Placement,
@@ -171,7 +171,7 @@ fn empty_outcome(job: &Job, context: &RunContext) -> Outcome {
         observed: None,
         cores: Cores::default(),
         engine: (!matches!(job.role, Role::Host)).then_some(engine),
-        target_sha256: None,
+        target: None,
         target_version: String::new(),
         environment,
         conditions: Conditions::default(),
@@ -250,7 +250,7 @@ impl Site {
     pub(crate) async fn record(&mut self, round: Round) {
         self.stop_recording().await;
         let watched = Watched {
-            target: self.target.as_ref().map(Running::watch),
+            target: self.target.as_ref().and_then(Running::source),
             generator: self.generator_group.watch(),
             cores: self.cores.clone(),
             interface: self.interface.clone(),
@@ -320,17 +320,26 @@ impl Site {
     }
 }
 
-/// Prepares the job's target and its group, with the limits of its size.
+/// Prepares the job's target. A program gets a group with the limits of its size.
 fn prepare_target(job: &Job, context: &RunContext, folder: &Path, outcome: &mut Outcome) -> Result<Running, String> {
-    check_size(job)?;
     let manifest = find_target(&job.target, context)?;
     outcome.target_version.clone_from(&manifest.version);
     outcome.environment.extend(environment::target::facts(&manifest));
+    let program = match manifest.provided.clone() {
+        Provided::Process(program) => program,
+        Provided::Url(remote) => {
+            // The target uses none of this machine's CPUs.
+            outcome.cores = Cores { target: Vec::new(), generator: cores::allowed() };
+            outcome.conditions.placement = None;
+            return Ok(Running::url(manifest, remote));
+        }
+    };
+    check_size(job)?;
     let home = folder.join("target");
     std::fs::create_dir(&home).map_err(|error| format!("can't create {}: {error}", home.display()))?;
     let group = open_group(job, context, Side::Target)?;
     outcome.enforced = group.limit(&job.size);
-    Ok(Running::new(manifest, group, outcome.cores.target.clone(), home))
+    Ok(Running::process(manifest, program, group, outcome.cores.target.clone(), home))
 }
 
 fn open_group(job: &Job, context: &RunContext, side: Side) -> Result<Group, String> {

@@ -10,12 +10,13 @@ use super::failure::Failure;
 use super::interface;
 use crate::engine::{self, LoadOn, Paused, Round};
 use crate::host::process_snapshot::Snapshot;
-use crate::series::sampler::memory_bytes;
+use crate::series::sampler::Source;
 use crate::target::{Running, Serving};
 use crate::wire::Phase;
 use crate::wire::job::{Job, Role};
 use crate::wire::messages::Gate;
 use crate::wire::outcome::{Cause, Conditions, Outcome};
+use crate::wire::target::Identity;
 
 /// How long participants wait for each other, including the idle wait and the start of thousands of virtual users.
 const WAIT_FOR_OTHERS: Duration = Duration::from_mins(10);
@@ -45,6 +46,7 @@ impl Site {
         let Prepared { mut serving, longest } = self.prepare(job, context, &mut record.outcome).await?;
         self.wait_until_idle(context, &mut record.outcome.conditions).await;
         let own_url = serving.as_ref().map(|serving| serving.base_url.clone());
+        let own_limits = serving.as_ref().and_then(|serving| serving.reach.clone());
         let own_url = own_url.as_deref();
         let base_url =
             self.meet(&mut barrier, (Gate::Load, own_url), WAIT_FOR_OTHERS, "while others prepared their load").await?;
@@ -62,6 +64,7 @@ impl Site {
             segment,
             cores: &cores,
             reach: context.reach,
+            own: own_limits.as_ref(),
         });
         self.warm_up_part(job, context, load.as_ref(), record).await?;
         let paused = match &load {
@@ -96,11 +99,16 @@ impl Site {
         let cores = outcome.cores.generator.clone();
         let starting = async {
             let Some(target) = target else { return Ok(None) };
-            let sha256 = target.identity(&context.fingerprints).await?;
-            outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
-            outcome.target_sha256 = Some(sha256);
+            let identity = target.identity(&context.fingerprints).await?;
+            if let Identity::Process { sha256 } = &identity {
+                outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
+            }
+            outcome.target = Some(identity);
             let serving = target.start(address).await?;
-            outcome.conditions.startup_ms = Some(serving.startup.as_secs_f64() * 1_000.0);
+            outcome.environment.extend(serving.facts.clone());
+            let milliseconds = |time: Duration| time.as_secs_f64() * 1_000.0;
+            outcome.conditions.startup_ms = serving.startup.map(milliseconds);
+            outcome.conditions.round_trip_ms = serving.round_trip.map(milliseconds);
             Ok(Some(serving))
         };
         let inspecting = async {
@@ -116,10 +124,14 @@ impl Site {
 
     /// Waits until the machine is idle except for the run's own processes. The target has had no load yet.
     async fn wait_until_idle(&self, context: &RunContext, conditions: &mut Conditions) {
-        let target = self.target.as_ref().map(Running::watch);
-        let own: Vec<_> = target.iter().cloned().chain([self.generator_group.watch()]).collect();
+        let target = self.target.as_ref().and_then(Running::source);
+        let group = target.as_ref().and_then(Source::group).cloned();
+        let own: Vec<_> = group.into_iter().chain([self.generator_group.watch()]).collect();
         conditions.idle_wait = context.idle_wait.wait(&own).await;
-        conditions.idle_memory_bytes = target.as_ref().and_then(memory_bytes);
+        conditions.idle_memory_bytes = match &target {
+            Some(target) => target.consumption().await.memory_bytes,
+            None => None,
+        };
     }
 
     /// Warms up, if the job requests it. A host records its usage during the warm-up.
@@ -188,7 +200,7 @@ impl Site {
         serving: Option<&Serving>,
         record: &mut Record<F>,
     ) -> Result<(), Failure> {
-        if self.target.is_some() {
+        if !before.is_empty() {
             let conditions = &mut record.outcome.conditions;
             conditions.processes = Some(before.len());
             conditions.processes_gone = Some(before.gone(&self.processes()));

@@ -14,20 +14,48 @@ use super::collector::MAX_SECONDS;
 use super::shared::Shared;
 use super::{kernel, network};
 use crate::sandbox::Watch;
+use crate::target::Scraper;
 use crate::wire::outcome::Cores;
 use crate::wire::series::{Consumption, Host, Usage};
 
 /// What to sample.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// The target's processes; `None` if another agent runs the target.
-    pub target: Option<Watch>,
+    /// The target; `None` if another agent runs it, or if nothing shows its usage.
+    pub target: Option<Source>,
     /// k6.
     pub generator: Watch,
     /// The CPUs of both.
     pub cores: Cores,
     /// The network interface of the load, if it leaves the machine.
     pub interface: Option<String>,
+}
+
+/// What shows the usage of a target.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Its processes on this machine.
+    Group(Watch),
+    /// Its metrics.
+    Metrics(Arc<Scraper>),
+}
+
+impl Source {
+    /// Returns its processes, if they are on this machine.
+    pub fn group(&self) -> Option<&Watch> {
+        match self {
+            Self::Group(watch) => Some(watch),
+            Self::Metrics(_) => None,
+        }
+    }
+
+    /// Returns its usage so far.
+    pub async fn consumption(&self) -> Consumption {
+        match self {
+            Self::Group(watch) => consumption(watch),
+            Self::Metrics(scraper) => scraper.read().await,
+        }
+    }
 }
 
 /// One sample.
@@ -119,9 +147,17 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
             () = stop.cancelled() => {}
             _ = ticks.tick() => {}
         }
-        let watched = watched.clone();
-        let Ok((at_ms, totals)) = spawn_blocking(move || (clock.now_ms(), Totals::read(&watched))).await else { break };
-        let (usage, shared) = totals.since(before.as_ref().unwrap_or(&totals));
+        let files = watched.clone();
+        let reading = spawn_blocking(move || (clock.now_ms(), Totals::read(&files)));
+        let scraping = async {
+            match &watched.target {
+                Some(Source::Metrics(scraper)) => Some(scraper.read().await),
+                Some(Source::Group(_)) | None => None,
+            }
+        };
+        let (Ok((at_ms, read)), scraped) = tokio::join!(reading, scraping) else { break };
+        let totals = Totals { target: scraped.unwrap_or(read.target), ..read };
+        let (usage, shared) = totals.since(before.as_ref().unwrap_or(&totals), scraped.is_none());
         samples.add(&Sample { at_ms, usage, shared });
         news.send_replace(());
         before = Some(totals);
@@ -169,14 +205,15 @@ impl Totals {
             retransmitted: segments.map(|(_, again)| again),
         };
         Self {
-            target: watched.target.as_ref().map(consumption).unwrap_or_default(),
+            target: watched.target.as_ref().and_then(Source::group).map(consumption).unwrap_or_default(),
             generator: consumption(&watched.generator),
             host,
             shared,
         }
     }
 
-    fn since(&self, before: &Self) -> (Usage, Shared) {
+    /// Returns the usage since then. The counters of a target that was running already do not begin at zero.
+    fn since(&self, before: &Self, from_zero: bool) -> (Usage, Shared) {
         let Self { target, generator, host, shared } = *self;
         let host = Host {
             user_us: host.user_us.saturating_sub(before.host.user_us),
@@ -187,24 +224,22 @@ impl Totals {
             received_bytes: host.received_bytes.saturating_sub(before.host.received_bytes),
             sent_bytes: host.sent_bytes.saturating_sub(before.host.sent_bytes),
         };
-        let (target, generator) = (used(target, before.target), used(generator, before.generator));
+        let (target, generator) = (used(target, before.target, from_zero), used(generator, before.generator, true));
         (Usage { at_ms: 0, target, generator, host }, shared.since(before.shared))
     }
 }
 
-fn used(now: Consumption, before: Consumption) -> Consumption {
+fn used(now: Consumption, before: Consumption, from_zero: bool) -> Consumption {
     // A group that did not exist before had used nothing.
-    let count = |now: Option<u64>, before: Option<u64>| now.map(|now| now.saturating_sub(before.unwrap_or(0)));
+    let count = |now: Option<u64>, before: Option<u64>| {
+        let before = before.or(from_zero.then_some(0))?;
+        now.map(|now| now.saturating_sub(before))
+    };
     Consumption {
         cpu_us: count(now.cpu_us, before.cpu_us),
         throttled_us: count(now.throttled_us, before.throttled_us),
         ..now
     }
-}
-
-/// Returns the current memory of a group, from its control groups or else from its processes.
-pub fn memory_bytes(watch: &Watch) -> Option<u64> {
-    consumption(watch).memory_bytes
 }
 
 /// Returns the usage of a group, from its control groups or else from its processes.
@@ -245,7 +280,12 @@ mod tests {
         let sandbox = Sandbox::none("test sampler");
         let watch = |side| sandbox.open(RunId::now(), side).expect("a group").watch();
         let cores = Cores { target: vec![0], generator: Vec::new() };
-        Watched { target: Some(watch(Side::Target)), generator: watch(Side::Generator), cores, interface: None }
+        Watched {
+            target: Some(Source::Group(watch(Side::Target))),
+            generator: watch(Side::Generator),
+            cores,
+            interface: None,
+        }
     }
 
     #[tokio::test]
@@ -283,11 +323,11 @@ mod tests {
             let host = Host { user_us: cpu.unwrap_or(0), load_milli: 5, ..Host::default() };
             Totals { target, generator: Consumption::default(), host, shared: Shared::default() }
         };
-        let usage = totals(Some(70), Some(9)).since(&totals(Some(50), Some(8))).0;
+        let usage = totals(Some(70), Some(9)).since(&totals(Some(50), Some(8)), true).0;
         assert_eq!((usage.target.cpu_us, usage.target.memory_bytes), (Some(20), Some(9)));
         assert_eq!((usage.host.user_us, usage.host.load_milli), (20, 5));
-        assert_eq!(totals(Some(70), None).since(&totals(None, None)).0.target.cpu_us, Some(70));
-        assert_eq!(totals(None, None).since(&totals(Some(9), None)).0.target.cpu_us, None);
-        assert_eq!(totals(Some(1), None).since(&totals(Some(9), None)).0.target.cpu_us, Some(0));
+        let cpu = |now, before, from_zero| totals(now, None).since(&totals(before, None), from_zero).0.target.cpu_us;
+        assert_eq!((cpu(Some(70), None, true), cpu(Some(70), None, false)), (Some(70), None));
+        assert_eq!((cpu(None, Some(9), true), cpu(Some(1), Some(9), true)), (None, Some(0)));
     }
 }

@@ -1,12 +1,11 @@
 //! Compares the responses of a target before and after the load.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
 use super::manifest::{Manifest, Verify};
-use super::ready::{self, Response};
+use super::ready::{self, Endpoint, Response};
 
 /// A target that takes longer than this is queried only once before the load, to save time.
 const REPEAT_LIMIT: Duration = Duration::from_millis(250);
@@ -20,7 +19,7 @@ const LONG_ENOUGH: Duration = Duration::from_secs(1);
 /// The response of a target before the load.
 #[derive(Debug)]
 pub struct Known {
-    at: SocketAddr,
+    at: Endpoint,
     request: Verify,
     limit: Duration,
     /// The response, if it was the same each time so far.
@@ -33,21 +32,26 @@ impl Known {
     /// Sends the request that the manifest verifies, or else the one for readiness. It is sent twice, and again by
     /// [`Self::confirm`], because a response that varies can't be compared with a later one. The error describes how a
     /// response differs from the manifest.
-    pub async fn learn(at: SocketAddr, manifest: &Manifest) -> Result<Self, String> {
+    pub async fn learn(at: Endpoint, manifest: &Manifest) -> Result<Self, String> {
         let Manifest { ready, verify, .. } = manifest;
         let request =
             verify.clone().unwrap_or_else(|| Verify { path: ready.path.clone(), status: ready.status, contains: None });
         let limit = ready.timeout();
         let begun = Instant::now();
-        let first = Answer::from_response(&ready::ask(at, &request, limit).await?);
+        let first = Answer::from_response(&ready::ask(&at, &request, limit).await?);
         let verified_at = Instant::now();
         let constant = if begun.elapsed() <= REPEAT_LIMIT {
-            let second = Answer::from_response(&ready::ask(at, &request, limit).await?);
+            let second = Answer::from_response(&ready::ask(&at, &request, limit).await?);
             (first == second).then_some(second)
         } else {
             None
         };
         Ok(Self { at, request, limit: limit.min(AFTERWARDS), constant, since: begun, verified_at })
+    }
+
+    /// Returns the base URL of the target.
+    pub fn base_url(&self) -> &str {
+        &self.at.base_url
     }
 
     /// Returns when the first response was verified.
@@ -59,14 +63,14 @@ impl Known {
     /// warm-up, can be compared with the one after it.
     pub async fn confirm(&mut self) {
         let Some(before) = self.constant.take().filter(|_| self.since.elapsed() >= LONG_ENOUGH) else { return };
-        let now = ready::ask(self.at, &self.request, REPEAT_LIMIT).await;
+        let now = ready::ask(&self.at, &self.request, REPEAT_LIMIT).await;
         self.constant = now.ok().map(|response| Answer::from_response(&response)).filter(|now| *now == before);
     }
 
     /// Describes how the response differs now, as the end of a sentence; empty if it does not.
     pub async fn change(&self) -> String {
         let Self { at, request, limit, constant, .. } = self;
-        match ready::ask(*at, request, *limit).await {
+        match ready::ask(at, request, *limit).await {
             Ok(response) => {
                 let now = Answer::from_response(&response);
                 constant.as_ref().and_then(|before| before.difference(&request.path, &now)).unwrap_or_default()

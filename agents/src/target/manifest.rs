@@ -1,6 +1,7 @@
 //! The manifest of a target: a TOML file written by the agent's owner.
 
 mod file;
+mod remote;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -8,7 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use file::ManifestFile;
+pub use remote::{Metrics, MetricsFile, Preset, Remote, UrlFile};
 use serde::{Deserialize, Serialize};
+
+use crate::wire::target::TargetKind;
 
 /// Placeholder for the port in the command and the environment.
 pub const PORT: &str = "{port}";
@@ -27,14 +31,40 @@ pub struct Manifest {
     pub revision: Option<String>,
     /// One-line description.
     pub description: String,
-    /// The program and its arguments, with placeholders [`PORT`] and [`HOST`].
-    pub command: Vec<String>,
-    /// Additional environment variables, with the same placeholders.
-    pub env: BTreeMap<String, String>,
+    /// How it is provided.
+    pub provided: Provided,
     /// Readiness check.
     pub ready: Ready,
     /// Check of a response before the load.
     pub verify: Option<Verify>,
+}
+
+/// How a target is provided.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Provided {
+    /// The agent starts a program.
+    Process(Program),
+    /// It already runs.
+    Url(Remote),
+}
+
+impl Provided {
+    /// Returns the kind.
+    pub fn kind(&self) -> TargetKind {
+        match self {
+            Self::Process(_) => TargetKind::Process,
+            Self::Url(_) => TargetKind::Url,
+        }
+    }
+}
+
+/// A program that the agent starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The program and its arguments, with placeholders [`PORT`] and [`HOST`].
+    pub command: Vec<String>,
+    /// Additional environment variables, with the same placeholders.
+    pub env: BTreeMap<String, String>,
     /// Additional files that its sandbox allows.
     pub sandbox: Sandbox,
     /// The manifest's folder: the working directory, and the base of relative paths.
@@ -176,9 +206,13 @@ pub fn read(file: &Path) -> Result<Manifest, String> {
 
 fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
     let file = ManifestFile::parse(text)?;
-    let ManifestFile { name, version, revision, description, command, env, ready, verify, sandbox } = file;
-    let sandbox = sandbox.below(&folder)?;
-    Ok(Manifest { name, version, revision, description, command, env, ready, verify, sandbox, folder })
+    let ManifestFile { name, version, revision, description, command, env, url, metrics, ready, verify, sandbox } =
+        file;
+    let provided = match url {
+        Some(url) => Provided::Url(url.with(metrics)?),
+        None => Provided::Process(Program { command, env, sandbox: sandbox.below(&folder)?, folder }),
+    };
+    Ok(Manifest { name, version, revision, description, provided, ready, verify })
 }
 
 #[cfg(test)]
@@ -230,6 +264,8 @@ mod tests {
             ("version = \"0.1.0\"", "version = \"1\"\nrevision = \" \"", "revision"),
             ("[verify]", "[sandbox]\nread = [\"/nowhere/at/all\"]\n[verify]", "sandbox.read: /nowhere/at/all"),
             ("[verify]", "[sandbox]\nrun = []\n[verify]", "run"),
+            ("[verify]", "[url]\nbase = \"http://x\"\n[verify]", "command: remove it"),
+            ("[verify]", "[metrics]\nscrape = \"http://x\"\n[verify]", "metrics: only for a target with [url]"),
         ];
         for (from, to, field) in replaced {
             let message = fault(&COMPLETE.replace(from, to));

@@ -1,5 +1,5 @@
-//! Targets: found in manifests, started in their group, checked for readiness. The rest of the agent uses a
-//! [`Running`]; how a target is started and identified depends on its kind, which is [`process`] for all so far.
+//! Targets: found in manifests, started, checked for readiness. The rest of the agent uses a [`Running`]; how a target
+//! is started, watched, identified and stopped depends on its kind: [`process`] or [`url`].
 
 mod answer;
 mod fingerprint;
@@ -8,29 +8,43 @@ mod offered;
 pub mod process;
 mod ready;
 mod running;
+pub mod url;
 
 use std::path::Path;
 
 pub use answer::Known;
 pub use fingerprint::Fingerprints;
-pub use manifest::{Manifest, ManifestError, Sandbox};
+pub use manifest::{Manifest, ManifestError, Provided, Sandbox};
 pub use offered::Offered;
 pub(crate) use ready::{Server, client as direct_client, server_of};
 pub use running::{Ended, Running, Serving};
+pub use url::Scraper;
 
 use crate::wire::messages::TargetOffer;
 use crate::wire::offer::{MOST_TARGETS, target_fault};
+use crate::wire::target::Identity;
+
+/// Returns what identifies a target. The error is a sentence.
+fn identity(provided: &Provided, fingerprints: &Fingerprints) -> Result<Identity, String> {
+    match provided {
+        Provided::Process(program) => program.fingerprint(fingerprints).map(|sha256| Identity::Process { sha256 }),
+        Provided::Url(remote) => Ok(Identity::Url { base: remote.base.clone() }),
+    }
+}
 
 /// Returns the targets that an agent can start from a folder of manifests, and the errors of the others.
 pub fn offers(folder: &Path, fingerprints: &Fingerprints) -> (Vec<TargetOffer>, Vec<ManifestError>) {
     let (manifests, mut errors) = manifest::load(folder);
     let mut offers = Vec::new();
     for manifest in manifests {
-        match manifest.fingerprint(fingerprints) {
-            Ok(sha256) => {
-                let anywhere = manifest.listens_anywhere();
+        match identity(&manifest.provided, fingerprints) {
+            Ok(identity) => {
+                let anywhere = match &manifest.provided {
+                    Provided::Process(program) => program.listens_anywhere(),
+                    Provided::Url(_) => true,
+                };
                 let Manifest { name, version, description, .. } = manifest;
-                let offer = TargetOffer { name, version, description, sha256, anywhere };
+                let offer = TargetOffer { name, version, description, identity, anywhere };
                 match target_fault(&offer) {
                     None => offers.push(offer),
                     Some(message) => errors.push(ManifestError { file: folder.join(offer.name), message }),

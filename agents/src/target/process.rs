@@ -1,17 +1,21 @@
 //! The target kind `process`: a program on this machine, started by its command.
 
+mod started;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+pub use started::Started;
+
 use super::fingerprint::Fingerprints;
-use super::manifest::{self, Manifest, Sandbox};
+use super::manifest::{self, Program, Sandbox};
 use crate::sandbox::cage::Cage;
 use crate::sandbox::process::{Plan, find_program};
 
-impl Manifest {
-    /// Returns the path of the program: relative to the manifest's folder, or found in `PATH` if it is a bare name.
-    pub fn program(&self) -> Result<PathBuf, String> {
+impl Program {
+    /// Returns the path of its file: relative to the manifest's folder, or found in `PATH` if it is a bare name.
+    pub fn path(&self) -> Result<PathBuf, String> {
         let name = Path::new(self.command.first().map_or("", String::as_str));
         let path = if name.components().count() > 1 { self.folder.join(name) } else { name.to_owned() };
         find_program(&path).ok_or_else(|| format!("command: program {} not found", path.display()))
@@ -19,7 +23,7 @@ impl Manifest {
 
     /// Returns the SHA-256 of the program's file in hex.
     pub fn fingerprint(&self, fingerprints: &Fingerprints) -> Result<String, String> {
-        let program = self.program()?;
+        let program = self.path()?;
         fingerprints.compute(&program).map_err(|error| format!("command: can't read {}: {error}", program.display()))
     }
 
@@ -48,7 +52,7 @@ impl Manifest {
         };
         let fill = |text: &String| text.replace(manifest::PORT, &at.port().to_string()).replace(manifest::HOST, &host);
         let environment: BTreeMap<_, _> = self.env.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
-        let program = self.program()?;
+        let program = self.path()?;
         let Sandbox { read, write } = &self.sandbox;
         Ok(Plan {
             cage: Cage::target(&program, &self.folder, home).widened(&self.named(), &[]).widened(read, write),
@@ -63,6 +67,7 @@ impl Manifest {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::manifest::{Manifest, Provided};
     use super::*;
 
     /// A target that runs this shell script.
@@ -73,21 +78,21 @@ pub(super) mod tests {
         );
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("x.toml"), text).expect("a file");
-        manifest::load(folder.path()).0.remove(0).in_folder("/")
+        let manifest = manifest::load(folder.path()).0.remove(0);
+        Manifest { provided: Provided::Process(program_of(manifest.clone())), ..manifest }
     }
 
-    impl Manifest {
-        fn in_folder(self, folder: &str) -> Self {
-            Self { folder: folder.into(), ..self }
-        }
+    pub(super) fn program_of(manifest: Manifest) -> Program {
+        let Provided::Process(program) = manifest.provided else { panic!("a program") };
+        Program { folder: "/".into(), ..program }
     }
 
     #[test]
     fn a_target_listens_elsewhere_only_if_its_manifest_supports_it() {
         let (there, home) = (SocketAddr::from(([10, 0, 0, 5], 81)), Path::new("/nowhere"));
-        let error = manifest("x").plan(there, &[], home).expect_err("refused");
+        let error = program_of(manifest("x")).plan(there, &[], home).expect_err("refused");
         assert!(error.contains("{host}"), "{error}");
-        let able = manifest("serve {host}:{port}");
+        let able = program_of(manifest("serve {host}:{port}"));
         assert!(able.listens_anywhere());
         assert_eq!(able.plan(there, &[], home).expect("a plan").arguments[1], "serve 10.0.0.5:81");
         let here = SocketAddr::from(([127, 0, 0, 1], 82));

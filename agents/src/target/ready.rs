@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use reqwest::Client;
+use reqwest::header::LOCATION;
+use reqwest::{Client, Response as Raw};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::manifest::{Ready, Verify};
+use crate::connection::client::{innermost, prepare_tls};
 use crate::host::procfs;
 use crate::sandbox::Watch;
 
@@ -30,19 +32,53 @@ pub enum Server {
     None,
 }
 
+/// Where a target serves.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Its URL without a trailing slash; paths are appended.
+    pub base_url: String,
+    client: Client,
+    /// Its address, if it is on this machine.
+    local: Option<SocketAddr>,
+}
+
+impl Endpoint {
+    /// A program on this machine.
+    pub fn local(at: SocketAddr) -> Result<Self, String> {
+        Ok(Self { base_url: format!("http://{at}"), client: client()?, local: Some(at) })
+    }
+
+    /// Any other server, with the client to use.
+    pub fn remote(base_url: &str, client: Client) -> Self {
+        Self { base_url: base_url.to_owned(), client, local: None }
+    }
+
+    async fn get(&self, path: &str) -> reqwest::Result<Raw> {
+        self.client.get(format!("{}{path}", self.base_url)).send().await
+    }
+
+    /// Describes why there is no response at all.
+    fn silence(&self) -> &'static str {
+        match self.local.map(|at| procfs::listeners(at).len()) {
+            Some(0) => "connections are refused",
+            Some(_) => "connections are accepted, but there is no response",
+            None => "there is no response",
+        }
+    }
+}
+
 /// Polls until the response has the expected status; the error describes the last observation.
-pub async fn answer(at: SocketAddr, ready: &Ready) -> Result<(), String> {
-    let client = client()?;
+pub async fn answer(at: &Endpoint, ready: &Ready) -> Result<(), String> {
     let begun = Instant::now();
     let deadline = begun + ready.timeout();
-    let url = url(at, &ready.path);
     let mut seen = None;
-    while let Ok(answered) = timeout_at(deadline, client.get(&url).send()).await {
-        match answered.map(|response| response.status().as_u16()) {
-            Ok(status) if status == ready.status => return Ok(()),
-            Ok(status) => seen = Some(format!("last status {status}")),
-            Err(error) if error.is_connect() => seen = None,
-            Err(error) => seen = Some(format!("the connection broke: {error}")),
+    while let Ok(answered) = timeout_at(deadline, at.get(&ready.path)).await {
+        match answered {
+            Ok(response) if response.status().as_u16() == ready.status => return Ok(()),
+            Ok(response) => seen = Some(format!("last {}", describe_status(&response))),
+            // A program that starts does not listen yet.
+            Err(error) if error.is_connect() && at.local.is_some() => seen = None,
+            Err(error) => seen = Some(format!("the connection failed: {}", innermost(&error))),
         }
         let pause = pause(begun.elapsed());
         if Instant::now() + pause >= deadline {
@@ -50,11 +86,7 @@ pub async fn answer(at: SocketAddr, ready: &Ready) -> Result<(), String> {
         }
         sleep(pause).await;
     }
-    let silence = match procfs::listeners(at).len() {
-        0 => "connections are refused",
-        _ => "connections are accepted, but there is no response",
-    };
-    let seen = seen.unwrap_or_else(|| silence.to_owned());
+    let seen = seen.unwrap_or_else(|| at.silence().to_owned());
     let Ready { path, status, .. } = ready;
     let seconds = ready.timeout().as_secs_f64();
     Err(format!("no response to GET {path} with status {status} within {seconds} s: {seen}"))
@@ -70,20 +102,20 @@ pub struct Response {
 }
 
 /// Sends one request and checks the response; the error describes the difference, or the timeout.
-pub async fn ask(at: SocketAddr, verify: &Verify, limit: Duration) -> Result<Response, String> {
+pub async fn ask(at: &Endpoint, verify: &Verify, limit: Duration) -> Result<Response, String> {
     let Verify { path, status, contains } = verify;
     let ask = async {
-        let response = client()?.get(url(at, path)).send().await;
-        let mut response = response.map_err(|error| format!("GET {path} failed: {error}"))?;
-        let got = response.status().as_u16();
-        if got != *status {
-            return Err(format!("GET {path} returned status {got}, expected {status}"));
+        let mut response = at.get(path).await.map_err(|error| format!("GET {path} failed: {}", innermost(&error)))?;
+        if response.status().as_u16() != *status {
+            return Err(format!("GET {path} returned {}, expected {status}", describe_status(&response)));
         }
         let content_type = response
             .headers()
             .get("content-type")
             .map_or_else(String::new, |name| name.to_str().unwrap_or("?").to_owned());
-        let body = body(&mut response).await.map_err(|error| format!("the body of GET {path} was cut off: {error}"))?;
+        let body = body(&mut response, BODY_BYTES)
+            .await
+            .map_err(|error| format!("the body of GET {path} was cut off: {error}"))?;
         let text = contains.as_deref().unwrap_or_default();
         if text.is_empty() || body.windows(text.len()).any(|window| window == text.as_bytes()) {
             return Ok(Response { content_type, body });
@@ -114,19 +146,25 @@ pub fn server_of(at: SocketAddr, group: &Watch) -> Server {
 pub fn client() -> Result<Client, String> {
     // reqwest needs a TLS provider even for plain HTTP; another part of the program may have installed it already. It
     // must not load CA certificates, because a machine may have none.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    prepare_tls();
     let builder = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
     let builder = builder.pool_max_idle_per_host(0).tls_certs_only([]);
     builder.build().map_err(|error| format!("no HTTP client: {error}"))
 }
 
-fn url(at: SocketAddr, path: &str) -> String {
-    format!("http://{at}{path}")
+/// Describes a status, and where it redirects.
+fn describe_status(response: &Raw) -> String {
+    let status = response.status().as_u16();
+    match response.headers().get(LOCATION).filter(|_| response.status().is_redirection()) {
+        Some(place) => format!("status {status}, which redirects to {}", String::from_utf8_lossy(place.as_bytes())),
+        None => format!("status {status}"),
+    }
 }
 
-async fn body(response: &mut reqwest::Response) -> reqwest::Result<Vec<u8>> {
+/// Reads at most this many bytes of a body, and the rest of the chunk.
+pub async fn body(response: &mut Raw, most: usize) -> reqwest::Result<Vec<u8>> {
     let mut body = Vec::new();
-    while body.len() < BODY_BYTES
+    while body.len() < most
         && let Some(chunk) = response.chunk().await?
     {
         body.extend_from_slice(&chunk);

@@ -1,36 +1,36 @@
-//! A target on this machine, from preparation to removal.
+//! A target, from preparation to removal, whatever its kind.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::answer::Known;
 use super::fingerprint::Fingerprints;
-use super::manifest::Manifest;
-use super::ready::{self, Server, server_of};
+use super::manifest::{Manifest, Program, Remote};
+use super::process::Started;
+use super::url::Reached;
+use crate::host::environment::Facts;
 use crate::host::process_snapshot::Snapshot;
+use crate::run::address_policy::LoadLimits;
 use crate::run::failure::Failure;
-use crate::sandbox::process::{Process, describe, last_lines};
-use crate::sandbox::{Group, Watch};
+use crate::sandbox::Group;
+use crate::series::sampler::Source;
 use crate::wire::outcome::{Cause, Observed};
-
-/// Another process may take the chosen port before the target listens on it.
-const ATTEMPTS: usize = 2;
+use crate::wire::target::Identity;
 
 /// A target, before it is started, while it runs, or after it has ended.
 #[derive(Debug)]
 pub struct Running {
     manifest: Manifest,
-    /// Enforces its machine size.
-    group: Group,
-    /// The CPUs it may use.
-    cores: Vec<usize>,
-    /// Folder for its temporary files.
-    home: PathBuf,
-    /// `None` before the start.
-    process: Option<Process>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Process(Started),
+    Url(Reached),
 }
 
 /// A target that serves.
@@ -40,8 +40,28 @@ pub struct Serving {
     pub base_url: String,
     /// Its response before the load.
     pub known: Known,
-    /// From the start of its process to its first verified response.
-    pub startup: Duration,
+    /// From its start to its first verified response; `None` if it was running already.
+    pub startup: Option<Duration>,
+    /// Time to open a connection to it, if it is not on this machine.
+    pub round_trip: Option<Duration>,
+    /// What the load may reach in addition to what the agent's owner allows for all targets.
+    pub reach: Option<LoadLimits>,
+    /// Facts that are known once it serves.
+    pub facts: Facts,
+}
+
+impl Serving {
+    /// A target that was started on this machine.
+    pub(super) fn of(known: Known) -> Self {
+        Self {
+            base_url: known.base_url().to_owned(),
+            known,
+            startup: None,
+            round_trip: None,
+            reach: None,
+            facts: Facts::new(),
+        }
+    }
 }
 
 /// What is left of a stopped target.
@@ -55,208 +75,87 @@ pub struct Ended {
     pub faults: Vec<io::Error>,
 }
 
-/// Why a target does not serve.
-#[derive(Debug)]
-enum Fault {
-    /// Another process uses the port.
-    PortTaken(String),
-    /// It exited.
-    Died(String),
-    /// Anything else.
-    Other(String),
-}
-
 impl Running {
-    /// Prepares a target to be started in its group.
-    pub fn new(manifest: Manifest, group: Group, cores: Vec<usize>, home: PathBuf) -> Self {
-        Self { manifest, group, cores, home, process: None }
+    /// Prepares a program to be started in its group.
+    pub fn process(manifest: Manifest, program: Program, group: Group, cores: Vec<usize>, home: PathBuf) -> Self {
+        Self { manifest, kind: Kind::Process(Started::new(program, group, cores, home)) }
     }
 
-    /// Returns its manifest.
-    pub fn manifest(&self) -> &Manifest {
-        &self.manifest
+    /// Prepares to use a server that already runs.
+    pub fn url(manifest: Manifest, remote: Remote) -> Self {
+        Self { manifest, kind: Kind::Url(Reached::new(remote)) }
     }
 
-    /// Returns what identifies it: the SHA-256 of its program, in hex. A large program takes a moment to read, so this
-    /// runs outside the runtime's threads.
-    pub async fn identity(&self, fingerprints: &Arc<Fingerprints>) -> Result<String, Failure> {
-        let (manifest, fingerprints) = (self.manifest.clone(), Arc::clone(fingerprints));
-        let computed = tokio::task::spawn_blocking(move || manifest.fingerprint(&fingerprints)).await;
-        let computed = computed.map_err(|error| format!("failed to compute the fingerprint: {error}"));
-        let computed =
-            computed.and_then(|done| done.map_err(|reason| format!("target {}: {reason}", self.manifest.name)));
-        computed.map_err(Failure::by(Cause::Other))
+    /// Returns what identifies it. A large program takes a moment to read, so this runs outside the runtime's threads.
+    pub async fn identity(&self, fingerprints: &Arc<Fingerprints>) -> Result<Identity, Failure> {
+        let (provided, fingerprints) = (self.manifest.provided.clone(), Arc::clone(fingerprints));
+        let computed = tokio::task::spawn_blocking(move || super::identity(&provided, &fingerprints)).await;
+        let computed = computed.map_err(|error| format!("failed to compute the fingerprint: {error}")).flatten();
+        computed.map_err(Failure::by(Cause::Other)).map_err(|failure| self.named(failure))
     }
 
     /// Starts it on an address of this machine and waits until it serves. It can be stopped and its log read even if
     /// this fails or is cancelled.
     pub async fn start(&mut self, address: IpAddr) -> Result<Serving, Failure> {
-        let mut attempts = 1;
-        let attempt = loop {
-            match self.start_on(free_port(address)).await {
-                Err(Fault::PortTaken(_)) if attempts < ATTEMPTS => attempts += 1,
-                attempt => break attempt,
-            }
-            let killed = self.group.kill().await.map_err(|error| format!("target {}: {error}", self.manifest.name));
-            killed.map_err(Failure::by(Cause::Other))?;
+        let started = match &mut self.kind {
+            Kind::Process(started) => started.start(&self.manifest, address).await,
+            Kind::Url(reached) => reached.start(&self.manifest).await.map_err(Failure::by(Cause::TargetNotReady)),
         };
-        attempt.map_err(|fault| {
-            let (reason, cause) = match fault {
-                Fault::PortTaken(reason) | Fault::Other(reason) => (reason, Cause::TargetNotReady),
-                Fault::Died(reason) => (reason, self.cause_of_death()),
-            };
-            Failure { reason: format!("target {}: {reason}", self.manifest.name), cause }
-        })
-    }
-
-    async fn start_on(&mut self, at: io::Result<SocketAddr>) -> Result<Serving, Fault> {
-        let at = at.map_err(|error| Fault::Other(format!("no free port: {error}")))?;
-        let plan = self.manifest.plan(at, &self.cores, &self.home).map_err(Fault::Other)?;
-        let spawned = Instant::now();
-        let started = Process::start(&plan, &self.group);
-        let started =
-            started.map_err(|error| Fault::Other(format!("can't start {}: {error}", plan.program.display())))?;
-        let process = self.process.insert(started);
-        let answered = tokio::select! {
-            biased;
-            _ = process.wait() => {
-                Err(Fault::Died(format!("exited before it was ready: {}", self.describe_exit().await)))
-            }
-            answered = serves(at, &self.manifest, &self.group) => answered.map_err(Fault::Other),
-        };
-        let known = answered.map_err(|fault| match (server_of(at, &self.group.watch()), fault) {
-            (Server::Other, Fault::PortTaken(reason) | Fault::Died(reason) | Fault::Other(reason)) => {
-                Fault::PortTaken(format!("port {} is served by another process; {reason}", at.port()))
-            }
-            (Server::Target | Server::None, fault) => fault,
-        })?;
-        let startup = known.verified_at().duration_since(spawned);
-        Ok(Serving { base_url: format!("http://{at}"), known, startup })
+        started.map_err(|failure| self.named(failure))
     }
 
     /// Waits until it has exited; forever if it was not started.
     pub async fn wait(&mut self) {
-        match &mut self.process {
-            Some(process) => drop(process.wait().await),
-            None => std::future::pending().await,
+        match &mut self.kind {
+            Kind::Process(started) => started.wait().await,
+            Kind::Url(_) => std::future::pending().await,
         }
     }
 
     /// Whether it was started and has exited.
     pub fn has_ended(&mut self) -> bool {
-        self.process.as_mut().is_some_and(|process| process.ended().is_some())
+        match &mut self.kind {
+            Kind::Process(started) => started.has_ended(),
+            Kind::Url(_) => false,
+        }
     }
 
     /// Describes why it exited while it was needed.
     pub async fn exit_report(&mut self, when: &str) -> Failure {
-        let exit = self.describe_exit().await;
-        Failure { reason: format!("target {} exited {when}: {exit}", self.manifest.name), cause: self.cause_of_death() }
+        match &mut self.kind {
+            Kind::Process(started) => {
+                let Failure { reason, cause } = started.exit_report(when).await;
+                Failure { reason: format!("target {} {reason}", self.manifest.name), cause }
+            }
+            Kind::Url(_) => Failure::by(Cause::Other)(format!("target {} was not started", self.manifest.name)),
+        }
     }
 
-    /// Returns a handle to sample its CPU time, memory and processes.
-    pub fn watch(&self) -> Watch {
-        self.group.watch()
+    /// Returns a handle to sample its CPU time, memory and processes; `None` if nothing shows them.
+    pub fn source(&self) -> Option<Source> {
+        match &self.kind {
+            Kind::Process(started) => Some(Source::Group(started.watch())),
+            Kind::Url(reached) => reached.metrics().map(Source::Metrics),
+        }
     }
 
     /// Returns a snapshot of its processes.
     pub fn processes(&self) -> Snapshot {
-        Snapshot::take(&self.group)
-    }
-
-    /// Stops it, killing it after `grace`, and removes its group.
-    pub async fn stop(mut self, grace: Duration) -> Ended {
-        let mut ended = Ended::default();
-        if let Some(mut process) = self.process.take() {
-            ended.faults.extend(process.stop(grace, &self.group).await.err());
-            ended.log = process.log().await;
-        }
-        ended.observed = self.group.observed();
-        ended.faults.extend(self.group.clear().await.err());
-        ended
-    }
-
-    /// Returns the cause to report for its exit.
-    fn cause_of_death(&self) -> Cause {
-        if self.was_killed_for_memory() { Cause::TargetOutOfMemory } else { Cause::TargetDied }
-    }
-
-    fn was_killed_for_memory(&self) -> bool {
-        self.group.observed().and_then(|observed| observed.oom_kills).is_some_and(|kills| kills > 0)
-    }
-
-    /// Describes why it has exited, as the end of a sentence.
-    async fn describe_exit(&mut self) -> String {
-        let is_memory = self.was_killed_for_memory();
-        let Some(process) = &mut self.process else { return "it was not started".to_owned() };
-        let status = process.ended().map_or_else(|| "unknown status".to_owned(), describe);
-        let cause = if is_memory { "OOM-killed".to_owned() } else { status };
-        match last_lines(&process.log().await) {
-            lines if lines.is_empty() => format!("{cause}; no output"),
-            lines if DENIED.iter().any(|words| lines.contains(words)) => {
-                format!("{cause}; last output: {lines}; allow access to files in [sandbox] of its manifest")
-            }
-            lines => format!("{cause}; last output: {lines}"),
+        match &self.kind {
+            Kind::Process(started) => started.processes(),
+            Kind::Url(reached) => reached.metrics().map(|metrics| metrics.processes()).unwrap_or_default(),
         }
     }
-}
 
-async fn serves(at: SocketAddr, manifest: &Manifest, group: &Group) -> Result<Known, String> {
-    ready::answer(at, &manifest.ready).await?;
-    match server_of(at, &group.watch()) {
-        Server::Target => {}
-        Server::Other => return Err("the response came from another process".to_owned()),
-        Server::None => return Err(format!("it answered, but nothing listens on port {}", at.port())),
-    }
-    Known::learn(at, manifest).await
-}
-
-/// Parts of messages about files that a program may not access.
-const DENIED: [&str; 3] = ["ermission denied", "EACCES", "PermissionError"];
-
-/// Returns a free port. Another process may take it right after: see [`ATTEMPTS`].
-fn free_port(address: IpAddr) -> io::Result<SocketAddr> {
-    TcpListener::bind((address, 0))?.local_addr()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::{BufRead, BufReader, Write};
-    use std::net::Ipv4Addr;
-    use std::sync::mpsc;
-
-    use super::super::process::tests::manifest;
-    use super::*;
-    use crate::sandbox::{self, Side};
-    use crate::wire::RunId;
-
-    /// Starts a server that does not belong to a run.
-    fn foreign_server() -> u16 {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let port = listener.local_addr().expect("bound").port();
-        let (ready, started) = mpsc::channel();
-        std::thread::spawn(move || {
-            ready.send(()).expect("a listener");
-            for mut stream in listener.incoming().flatten() {
-                let head = BufReader::new(stream.try_clone().expect("a copy")).lines().map_while(Result::ok);
-                for _line in head.take_while(|line| !line.is_empty()) {}
-                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-            }
-        });
-        started.recv().expect("a start");
-        port
-    }
-
-    #[tokio::test]
-    async fn a_response_of_another_process_is_not_accepted() {
-        for script in ["sleep 600", "echo port taken; exit 1"] {
-            let group = sandbox::Sandbox::none("foreign server").open(RunId::now(), Side::Target).expect("a group");
-            let mut target = Running::new(manifest(script), group, Vec::new(), "/nowhere".into());
-            let port = foreign_server();
-            let fault = target.start_on(Ok((Ipv4Addr::LOCALHOST, port).into())).await.expect_err("a fault");
-            let Fault::PortTaken(reason) = fault else { panic!("{fault:?}") };
-            assert!(reason.starts_with(&format!("port {port} is served by another process; ")), "{reason}");
-            let ended = target.stop(Duration::ZERO).await;
-            assert!(ended.faults.is_empty(), "{ended:?}");
+    /// Stops it, killing it after `grace`, and removes its group. A server that was running already keeps running.
+    pub async fn stop(self, grace: Duration) -> Ended {
+        match self.kind {
+            Kind::Process(started) => started.stop(grace).await,
+            Kind::Url(_) => Ended::default(),
         }
+    }
+
+    fn named(&self, Failure { reason, cause }: Failure) -> Failure {
+        Failure { reason: format!("target {}: {reason}", self.manifest.name), cause }
     }
 }

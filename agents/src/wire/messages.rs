@@ -17,6 +17,7 @@ use super::engine::EngineOffer;
 use super::job::{Job, Scenario};
 use super::outcome::Mechanism;
 use super::series::Delta;
+use super::target::Identity;
 use super::{Phase, RunId};
 
 /// A message from an agent.
@@ -229,9 +230,9 @@ pub struct TargetOffer {
     pub version: String,
     /// One-line description.
     pub description: String,
-    /// SHA-256 of the executable, in hex.
-    pub sha256: String,
-    /// Whether it can listen on other addresses than loopback.
+    /// What identifies it.
+    pub identity: Identity,
+    /// Whether other machines can load it.
     #[serde(default)]
     pub anywhere: bool,
 }
@@ -270,7 +271,7 @@ pub(crate) mod tests {
                 name: "t".to_owned(),
                 version: "1".to_owned(),
                 description: String::new(),
-                sha256: "00".to_owned(),
+                identity: Identity::Process { sha256: "00".to_owned() },
                 anywhere: true,
             }],
             any_scenario: false,

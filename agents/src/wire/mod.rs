@@ -10,6 +10,7 @@ pub mod name;
 pub mod offer;
 pub mod outcome;
 pub mod series;
+pub mod target;
 pub mod work_done;
 
 use std::cmp::Ordering;
@@ -17,7 +18,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol in [`messages`], sent in the first message of both sides.
-pub const PROTOCOL: u32 = 8;
+pub const PROTOCOL: u32 = 9;
 
 /// Explains why an agent and a server with these protocols are incompatible, and which side to upgrade; `None` if they
 /// are the same.

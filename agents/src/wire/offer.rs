@@ -18,13 +18,12 @@ const LONGEST_TEXT: usize = 500;
 
 /// Explains why an offered target is invalid; the sentence starts with the field.
 pub fn target_fault(offer: &TargetOffer) -> Option<String> {
-    let TargetOffer { name, version, description, sha256, anywhere: _ } = offer;
+    let TargetOffer { name, version, description, identity, anywhere: _ } = offer;
     if let Some(fault) = name_fault(name).or_else(|| version_fault(version)).or_else(|| description_fault(description))
     {
         return Some(fault);
     }
-    let is_hash = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
-    (!is_hash).then(|| "sha256: 64 hexadecimal digits".to_owned())
+    identity.fault()
 }
 
 /// Explains why a target can't have this name.
@@ -76,11 +75,16 @@ pub fn hello_fault(hello: &Hello) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::messages::tests::hello;
+    use super::super::target::Identity;
     use super::*;
+
+    fn program(sha256: String) -> Identity {
+        Identity::Process { sha256 }
+    }
 
     fn offering(change: impl Fn(&mut TargetOffer)) -> Option<String> {
         let mut hello = hello();
-        hello.targets[0].sha256 = "ab".repeat(32);
+        hello.targets[0].identity = program("ab".repeat(32));
         change(&mut hello.targets[0]);
         hello_fault(&hello)
     }
@@ -96,7 +100,7 @@ mod tests {
             (|offer| offer.name = " a".to_owned(), "name: is not in"),
             (|offer| offer.version = "1".repeat(101), "version: 1 to 100"),
             (|offer| offer.description = "x".repeat(1_001), "description: at most"),
-            (|offer| offer.sha256 = "00".to_owned(), "sha256: 64"),
+            (|offer| offer.identity = program("00".to_owned()), "sha256: 64"),
         ];
         for (change, words) in cases {
             let fault = offering(change).expect(words);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::engine::EngineVersion;
 use super::series::Packed;
+use super::target::Identity;
 use super::work_done::WorkDone;
 use super::{Phase, RunId};
 
@@ -45,8 +46,9 @@ pub struct Outcome {
     /// The load generator; `None` if this agent generated no load.
     #[serde(alias = "k6_version")]
     pub engine: Option<EngineVersion>,
-    /// SHA-256 of the target's executable, in hex.
-    pub target_sha256: Option<String>,
+    /// What identifies the target; `None` if this agent ran none.
+    #[serde(default)]
+    pub target: Option<Identity>,
     /// The target's version in its manifest.
     pub target_version: String,
     /// Facts about the machine, by name: kernel, CPU model, governor, …
@@ -62,6 +64,8 @@ pub struct Outcome {
 pub struct Conditions {
     /// Time from the start of the target's process to its first verified response, milliseconds.
     pub startup_ms: Option<f64>,
+    /// Time to open a connection to a target that was running already, milliseconds.
+    pub round_trip_ms: Option<f64>,
     /// Memory of the target after the idle wait, before any load, bytes.
     pub idle_memory_bytes: Option<u64>,
     /// The idle wait before the load.
@@ -272,7 +276,7 @@ pub(crate) mod tests {
             observed: Some(Observed { oom_kills: Some(1), ..Observed::default() }),
             cores: Cores { target: vec![0], generator: vec![1] },
             engine: Some(EngineVersion { name: "k6".to_owned(), version: "1.8.1".to_owned() }),
-            target_sha256: None,
+            target: None,
             target_version: "1".to_owned(),
             environment: BTreeMap::from([("kernel".to_owned(), "Linux".to_owned())]),
             conditions: Conditions {

@@ -14,6 +14,8 @@ use brewbench_agent::wire::job::{Job, Role, Scenario, ScenarioKind, Size};
 use brewbench_agent::wire::load::{Closed, Form, Load};
 use brewbench_testing::skip;
 
+pub mod web;
+
 pub const SCRIPT: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/'); }";
 
 /// A bench whose targets are named after the manners of the unruly target.

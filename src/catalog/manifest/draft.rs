@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use brewbench_agent::target::{
     Sandbox,
-    manifest::{ManifestFile, Ready, Verify},
+    manifest::{ManifestFile, MetricsFile, Ready, UrlFile, Verify},
 };
+use brewbench_agent::wire::target::TargetKind;
 use url::form_urlencoded;
 
 use super::{READY_TIMEOUT_S, STATUS, TargetManifest};
@@ -46,11 +47,30 @@ pub const START: [Field; 2] = [
         "command",
         "Command",
         "/usr/bin/python3 hello.py {host} {port}",
-        "program and arguments, with quotes as in a shell, which is not used. Replaced: {port} with a free port, {host} \
+        "full path of the program, and arguments, with quotes as in a shell, which is not used. Replaced: {port} with a free port, {host} \
          with the address to listen on. Without {host} it serves load from its own machine only",
     ),
     lines("env", "Environment variables", "LOG_LEVEL=warn\nPORT={port}", "optional, one NAME=VALUE per line"),
 ];
+
+/// Fields that describe a server that already runs.
+pub const REMOTE: [Field; 2] = [
+    line(
+        "url.base",
+        "Base URL",
+        "https://staging.example.com",
+        "paths are appended; reachable from the agent’s machine",
+    ),
+    line(
+        "metrics.scrape",
+        "Metrics",
+        "http://staging.example.com:9100/metrics",
+        "optional: its Prometheus metrics, for CPU time and memory",
+    ),
+];
+
+/// The choice between [`START`] and [`REMOTE`].
+const KIND: Field = line("kind", "Kind", "", "");
 
 /// Fields that describe how to check it.
 pub const CHECKS: [Field; 3] = [
@@ -69,8 +89,28 @@ pub const ADVANCED: [Field; 6] = [
     lines("sandbox.write", "May also write", "/var/tmp/cache", "files and folders, one per line"),
 ];
 
-/// Fields that every target needs.
-const REQUIRED: [&str; 4] = ["name", "version", "command", "ready.path"];
+/// Fields that every target of a kind needs.
+const fn required(kind: TargetKind) -> [&'static str; 4] {
+    match kind {
+        TargetKind::Process => ["name", "version", "command", "ready.path"],
+        TargetKind::Url => ["name", "version", "url.base", "ready.path"],
+    }
+}
+
+/// A manifest in which every field must still be set.
+const EMPTY: ManifestFile = ManifestFile {
+    name: String::new(),
+    version: String::new(),
+    revision: None,
+    description: String::new(),
+    command: Vec::new(),
+    env: BTreeMap::new(),
+    url: None,
+    metrics: None,
+    ready: Ready { path: String::new(), status: STATUS, timeout_s: READY_TIMEOUT_S },
+    verify: None,
+    sandbox: Sandbox { read: Vec::new(), write: Vec::new() },
+};
 
 /// Faults by field. The field is empty for a fault that concerns no single one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -111,7 +151,7 @@ pub struct Checked {
 }
 
 fn all_fields() -> impl Iterator<Item = &'static Field> {
-    IDENTITY.iter().chain(&START).chain(&CHECKS).chain(&ADVANCED)
+    [&KIND].into_iter().chain(&IDENTITY).chain(&START).chain(&REMOTE).chain(&CHECKS).chain(&ADVANCED)
 }
 
 impl Draft {
@@ -134,9 +174,15 @@ impl Draft {
         self.0.get(field).map_or("", String::as_str)
     }
 
+    /// Returns the kind of the target, by default a program.
+    pub fn kind(&self) -> TargetKind {
+        self.get(KIND.name).parse().unwrap_or(TargetKind::Process)
+    }
+
     /// Returns the labels of required fields that are empty.
     pub fn missing(&self) -> Vec<&'static str> {
-        let is_missing = |field: &&Field| REQUIRED.contains(&field.name) && self.get(field.name).is_empty();
+        let required = required(self.kind());
+        let is_missing = |field: &&Field| required.contains(&field.name) && self.get(field.name).is_empty();
         all_fields().filter(is_missing).map(|field| field.label).collect()
     }
 
@@ -159,11 +205,10 @@ impl Draft {
     /// Returns the manifest as far as the input can be read.
     fn file(&self, faults: &mut Faults) -> ManifestFile {
         let some = |field: &str| Some(self.get(field).to_owned()).filter(|text| !text.is_empty());
-        let command = shlex::split(self.get("command"));
-        if command.is_none() {
-            faults.add("command: a quote is not closed");
-        }
-        let sandbox = Sandbox { read: self.paths("sandbox.read"), write: self.paths("sandbox.write") };
+        let started = match self.kind() {
+            TargetKind::Process => self.started(faults),
+            TargetKind::Url => self.running(),
+        };
         let ready = Ready {
             path: self.get("ready.path").to_owned(),
             status: self.number("ready.status", STATUS, "is not an HTTP status", faults),
@@ -183,12 +228,28 @@ impl Draft {
             version: self.get("version").to_owned(),
             revision: some("revision"),
             description: self.get("description").to_owned(),
-            command: command.unwrap_or_default(),
-            env: self.variables(faults),
             ready,
             verify: has_verify.then_some(verify),
-            sandbox,
+            ..started
         }
+    }
+
+    /// Returns a manifest with the fields of a program.
+    fn started(&self, faults: &mut Faults) -> ManifestFile {
+        let command = shlex::split(self.get("command"));
+        if command.is_none() {
+            faults.add("command: a quote is not closed");
+        }
+        let sandbox = Sandbox { read: self.paths("sandbox.read"), write: self.paths("sandbox.write") };
+        ManifestFile { command: command.unwrap_or_default(), env: self.variables(faults), sandbox, ..EMPTY }
+    }
+
+    /// Returns a manifest with the fields of a server that already runs.
+    fn running(&self) -> ManifestFile {
+        let url = UrlFile { base: self.get("url.base").to_owned(), redirects: false };
+        let scrape = Some(self.get("metrics.scrape").to_owned()).filter(|scrape| !scrape.is_empty());
+        let metrics = scrape.map(|scrape| MetricsFile { scrape, preset: None, labels: BTreeMap::new() });
+        ManifestFile { url: Some(url), metrics, ..EMPTY }
     }
 
     fn number<T: std::str::FromStr>(&self, field: &'static str, default: T, fault: &str, faults: &mut Faults) -> T {
@@ -228,7 +289,8 @@ impl Checked {
     /// Drops the faults of required fields that are still empty.
     #[must_use]
     pub fn without_missing(mut self, draft: &Draft) -> Self {
-        self.faults.0.retain(|field, _| !REQUIRED.contains(&field.as_str()) || !draft.get(field).is_empty());
+        let required = required(draft.kind());
+        self.faults.0.retain(|field, _| !required.contains(&field.as_str()) || !draft.get(field).is_empty());
         self
     }
 }
@@ -247,6 +309,22 @@ mod tests {
 
     fn valid() -> Vec<(&'static str, &'static str)> {
         vec![("name", "hello"), ("command", "python3 'my server.py' {host} {port}")]
+    }
+
+    #[test]
+    fn a_server_that_already_runs_needs_a_url_and_no_command() {
+        let fields = [("kind", "url"), ("name", "staging"), ("command", "kept for later {port}")];
+        let missing = form(&fields);
+        assert_eq!(missing.missing(), ["Base URL"]);
+        assert_eq!(missing.check().without_missing(&missing).faults, Faults::default());
+        let more = [("url.base", "https://staging.example"), ("metrics.scrape", "http://staging.example:9100/metrics")];
+        let Checked { text, faults, .. } = form(&[&fields[..], &more].concat()).check();
+        assert_eq!(faults, Faults::default());
+        let expected = "name = \"staging\"\nversion = \"1\"\n\n[url]\nbase = \"https://staging.example\"\n\n\
+            [metrics]\nscrape = \"http://staging.example:9100/metrics\"\n\n[ready]\npath = \"/\"\n";
+        assert_eq!(text, expected);
+        let bad = form(&[&fields[..], &[("url.base", "staging")]].concat()).check();
+        assert!(bad.faults.of("url.base").is_some_and(|fault| fault.contains("is not a URL")), "{:?}", bad.faults);
     }
 
     #[test]
@@ -304,7 +382,11 @@ mod tests {
 
     #[test]
     fn all_required_fields_have_a_label() {
-        assert_eq!(form(&REQUIRED.map(|name| (name, ""))).missing().len(), REQUIRED.len());
+        for kind in TargetKind::ALL {
+            let empty = required(kind).map(|name| (name, ""));
+            let draft = form(&[&[("kind", kind.as_str())][..], &empty].concat());
+            assert_eq!(draft.missing().len(), empty.len(), "{kind}");
+        }
     }
 
     proptest! {

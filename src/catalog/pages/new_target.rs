@@ -10,6 +10,7 @@ use axum::{
     http::{StatusCode, header},
     response::{Html, IntoResponse, Response},
 };
+use brewbench_agent::wire::target::TargetKind;
 use serde::Deserialize;
 use tokio::{sync::watch, time::sleep};
 use url::form_urlencoded;
@@ -22,7 +23,7 @@ use crate::{
     auth::caller::{Caller, Read},
     catalog::manifest::{
         TargetManifest,
-        draft::{ADVANCED, CHECKS, Checked, Draft, Field, IDENTITY, START},
+        draft::{ADVANCED, CHECKS, Checked, Draft, Field, IDENTITY, REMOTE, START},
     },
     fleet::{
         model::Availability,
@@ -101,9 +102,24 @@ impl Form {
         ADVANCED.iter().any(|field| !self.of(field).is_empty() || self.fault(field).is_some())
     }
 
-    /// Returns the groups of fields: CSS class, title and fields.
-    fn groups() -> [(&'static str, &'static str, &'static [Field]); 3] {
-        [("columns", "Target", &IDENTITY), ("stack", "Start", &START), ("columns", "Checks", &CHECKS)]
+    /// Returns the groups of fields: CSS class, title, the kind that has them, and fields.
+    fn groups() -> [(&'static str, &'static str, Option<TargetKind>, &'static [Field]); 4] {
+        [
+            ("columns", "Target", None, &IDENTITY),
+            ("stack", "Start", Some(TargetKind::Process), &START),
+            ("stack", "Server", Some(TargetKind::Url), &REMOTE),
+            ("columns", "Checks", None, &CHECKS),
+        ]
+    }
+
+    /// Returns the kinds with their descriptions, and whether each is chosen.
+    fn kinds(&self) -> [(TargetKind, &'static str, bool); 2] {
+        let chosen = self.draft.kind();
+        let kind = |kind, text| (kind, text, kind == chosen);
+        [
+            kind(TargetKind::Process, "A program that the agent starts and stops"),
+            kind(TargetKind::Url, "A server that already runs, reached by its URL"),
+        ]
     }
 
     fn advanced() -> &'static [Field] {
@@ -317,6 +333,7 @@ mod tests {
     fn the_form_says_what_is_missing_until_it_is_complete() {
         let state = |query: &str| evaluate(&Presence::default(), query.as_bytes(), Shown::Typed).0.state();
         assert_eq!(state(""), "Not complete yet: Name, Command.");
+        assert_eq!(state("kind=url"), "Not complete yet: Name, Base URL.");
         assert_eq!(state("name=x&command=serve"), "Correct the marked fields.");
         assert_eq!(state("name=x&command=serve+{port}"), "Complete: an agent can read this manifest.");
     }

@@ -7,6 +7,7 @@ use axum::{
     extract::{Path, State},
     response::{IntoResponse, Redirect, Response},
 };
+use brewbench_agent::wire::target::TargetKind;
 use serde::Deserialize;
 
 use crate::{
@@ -147,8 +148,9 @@ struct Version {
 }
 
 impl Version {
-    fn short(&self) -> String {
-        self.target.sha256.chars().take(12).collect()
+    /// The digest shortened; other identities are shown in full.
+    fn short(&self) -> Option<String> {
+        (self.target.kind == TargetKind::Process).then(|| self.target.identity.chars().take(12).collect())
     }
 
     fn seen(&self) -> (Moment, Moment) {
@@ -156,10 +158,10 @@ impl Version {
     }
 }
 
-fn offered_by(connected: &[(String, Connected)], name: &str, sha256: Option<&str>) -> Vec<String> {
+fn offered_by(connected: &[(String, Connected)], name: &str, identity: Option<&str>) -> Vec<String> {
     let offers = |agent: &Connected| {
         let is_it = |offer: &brewbench_agent::wire::messages::TargetOffer| {
-            offer.name == name && sha256.is_none_or(|sha256| offer.sha256 == sha256)
+            offer.name == name && identity.is_none_or(|identity| offer.identity.as_str() == identity)
         };
         agent.hello.targets.iter().any(is_it)
     };
@@ -239,7 +241,7 @@ pub async fn show(
     }
     let connected = presence.list();
     let version =
-        |target: Target| Version { offered_by: offered_by(&connected, &target.name, Some(&target.sha256)), target };
+        |target: Target| Version { offered_by: offered_by(&connected, &target.name, Some(&target.identity)), target };
     let mut trends = trends(dashboard::store::results(pool, &name, LONGEST).await?);
     let more = trends.len().saturating_sub(MAX_TRENDS);
     trends.truncate(MAX_TRENDS);

@@ -37,6 +37,9 @@ pub struct List {
     /// Only runs of this target version
     #[arg(long)]
     target_version: Option<String>,
+    /// Only runs of targets of this kind: process or url
+    #[arg(long)]
+    kind: Option<String>,
     /// Only runs at this machine size
     #[arg(long)]
     size: Option<String>,
@@ -81,12 +84,14 @@ pub struct List {
 impl List {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
-        let Self { common, view, search: q, experiment, target, target_version: version, size, scenario, .. } = self;
+        let Self { common, view, search: q, experiment, target, target_version: version, kind, size, scenario, .. } =
+            self;
         let Self { agent, engine, label, created_by, phase, verdict, from, to, sort, before, limit, .. } = self;
         let wanted = RunQuery {
             q,
             target,
             version,
+            kind,
             size,
             scenario,
             agent,

@@ -90,6 +90,7 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
         ("new connections", connections(run)),
         ("statuses", counts(run.work.statuses.as_ref())),
         ("protocols", counts(run.work.protocols.as_ref())),
+        ("kind", run.target_kind.map_or_else(|| "–".to_owned(), |kind| kind.to_string())),
         ("agent", run.agent.clone().unwrap_or_else(|| "–".to_owned())),
     ]);
     lines.extend(generators.iter().map(|one| ("generator", share(one))));

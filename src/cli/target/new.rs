@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, bail};
 use brewbench_agent::target::{
     Sandbox,
-    manifest::{ManifestFile, Ready, Verify},
+    manifest::{ManifestFile, MetricsFile, Preset, Ready, UrlFile, Verify},
 };
 use clap::Args;
 
@@ -24,8 +24,23 @@ pub struct New {
     /// Name of the target: letters, digits, -, _ and .
     name: String,
     /// The program and its arguments. {port} and {host} are replaced with the address to listen on
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "url", value_name = "COMMAND")]
     command: Vec<String>,
+    /// URL of a server that already runs, instead of a command
+    #[arg(long, value_name = "URL", conflicts_with_all = ["command", "env", "read", "write"])]
+    url: Option<String>,
+    /// Follow redirects of that server
+    #[arg(long, requires = "url")]
+    redirects: bool,
+    /// URL of its Prometheus metrics, for CPU time and memory
+    #[arg(long, value_name = "URL", requires = "url")]
+    metrics: Option<String>,
+    /// Names of the metrics: process, cadvisor or node_exporter [default: the first found]
+    #[arg(long, value_name = "PRESET", requires = "metrics", value_parser = preset)]
+    metrics_preset: Option<Preset>,
+    /// A label of the metrics that count; repeatable
+    #[arg(long, value_name = "NAME=VALUE", requires = "metrics", value_parser = pair)]
+    metrics_label: Vec<(String, String)>,
     /// Version
     #[arg(long, default_value = "1")]
     version: String,
@@ -79,6 +94,12 @@ impl New {
             description,
             command,
             env: env.into_iter().collect(),
+            url: self.url.map(|base| UrlFile { base, redirects: self.redirects }),
+            metrics: self.metrics.map(|scrape| MetricsFile {
+                scrape,
+                preset: self.metrics_preset,
+                labels: self.metrics_label.into_iter().collect(),
+            }),
             ready: Ready { path: ready_path, status: ready_status, timeout_s: ready_timeout },
             verify: verify_path.map(|path| Verify { path, status: verify_status, contains: verify_contains }),
             sandbox: Sandbox { read: self.read, write: self.write },
@@ -96,7 +117,13 @@ impl New {
             Err(fault) => return Err(fault).with_context(|| format!("failed to create {}", path.display())),
         };
         output.write_all(toml.as_bytes()).with_context(|| format!("failed to write {}", path.display()))?;
-        eprintln!("wrote {0}; `brewbench target check {0}` starts the target once", path.display());
+        eprintln!("wrote {0}; `brewbench target check {0}` tries the target once", path.display());
         Ok(())
     }
+}
+
+fn preset(text: &str) -> Result<Preset, String> {
+    let names = Preset::ALL.map(Preset::as_str);
+    let found = Preset::ALL.into_iter().find(|preset| preset.as_str() == text);
+    found.ok_or_else(|| format!("use one of {}", names.join(", ")))
 }

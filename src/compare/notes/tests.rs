@@ -52,7 +52,7 @@ fn confounders_are_listed() {
     let mut runs = both();
     runs[11].agent = Some("laptop".to_owned());
     runs[11].engine = Some(Engine { name: "k6".to_owned(), version: Some("1.0.0".to_owned()) });
-    runs[10].target_sha256 = Some("other".to_owned());
+    runs[10].target_identity = Some("other".to_owned());
     let notes = titles(runs.clone());
     assert_eq!(notes[0], "Executables differ. Runs of one version used different executables: servy (2 files).");
     assert_eq!(notes[1..], ["Agents differ. bench-01 and laptop.", "Load generators differ. k6 1.0.0 and k6 1.8.1."]);

@@ -135,6 +135,7 @@ pub(crate) mod fixtures {
             self, PROTOCOL,
             messages::{Hello, Machine, TargetOffer},
             outcome::Mechanism,
+            target::Identity,
         },
     };
     use tokio::sync::{mpsc, watch};
@@ -156,13 +157,14 @@ pub(crate) mod fixtures {
             cpu: Mechanism::Cgroup2,
             memory: Mechanism::Cgroup2,
         };
-        let (version, description, sha256) = ("1".to_owned(), String::new(), String::new());
+        let (version, description) = ("1".to_owned(), String::new());
+        let identity = Identity::Process { sha256: String::new() };
         let hello = Hello {
             protocol: PROTOCOL,
             version: version.clone(),
             now_ms: 0,
             machine,
-            targets: vec![TargetOffer { name: "fast".to_owned(), version, description, sha256, anywhere: true }],
+            targets: vec![TargetOffer { name: "fast".to_owned(), version, description, identity, anywhere: true }],
             any_scenario: false,
             running: None,
             holds: Vec::new(),

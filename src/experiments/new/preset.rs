@@ -155,6 +155,8 @@ impl Builtin {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_agent::wire::target::TargetKind;
+
     use super::*;
     use crate::{
         catalog::model::{MachineSize, Target},
@@ -166,7 +168,8 @@ mod tests {
         let target = |name: &str| Target {
             name: name.to_owned(),
             version: String::new(),
-            sha256: String::new(),
+            kind: TargetKind::Process,
+            identity: String::new(),
             description: String::new(),
             first_seen_at_ms: 0,
             last_seen_at_ms: 0,

@@ -87,10 +87,14 @@ pub fn of_target(conditions: &Conditions) -> Vec<Fact> {
         change => change.to_owned(),
     });
     let placement = conditions.placement.map(|placement| on_cores(placement).to_owned());
-    [fact("placement", placement), fact("target processes", processes), fact("response after the load", response)]
-        .into_iter()
-        .flatten()
-        .collect()
+    let round_trip = conditions.round_trip_ms.map(|ms| format::duration(Some(ms / 1e3)).text().to_owned());
+    let facts = [
+        fact("placement", placement),
+        fact("time to open a connection", round_trip),
+        fact("target processes", processes),
+        fact("response after the load", response),
+    ];
+    facts.into_iter().flatten().collect()
 }
 
 fn on_cores(placement: Placement) -> &'static str {

@@ -100,6 +100,7 @@ pub(super) fn label(name: &str) -> String {
         "kernel.cgroups" => "cgroups",
         "os.name" => "OS",
         "target.sha256" => "executable SHA-256",
+        "target.base_url" => "base URL",
         "target.executable" => "executable path",
         "target.executable_bytes" => "executable size",
         "brewbench.protocol" => "protocol version",

@@ -2,7 +2,7 @@
 
 use brewbench_agent::{
     reports::summary::Figures,
-    wire::{Phase, engine::EngineVersion},
+    wire::{Phase, engine::EngineVersion, target::Identity},
 };
 use sqlx::{SqliteConnection, SqlitePool};
 
@@ -40,8 +40,8 @@ pub struct Ending<'a> {
     pub enforced_memory: Option<&'a str>,
     /// The load generator and its version.
     pub engine: Option<&'a EngineVersion>,
-    /// SHA-256 of the target's executable.
-    pub target_sha256: Option<&'a str>,
+    /// What identifies the target.
+    pub target: Option<&'a Identity>,
     /// The target's version.
     pub version: Option<&'a str>,
     /// The compressed summary.
@@ -73,7 +73,7 @@ impl<'a> Ending<'a> {
             enforced_cpu: None,
             enforced_memory: None,
             engine: None,
-            target_sha256: None,
+            target: None,
             version: None,
             summary: None,
             evidence: None,
@@ -151,15 +151,16 @@ async fn update(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<'
         thresholds_failed,
     } = ending.figures.map(FigureColumns::from).unwrap_or_default();
     let (engine_name, engine_version) = ending.engine.map(|EngineVersion { name, version }| (name, version)).unzip();
+    let (target_kind, target_identity) = ending.target.map(|target| (target.kind().as_str(), target.as_str())).unzip();
     sqlx::query!(
         "update run set phase = ?2, phase_at = ?3, finished_at = ?3, error = ?4, verdict = ?5,
              reasons = ?6, enforced_cpu = ?7, enforced_memory = ?8, engine_version = coalesce(?9, engine_version),
-             target_sha256 = coalesce(?10, target_sha256), version = coalesce(?11, version), requests = ?12, failed = ?13,
+             target_identity = coalesce(?10, target_identity), version = coalesce(?11, version), requests = ?12, failed = ?13,
              rps = ?14, measured_ms = ?15, avg_ms = ?16, min_ms = ?17, p50_ms = ?18, p90_ms = ?19, p95_ms = ?20,
              p99_ms = ?21, p999_ms = ?22, max_ms = ?23, data_received_bytes = ?24, data_sent_bytes = ?25,
              iterations = ?26, dropped_iterations = ?27, checks_passed = ?28, checks_failed = ?29, thresholds = ?30,
              thresholds_failed = ?31, min_new_connections = ?32, max_new_connections = ?33,
-             received_per_s = ?34, engine_name = coalesce(?35, engine_name)
+             received_per_s = ?34, engine_name = coalesce(?35, engine_name), target_kind = coalesce(?36, target_kind)
          where id = ?1",
         id,
         phase,
@@ -170,7 +171,7 @@ async fn update(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<'
         ending.enforced_cpu,
         ending.enforced_memory,
         engine_version,
-        ending.target_sha256,
+        target_identity,
         ending.version,
         requests,
         failed,
@@ -195,7 +196,8 @@ async fn update(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<'
         min_new_connections,
         max_new_connections,
         received_per_s,
-        engine_name
+        engine_name,
+        target_kind
     )
     .execute(connection)
     .await?;

@@ -1,5 +1,7 @@
 //! Search, filters, order and columns of the history. Template: `runs/_finder.html`. Pure.
 
+use brewbench_agent::wire::target::TargetKind;
+
 use crate::runs::{
     column::{self, Column, Order},
     filter::{PHASES, RunQuery, VERDICTS, address},
@@ -52,6 +54,7 @@ impl Finder {
         let fields = vec![
             open("target", "Target", values.target),
             open("version", "Version", values.version),
+            closed("kind", "Kind", words(&TargetKind::ALL.map(TargetKind::as_str))),
             open("size", "Size", values.size),
             open("scenario", "Scenario", values.scenario),
             open("agent", "Agent", values.agent),

@@ -9,7 +9,7 @@ use askama_web::WebTemplate;
 use axum::extract::{Path, State};
 use brewbench_agent::{
     reports::summary::Summary,
-    wire::{now_ms, series::Series},
+    wire::{now_ms, series::Series, target::TargetKind},
 };
 
 use super::{
@@ -230,6 +230,14 @@ impl RunView {
 
     fn may_submit(&self) -> bool {
         self.scope >= Scope::Submit
+    }
+
+    /// The label of what identifies the target.
+    fn identity_title(&self) -> &'static str {
+        match self.run().target_kind {
+            Some(TargetKind::Url) => "URL",
+            Some(TargetKind::Process) | None => "SHA-256",
+        }
     }
 
     fn is_import(&self) -> bool {

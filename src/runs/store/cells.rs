@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::load::Load;
+use brewbench_agent::wire::{load::Load, target::TargetKind};
 use sqlx::SqlitePool;
 
 use crate::{
@@ -43,6 +43,8 @@ pub struct CellColumns {
     pub vus: Option<i64>,
     /// The load generator and its version.
     pub engine: Option<String>,
+    /// Kind of the target.
+    pub kind: Option<TargetKind>,
     /// The agent.
     pub agent: Option<String>,
     /// The cell key: all of the above except the agent and the duration of a constant load.
@@ -65,7 +67,7 @@ pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx
     let rows = sqlx::query!(
         r#"select target as "target!", max(size_name) as "size_name?: String", vcpus as "vcpus?", memory_bytes as "memory_bytes?",
                   scenario as "scenario?", scenario_sha256 as "scenario_sha256?", parameters as "parameters!", load as "load?",
-                  vus as "vus?", engine as "engine?: String", agent as "agent?", cell_key as "cell_key!: String", count(*) as "runs!: i64",
+                  vus as "vus?", engine as "engine?: String", max(target_kind) as "kind?: String", agent as "agent?", cell_key as "cell_key!: String", count(*) as "runs!: i64",
                   max(queued_at) as "newest_at!: i64"
            from run
            where phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
@@ -90,6 +92,7 @@ pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx
                 load: row.load,
                 vus: row.vus,
                 engine: row.engine,
+                kind: row.kind.map(|kind| kind.parse().map_err(|fault: String| decode(fault))).transpose()?,
                 agent: row.agent,
                 key: row.cell_key,
             };

@@ -28,7 +28,8 @@ pub struct RunRow {
     pub(crate) origin: String,
     pub(crate) target: String,
     pub(crate) version: Option<String>,
-    pub(crate) target_sha256: Option<String>,
+    pub(crate) target_kind: Option<String>,
+    pub(crate) target_identity: Option<String>,
     pub(crate) size_name: Option<String>,
     pub(crate) vcpus: Option<f64>,
     pub(crate) memory_bytes: Option<i64>,
@@ -94,8 +95,8 @@ pub struct RunRow {
 }
 
 /// The columns of a row in reading order.
-pub(crate) const COLUMNS: &str = "seq, id, experiment_id, retry_of, origin, target, version, target_sha256, size_name, vcpus, memory_bytes, \
-    scenario, scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, created_by, agent, phase, \
+pub(crate) const COLUMNS: &str = "seq, id, experiment_id, retry_of, origin, target, version, target_kind, target_identity, size_name, vcpus, \
+    memory_bytes, scenario, scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, created_by, agent, phase, \
     queued_at, phase_at, started_at, finished_at, error, verdict, reasons, requests, failed, rps, measured_ms, \
     avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, data_received_bytes, data_sent_bytes, \
     iterations, dropped_iterations, checks_passed, checks_failed, thresholds, thresholds_failed, enforced_cpu, \
@@ -128,7 +129,8 @@ impl RunRow {
             origin: columns.next()?,
             target: columns.next()?,
             version: columns.next()?,
-            target_sha256: columns.next()?,
+            target_kind: columns.next()?,
+            target_identity: columns.next()?,
             size_name: columns.next()?,
             vcpus: columns.next()?,
             memory_bytes: columns.next()?,
@@ -225,7 +227,8 @@ impl TryFrom<RunRow> for Run {
             origin,
             target,
             version,
-            target_sha256,
+            target_kind,
+            target_identity,
             size_name,
             vcpus,
             memory_bytes,
@@ -369,7 +372,8 @@ impl TryFrom<RunRow> for Run {
             agent,
             generators: serde_json::from_str(&generators).map_err(decode)?,
             engine: engine_name.map(|name| Engine { name, version: engine_version }),
-            target_sha256,
+            target_kind: target_kind.map(|kind| kind.parse().map_err(|fault: String| decode(fault))).transpose()?,
+            target_identity,
             created_by,
             queued_at_ms: queued_at,
             phase_at_ms: phase_at,

@@ -1,7 +1,7 @@
 //! A stolen agent key: what it can add to the catalog, and how to remove that.
 
 use brewbench::auth::model::{Role, Scope};
-use brewbench_agent::wire::{messages::TargetOffer, offer::MOST_TARGETS};
+use brewbench_agent::wire::{messages::TargetOffer, offer::MOST_TARGETS, target::Identity};
 use serde_json::json;
 
 use crate::harness::{Agent, App, program::as_user, summaries::good};
@@ -12,10 +12,14 @@ fn offers(hello: usize, count: usize) -> Vec<TargetOffer> {
             name: format!("junk-{hello}-{place}"),
             version: "1".to_owned(),
             description: String::new(),
-            sha256: "cd".repeat(32),
+            identity: program("cd".repeat(32)),
             anywhere: false,
         })
         .collect()
+}
+
+fn program(sha256: String) -> Identity {
+    Identity::Process { sha256 }
 }
 
 async fn count(app: &App, table: &'static str) -> i64 {
@@ -35,7 +39,8 @@ async fn the_hello_message_of_an_agent_is_limited() {
         (|offer| offer.name = "a\u{202e}b".to_owned(), "U+202E"),
         (|offer| offer.version = "1".repeat(101), "version: "),
         (|offer| offer.description = "x".repeat(100_000), "description: "),
-        (|offer| offer.sha256 = "xx".repeat(32), "sha256: "),
+        (|offer| offer.identity = program("xx".repeat(32)), "sha256: "),
+        (|offer| offer.identity = Identity::Url { base: "javascript:alert(1)".to_owned() }, "url.base: "),
     ] {
         agent.hello.targets = offers(0, 1);
         change(&mut agent.hello.targets[0]);
@@ -58,7 +63,7 @@ async fn an_agent_that_changes_its_targets_cannot_fill_the_catalog() {
     for version in 0..6 {
         agent.hello.targets = offers(0, MOST_TARGETS);
         for offer in &mut agent.hello.targets {
-            offer.sha256 = format!("{version:064x}");
+            offer.identity = program(format!("{version:064x}"));
         }
         agent.connect(&app).await.expect("a welcome");
     }

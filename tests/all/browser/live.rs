@@ -60,7 +60,7 @@ async fn points_are_appended_and_not_duplicated_after_a_server_restart() {
         send_seconds(&agent, job.run, Part::Measured, second..=second);
         wait_for_points(&tab, 3 + second).await;
     }
-    tab.shows("#doing", "1,000 requests/s").await;
+    tab.shows("#doing", "1,000\u{a0}requests/s").await;
     // A page opened later shows the earlier points at once.
     let late = Tab::signed_in(&app, Role::Viewer).await;
     late.go(&format!("/runs/{id}")).await;

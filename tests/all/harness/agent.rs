@@ -12,6 +12,7 @@ use brewbench_agent::{
         messages::{AgentMessage, Finding, Hello, Machine, ServerMessage, TargetOffer},
         now_ms,
         outcome::{Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime},
+        target::Identity,
         work_done::WorkDone,
     },
 };
@@ -138,7 +139,7 @@ pub fn hello() -> Hello {
         name: name.to_owned(),
         version: "1.0".to_owned(),
         description: format!("the {name} one"),
-        sha256: "ab".repeat(32),
+        identity: Identity::Process { sha256: "ab".repeat(32) },
         anywhere: true,
     };
     Hello {
@@ -184,7 +185,7 @@ pub fn outcome(job: &Job, summary: &str) -> Outcome {
         observed: None,
         cores: Cores { target: vec![0], generator: vec![1] },
         engine: Some(EngineVersion { name: "k6".to_owned(), version: "1.8.1".to_owned() }),
-        target_sha256: Some("ab".repeat(32)),
+        target: Some(Identity::Process { sha256: "ab".repeat(32) }),
         target_version: "1.0".to_owned(),
         environment: environment(job),
         conditions: Conditions::default(),

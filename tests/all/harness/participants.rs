@@ -43,7 +43,7 @@ pub fn generator_outcome(job: &Job, summary: &str, ahead_ms: i64) -> Outcome {
         generator_log: "k6 said something\n".to_owned(),
         cores: Cores { target: Vec::new(), generator: vec![0, 1] },
         enforced: Enforced { cpu: Mechanism::None, memory: Mechanism::None },
-        target_sha256: None,
+        target: None,
         target_version: String::new(),
         ..outcome(job, summary)
     }

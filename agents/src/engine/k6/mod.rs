@@ -23,7 +23,7 @@ pub use paused::Paused;
 pub use script::Script;
 use version::{SUPPORTED, Version};
 
-use crate::run::address_policy::AddressPolicy;
+use crate::run::address_policy::{AddressPolicy, LoadLimits};
 use crate::sandbox::Group;
 use crate::sandbox::cage::{Cage, environment};
 use crate::sandbox::process::{Plan, Process, find_program, last_lines};
@@ -136,6 +136,8 @@ pub struct LoadOn<'a> {
     pub cores: &'a [usize],
     /// Which addresses the script may load.
     pub reach: AddressPolicy,
+    /// What it may load in addition, if the agent did not start the target.
+    pub own: Option<&'a LoadLimits>,
 }
 
 impl K6 {
@@ -210,7 +212,7 @@ impl K6 {
         recording: Option<&Recording>,
         group: &Group,
     ) -> io::Result<Process> {
-        arguments.extend(load.reach.arguments());
+        arguments.extend(load.reach.arguments(load.own));
         arguments.extend(script.arguments(load.base_url, round, interface));
         let mut plan = self.plan(script, arguments, load.cores);
         plan.environment.extend(recording.into_iter().flat_map(|recording| push_to(recording, &self.version)));

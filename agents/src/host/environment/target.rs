@@ -4,31 +4,43 @@ use std::fs;
 
 use super::{Facts, put, secret};
 use crate::sandbox::cage::environment;
-use crate::target::Manifest;
+use crate::target::manifest::{Manifest, Program, Provided};
 
 /// Maximum length of a value in characters: a list of paths may be long.
 const VALUE: usize = 2_000;
 
-/// Returns the facts about a target: its command with the placeholder `{port}`, so that it is the same in every run,
-/// and its environment without the variables that mark its processes.
+/// Returns the facts about a target that are known before its start.
 pub fn facts(manifest: &Manifest) -> Facts {
-    let program = manifest.program().ok();
+    let mut facts = Facts::new();
+    put(
+        &mut facts,
+        [("target.version", Some(manifest.version.clone())), ("target.revision", manifest.revision.clone())],
+    );
+    match &manifest.provided {
+        Provided::Process(program) => facts.extend(facts_of_program(program)),
+        Provided::Url(remote) => drop(facts.insert("target.base_url".to_owned(), remote.base.clone())),
+    }
+    facts
+}
+
+/// Returns the facts about a program: its command with the placeholder `{port}`, so that it is the same in every run,
+/// and its environment without the variables that mark its processes.
+fn facts_of_program(started: &Program) -> Facts {
+    let program = started.path().ok();
     let bytes = program.as_ref().and_then(|program| fs::metadata(program).ok()).map(|metadata| metadata.len());
     let mut facts = Facts::new();
     put(
         &mut facts,
         [
-            ("target.command", Some(cut(&quoted(&secret::command(&manifest.command))))),
-            ("target.folder", Some(manifest.folder.display().to_string())),
+            ("target.command", Some(cut(&quoted(&secret::command(&started.command))))),
+            ("target.folder", Some(started.folder.display().to_string())),
             ("target.executable", program.map(|program| program.display().to_string())),
             ("target.executable_bytes", bytes.map(|bytes| bytes.to_string())),
-            ("target.version", Some(manifest.version.clone())),
-            ("target.revision", manifest.revision.clone()),
         ],
     );
     let inherited = environment::passed_on()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
-    let variables = inherited.chain(manifest.env.clone());
+    let variables = inherited.chain(started.env.clone());
     facts.extend(variables.map(|(name, value)| (format!("target.env.{name}"), cut(&secret::value(&name, &value)))));
     facts
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::remote::{MetricsFile, UrlFile};
 use super::{PORT, Ready, Sandbox, Verify};
 use crate::wire::offer::{description_fault, name_fault, version_fault};
 
@@ -24,11 +25,18 @@ pub struct ManifestFile {
     /// One-line description.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The program and its arguments, with placeholders.
+    /// The program and its arguments, with placeholders; empty for other kinds of targets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// Additional environment variables, with the same placeholders.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// A server that already runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<UrlFile>,
+    /// Where its resource usage is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<MetricsFile>,
     /// Readiness check.
     pub ready: Ready,
     /// Check of a response before the load.
@@ -56,7 +64,7 @@ impl ManifestFile {
 
     /// Returns everything that is wrong, in the order of the fields. Each sentence begins with its field and a colon.
     pub fn faults(&self) -> Vec<String> {
-        let Self { name, version, revision, description, command, env, ready, verify, sandbox: _ } = self;
+        let Self { name, version, revision, description, ready, verify, .. } = self;
         let faults = [
             bad_name(name).or_else(|| name_fault(name)),
             unless(!version.trim().is_empty(), || "version: must not be empty".to_owned())
@@ -66,12 +74,13 @@ impl ManifestFile {
                 || "revision: must be 1 to 200 characters; omit it if there is none".to_owned(),
             ),
             description_fault(description),
-            bad_command(command).or_else(|| {
-                unless(command.iter().chain(env.values()).any(|text| text.contains(PORT)), || {
-                    format!("command: {PORT} is missing in command and env, so the target can't know its port")
-                })
-            }),
-            env.iter().find_map(|(name, value)| bad_variable(name, value)),
+            match self.url {
+                Some(_) => self.not_of_a_url(),
+                None => self.bad_program(),
+            },
+            self.env.iter().find_map(|(name, value)| bad_variable(name, value)),
+            self.url.as_ref().and_then(UrlFile::fault),
+            self.metrics.as_ref().and_then(MetricsFile::fault),
             bad_path("ready", &ready.path),
             bad_status("ready", ready.status),
             unless(ready.timeout_s > 0.0 && ready.timeout_s <= 600.0, || {
@@ -81,6 +90,28 @@ impl ManifestFile {
             verify.as_ref().and_then(|verify| bad_status("verify", verify.status)),
         ];
         faults.into_iter().flatten().collect()
+    }
+
+    fn bad_program(&self) -> Option<String> {
+        let Self { command, env, .. } = self;
+        if command.is_empty() {
+            return Some("command: program is missing; for a server that already runs, write [url] instead".to_owned());
+        }
+        bad_command(command)
+            .or_else(|| {
+                unless(command.iter().chain(env.values()).any(|text| text.contains(PORT)), || {
+                    format!("command: {PORT} is missing in command and env, so the target can't know its port")
+                })
+            })
+            .or_else(|| unless(self.metrics.is_none(), || "metrics: only for a target with [url]".to_owned()))
+    }
+
+    /// Finds a field that makes no sense for a server that already runs.
+    fn not_of_a_url(&self) -> Option<String> {
+        let Self { command, env, sandbox, .. } = self;
+        let given = [("command", !command.is_empty()), ("env", !env.is_empty()), ("sandbox", !sandbox.is_empty())];
+        let (field, _) = given.into_iter().find(|(_, is_given)| *is_given)?;
+        Some(format!("{field}: remove it; a target with [url] already runs"))
     }
 }
 
@@ -142,6 +173,8 @@ mod tests {
             description: String::new(),
             command: vec!["python3".to_owned(), "hello.py".to_owned(), "{port}".to_owned()],
             env: BTreeMap::new(),
+            url: None,
+            metrics: None,
             ready: Ready { path: "/".to_owned(), status: 200, timeout_s: 10.0 },
             verify: None,
             sandbox: Sandbox::default(),
@@ -165,6 +198,8 @@ mod tests {
             description: "d".repeat(1_001),
             command: vec!["server".to_owned()],
             env: BTreeMap::from([("A=B".to_owned(), "1".to_owned())]),
+            url: None,
+            metrics: None,
             ready: Ready { path: "health".to_owned(), status: 42, timeout_s: f64::NAN },
             verify: Some(Verify { path: String::new(), status: 600, contains: None }),
             sandbox: Sandbox::default(),
@@ -220,6 +255,8 @@ mod tests {
                 description: texts[2].chars().take(1_000).collect(),
                 command: vec![format!("p{}", plain(&texts[3])), plain(&texts[4]), "{port}".to_owned()],
                 env,
+                url: None,
+                metrics: None,
                 ready: Ready { path: format!("/{}", texts[5]), status, timeout_s },
                 verify: Some(Verify { path: format!("/{}", texts[6]), status, contains: Some(texts[7].clone()) }),
                 sandbox: Sandbox { read: vec![PathBuf::from(&texts[4])], write: vec![PathBuf::from(&texts[5])] },

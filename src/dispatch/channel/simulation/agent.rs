@@ -15,6 +15,7 @@ use brewbench_agent::{
         messages::{AgentMessage, Gate, Hello, Machine, ServerMessage, TargetOffer},
         now_ms,
         outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
+        target::Identity,
         work_done::WorkDone,
     },
 };
@@ -110,7 +111,7 @@ impl SimulatedAgent {
             name: "fast".to_owned(),
             version: "1".to_owned(),
             description: String::new(),
-            sha256: "ab".repeat(32),
+            identity: Identity::Process { sha256: "ab".repeat(32) },
             anywhere: true,
         };
         let running = self.session.running();
@@ -275,7 +276,7 @@ fn outcome(job: &Job, ended: Ended) -> Outcome {
         observed: None,
         cores: Cores::default(),
         engine: Some(EngineVersion { name: "k6".to_owned(), version: "1.8.1".to_owned() }),
-        target_sha256: None,
+        target: None,
         target_version: String::new(),
         environment: BTreeMap::new(),
         conditions: Conditions::default(),

@@ -1,0 +1,224 @@
+//! A program that the agent starts: in its group, until it serves, and until it is gone.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::host::process_snapshot::Snapshot;
+use crate::run::failure::Failure;
+use crate::sandbox::process::{Process, describe, last_lines};
+use crate::sandbox::{Group, Watch};
+use crate::target::answer::Known;
+use crate::target::manifest::{Manifest, Program};
+use crate::target::ready::{self, Endpoint, Server, server_of};
+use crate::target::running::{Ended, Serving};
+use crate::wire::outcome::Cause;
+
+/// Another process may take the chosen port before the target listens on it.
+const ATTEMPTS: usize = 2;
+
+/// A program with its group, before it is started, while it runs, or after it has ended.
+#[derive(Debug)]
+pub struct Started {
+    program: Program,
+    /// Enforces its machine size.
+    group: Group,
+    /// The CPUs it may use.
+    cores: Vec<usize>,
+    /// Folder for its temporary files.
+    home: PathBuf,
+    /// `None` before the start.
+    process: Option<Process>,
+}
+
+/// Why a program does not serve.
+#[derive(Debug)]
+enum Fault {
+    /// Another process uses the port.
+    PortTaken(String),
+    /// It exited.
+    Died(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl Started {
+    /// Prepares a program to be started in its group.
+    pub fn new(program: Program, group: Group, cores: Vec<usize>, home: PathBuf) -> Self {
+        Self { program, group, cores, home, process: None }
+    }
+
+    /// Starts it on an address of this machine and waits until it serves. It can be stopped and its log read even if
+    /// this fails or is cancelled.
+    pub async fn start(&mut self, manifest: &Manifest, address: IpAddr) -> Result<Serving, Failure> {
+        let mut attempts = 1;
+        let attempt = loop {
+            match self.start_on(manifest, free_port(address)).await {
+                Err(Fault::PortTaken(_)) if attempts < ATTEMPTS => attempts += 1,
+                attempt => break attempt,
+            }
+            self.group.kill().await.map_err(|error| Failure::by(Cause::Other)(error.to_string()))?;
+        };
+        attempt.map_err(|fault| {
+            let (reason, cause) = match fault {
+                Fault::PortTaken(reason) | Fault::Other(reason) => (reason, Cause::TargetNotReady),
+                Fault::Died(reason) => (reason, self.cause_of_death()),
+            };
+            Failure { reason, cause }
+        })
+    }
+
+    async fn start_on(&mut self, manifest: &Manifest, at: io::Result<SocketAddr>) -> Result<Serving, Fault> {
+        let at = at.map_err(|error| Fault::Other(format!("no free port: {error}")))?;
+        let plan = self.program.plan(at, &self.cores, &self.home).map_err(Fault::Other)?;
+        let spawned = Instant::now();
+        let started = Process::start(&plan, &self.group);
+        let started =
+            started.map_err(|error| Fault::Other(format!("can't start {}: {error}", plan.program.display())))?;
+        let process = self.process.insert(started);
+        let answered = tokio::select! {
+            biased;
+            _ = process.wait() => {
+                Err(Fault::Died(format!("exited before it was ready: {}", self.describe_exit().await)))
+            }
+            answered = serves(at, manifest, &self.group) => answered.map_err(Fault::Other),
+        };
+        let known = answered.map_err(|fault| match (server_of(at, &self.group.watch()), fault) {
+            (Server::Other, Fault::PortTaken(reason) | Fault::Died(reason) | Fault::Other(reason)) => {
+                Fault::PortTaken(format!("port {} is served by another process; {reason}", at.port()))
+            }
+            (Server::Target | Server::None, fault) => fault,
+        })?;
+        let startup = known.verified_at().duration_since(spawned);
+        Ok(Serving { startup: Some(startup), ..Serving::of(known) })
+    }
+
+    /// Waits until it has exited; forever if it was not started.
+    pub async fn wait(&mut self) {
+        match &mut self.process {
+            Some(process) => drop(process.wait().await),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Whether it was started and has exited.
+    pub fn has_ended(&mut self) -> bool {
+        self.process.as_mut().is_some_and(|process| process.ended().is_some())
+    }
+
+    /// Describes why it exited while it was needed.
+    pub async fn exit_report(&mut self, when: &str) -> Failure {
+        let exit = self.describe_exit().await;
+        Failure { reason: format!("exited {when}: {exit}"), cause: self.cause_of_death() }
+    }
+
+    /// Returns a handle to sample its CPU time, memory and processes.
+    pub fn watch(&self) -> Watch {
+        self.group.watch()
+    }
+
+    /// Returns a snapshot of its processes.
+    pub fn processes(&self) -> Snapshot {
+        Snapshot::take(&self.group)
+    }
+
+    /// Stops it, killing it after `grace`, and removes its group.
+    pub async fn stop(mut self, grace: Duration) -> Ended {
+        let mut ended = Ended::default();
+        if let Some(mut process) = self.process.take() {
+            ended.faults.extend(process.stop(grace, &self.group).await.err());
+            ended.log = process.log().await;
+        }
+        ended.observed = self.group.observed();
+        ended.faults.extend(self.group.clear().await.err());
+        ended
+    }
+
+    /// Returns the cause to report for its exit.
+    fn cause_of_death(&self) -> Cause {
+        if self.was_killed_for_memory() { Cause::TargetOutOfMemory } else { Cause::TargetDied }
+    }
+
+    fn was_killed_for_memory(&self) -> bool {
+        self.group.observed().and_then(|observed| observed.oom_kills).is_some_and(|kills| kills > 0)
+    }
+
+    /// Describes why it has exited, as the end of a sentence.
+    async fn describe_exit(&mut self) -> String {
+        let is_memory = self.was_killed_for_memory();
+        let Some(process) = &mut self.process else { return "it was not started".to_owned() };
+        let status = process.ended().map_or_else(|| "unknown status".to_owned(), describe);
+        let cause = if is_memory { "OOM-killed".to_owned() } else { status };
+        match last_lines(&process.log().await) {
+            lines if lines.is_empty() => format!("{cause}; no output"),
+            lines if DENIED.iter().any(|words| lines.contains(words)) => {
+                format!("{cause}; last output: {lines}; allow access to files in [sandbox] of its manifest")
+            }
+            lines => format!("{cause}; last output: {lines}"),
+        }
+    }
+}
+
+async fn serves(at: SocketAddr, manifest: &Manifest, group: &Group) -> Result<Known, String> {
+    let endpoint = Endpoint::local(at)?;
+    ready::answer(&endpoint, &manifest.ready).await?;
+    match server_of(at, &group.watch()) {
+        Server::Target => {}
+        Server::Other => return Err("the response came from another process".to_owned()),
+        Server::None => return Err(format!("it answered, but nothing listens on port {}", at.port())),
+    }
+    Known::learn(endpoint, manifest).await
+}
+
+/// Parts of messages about files that a program may not access.
+const DENIED: [&str; 3] = ["ermission denied", "EACCES", "PermissionError"];
+
+/// Returns a free port. Another process may take it right after: see [`ATTEMPTS`].
+fn free_port(address: IpAddr) -> io::Result<SocketAddr> {
+    TcpListener::bind((address, 0))?.local_addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::Ipv4Addr;
+    use std::sync::mpsc;
+
+    use super::super::tests::{manifest, program_of};
+    use super::*;
+    use crate::sandbox::{self, Side};
+    use crate::wire::RunId;
+
+    /// Starts a server that does not belong to a run.
+    fn foreign_server() -> u16 {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let (ready, started) = mpsc::channel();
+        std::thread::spawn(move || {
+            ready.send(()).expect("a listener");
+            for mut stream in listener.incoming().flatten() {
+                let head = BufReader::new(stream.try_clone().expect("a copy")).lines().map_while(Result::ok);
+                for _line in head.take_while(|line| !line.is_empty()) {}
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            }
+        });
+        started.recv().expect("a start");
+        port
+    }
+
+    #[tokio::test]
+    async fn a_response_of_another_process_is_not_accepted() {
+        for script in ["sleep 600", "echo port taken; exit 1"] {
+            let group = sandbox::Sandbox::none("foreign server").open(RunId::now(), Side::Target).expect("a group");
+            let manifest = manifest(script);
+            let mut target = Started::new(program_of(manifest.clone()), group, Vec::new(), "/nowhere".into());
+            let port = foreign_server();
+            let fault = target.start_on(&manifest, Ok((Ipv4Addr::LOCALHOST, port).into())).await.expect_err("a fault");
+            let Fault::PortTaken(reason) = fault else { panic!("{fault:?}") };
+            assert!(reason.starts_with(&format!("port {port} is served by another process; ")), "{reason}");
+            let ended = target.stop(Duration::ZERO).await;
+            assert!(ended.faults.is_empty(), "{ended:?}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! How a target is provided, and what identifies it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Maximum bytes of a URL.
+const LONGEST_URL: usize = 500;
+
+/// How a target is provided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TargetKind {
+    /// A program that the agent starts.
+    Process,
+    /// A server that already runs.
+    Url,
+}
+
+impl TargetKind {
+    /// All kinds.
+    pub const ALL: [Self; 2] = [Self::Process, Self::Url];
+
+    /// Returns the name in manifests, columns and commands.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Url => "url",
+        }
+    }
+}
+
+impl fmt::Display for TargetKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for TargetKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let names = Self::ALL.map(Self::as_str);
+        let found = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
+        found.ok_or_else(|| format!("{text:?} is not a kind of target: use {}", names.join(" or ")))
+    }
+}
+
+/// What identifies a target of each kind. The same program has the same identity on every machine; behind a URL there
+/// may be another one each day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Identity {
+    /// A program.
+    Process {
+        /// SHA-256 of the executable, in hex.
+        sha256: String,
+    },
+    /// A server that already runs.
+    Url {
+        /// Its base URL.
+        base: String,
+    },
+}
+
+impl Identity {
+    /// Returns the kind.
+    pub fn kind(&self) -> TargetKind {
+        match self {
+            Self::Process { .. } => TargetKind::Process,
+            Self::Url { .. } => TargetKind::Url,
+        }
+    }
+
+    /// Returns the identity as text: a digest or a URL.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Process { sha256 } => sha256,
+            Self::Url { base } => base,
+        }
+    }
+
+    /// Explains why it is invalid; the sentence starts with the field.
+    pub fn fault(&self) -> Option<String> {
+        match self {
+            Self::Process { sha256 } => {
+                let is_hash = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+                (!is_hash).then(|| "sha256: 64 hexadecimal digits".to_owned())
+            }
+            Self::Url { base } => {
+                let is_url = base.starts_with("http://") || base.starts_with("https://");
+                let is_valid = is_url && base.len() <= LONGEST_URL && !base.contains(char::is_control);
+                (!is_valid).then(|| format!("url.base: an http or https URL of at most {LONGEST_URL} bytes"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_names_its_kind_on_the_wire() {
+        let url = Identity::Url { base: "https://staging.example/api".to_owned() };
+        let text = serde_json::to_string(&url).expect("a text");
+        assert_eq!(text, r#"{"kind":"url","base":"https://staging.example/api"}"#);
+        assert_eq!(serde_json::from_str::<Identity>(&text).expect("an identity"), url);
+        for kind in TargetKind::ALL {
+            assert_eq!(kind.as_str().parse(), Ok(kind));
+        }
+        assert_eq!("pod".parse::<TargetKind>(), Err("\"pod\" is not a kind of target: use process or url".to_owned()));
+    }
+
+    #[test]
+    fn invalid_identities_have_a_fault() {
+        let url = |base: &str| Identity::Url { base: base.to_owned() };
+        let process = |sha256: &str| Identity::Process { sha256: sha256.to_owned() };
+        for good in [process(&"ab".repeat(32)), url("http://[::1]:80"), url("https://x")] {
+            assert_eq!(good.fault(), None, "{good:?}");
+        }
+        for bad in [process("00"), url("javascript:x"), url("http://a\n"), url(&format!("http://{}", "x".repeat(500)))]
+        {
+            assert!(bad.fault().is_some(), "{bad:?}");
+        }
+    }
+}
