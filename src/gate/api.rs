@@ -54,7 +54,7 @@ pub struct GateQuery {
     pub baseline_target: Option<String>,
     /// The target of the candidate, `name` or `name@version`.
     pub candidate_target: Option<String>,
-    /// Confounders to accept, one `accept` each: `agents`, `generators`, `engines`, `durations`, `warm-ups`, `limits`,
+    /// Confounders to accept, one `accept` each: `agents`, `generators`, `engines`, `kinds`, `durations`, `warm-ups`, `limits`,
     /// `origins`, `environments`, `work`.
     #[serde(default)]
     pub accept: Vec<String>,

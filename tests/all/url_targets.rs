@@ -13,12 +13,13 @@ use crate::{
 };
 
 /// Starts a bundled target that no agent knows. Returns it with its base URL.
-async fn serve(targets: &Path) -> (Running, String) {
+pub async fn serve(targets: &Path) -> (Running, String) {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
     let mut command = isolated(targets.join("bin/rust-hyper").to_str().expect("a path"));
     command.args(["--listen", &format!("127.0.0.1:{port}")]);
     let program = Running::start(command);
     let base = format!("http://127.0.0.1:{port}");
+    brewbench_agent::connection::client::prepare_tls();
     let client = reqwest::Client::builder().tls_certs_only([]).build().expect("a client");
     until(&program, "the target", async || client.get(format!("{base}/health")).send().await.ok()).await;
     (program, base)
@@ -27,7 +28,6 @@ async fn serve(targets: &Path) -> (Running, String) {
 #[tokio::test]
 async fn a_server_that_already_runs_is_measured_beside_the_program_that_serves_it() {
     let Some(tools) = Tools::find() else { return };
-    brewbench_agent::connection::client::prepare_tls();
     let (_target, base) = serve(&tools.targets).await;
     let (data, manifests) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let checks = "[ready]\npath = \"/health\"\n[verify]\npath = \"/hash\"\ncontains = \"hash\"\n";

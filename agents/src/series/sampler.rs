@@ -35,7 +35,7 @@ pub struct Watched {
 #[derive(Clone, Debug)]
 pub enum Source {
     /// Its processes on this machine.
-    Group(Watch),
+    Group(Box<Watch>),
     /// Its metrics.
     Metrics(Arc<Scraper>),
 }
@@ -281,7 +281,7 @@ mod tests {
         let watch = |side| sandbox.open(RunId::now(), side).expect("a group").watch();
         let cores = Cores { target: vec![0], generator: Vec::new() };
         Watched {
-            target: Some(Source::Group(watch(Side::Target))),
+            target: Some(Source::Group(Box::new(watch(Side::Target)))),
             generator: watch(Side::Generator),
             cores,
             interface: None,

@@ -84,6 +84,8 @@ impl Known {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Answer {
     content_type: String,
+    /// Another program may have taken over, behind a URL or a port.
+    server: String,
     digest: [u8; 32],
     bytes: usize,
     start: String,
@@ -91,16 +93,19 @@ struct Answer {
 
 impl Answer {
     fn from_response(response: &Response) -> Self {
-        let Response { content_type, body } = response;
+        let Response { content_type, server, body } = response;
         let start = String::from_utf8_lossy(&body[..body.len().min(200)]).chars().take(60).collect();
         let digest = Sha256::digest(without_numbers(body)).into();
-        Self { content_type: content_type.clone(), digest, bytes: body.len(), start }
+        Self { content_type: content_type.clone(), server: server.clone(), digest, bytes: body.len(), start }
     }
 
     fn difference(&self, path: &str, now: &Self) -> Option<String> {
-        let Self { content_type, digest, bytes, start } = self;
+        let Self { content_type, server, digest, bytes, start } = self;
         if *content_type != now.content_type {
             return Some(format!("GET {path} has content type {:?}, not {content_type:?}", now.content_type));
+        }
+        if *server != now.server {
+            return Some(format!("GET {path} is answered by server {:?}, not {server:?}", now.server));
         }
         (*digest != now.digest).then(|| {
             let (length, beginning) = (now.bytes, &now.start);
@@ -129,7 +134,8 @@ mod tests {
     use super::*;
 
     fn answer(content_type: &str, body: &str) -> Answer {
-        Answer::from_response(&Response { content_type: content_type.to_owned(), body: body.as_bytes().to_vec() })
+        let (content_type, server, body) = (content_type.to_owned(), "nginx".to_owned(), body.as_bytes().to_vec());
+        Answer::from_response(&Response { content_type, server, body })
     }
 
     #[test]
@@ -143,5 +149,8 @@ mod tests {
         let html = answer("text/html", "served 9 times, up 10.5 s");
         let difference = before.difference("/x", &html).expect("a difference");
         assert_eq!(difference, "GET /x has content type \"text/html\", not \"text/plain\"");
+        let other = Answer { server: "Caddy".to_owned(), ..answer("text/plain", "served 9 times, up 10.5 s") };
+        let difference = before.difference("/x", &other).expect("a difference");
+        assert_eq!(difference, "GET /x is answered by server \"Caddy\", not \"nginx\"");
     }
 }

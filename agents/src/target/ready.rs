@@ -97,6 +97,8 @@ pub async fn answer(at: &Endpoint, ready: &Ready) -> Result<(), String> {
 pub struct Response {
     /// The `content-type` header; empty if there is none.
     pub content_type: String,
+    /// The `server` header; empty if there is none.
+    pub server: String,
     /// The body, up to 1 MiB of it.
     pub body: Vec<u8>,
 }
@@ -109,16 +111,14 @@ pub async fn ask(at: &Endpoint, verify: &Verify, limit: Duration) -> Result<Resp
         if response.status().as_u16() != *status {
             return Err(format!("GET {path} returned {}, expected {status}", describe_status(&response)));
         }
-        let content_type = response
-            .headers()
-            .get("content-type")
-            .map_or_else(String::new, |name| name.to_str().unwrap_or("?").to_owned());
+        let header = |name| response.headers().get(name).map_or("", |value| value.to_str().unwrap_or("?")).to_owned();
+        let (content_type, server) = (header("content-type"), header("server"));
         let body = body(&mut response, BODY_BYTES)
             .await
             .map_err(|error| format!("the body of GET {path} was cut off: {error}"))?;
         let text = contains.as_deref().unwrap_or_default();
         if text.is_empty() || body.windows(text.len()).any(|window| window == text.as_bytes()) {
-            return Ok(Response { content_type, body });
+            return Ok(Response { content_type, server, body });
         }
         let start: String = String::from_utf8_lossy(&body).chars().take(100).collect();
         Err(format!("the body of GET {path} does not contain {text:?}; it starts with {start:?}"))

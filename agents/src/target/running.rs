@@ -29,7 +29,7 @@ pub struct Running {
 
 #[derive(Debug)]
 enum Kind {
-    Process(Started),
+    Process(Box<Started>),
     Url(Reached),
 }
 
@@ -78,7 +78,7 @@ pub struct Ended {
 impl Running {
     /// Prepares a program to be started in its group.
     pub fn process(manifest: Manifest, program: Program, group: Group, cores: Vec<usize>, home: PathBuf) -> Self {
-        Self { manifest, kind: Kind::Process(Started::new(program, group, cores, home)) }
+        Self { manifest, kind: Kind::Process(Box::new(Started::new(program, group, cores, home))) }
     }
 
     /// Prepares to use a server that already runs.
@@ -134,7 +134,7 @@ impl Running {
     /// Returns a handle to sample its CPU time, memory and processes; `None` if nothing shows them.
     pub fn source(&self) -> Option<Source> {
         match &self.kind {
-            Kind::Process(started) => Some(Source::Group(started.watch())),
+            Kind::Process(started) => Some(Source::Group(Box::new(started.watch()))),
             Kind::Url(reached) => reached.metrics().map(Source::Metrics),
         }
     }

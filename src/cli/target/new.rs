@@ -35,7 +35,7 @@ pub struct New {
     /// URL of its Prometheus metrics, for CPU time and memory
     #[arg(long, value_name = "URL", requires = "url")]
     metrics: Option<String>,
-    /// Names of the metrics: process, cadvisor or node_exporter [default: the first found]
+    /// Names of the metrics: `process`, `cadvisor` or `node_exporter` [default: the first found]
     #[arg(long, value_name = "PRESET", requires = "metrics", value_parser = preset)]
     metrics_preset: Option<Preset>,
     /// A label of the metrics that count; repeatable

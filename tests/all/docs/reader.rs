@@ -29,6 +29,7 @@ use crate::harness::{
     program::{Output, PROGRAM, Running, Tools, isolated},
     submit::{repetitions, text as text_of},
 };
+use crate::url_targets;
 
 /// The longest a command may take: the experiments that it waits for.
 const LIMIT: Duration = Duration::from_mins(10);
@@ -45,6 +46,8 @@ pub struct Reader {
     tools: Tools,
     port: u16,
     hooks: String,
+    /// A server that already runs, and its base URL.
+    staging: (Running, String),
     /// An administrator, once the server runs.
     admin: Option<Actor>,
     server: Option<Background>,
@@ -77,9 +80,24 @@ impl Reader {
         let free = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = free.local_addr().expect("an address").port();
         let hooks = webhook_receiver().await;
+        let staging = url_targets::serve(&tools.targets).await;
         let (admin, server, agents, change) = (None, None, Vec::new(), None);
         let (printed, measured, runs, newest) = (String::new(), Vec::new(), Vec::new(), None);
-        Some(Self { folder, tools, port, hooks, admin, server, agents, printed, measured, runs, newest, change })
+        Some(Self {
+            folder,
+            tools,
+            port,
+            hooks,
+            staging,
+            admin,
+            server,
+            agents,
+            printed,
+            measured,
+            runs,
+            newest,
+            change,
+        })
     }
 
     fn here(&self) -> PathBuf {
@@ -118,6 +136,7 @@ impl Reader {
         text.replace("https://bench.example.com", &format!("http://localhost:{}", self.port))
             .replace("0.0.0.0:8377", &format!("127.0.0.1:{}", self.port))
             .replace("https://hooks.example.com", &self.hooks)
+            .replace("https://staging.example.com", &self.staging.1)
             .replace("10.0.0.5", "127.0.0.2")
             .replace("/var/lib/", &format!("{}/var/lib/", self.folder.path().display()))
     }
@@ -269,7 +288,7 @@ impl Reader {
 
     /// Saves a snippet as a file. Waits until the agent offers the target that it describes.
     pub async fn save(&self, name: &str, content: &str) {
-        fs::write(self.here().join(name), content).expect("a file");
+        fs::write(self.here().join(name), self.placed(content)).expect("a file");
         let Some(target) = name.strip_suffix(".toml") else { return };
         self.until("the new target", async || self.offers(target).await.filter(|is| *is)).await;
     }
