@@ -196,7 +196,7 @@ fn print_noise(runs: &[Run]) {
             deviation.map_or("–".to_owned(), |share| format!("{:.1}", share * 100.0))
         };
         let [rps, p50, p99, cpu] = [Metric::Rps, Metric::P50Ms, Metric::P99Ms, Metric::CpuMs].map(noise);
-        let tally = cell.tally;
+        let tally = cell.counts;
         println!(
             "| {} | {}, {}, {} | {rps} | {p50} | {p99} | {cpu} |",
             cell.runs[0].target, tally.valid, tally.suspect, tally.invalid

@@ -9,17 +9,17 @@ use crate::alerts::rules::Rule;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 pub enum Event {
     /// An agent has been away for too long.
-    #[serde(rename = "agent.away")]
-    AgentAway,
+    #[serde(rename = "agent.disconnected")]
+    AgentDisconnected,
     /// An away agent is connected again, or was disabled, revoked or removed.
-    #[serde(rename = "agent.back")]
-    AgentBack,
+    #[serde(rename = "agent.connected")]
+    AgentConnected,
     /// Queued runs do not start.
-    #[serde(rename = "queue.standstill")]
-    QueueStandstill,
+    #[serde(rename = "queue.stalled")]
+    QueueStalled,
     /// Queued runs start again.
-    #[serde(rename = "queue.moving")]
-    QueueMoving,
+    #[serde(rename = "queue.resumed")]
+    QueueResumed,
     /// All runs of an experiment have finished.
     #[serde(rename = "experiment.finished")]
     ExperimentFinished,
@@ -30,16 +30,21 @@ pub enum Event {
 
 impl Event {
     /// The events that a webhook can subscribe to.
-    pub const ALL: [Self; 5] =
-        [Self::AgentAway, Self::AgentBack, Self::QueueStandstill, Self::QueueMoving, Self::ExperimentFinished];
+    pub const ALL: [Self; 5] = [
+        Self::AgentDisconnected,
+        Self::AgentConnected,
+        Self::QueueStalled,
+        Self::QueueResumed,
+        Self::ExperimentFinished,
+    ];
 
     /// Returns the text stored in the database and used in JSON and on pages.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::AgentAway => "agent.away",
-            Self::AgentBack => "agent.back",
-            Self::QueueStandstill => "queue.standstill",
-            Self::QueueMoving => "queue.moving",
+            Self::AgentDisconnected => "agent.disconnected",
+            Self::AgentConnected => "agent.connected",
+            Self::QueueStalled => "queue.stalled",
+            Self::QueueResumed => "queue.resumed",
             Self::ExperimentFinished => "experiment.finished",
             Self::Test => "test",
         }
@@ -48,10 +53,10 @@ impl Event {
     /// Describes when the event happens.
     pub fn about(self) -> &'static str {
         match self {
-            Self::AgentAway => "an agent has been away for too long",
-            Self::AgentBack => "an away agent is back, disabled or removed",
-            Self::QueueStandstill => "queued runs do not start",
-            Self::QueueMoving => "queued runs start again",
+            Self::AgentDisconnected => "an agent has been away for too long",
+            Self::AgentConnected => "an away agent is back, disabled or removed",
+            Self::QueueStalled => "queued runs do not start",
+            Self::QueueResumed => "queued runs start again",
             Self::ExperimentFinished => "all runs of an experiment have finished",
             Self::Test => "a user tests the webhook",
         }
@@ -83,7 +88,7 @@ pub struct AlertRule {
 /// An active alert.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Alert {
-    /// `agent.away` or `queue.standstill`.
+    /// `agent.disconnected` or `queue.stalled`.
     pub kind: String,
     /// The agent; null for an alert about the queue.
     pub agent: Option<String>,

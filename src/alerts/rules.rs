@@ -43,17 +43,17 @@ impl Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// An agent is away.
-    AgentAway,
+    AgentDisconnected,
     /// Queued runs do not start.
-    QueueStandstill,
+    QueueStalled,
 }
 
 impl Kind {
     /// Returns the text stored in the database.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::AgentAway => "agent.away",
-            Self::QueueStandstill => "queue.standstill",
+            Self::AgentDisconnected => "agent.disconnected",
+            Self::QueueStalled => "queue.stalled",
         }
     }
 }
@@ -132,9 +132,10 @@ impl Evaluator {
     }
 
     fn agents(&self, observed: &Observed, raised: &[Raised], away_s: u32) -> Vec<Change> {
-        let is_raised = |name: &str| raised.iter().any(|alert| alert.kind == Kind::AgentAway && alert.subject == name);
+        let is_raised =
+            |name: &str| raised.iter().any(|alert| alert.kind == Kind::AgentDisconnected && alert.subject == name);
         let mut changes = Vec::new();
-        for alert in raised.iter().filter(|alert| alert.kind == Kind::AgentAway) {
+        for alert in raised.iter().filter(|alert| alert.kind == Kind::AgentDisconnected) {
             let is_away = observed.agents.iter().any(|agent| agent.name == alert.subject && !agent.is_connected);
             if !is_away {
                 changes.push(Change::Clear(alert.clone()));
@@ -144,7 +145,7 @@ impl Evaluator {
             let counted_from = agent.last_seen_at_ms.max(self.started_ms);
             if observed.now_ms - counted_from >= i64::from(away_s) * 1_000 {
                 changes.push(Change::Raise(Raised {
-                    kind: Kind::AgentAway,
+                    kind: Kind::AgentDisconnected,
                     subject: agent.name.clone(),
                     sentence: format!("{} is disconnected", agent.name),
                     since_ms: agent.last_seen_at_ms,
@@ -163,10 +164,10 @@ impl Evaluator {
         let limit_ms = i64::from(standstill_s) * 1_000;
         let since = |stuck: &StuckRun| self.stuck_since.get(&stuck.run).copied().unwrap_or(observed.now_ms);
         let too_long = observed.stuck.iter().find(|stuck| observed.now_ms - since(stuck) >= limit_ms);
-        let known = raised.iter().find(|alert| alert.kind == Kind::QueueStandstill);
+        let known = raised.iter().find(|alert| alert.kind == Kind::QueueStalled);
         match (known, too_long) {
             (None, Some(stuck)) => Some(Change::Raise(Raised {
-                kind: Kind::QueueStandstill,
+                kind: Kind::QueueStalled,
                 subject: String::new(),
                 sentence: format!("the queue is stalled: {}", stuck.why),
                 since_ms: since(stuck),
@@ -246,12 +247,12 @@ mod tests {
     #[test]
     fn a_restart_restarts_all_times_and_keeps_raised_alerts() {
         let raised = Raised {
-            kind: Kind::AgentAway,
+            kind: Kind::AgentDisconnected,
             subject: "attic".to_owned(),
             sentence: "attic is disconnected".to_owned(),
             since_ms: 0,
         };
-        let queue = Raised { kind: Kind::QueueStandstill, subject: String::new(), ..raised.clone() };
+        let queue = Raised { kind: Kind::QueueStalled, subject: String::new(), ..raised.clone() };
         let both = [raised, queue];
         let mut evaluator = Evaluator::new(START);
         let away = [agent("attic", false), agent("rack", false)];

@@ -96,20 +96,23 @@ async fn apply(state: &AppState, presence: &Presence, observed: &Observed, chang
     let url = url(state, &href(alert));
     let since = alert.since_ms;
     let (event, data) = match (alert.kind, is_raised) {
-        (Kind::AgentAway, true) => {
-            (Event::AgentAway, json!({"agent": alert.subject, "last_seen_at_ms": since, "url": url}))
+        (Kind::AgentDisconnected, true) => {
+            (Event::AgentDisconnected, json!({"agent": alert.subject, "last_seen_at_ms": since, "url": url}))
         }
-        (Kind::AgentAway, false) => {
+        (Kind::AgentDisconnected, false) => {
             let agents = fleet::api::all(&state.db, presence).await?;
             let agent = agents.iter().find(|agent| agent.name == alert.subject);
             let status = agent.map_or("forgotten", Agent::state);
-            (Event::AgentBack, json!({"agent": alert.subject, "state": status, "away_since_ms": since, "url": url}))
+            (
+                Event::AgentConnected,
+                json!({"agent": alert.subject, "state": status, "away_since_ms": since, "url": url}),
+            )
         }
-        (Kind::QueueStandstill, true) => {
+        (Kind::QueueStalled, true) => {
             let data = json!({"reason": alert.sentence, "runs": observed.stuck.len(), "since_ms": since, "url": url});
-            (Event::QueueStandstill, data)
+            (Event::QueueStalled, data)
         }
-        (Kind::QueueStandstill, false) => (Event::QueueMoving, json!({"stood_since_ms": since, "url": url})),
+        (Kind::QueueStalled, false) => (Event::QueueResumed, json!({"stalled_since_ms": since, "url": url})),
     };
     let message = Message::new(event, observed.now_ms, &data);
     tracing::info!(event = event.as_str(), subject = alert.subject, "{}", alert.sentence);
@@ -131,8 +134,8 @@ fn notice(alert: Raised, raised_at_ms: i64) -> ActiveAlert {
 /// Returns the path of the page with details of an alert.
 fn href(alert: &Raised) -> String {
     match alert.kind {
-        Kind::AgentAway => format!("/agents/{}", address::segment(&alert.subject)),
-        Kind::QueueStandstill => "/queue".to_owned(),
+        Kind::AgentDisconnected => format!("/agents/{}", address::segment(&alert.subject)),
+        Kind::QueueStalled => "/queue".to_owned(),
     }
 }
 

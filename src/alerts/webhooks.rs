@@ -228,9 +228,12 @@ mod tests {
 
     #[test]
     fn a_message_contains_id_event_time_and_data() {
-        let message = Message::new(Event::AgentAway, 5, &json!({"agent": "rack"}));
+        let message = Message::new(Event::AgentDisconnected, 5, &json!({"agent": "rack"}));
         let body: Value = serde_json::from_str(&message.body).expect("JSON");
-        assert_eq!(body, json!({"id": message.id, "event": "agent.away", "at_ms": 5, "data": {"agent": "rack"}}));
+        assert_eq!(
+            body,
+            json!({"id": message.id, "event": "agent.disconnected", "at_ms": 5, "data": {"agent": "rack"}})
+        );
         assert!(message.id.starts_with("msg_") && !message.id.contains(['-', '.']), "{}", message.id);
     }
 

@@ -9,7 +9,7 @@ use crate::web::time_ago::{self, Moment};
 /// An active alert as pages show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveAlert {
-    /// Kind of the alert: `agent.away` or `queue.standstill`.
+    /// Kind of the alert: `agent.disconnected` or `queue.stalled`.
     pub kind: &'static str,
     /// Name of the agent; empty for the queue.
     pub subject: String,

@@ -124,7 +124,7 @@ pub async fn fetch(client: &Client, query: &[(&str, String)]) -> anyhow::Result<
 
 /// Formats the comparison: headline, notes, table.
 pub fn text(comparison: &Comparison) -> String {
-    let mut text = format!("{}\n{}\n\n", wrapped(&plain(&comparison.title)), wrapped(&plain(&comparison.lead)));
+    let mut text = format!("{}\n{}\n\n", wrapped(&plain(&comparison.title)), wrapped(&plain(&comparison.shared)));
     for card in &comparison.cards {
         let line = format!("{}: {} ({})", plain(&card.label), plain(&card.value), plain(&card.detail));
         let _ = writeln!(text, "{}", wrapped(&line));
@@ -181,7 +181,7 @@ fn figures(comparison: &Comparison) -> String {
             let _ = writeln!(text, "{line}");
         }
     }
-    let any_suspect = comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.tally.suspect > 0);
+    let any_suspect = comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.counts.suspect > 0);
     let hint = if any_suspect { "? some of these runs are suspect\n" } else { "" };
     let others = if comparison.rows.len() > 1 { " of its group" } else { "" };
     text + "medians; failed %: means; * better than all others" + others + "\n" + hint
@@ -189,8 +189,8 @@ fn figures(comparison: &Comparison) -> String {
 
 fn cells(comparison: &Comparison, cell: &Cell) -> Vec<String> {
     let name = comparison.subjects.get(cell.subject).map_or("", |subject| &subject.label);
-    let counted = cell.tally.valid + cell.tally.suspect;
-    let mark = if cell.tally.suspect > 0 { "?" } else { "" };
+    let counted = cell.counts.valid + cell.counts.suspect;
+    let mark = if cell.counts.suspect > 0 { "?" } else { "" };
     let total = if counted == cell.runs.len() { String::new() } else { format!("/{}", cell.runs.len()) };
     let runs = format!("{counted}{total}{mark}");
     let mut line = vec![cut(name, 18), runs];

@@ -152,7 +152,7 @@ impl Demo {
             warm_up_s: self.warm_up,
             warm_up_auto: false,
             repetitions: self.repeat,
-            until: None,
+            stopping_rule: None,
             retries: default_retries(),
             seed: None,
             agent: Some(AGENT.to_owned()),

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::{
     metric::Metric,
     selection::Group,
-    statistics::{self, Decision, Lead, Noise},
+    statistics::{self, Decision, Leader, Noise},
 };
 use crate::{
     compare::{comparability::Confounder, setting::Setting, stat::Stat, work_difference::WorkDifference},
@@ -34,7 +34,7 @@ pub struct Row {
     #[serde(default)]
     pub work: Vec<WorkDifference>,
     /// The leader in each judged metric.
-    pub leads: BTreeMap<Metric, Lead>,
+    pub leaders: BTreeMap<Metric, Leader>,
 }
 
 /// One subject in one setting.
@@ -45,7 +45,7 @@ pub struct Cell {
     /// All its repetitions, including those that don't count.
     pub runs: Vec<Run>,
     /// Number of runs by phase and verdict.
-    pub tally: Tally,
+    pub counts: RunCounts,
     /// One per metric, in order; the spreads are null if no run counts.
     pub stats: Vec<Stat>,
     /// Noise of its metrics in earlier experiments, where known.
@@ -55,7 +55,7 @@ pub struct Cell {
 
 /// Number of runs of a cell by phase and verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Tally {
+pub struct RunCounts {
     /// Finished and valid.
     pub valid: usize,
     /// Finished and suspect: used with a warning.
@@ -75,12 +75,12 @@ pub struct Tally {
 impl Row {
     /// The cells with at least one run that counts.
     pub fn rivals(&self) -> impl Iterator<Item = &Cell> {
-        self.cells.iter().filter(|cell| cell.tally.counting() > 0)
+        self.cells.iter().filter(|cell| cell.counts.counting() > 0)
     }
 
     /// The leader in a metric; none in a metric that is not judged.
-    pub fn lead(&self, metric: Metric) -> Lead {
-        self.leads.get(&metric).copied().unwrap_or(Lead::Unclear)
+    pub fn leader(&self, metric: Metric) -> Leader {
+        self.leaders.get(&metric).copied().unwrap_or(Leader::Unclear)
     }
 }
 
@@ -112,7 +112,7 @@ impl Cell {
     }
 }
 
-impl Tally {
+impl RunCounts {
     /// Number of runs that count.
     pub fn counting(&self) -> usize {
         self.valid + self.suspect
@@ -134,20 +134,20 @@ impl Tally {
     }
 
     fn count(runs: &[Run]) -> Self {
-        let mut tally = Self::default();
+        let mut counts = Self::default();
         for run in runs {
             let place = match (run.phase.as_str(), run.verdict) {
-                ("finished", Some(Verdict::Valid)) => &mut tally.valid,
-                ("finished", Some(Verdict::Suspect)) => &mut tally.suspect,
-                ("finished", _) => &mut tally.invalid,
-                ("failed", _) => &mut tally.failed,
-                ("cancelled", _) => &mut tally.cancelled,
-                ("lost", _) => &mut tally.lost,
-                _ => &mut tally.unfinished,
+                ("finished", Some(Verdict::Valid)) => &mut counts.valid,
+                ("finished", Some(Verdict::Suspect)) => &mut counts.suspect,
+                ("finished", _) => &mut counts.invalid,
+                ("failed", _) => &mut counts.failed,
+                ("cancelled", _) => &mut counts.cancelled,
+                ("lost", _) => &mut counts.lost,
+                _ => &mut counts.unfinished,
             };
             *place += 1;
         }
-        tally
+        counts
     }
 }
 
@@ -233,12 +233,17 @@ impl Stat {
 
 /// Groups the runs into rows of cells, without judging them.
 pub fn rows(settings: Vec<Setting>, groups: Vec<Group>) -> Vec<Row> {
-    let row =
-        |setting| Row { setting, cells: Vec::new(), confounders: Vec::new(), work: Vec::new(), leads: BTreeMap::new() };
+    let row = |setting| Row {
+        setting,
+        cells: Vec::new(),
+        confounders: Vec::new(),
+        work: Vec::new(),
+        leaders: BTreeMap::new(),
+    };
     let mut rows: Vec<Row> = settings.into_iter().map(row).collect();
     for Group { subject, setting, runs } in groups {
-        let (tally, stats) = (Tally::count(&runs), stats(&runs));
-        rows[setting].cells.push(Cell { subject, tally, stats, runs, noise: BTreeMap::new() });
+        let (counts, stats) = (RunCounts::count(&runs), stats(&runs));
+        rows[setting].cells.push(Cell { subject, counts, stats, runs, noise: BTreeMap::new() });
     }
     rows
 }

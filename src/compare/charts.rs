@@ -247,7 +247,7 @@ fn is_suspect(run: &Run) -> bool {
 }
 
 fn suspect_hint(rows: &[&Row]) -> &'static str {
-    let any = rows.iter().flat_map(|row| &row.cells).any(|cell| cell.tally.suspect > 0);
+    let any = rows.iter().flat_map(|row| &row.cells).any(|cell| cell.counts.suspect > 0);
     if any { " · hollow points are suspect" } else { "" }
 }
 

@@ -4,7 +4,7 @@ use super::{
     cell::{Cell, Row},
     metric::Metric,
     selection::{By, Subject},
-    statistics::{Better, Decision, Lead, Spread, TooLittlePast},
+    statistics::{Better, Decision, Leader, Spread, TooLittlePast},
 };
 use crate::{
     compare::{
@@ -35,7 +35,7 @@ pub fn title(subjects: &[Subject], base: usize, by: By) -> String {
 }
 
 /// Returns what all runs share, in one line.
-pub fn lead(rows: &[Row]) -> String {
+pub fn in_common(rows: &[Row]) -> String {
     let runs = || rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs);
     let settings: Vec<&Setting> = rows.iter().map(|row| &row.setting).collect();
     let mut parts = shared(&settings);
@@ -76,7 +76,7 @@ pub fn cards(
     questions: Questions,
     excluded: &[ExcludedRun],
 ) -> Vec<Card> {
-    let unfinished = || rows.iter().flat_map(|row| &row.cells).map(|cell| cell.tally.unfinished).sum();
+    let unfinished = || rows.iter().flat_map(|row| &row.cells).map(|cell| cell.counts.unfinished).sum();
     match rows {
         rows if rows.iter().all(|row| row.rivals().count() == 0) => vec![no_result(excluded, unfinished())],
         [row] if subjects.len() == 1 => row.rivals().flat_map(single).collect(),
@@ -117,7 +117,7 @@ fn by_setting(row: &Row) -> Headline<'_> {
 
 /// Returns the figures of a single target.
 fn single(cell: &Cell) -> Vec<Card> {
-    let detail = match cell.tally.counting() {
+    let detail = match cell.counts.counting() {
         1 => "1 repetition".to_owned(),
         count => format!("median of {count} repetitions"),
     };
@@ -155,7 +155,7 @@ fn pair(subjects: &[Subject], base: usize, row: &Row, questions: Questions) -> V
 
 /// Adds a note to a card whose figures include suspect runs.
 fn with_suspect_note<'a>(card: Card, cells: impl IntoIterator<Item = &'a Cell>) -> Card {
-    let suspect: usize = cells.into_iter().map(|cell| cell.tally.suspect).sum();
+    let suspect: usize = cells.into_iter().map(|cell| cell.counts.suspect).sum();
     if suspect == 0 {
         return card;
     }
@@ -240,7 +240,7 @@ fn failures(cell: &Cell, against: Option<(&Cell, &str)>) -> Card {
 
 /// Shows the leader of one setting in one metric.
 fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, questions: Questions) -> Card {
-    let lead = row.lead(metric);
+    let lead = row.leader(metric);
     // None sorts last, so the best one known comes first.
     let mut cells: Vec<(&Cell, &Spread)> =
         row.rivals().filter_map(|cell| Some((cell, cell.stat(metric).spread.as_ref()?))).collect();
@@ -260,7 +260,7 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, ques
     let best = if metric.better() == Some(Better::Higher) { "highest" } else { "lowest" };
     let foremost = format!("{best} median: {}, {figure}", subject.label);
     match lead {
-        Lead::Of(_) => {
+        Leader::Of(_) => {
             let ahead = cells.get(1).map(|(second, spread)| {
                 let ratio = metric.middle(first_spread) / metric.middle(spread);
                 let name = &subjects[second.subject].label;
@@ -271,21 +271,23 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, ques
                 Tone::Good,
             )
         }
-        Lead::Alone => Card::new(label, "nothing to compare with", format!("{}: {figure}", subject.label), Tone::Plain),
-        Lead::Unclear => Card::new(label, "no clear leader", foremost, Tone::Plain),
-        Lead::Missing => {
+        Leader::Alone => {
+            Card::new(label, "nothing to compare with", format!("{}: {figure}", subject.label), Tone::Plain)
+        }
+        Leader::Unclear => Card::new(label, "no clear leader", foremost, Tone::Plain),
+        Leader::Missing => {
             let detail = format!("{foremost}, but not in every summary");
             Card::new(label, "not compared", detail, Tone::Doubtful)
         }
-        Lead::NotInTurn => {
+        Leader::NotInTurn => {
             let detail = format!("{foremost}, but not all were measured in turn");
             Card::new(label, "cannot say", detail, Tone::Doubtful)
         }
-        Lead::NotComparable => {
+        Leader::NotComparable => {
             let detail = format!("{foremost}, but more than the target differs");
             Card::new(label, "not comparable", detail, Tone::Doubtful)
         }
-        Lead::TooFew(fewest) => {
+        Leader::TooFew(fewest) => {
             let needed = if metric == questions.primary { questions.enough } else { questions.enough.max(fewest + 1) };
             let detail = format!("{foremost} ({fewest} of {needed} repetitions)");
             Card::new(label, "too few repetitions", detail, Tone::Doubtful)

@@ -1,6 +1,6 @@
 //! A matrix of one metric: settings as lines, subjects as columns, with the winner of each line. Pure.
 
-use super::{cell::Row, metric::Metric, selection::Subject, statistics::Lead};
+use super::{cell::Row, metric::Metric, selection::Subject, statistics::Leader};
 use crate::compare::stat::Stat;
 
 /// One metric of all cells.
@@ -43,14 +43,14 @@ fn winner(subjects: &[Subject], row: &Row, metric: Metric) -> String {
     if row.cells.iter().all(|cell| cell.stat(metric).spread.is_none()) {
         return "no figures".to_owned();
     }
-    let why = match row.leads.get(&metric) {
-        Some(Lead::Of(place)) => return subjects[row.cells[*place].subject].label.clone(),
-        Some(Lead::Unclear) => "tie",
-        Some(Lead::TooFew(_)) => "too few repetitions",
-        Some(Lead::Alone) => "alone",
-        Some(Lead::Missing) => "not in every summary",
-        Some(Lead::NotInTurn) => "cannot say",
-        Some(Lead::NotComparable) | None => "not comparable",
+    let why = match row.leaders.get(&metric) {
+        Some(Leader::Of(place)) => return subjects[row.cells[*place].subject].label.clone(),
+        Some(Leader::Unclear) => "tie",
+        Some(Leader::TooFew(_)) => "too few repetitions",
+        Some(Leader::Alone) => "alone",
+        Some(Leader::Missing) => "not in every summary",
+        Some(Leader::NotInTurn) => "cannot say",
+        Some(Leader::NotComparable) | None => "not comparable",
     };
     why.to_owned()
 }

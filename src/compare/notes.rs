@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    cell::{Cell, Row, Tally},
+    cell::{Cell, Row, RunCounts},
     metric::Metric,
     selection::{By, Subject},
     sweep::Sweep,
@@ -80,8 +80,8 @@ fn runs(rows: &[Row]) -> impl Iterator<Item = &Run> {
     rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs)
 }
 
-fn total(rows: &[Row], of: impl Fn(&Tally) -> usize) -> usize {
-    rows.iter().flat_map(|row| &row.cells).map(|cell| of(&cell.tally)).sum()
+fn total(rows: &[Row], of: impl Fn(&RunCounts) -> usize) -> usize {
+    rows.iter().flat_map(|row| &row.cells).map(|cell| of(&cell.counts)).sum()
 }
 
 fn excluded_note(excluded: &[ExcludedRun]) -> Option<Note> {
@@ -99,7 +99,7 @@ fn suspect(rows: &[Row]) -> Option<Note> {
             reasons.entry(&reason.code).or_insert((0, &reason.text)).0 += 1;
         }
     }
-    let count = total(rows, |tally| tally.suspect);
+    let count = total(rows, |counts| counts.suspect);
     let text = |(times, text): &(usize, &str)| match times {
         1 => (*text).to_owned(),
         times => format!("{text} (first of {times} runs)"),
@@ -113,8 +113,8 @@ fn too_few(subjects: &[Subject], rows: &[Row], questions: Questions) -> Option<N
     let mut fewest = enough;
     let mut names = BTreeSet::new();
     for row in rows.iter().filter(|row| row.rivals().count() > 1) {
-        for cell in row.rivals().filter(|cell| cell.tally.counting() < enough) {
-            fewest = fewest.min(cell.tally.counting());
+        for cell in row.rivals().filter(|cell| cell.counts.counting() < enough) {
+            fewest = fewest.min(cell.counts.counting());
             names.insert(subjects[cell.subject].label.clone());
         }
     }
@@ -298,7 +298,7 @@ fn knees(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
 }
 
 fn unfinished(rows: &[Row]) -> Option<Note> {
-    let count = total(rows, |tally| tally.unfinished);
+    let count = total(rows, |counts| counts.unfinished);
     (count > 0).then(|| info(format!("{} unfinished.", plural(count, "run")), "They are added when they finish."))
 }
 

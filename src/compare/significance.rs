@@ -12,7 +12,7 @@ use super::{
     cell::{Cell, Row},
     metric::Metric,
     pair::{Answer, Basis, basis},
-    statistics::{self, ALPHA, Count, Decision, Lead, Test, power},
+    statistics::{self, ALPHA, Count, Decision, Leader, Test, power},
 };
 use crate::{
     compare::{chosen::Options, known::Known},
@@ -133,20 +133,20 @@ fn basis_of(row: &Row, pair: &Pair, known: &Known) -> Option<Basis> {
 fn lead(row: &mut Row, answers: &Answers, options: &Options) {
     let is_compared = row.is_comparable(options.allow_confounders);
     for metric in metrics::judged() {
-        let rivals: Vec<usize> = (0..row.cells.len()).filter(|place| row.cells[*place].tally.counting() > 0).collect();
+        let rivals: Vec<usize> = (0..row.cells.len()).filter(|place| row.cells[*place].counts.counting() > 0).collect();
         let counts = rivals.iter().map(|place| row.cells[*place].judged_values(metric).len());
         let fewest = counts.min().unwrap_or(0);
         let decision = |one: usize, than: usize| answers.decision(metric, rivals[one], rivals[than]);
         let lead = match statistics::lead(rivals.len(), decision, fewest) {
-            _ if !is_compared => Lead::NotComparable,
-            Lead::Of(place) => Lead::Of(rivals[place]),
-            Lead::Unclear | Lead::TooFew(_) if fewest == 0 => Lead::Missing,
+            _ if !is_compared => Leader::NotComparable,
+            Leader::Of(place) => Leader::Of(rivals[place]),
+            Leader::Unclear | Leader::TooFew(_) if fewest == 0 => Leader::Missing,
             lead => lead,
         };
-        if let Lead::Of(place) = lead {
+        if let Leader::Of(place) = lead {
             row.cells[place].stats[metric as usize].best = true;
         }
-        row.leads.insert(metric, lead);
+        row.leaders.insert(metric, lead);
     }
 }
 

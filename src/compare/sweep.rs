@@ -198,7 +198,7 @@ impl Curve<'_> {
             .map(|(load, cell)| {
                 let figure = |metric: Metric| cell.stat(metric).figure().text().to_owned();
                 let (load, suspect) =
-                    (format::count(Some(u64::from(*load))), if cell.tally.suspect > 0 { ", suspect" } else { "" });
+                    (format::count(Some(u64::from(*load))), if cell.counts.suspect > 0 { ", suspect" } else { "" });
                 format!(
                     "{name} at {}{suspect}<br>{} requests/s, p99 {} ms",
                     load.text(),
@@ -212,7 +212,7 @@ impl Curve<'_> {
             .iter()
             .map(
                 |(_, cell)| {
-                    if cell.tally.suspect > 0 { format!("{}-open", mark.symbol()) } else { mark.symbol().to_owned() }
+                    if cell.counts.suspect > 0 { format!("{}-open", mark.symbol()) } else { mark.symbol().to_owned() }
                 },
             )
             .collect();

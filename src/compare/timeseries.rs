@@ -81,7 +81,7 @@ impl RowTimeseries {
         let all: Vec<(&Cell, Vec<&Window>)> = row.rivals().map(|cell| (cell, measured(cell))).collect();
         let longest = all.iter().flat_map(|(_, windows)| windows).filter_map(|window| window.seconds.last());
         let step_s = longest.map(|second| second.until_ms / 1_000).max()?.div_ceil(MAX_MOMENTS).max(1);
-        let counting: usize = all.iter().map(|(cell, _)| cell.tally.counting()).sum();
+        let counting: usize = all.iter().map(|(cell, _)| cell.counts.counting()).sum();
         let having: usize = all.iter().map(|(_, windows)| windows.len()).sum();
         let cells = all.into_iter().filter(|(_, windows)| !windows.is_empty());
         let cells = cells.map(|(cell, windows)| CellTimeseries::new(cell.subject, &windows, step_s)).collect();

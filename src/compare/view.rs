@@ -41,7 +41,7 @@ pub struct Comparison {
     /// Title, e.g. `servy against gosherve`.
     pub title: String,
     /// What all runs share, in one line.
-    pub lead: String,
+    pub shared: String,
     /// The compared subjects, by name.
     pub subjects: Vec<Subject>,
     /// Key of the subject that differences are relative to.
@@ -136,7 +136,7 @@ impl Comparison {
         let excluded = excluded_runs(&subjects, &rows);
         Self {
             title: headline::title(&subjects, base, options.by),
-            lead: headline::lead(&rows),
+            shared: headline::in_common(&rows),
             baseline: subjects.get(base).map(|subject| subject.key.clone()),
             cards: headline::cards(&subjects, base, &rows, questions, &excluded),
             notes: equal_work::notes(&rows)
@@ -347,8 +347,8 @@ mod tests {
         runs.push(failed(run("gosherve", 4), "the target died"));
         let comparison = Comparison::new(runs, &Marks::default(), Some("gosherve"));
         let [down, good] = comparison.rows[0].cells.as_slice() else { panic!("two cells") };
-        assert_eq!((down.tally.invalid, down.stat(Metric::Rps).spread.clone()), (6, None));
-        assert_eq!((good.tally.valid, good.tally.failed), (6, 1));
+        assert_eq!((down.counts.invalid, down.stat(Metric::Rps).spread.clone()), (6, None));
+        assert_eq!((good.counts.valid, good.counts.failed), (6, 1));
         assert!(comparison.rows[0].cells.iter().flat_map(|cell| &cell.stats).all(|stat| !stat.best));
         let why: Vec<_> = comparison.excluded.iter().map(|excluded| excluded.reason.as_str()).collect();
         assert_eq!(why, [vec!["all requests failed"; 6], vec!["the target died"]].concat());

@@ -86,7 +86,8 @@ async fn try_once(db: &Db, agent: &str, outcome: &Outcome, requested: &Requested
     if delivered.contains(&place) {
         return Ok(Some(Settled::dropped(format!("the part of {agent} was already delivered"))));
     }
-    let waits = requested.generators.len() + 1 > delivered.len() + 1;
+    // The host and this part are not counted on either side.
+    let waits = requested.generators.len() > delivered.len();
     match &conclusion {
         Some(conclusion) => {
             let given_up = matches!(open, Open::Lost | Open::Supersedes(_));

@@ -147,7 +147,7 @@ fn extended_plan(experiment: &Experiment, runs: &[Run], more: u32) -> Result<Pla
     }
     let last = runs.iter().map(|run| run.repetition).max().unwrap_or(0);
     // The number of repetitions is now fixed, so the stopping rule no longer applies.
-    Ok(Plan { repetitions: last + more, until: None, ..experiment.plan.clone() })
+    Ok(Plan { repetitions: last + more, stopping_rule: None, ..experiment.plan.clone() })
 }
 
 /// Cancels all runs of an experiment that have not ended, and adds no more.

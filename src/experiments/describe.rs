@@ -7,7 +7,7 @@ use brewbench_agent::wire::{Phase, load::Load};
 use super::sweep::Sweep;
 use crate::{
     app::ids::RunId,
-    experiments::{knee::model::Knee, plan::Plan, stopping_rule::Until},
+    experiments::{knee::model::Knee, plan::Plan, stopping_rule::StoppingRule},
     runs::{load, model::Run},
     web::format,
 };
@@ -27,7 +27,7 @@ pub fn describe_plan(plan: &Plan) -> String {
     });
     parts.push(cells(plan));
     parts.extend(plan.against.as_ref().map(|name| format!("baseline {name} measured again")));
-    parts.extend(plan.until.as_ref().map(Until::words));
+    parts.extend(plan.stopping_rule.as_ref().map(StoppingRule::words));
     parts.extend(plan.agent_label.as_ref().map(|label| format!("on agents labelled {label}")));
     if plan.spread {
         parts.push("spread over several machines".to_owned());
@@ -74,8 +74,8 @@ pub fn cells(plan: &Plan) -> String {
 
 /// Does the same with the maximum of adaptive repetitions: `2 targets × 1 size × 4 to 20 repetitions`.
 pub fn cells_at_most(plan: &Plan) -> String {
-    match plan.until {
-        Some(Until { at_most, .. }) if at_most > plan.repetitions => {
+    match plan.stopping_rule {
+        Some(StoppingRule { at_most, .. }) if at_most > plan.repetitions => {
             cells_times(plan, &format!("{} to {at_most} repetitions", plan.repetitions))
         }
         _ => cells(plan),
@@ -141,7 +141,7 @@ pub(crate) mod tests {
             warm_up_s: 2.0,
             warm_up_auto: false,
             repetitions: 3,
-            until: None,
+            stopping_rule: None,
             retries: 1,
             seed: None,
             agent: None,
@@ -181,8 +181,8 @@ pub(crate) mod tests {
         assert!(open.contains("2,000 iterations/s, 5 s measured"), "{open}");
         let sweep = describe(Plan { loads: vec![vus(1, 10.0), vus(8, 10.0)], ..plan() });
         assert!(sweep.contains("1, 8 VUs, 10 s measured") && sweep.contains("1 size × 2 loads × 3"), "{sweep}");
-        let until = Some(Until { narrower_than: 0.02, at_most: 20 });
-        let until = describe(Plan { until, ..plan() });
+        let until = Some(StoppingRule { narrower_than: 0.02, at_most: 20 });
+        let until = describe(Plan { stopping_rule: until, ..plan() });
         assert!(
             until.ends_with("3 repetitions · until intervals are narrower than 2%, at most 20 repetitions"),
             "{until}"

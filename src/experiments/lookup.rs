@@ -34,7 +34,7 @@ pub async fn find_with_runs(state: &AppState, id: &ExperimentId) -> Result<Exper
         url: url.into(),
         progress: progress(&experiment, &runs, now_ms()),
         repeated: describe::describe_retries(&runs),
-        narrowing: plan.until.map(|until| narrowing(plan, until, &runs)),
+        narrowing: plan.stopping_rule.map(|until| narrowing(plan, until, &runs)),
         power: plan_power(plan, None),
         searches: plan.knee.as_ref().map(|knee| searches(&experiment, knee, &runs)),
         experiment,

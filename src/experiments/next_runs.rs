@@ -46,7 +46,7 @@ pub fn next(plan: &Plan, sizes: &[RunSize], runs: &[Run]) -> Vec<PlannedRun> {
     if let Some(knee) = &plan.knee {
         return rates(plan, knee, sizes, runs);
     }
-    let step = plan.until.map(|until| stopping_rule::narrowing(plan, until, runs).next());
+    let step = plan.stopping_rule.map(|until| stopping_rule::narrowing(plan, until, runs).next());
     match step {
         Some(Step::Repeat { first, last }) => repetitions(plan, sizes, first..=last),
         Some(Step::Enough) | None => Vec::new(),

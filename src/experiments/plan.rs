@@ -10,7 +10,7 @@ use serde::{
 use utoipa::ToSchema;
 
 use crate::{
-    experiments::{knee::model::Knee, stopping_rule::Until},
+    experiments::{knee::model::Knee, stopping_rule::StoppingRule},
     runs::{
         load::LoadBody,
         model::{Run, RunSize, WARM_UP_FACTOR},
@@ -61,7 +61,8 @@ pub struct Plan {
     pub repetitions: u32,
     /// Stopping rule for adaptive repetitions beyond `repetitions`.
     #[serde(default)]
-    pub until: Option<Until>,
+    #[serde(alias = "until")]
+    pub stopping_rule: Option<StoppingRule>,
     /// Maximum number of retries of a run that failed, was lost or is invalid, 0 to 10.
     #[serde(default = "default_retries")]
     pub retries: u32,

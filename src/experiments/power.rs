@@ -91,7 +91,7 @@ pub fn plan_power(plan: &Plan, scatter: Option<f64>) -> Option<PlanPower> {
     let pairs = targets * (targets - 1) / 2 * plan.sizes.len() * plan.loads.len();
     let level = statistics::primary_level(Count { pairs, questions: 0, metrics: metrics::judged().count() });
     let is_open = plan.loads.iter().all(|load| matches!(load, Load::Open(_)));
-    let chosen = plan.until.map_or(plan.repetitions, |until| until.at_most);
+    let chosen = plan.stopping_rule.map_or(plan.repetitions, |until| until.at_most);
     let chosen = usize::try_from(chosen).unwrap_or(usize::MAX);
     Some(PlanPower {
         comparisons: pairs,

@@ -29,7 +29,7 @@ pub const MAX_REPETITIONS: u32 = 100;
 /// When to stop adding repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Until {
+pub struct StoppingRule {
     /// Maximum width of the 95 % confidence intervals: 0.02 is 2 %.
     ///
     /// Applies to the ratio of each other target to the first, in each size and load: of throughput or, under a given
@@ -104,7 +104,7 @@ pub enum Step {
     Enough,
 }
 
-impl Until {
+impl StoppingRule {
     /// Returns what is wrong with it in a plan, as a sentence.
     pub fn fault(&self, plan: &Plan) -> Option<String> {
         if !(self.narrower_than > 0.0 && self.narrower_than < 1.0) {
@@ -161,9 +161,9 @@ impl Pair {
 }
 
 /// Computes the state of a plan's stopping rule.
-pub fn narrowing(plan: &Plan, until: Until, runs: &[Run]) -> Narrowing {
+pub fn narrowing(plan: &Plan, until: StoppingRule, runs: &[Run]) -> Narrowing {
     let repetitions = runs.iter().map(|run| run.repetition).max().unwrap_or(0);
-    let Until { narrower_than, at_most } = until;
+    let StoppingRule { narrower_than, at_most } = until;
     let first = plan.targets.first().map_or("", String::as_str);
     Narrowing { repetitions, at_most, narrower_than, pairs: pairs(plan, first, runs, Some(narrower_than)) }
 }
@@ -248,10 +248,10 @@ mod tests {
         },
     };
 
-    const UNTIL: Until = Until { narrower_than: 0.02, at_most: 6 };
+    const UNTIL: StoppingRule = StoppingRule { narrower_than: 0.02, at_most: 6 };
 
     fn adaptive_plan() -> Plan {
-        Plan { until: Some(UNTIL), ..plan() }
+        Plan { stopping_rule: Some(UNTIL), ..plan() }
     }
 
     fn measured(target: &str, figures: &[f64]) -> Vec<Run> {
@@ -322,12 +322,12 @@ mod tests {
         let one = Plan { targets: vec!["servy".to_owned()], ..plan() };
         let many = Plan { repetitions: 9, ..plan() };
         for (until, plan, words) in [
-            (Until { narrower_than: 0.0, ..UNTIL }, plan(), "more than 0%"),
-            (Until { narrower_than: f64::NAN, ..UNTIL }, plan(), "more than 0%"),
+            (StoppingRule { narrower_than: 0.0, ..UNTIL }, plan(), "more than 0%"),
+            (StoppingRule { narrower_than: f64::NAN, ..UNTIL }, plan(), "more than 0%"),
             (UNTIL, one, "at least two targets"),
             (UNTIL, many, "between 9 and 100"),
-            (Until { at_most: 3, ..UNTIL }, plan(), "between 4 and 100"),
-            (Until { at_most: 101, ..UNTIL }, plan(), "and 100 repetitions"),
+            (StoppingRule { at_most: 3, ..UNTIL }, plan(), "between 4 and 100"),
+            (StoppingRule { at_most: 101, ..UNTIL }, plan(), "and 100 repetitions"),
         ] {
             let fault = until.fault(&plan).expect(words);
             assert!(fault.contains(words), "{fault}");

@@ -197,7 +197,7 @@ pub async fn create(state: &AppState, checked: Checked, by: Caller) -> Result<Ex
     let experiment = Experiment {
         id: ExperimentId::now(),
         name: plan.name.clone().unwrap_or_else(|| format!("{}: {}", plan.scenario, plan.targets.join(", "))),
-        is_open: plan.until.is_some() || plan.knee.is_some(),
+        is_open: plan.stopping_rule.is_some() || plan.knee.is_some(),
         plan,
         created_by: by.name.clone(),
         created_at_ms: now_ms(),
@@ -219,7 +219,7 @@ pub async fn create(state: &AppState, checked: Checked, by: Caller) -> Result<Ex
 fn run_counts(plan: &Plan) -> (usize, usize) {
     let cells = plan.targets.len().saturating_mul(plan.sizes.len()).saturating_mul(plan.loads.len().max(1));
     let times = |repetitions: u32| cells.saturating_mul(usize::try_from(repetitions).unwrap_or(usize::MAX));
-    match (&plan.knee, plan.until) {
+    match (&plan.knee, plan.stopping_rule) {
         (Some(knee), _) => {
             // Both ends of the range, and the confirmation of one of them.
             let fewest = plan.repetitions.saturating_add(1);
@@ -283,7 +283,7 @@ pub fn check_settings(mut plan: Plan) -> Result<Plan> {
 
 /// Returns what is wrong with the load, the knee search or the stopping rule.
 fn load_fault(plan: &Plan) -> Option<String> {
-    let Plan { loads, knee, until, .. } = plan;
+    let Plan { loads, knee, stopping_rule: until, .. } = plan;
     if loads.len() > MAX_LEVELS {
         return Some(format!("loads: {} given; at most {MAX_LEVELS} are allowed", loads.len()));
     }
@@ -299,15 +299,17 @@ fn load_fault(plan: &Plan) -> Option<String> {
         return match (loads.is_empty(), until.is_none()) {
             (true, true) => fault.map(|fault| format!("knee: {fault}")),
             (false, _) => Some("knee: can't be combined with loads; a knee search chooses its own rates".to_owned()),
-            (_, false) => Some("knee: can't be combined with until; a knee search decides when to stop".to_owned()),
+            (_, false) => {
+                Some("knee: can't be combined with stopping_rule; a knee search decides when to stop".to_owned())
+            }
         };
     }
-    until.as_ref()?.fault(plan).map(|fault| format!("until: {fault}"))
+    until.as_ref()?.fault(plan).map(|fault| format!("stopping_rule: {fault}"))
 }
 
 /// Returns what is wrong with the choice of agents.
 fn place_fault(plan: &Plan) -> Option<String> {
-    let Plan { agent, agent_label, spread, generators, knee, until, .. } = plan;
+    let Plan { agent, agent_label, spread, generators, knee, stopping_rule: until, .. } = plan;
     if let (Some(agent), Some(_)) = (agent, agent_label) {
         return Some(format!("agent_label: can't be combined with agent {agent}; omit one of them"));
     }
@@ -322,7 +324,7 @@ fn place_fault(plan: &Plan) -> Option<String> {
     } else if knee.is_some() {
         "spread: can't be combined with knee, which chooses each rate from results of the same machine"
     } else if until.is_some() {
-        "spread: can't be combined with until, because differences between machines keep the intervals wide"
+        "spread: can't be combined with stopping_rule, because differences between machines keep the intervals wide"
     } else {
         return None;
     };

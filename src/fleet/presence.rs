@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{catalog::model::Engine, fleet::model::Availability};
+use crate::{catalog::model::Engine, fleet::model::Availability, web::format};
 
 /// A connected agent.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ impl Connected {
     pub fn lacks(&self, vcpus: f64, memory_bytes: u64) -> Option<String> {
         let machine = &self.hello.machine;
         if vcpus > f64::from(machine.cores) {
-            return Some(format!("has {} cores", machine.cores));
+            return Some(format!("has {}", format::plural(machine.cores as usize, "core")));
         }
         (memory_bytes > machine.memory_bytes)
             .then(|| format!("has {:.1} GiB of memory", machine.memory_bytes as f64 / (1024.0 * 1024.0 * 1024.0)))

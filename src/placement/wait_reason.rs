@@ -334,7 +334,7 @@ mod tests {
         assert_eq!((reason, sentence.as_str()), (Reason::NotOffered, "no connected agent offers fast"));
         let (reason, sentence) = describe(&needs("fast"), &[poor.clone(), small.clone()]);
         assert_eq!(reason, Reason::DoesNotFit);
-        assert_eq!(sentence, "no agent that offers fast can provide 2/4GiB: small has 1 cores");
+        assert_eq!(sentence, "no agent that offers fast can provide 2/4GiB: small has 1 core");
         let foreign = Needs { source: Source::User, ..needs("fast") };
         assert_eq!(describe(&foreign, &[agent("rack", |_| ()), small]).0, Reason::ScriptNotTaken);
         let unwilling = agent("rack", |agent| {

@@ -31,7 +31,7 @@ pub fn text(comparison: &Comparison) -> String {
     for note in warnings.iter().take(MAX_WARNINGS) {
         let _ = writeln!(text, "> ⚠ **{}** {}\n>", plain(&note.title), plain(&note.text));
     }
-    let _ = writeln!(text, "\n<details><summary>All figures: {}</summary>", plain(&comparison.lead));
+    let _ = writeln!(text, "\n<details><summary>All figures: {}</summary>", plain(&comparison.shared));
     for row in &comparison.rows {
         text.push_str(&table(comparison, row));
     }
@@ -69,7 +69,7 @@ fn table(comparison: &Comparison, row: &Row) -> String {
 }
 
 fn runs(cell: &Cell) -> String {
-    let (valid, all) = (cell.tally.counting(), cell.runs.len());
+    let (valid, all) = (cell.counts.counting(), cell.runs.len());
     if valid == all { all.to_string() } else { format!("{valid} of {all}") }
 }
 

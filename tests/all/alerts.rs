@@ -154,7 +154,7 @@ async fn a_disconnected_agent_raises_an_alert_on_pages_and_by_webhook_until_it_i
     let app = App::with(allow_loopback).await;
     let (admin, viewer) = (app.admin().await, app.signed_in(Role::Viewer).await);
     let mut receiver = Receiver::start().await;
-    let (_, secret) = receiver.register(&admin, &["agent.away", "agent.back"]).await;
+    let (_, secret) = receiver.register(&admin, &["agent.disconnected", "agent.connected"]).await;
     let mut agent = Agent::start(&app, "rack").await;
     let _never_connected = Agent::disconnected(&app, "attic").await;
     alert_after_a_second(&admin).await;
@@ -166,11 +166,11 @@ async fn a_disconnected_agent_raises_an_alert_on_pages_and_by_webhook_until_it_i
     let event = away.json();
     assert_eq!(
         (&event["event"], &event["data"]["agent"], &event["id"]),
-        (&json!("agent.away"), &json!("rack"), &json!(away.header("webhook-id")))
+        (&json!("agent.disconnected"), &json!("rack"), &json!(away.header("webhook-id")))
     );
     assert!(text(&event["data"]["url"]).ends_with("/agents/rack"), "{event}");
     let raised = app.until("an alert", async || alerts(&viewer).await.pop()).await;
-    assert_eq!((&raised["kind"], &raised["sentence"]), (&json!("agent.away"), &json!("rack is disconnected")));
+    assert_eq!((&raised["kind"], &raised["sentence"]), (&json!("agent.disconnected"), &json!("rack is disconnected")));
     for path in ["/", "/agents", "/queue"] {
         let page = viewer.get(path).await.ok().text();
         assert!(page.contains("<b>rack is disconnected</b>"), "{path}: {page}");
@@ -188,7 +188,7 @@ async fn a_disconnected_agent_raises_an_alert_on_pages_and_by_webhook_until_it_i
     let back = receiver.next().await;
     assert!(back.is_signed_with(&secret));
     let event = back.json();
-    assert_eq!((&event["event"], &event["data"]["state"]), (&json!("agent.back"), &json!("connected")));
+    assert_eq!((&event["event"], &event["data"]["state"]), (&json!("agent.connected"), &json!("connected")));
     app.until("the alert to end", async || alerts(&viewer).await.is_empty().then_some(())).await;
     assert!(!viewer.get("/").await.ok().text().contains("rack is disconnected"));
 }
@@ -206,7 +206,7 @@ async fn a_disabled_agent_raises_no_alert() {
     assert_eq!(receiver.next().await.json()["data"]["agent"], "attic", "the disabled agent would have been first");
     admin.delete("/api/v1/agents/attic").await.ok();
     let event = receiver.next().await.json();
-    assert_eq!((&event["event"], &event["data"]["state"]), (&json!("agent.back"), &json!("forgotten")));
+    assert_eq!((&event["event"], &event["data"]["state"]), (&json!("agent.connected"), &json!("forgotten")));
 }
 
 #[tokio::test]
@@ -214,18 +214,18 @@ async fn a_stalled_queue_raises_an_alert_that_ends_when_it_moves() {
     let app = App::with(allow_loopback).await;
     let admin = app.admin().await;
     let mut receiver = Receiver::start().await;
-    receiver.register(&admin, &["queue.standstill", "queue.moving"]).await;
+    receiver.register(&admin, &["queue.stalled", "queue.resumed"]).await;
     alert_after_a_second(&admin).await;
     let mut agent = stall_queue(&app, &admin).await;
     let event = receiver.next().await.json();
-    assert_eq!(event["event"], "queue.standstill", "{event}");
+    assert_eq!(event["event"], "queue.stalled", "{event}");
     assert!(text(&event["data"]["reason"]).contains("rack is drained"), "{event}");
     app.until("an alert", async || alerts(&admin).await.pop()).await;
     let page = app.signed_in(Role::Viewer).await.get("/queue").await.ok().text();
     assert!(page.contains("the queue is stalled: rack is drained"), "{page}");
     admin.put("/api/v1/agents/rack/availability", &json!({"availability": "enabled"})).await.ok();
     agent.job().await;
-    assert_eq!(receiver.next().await.json()["event"], "queue.moving");
+    assert_eq!(receiver.next().await.json()["event"], "queue.resumed");
 }
 
 #[tokio::test]
@@ -272,7 +272,7 @@ async fn a_failed_delivery_is_retried_with_the_same_id_even_after_a_restart() {
     let app = App::with(allow_loopback).await;
     let admin = app.admin().await;
     let mut receiver = Receiver::start().await;
-    let (id, secret) = receiver.register(&admin, &["queue.standstill"]).await;
+    let (id, secret) = receiver.register(&admin, &["queue.stalled"]).await;
     receiver.answer_with(&[500, 503]);
     alert_after_a_second(&admin).await;
     let _agent = stall_queue(&app, &admin).await;
@@ -290,7 +290,7 @@ async fn a_failed_delivery_is_retried_with_the_same_id_even_after_a_restart() {
     let folder = app.stop().await;
     let app = App::on(folder, allow_loopback).await;
     let admin = admin.at(&app.url);
-    let active = async || alerts(&admin).await.into_iter().find(|alert| alert["kind"] == "queue.standstill");
+    let active = async || alerts(&admin).await.into_iter().find(|alert| alert["kind"] == "queue.stalled");
     app.until("the alert to stay active", active).await;
     make_due(&app).await;
     let third = receiver.next().await;
@@ -304,7 +304,7 @@ async fn a_delivery_that_always_fails_is_given_up() {
     let app = App::with(allow_loopback).await;
     let admin = app.admin().await;
     let mut receiver = Receiver::start().await;
-    let (id, _) = receiver.register(&admin, &["queue.standstill"]).await;
+    let (id, _) = receiver.register(&admin, &["queue.stalled"]).await;
     receiver.answer_with(&[500; 7]);
     alert_after_a_second(&admin).await;
     let _agent = stall_queue(&app, &admin).await;
@@ -369,7 +369,7 @@ async fn a_secret_is_shown_once_and_never_in_lists_or_the_log() {
     let app = App::with(allow_loopback).await;
     let (admin, pages) = (app.admin().await, app.signed_in(Role::Admin).await.in_browser());
     let receiver = Receiver::start().await;
-    let (id, secret) = receiver.register(&admin, &["agent.away"]).await;
+    let (id, secret) = receiver.register(&admin, &["agent.disconnected"]).await;
     admin.post(&format!("/api/v1/webhooks/{id}/test"), &()).await.ok();
     let page = format!("/settings/webhooks/{id}");
     for path in [
@@ -393,9 +393,11 @@ async fn webhooks_are_added_tested_and_removed_by_form_and_by_command() {
     let app = App::with(allow_loopback).await;
     let (admin, pages) = (app.admin().await, app.signed_in(Role::Admin).await.in_browser());
     let mut receiver = Receiver::start().await;
-    let refused = pages.form("/settings/webhooks", &[("url", "ftp://a.example/"), ("event", "agent.away")]).await;
+    let refused =
+        pages.form("/settings/webhooks", &[("url", "ftp://a.example/"), ("event", "agent.disconnected")]).await;
     assert!(refused.status.as_u16() == 422 && refused.text().contains("must begin with https"), "{}", refused.text());
-    let created = pages.form("/settings/webhooks", &[("url", receiver.url.as_str()), ("event", "agent.away")]).await;
+    let created =
+        pages.form("/settings/webhooks", &[("url", receiver.url.as_str()), ("event", "agent.disconnected")]).await;
     assert!(created.status.as_u16() == 201 && created.text().contains("whsec_"), "{}", created.text());
     pages.form("/settings/webhooks/1/test", &[]).await;
     receiver.next().await;
@@ -406,13 +408,15 @@ async fn webhooks_are_added_tested_and_removed_by_form_and_by_command() {
 
     let run = async |arguments: &[&str]| as_user(&app, admin.secret(), arguments).await;
     assert!(run(&["webhook", "list"]).await.ok().starts_with("no webhooks"));
-    let secret = run(&["webhook", "add", &receiver.url, "--event", "agent.away", "--event", "agent.back"]).await.ok();
+    let secret = run(&["webhook", "add", &receiver.url, "--event", "agent.disconnected", "--event", "agent.connected"])
+        .await
+        .ok();
     assert!(secret.starts_with("whsec_"), "{secret}");
     run(&["webhook", "test", "2"]).await.ok();
     assert!(receiver.next().await.is_signed_with(secret.trim()));
     receiver.answer_with(&[404]);
     assert!(run(&["webhook", "test", "2"]).await.refused(1).contains("status 404"));
-    assert!(run(&["webhook", "list"]).await.ok().contains("agent.away, agent.back"));
+    assert!(run(&["webhook", "list"]).await.ok().contains("agent.disconnected, agent.connected"));
     let sent = run(&["webhook", "deliveries", "2"]).await.ok();
     assert!(sent.contains("delivered") && sent.contains("given up") && sent.contains("what is wrong"), "{sent}");
     run(&["webhook", "remove", "2"]).await.ok();

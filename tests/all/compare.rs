@@ -58,7 +58,7 @@ async fn a_slower_target_is_shown_with_its_interval_and_cpu_time() {
     let end = |name: &str| rps["effect"][name].as_f64().expect("a number");
     assert!(end("low") < end("ratio") && end("ratio") < end("high") && (end("ratio") - 0.8).abs() < 0.01, "{rps}");
     assert!(rps["p"].as_f64().is_some_and(|p| p <= 0.05));
-    assert_eq!(comparison["rows"][0]["leads"]["rps"], json!({"of": 0}));
+    assert_eq!(comparison["rows"][0]["leaders"]["rps"], json!({"of": 0}));
     assert!(stat(&comparison, "cpu_ms")["spread"]["median"].as_f64().is_some_and(|ms| ms > 0.0));
     assert!(stat(&comparison, "max_ms")["decision"].is_null(), "shown and not judged");
 
@@ -289,7 +289,7 @@ async fn without_noise_equal_metrics_are_equal_and_others_differ() {
     near("p99_ms", "ratio", 1.0);
     assert_eq!(stat_of("p99_ms")["decision"], json!("no_difference"));
     assert_eq!((&stat_of("error_rate")["points"], &stat_of("cpu_ms")["spread"]), (&json!(0.0), &Value::Null));
-    assert_eq!(comparison["rows"][0]["leads"]["cpu_ms"], json!("missing"));
+    assert_eq!(comparison["rows"][0]["leaders"]["cpu_ms"], json!("missing"));
     let page = user.clone().in_browser().get(&path(&runs, "")).await.ok().text();
     assert!(!page.contains("NaN") && !page.contains("inf\u{a0}"), "no division by zero");
 }

@@ -126,9 +126,9 @@ async fn a_target_that_does_different_work_wins_nothing() {
     assert_eq!(facts("error-page"), ["bytes"]);
     assert!(facts("close").contains(&"connections".to_owned()), "{:?}", facts("close"));
     assert!(
-        row["leads"].as_object().expect("leads").values().all(|lead| *lead == "not_comparable"),
+        row["leaders"].as_object().expect("leads").values().all(|lead| *lead == "not_comparable"),
         "{}",
-        row["leads"]
+        row["leaders"]
     );
 }
 

@@ -183,7 +183,7 @@ async fn an_experiment_adds_repetitions_until_its_intervals_are_narrow() {
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let until = json!({"narrower_than": 0.05, "at_most": 7});
-    let plan = plan_with(&json!({"targets": ["slow", "fast"], "repetitions": 2, "until": until}));
+    let plan = plan_with(&json!({"targets": ["slow", "fast"], "repetitions": 2, "stopping_rule": until}));
     let (experiment, runs) = submit(&user, &plan).await;
     assert_eq!(runs.len(), 4);
     let full = do_all(&app, &user, &mut agent, &experiment, 0.001).await;
@@ -212,7 +212,7 @@ async fn a_cancelled_experiment_adds_no_repetitions() {
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     let until = json!({"narrower_than": 0.0001, "at_most": 9});
-    let plan = plan_with(&json!({"targets": ["slow", "fast"], "until": until}));
+    let plan = plan_with(&json!({"targets": ["slow", "fast"], "stopping_rule": until}));
     let (experiment, _) = submit(&user, &plan).await;
     let add = format!("/api/v1/experiments/{experiment}/repetitions");
     let refused = user.post(&add, &json!({"repetitions": 1})).await.refused(409);

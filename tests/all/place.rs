@@ -84,8 +84,8 @@ async fn contradictory_choices_of_agents_are_refused() {
         (json!({"spread": true, "generators": ["one"]}), "spread: can't be combined with generators"),
         (json!({"spread": true, "knee": knee, "load": []}), "spread: can't be combined with knee"),
         (
-            json!({"spread": true, "targets": ["fast", "slow"], "until": {"narrower_than": 0.02, "at_most": 9}}),
-            "spread: can't be combined with until",
+            json!({"spread": true, "targets": ["fast", "slow"], "stopping_rule": {"narrower_than": 0.02, "at_most": 9}}),
+            "spread: can't be combined with stopping_rule",
         ),
     ] {
         let error = user.post("/api/v1/experiments", &plan_with(&changes)).await.refused(422);

@@ -72,10 +72,13 @@ async fn loads_that_form_no_sweep_are_refused_with_the_reason() {
         (json!({"loads": [vus(1, 1.0), vus(1, 1.0)]}), "loads: one is named twice"),
         (json!({"loads": many}), "loads: 51 given; at most 50 are allowed"),
         (json!({"retries": 11}), "retries: at most 10"),
-        (json!({"until": {"narrower_than": 0.02, "at_most": 9}}), "until: needs at least two targets to compare"),
         (
-            json!({"targets": ["fast", "slow"], "until": {"narrower_than": 0.02, "at_most": 3}}),
-            "until: the maximum must be between 4 and 100 repetitions",
+            json!({"stopping_rule": {"narrower_than": 0.02, "at_most": 9}}),
+            "stopping_rule: needs at least two targets to compare",
+        ),
+        (
+            json!({"targets": ["fast", "slow"], "stopping_rule": {"narrower_than": 0.02, "at_most": 3}}),
+            "stopping_rule: the maximum must be between 4 and 100 repetitions",
         ),
         (
             json!({"loads": [vus(1, 1.0)], "knee": search}),

@@ -70,8 +70,8 @@ pub async fn raised(pool: &SqlitePool) -> sqlx::Result<Vec<(Raised, i64)>> {
     rows.into_iter()
         .map(|row| {
             let kind = match row.kind.as_str() {
-                "agent.away" => Kind::AgentAway,
-                "queue.standstill" => Kind::QueueStandstill,
+                "agent.disconnected" => Kind::AgentDisconnected,
+                "queue.stalled" => Kind::QueueStalled,
                 other => return Err(decode(format!("{other:?} is not a kind of alert"))),
             };
             let alert = Raised { kind, subject: row.subject, sentence: row.sentence, since_ms: row.since };

@@ -18,7 +18,7 @@ use crate::{
         new::draft::AUTO,
         plan::{Plan, default_repetitions, default_retries, default_warm_up_s, share},
         presets::model::Preset,
-        stopping_rule::Until,
+        stopping_rule::StoppingRule,
     },
     web::format::plural,
 };
@@ -133,7 +133,7 @@ impl PlanFlags {
             warm_up_s: default_warm_up_s(),
             warm_up_auto: false,
             repetitions: default_repetitions(),
-            until: None,
+            stopping_rule: None,
             retries: default_retries(),
             seed: None,
             agent: None,
@@ -153,9 +153,9 @@ impl PlanFlags {
         let is_other_scenario = scenario.as_ref().is_some_and(|scenario| *scenario != plan.scenario);
         let mut all = if is_other_scenario { BTreeMap::new() } else { plan.parameters };
         all.extend(parameters);
-        let until = until_ci.map(|narrower_than| Until { narrower_than, at_most: max_repeat });
+        let until = until_ci.map(|narrower_than| StoppingRule { narrower_than, at_most: max_repeat });
         let (loads, knee) = if load.is_given() { load.how_hard()? } else { (plan.loads, plan.knee) };
-        let until = until.or(plan.until.filter(|_| knee.is_none()));
+        let until = until.or(plan.stopping_rule.filter(|_| knee.is_none()));
         // An agent, a label and several agents exclude each other.
         let names_place = agent.is_some() || agent_label.is_some() || spread;
         Ok(Plan {
@@ -170,7 +170,7 @@ impl PlanFlags {
             warm_up_s: warm_up.map_or(plan.warm_up_s, |warm_up| warm_up.seconds),
             warm_up_auto: warm_up.map_or(plan.warm_up_auto, |warm_up| warm_up.is_auto),
             repetitions: repeat.unwrap_or(plan.repetitions),
-            until,
+            stopping_rule: until,
             retries: retries.unwrap_or(plan.retries),
             seed,
             agent: if names_place { agent } else { plan.agent },
@@ -240,7 +240,7 @@ mod tests {
     fn flags_replace_the_settings_of_a_preset() {
         let saved = Plan {
             parameters: BTreeMap::from([("A".to_owned(), "1".to_owned())]),
-            until: Some(Until { narrower_than: 0.02, at_most: 20 }),
+            stopping_rule: Some(StoppingRule { narrower_than: 0.02, at_most: 20 }),
             agent: Some("rack".to_owned()),
             ..plan()
         };
@@ -255,7 +255,7 @@ mod tests {
         let labelled = of("--preset x --agent-label arm");
         assert_eq!((labelled.agent, labelled.agent_label.as_deref()), (None, Some("arm")));
         let search = of("--preset x --knee 1..9 --objective p99<1s --duration 3s");
-        assert!(search.knee.is_some() && search.loads.is_empty() && search.until.is_none(), "{search:?}");
+        assert!(search.knee.is_some() && search.loads.is_empty() && search.stopping_rule.is_none(), "{search:?}");
         assert!(Line::try_parse_from(["new", "--size", "x"]).is_err(), "without a preset, targets are needed");
     }
 

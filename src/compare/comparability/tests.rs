@@ -6,7 +6,7 @@ use crate::{
         chosen::Options,
         known::Known,
         metric::Metric,
-        statistics::{Decision, Lead},
+        statistics::{Decision, Leader},
         testing::{faster, judged, repeated, run},
         view::Comparison,
     },
@@ -41,7 +41,7 @@ fn runs_of_two_machines_have_no_winner_unless_confounders_are_allowed() {
     let comparison = compare(runs.clone(), &Environments::new(), false);
     let servy = comparison.rows[0].cells[1].stat(Metric::Rps);
     assert_eq!((servy.decision, servy.best), (Some(Decision::NotComparable), false));
-    assert_eq!(comparison.rows[0].lead(Metric::Rps), Lead::NotComparable);
+    assert_eq!(comparison.rows[0].leader(Metric::Rps), Leader::NotComparable);
     assert!(comparison.with_confounders.as_deref().is_some_and(|link| link.contains("allow_confounders=true")));
     assert_eq!(comparison.rows[0].confounders[0].values, ["bench-01", "laptop"]);
     let allowed = compare(runs, &Environments::new(), true);

@@ -6,7 +6,7 @@ use crate::{
         chosen::Options,
         known::Known,
         metric::Metric,
-        statistics::{Decision, Lead},
+        statistics::{Decision, Leader},
         testing::{faster, figured, repeated, run},
         view::Comparison,
     },
@@ -160,14 +160,14 @@ fn different_work_has_no_winner_until_that_difference_is_accepted() {
     for allow_confounders in [false, true] {
         let comparison = compared(Vec::new(), allow_confounders);
         let row = &comparison.rows[0];
-        assert_eq!((row.lead(Metric::Rps), row.cells[1].stat(Metric::Rps).best), (Lead::NotComparable, false));
+        assert_eq!((row.leader(Metric::Rps), row.cells[1].stat(Metric::Rps).best), (Leader::NotComparable, false));
         assert_eq!(row.cells[1].stat(Metric::Rps).decision, Some(Decision::NotComparable));
         assert!(comparison.with_confounders.is_none(), "there is nothing to override");
         let note = comparison.notes.iter().find(|note| note.title == "Different work.").expect("a note");
         assert!(note.text.contains("Response bytes per request differ: gosherve"), "{}", note.text);
     }
     let other = compared(vec![accepted(WorkFact::Statuses)], false);
-    assert_eq!(other.rows[0].lead(Metric::Rps), Lead::NotComparable);
+    assert_eq!(other.rows[0].leader(Metric::Rps), Leader::NotComparable);
     let judged = compared(vec![accepted(WorkFact::Bytes)], false);
     assert_eq!(judged.rows[0].cells[1].stat(Metric::Rps).decision, Some(Decision::Better));
     let note = judged.notes.iter().find(|note| note.title == "Different work, accepted.").expect("a note");

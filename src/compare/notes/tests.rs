@@ -5,7 +5,7 @@ use crate::{
     catalog::model::Engine,
     compare::{
         metric::Metric,
-        statistics::Lead,
+        statistics::Leader,
         testing::{failed, faster, judged, repeated, run, sized},
         view::Comparison,
     },
@@ -105,7 +105,7 @@ fn a_percentile_of_too_few_requests_is_shown_and_not_judged() {
     }
     let comparison = Comparison::new(runs, &Marks::default(), None);
     let row = &comparison.rows[0];
-    assert_eq!((row.lead(Metric::P99Ms), row.lead(Metric::P50Ms)), (Lead::Missing, Lead::Of(1)));
+    assert_eq!((row.leader(Metric::P99Ms), row.leader(Metric::P50Ms)), (Leader::Missing, Leader::Of(1)));
     assert!(row.cells[1].stat(Metric::P99Ms).spread.is_some(), "the percentile is still shown");
     let note = comparison.notes.iter().find(|note| note.title == "Too few requests.").expect("a note");
     assert!(note.text.starts_with("p99 needs at least 1,000 requests per run; 12 runs have fewer"), "{}", note.text);

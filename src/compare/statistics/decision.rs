@@ -2,7 +2,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::{Better, Decision, Effect, Lead, Question, between::squares, spread};
+use super::{Better, Decision, Effect, Leader, Question, between::squares, spread};
 
 /// Difference between a challenger and its baseline, as a share or in points.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,18 +67,18 @@ pub fn decide(question: &Question, change: Option<Change>, better: Better) -> De
 ///
 /// The leader is better than each of the others. That needs no further correction (Berger 1982, "Multiparameter
 /// hypothesis testing and acceptance sampling": a union of hypotheses is rejected only if all of them are).
-pub fn lead(sides: usize, decision: impl Fn(usize, usize) -> Decision, fewest: usize) -> Lead {
+pub fn lead(sides: usize, decision: impl Fn(usize, usize) -> Decision, fewest: usize) -> Leader {
     if sides < 2 {
-        return Lead::Alone;
+        return Leader::Alone;
     }
     let others = |one: usize| (0..sides).filter(move |other| *other != one);
     let beats_all = |one: &usize| others(*one).all(|other| decision(*one, other) == Decision::Better);
     let has = |wanted: Decision| (0..sides).any(|one| others(one).any(|other| decision(one, other) == wanted));
     match (0..sides).find(beats_all) {
-        Some(one) => Lead::Of(one),
-        None if has(Decision::NotInTurn) => Lead::NotInTurn,
-        None if has(Decision::TooFew) => Lead::TooFew(fewest),
-        None => Lead::Unclear,
+        Some(one) => Leader::Of(one),
+        None if has(Decision::NotInTurn) => Leader::NotInTurn,
+        None if has(Decision::TooFew) => Leader::TooFew(fewest),
+        None => Leader::Unclear,
     }
 }
 
@@ -137,10 +137,10 @@ mod tests {
     fn a_leader_is_better_than_all_others() {
         use Decision::{Better, NoDifference as None, NotInTurn, TooFew, Worse};
         let of = |table: [[Decision; 3]; 3]| lead(3, move |one, other| table[one][other], 4);
-        assert_eq!(of([[None, Worse, None], [Better, None, Better], [None, Worse, None]]), Lead::Of(1));
-        assert_eq!(of([[None; 3]; 3]), Lead::Unclear);
-        assert_eq!(of([[None, Better, TooFew], [Worse, None, TooFew], [TooFew; 3]]), Lead::TooFew(4));
-        assert_eq!(of([[None, Better, NotInTurn], [Worse, None, TooFew], [NotInTurn; 3]]), Lead::NotInTurn);
-        assert_eq!(lead(1, |_, _| None, 1), Lead::Alone);
+        assert_eq!(of([[None, Worse, None], [Better, None, Better], [None, Worse, None]]), Leader::Of(1));
+        assert_eq!(of([[None; 3]; 3]), Leader::Unclear);
+        assert_eq!(of([[None, Better, TooFew], [Worse, None, TooFew], [TooFew; 3]]), Leader::TooFew(4));
+        assert_eq!(of([[None, Better, NotInTurn], [Worse, None, TooFew], [NotInTurn; 3]]), Leader::NotInTurn);
+        assert_eq!(lead(1, |_, _| None, 1), Leader::Alone);
     }
 }

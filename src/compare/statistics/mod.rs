@@ -89,7 +89,7 @@ impl Decision {
 /// The side that is better than all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Lead {
+pub enum Leader {
     /// The side with this index, from 0.
     Of(usize),
     /// No side.

@@ -18,7 +18,17 @@ use crate::{
 pub fn command(plan: &Plan) -> String {
     let Plan { name, targets, against, sizes, scenario, parameters, loads, knee, .. } = plan;
     let Plan {
-        warm_up_s, warm_up_auto, repetitions, until, retries, seed, agent, agent_label, spread, generators, ..
+        warm_up_s,
+        warm_up_auto,
+        repetitions,
+        stopping_rule: until,
+        retries,
+        seed,
+        agent,
+        agent_label,
+        spread,
+        generators,
+        ..
     } = plan;
     let mut flags: Vec<(&str, String)> = Vec::new();
     flags.extend(targets.iter().map(|target| ("target", target.clone())));
@@ -119,7 +129,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        experiments::{describe::tests::plan, knee::model::tests::knee, stopping_rule::Until},
+        experiments::{describe::tests::plan, knee::model::tests::knee, stopping_rule::StoppingRule},
         runs::load::{
             LoadBody,
             tests::{rate, vus_stages},
@@ -163,8 +173,8 @@ mod tests {
         let sweep = Plan { loads: vec![rate(500, 2.0), rate(1_000, 2.0)], seed: Some(7), retries: 0, ..plan() };
         let line = command(&sweep);
         assert!(line.contains(" --rate 500,1000 --duration 2s --warm-up 2s --repeat 3 --retries 0 --seed 7"), "{line}");
-        let until = Some(Until { narrower_than: 0.02, at_most: 20 });
-        let line = command(&Plan { until, ..plan() });
+        let until = Some(StoppingRule { narrower_than: 0.02, at_most: 20 });
+        let line = command(&Plan { stopping_rule: until, ..plan() });
         assert!(line.ends_with("--repeat 3 --until-ci 2% --max-repeat 20"), "{line}");
         let line = command(&Plan { loads: Vec::new(), knee: Some(knee()), ..plan() });
         let expected = " --knee 1000..20000 --objective 'p99<50ms, failures<0.1%' --duration 10s --warm-up";

@@ -13,7 +13,7 @@ use crate::experiments::{
     knee::model::DEFAULT_PRECISION,
     new::preset::Builtin,
     plan::{Plan, default_repetitions, default_retries, default_warm_up_s, share, share_text},
-    stopping_rule::Until,
+    stopping_rule::StoppingRule,
 };
 
 /// The input of the form. Fields have the names of the flags of `brewbench run new`.
@@ -256,8 +256,8 @@ impl Draft {
             parameters: plan.parameters.clone(),
             warm_up: warm_up_text(plan.warm_up_s, plan.warm_up_auto),
             repeat: plan.repetitions.to_string(),
-            until: plan.until.map(|until| share_text(until.narrower_than)).unwrap_or_default(),
-            at_most: plan.until.map_or_else(|| default.at_most.clone(), |until| until.at_most.to_string()),
+            until: plan.stopping_rule.map(|until| share_text(until.narrower_than)).unwrap_or_default(),
+            at_most: plan.stopping_rule.map_or_else(|| default.at_most.clone(), |until| until.at_most.to_string()),
             retries: plan.retries.to_string(),
             agent: plan.agent.clone().unwrap_or_default(),
             agent_label: plan.agent_label.clone().unwrap_or_default(),
@@ -352,7 +352,7 @@ impl Draft {
             warm_up_s,
             warm_up_auto,
             repetitions,
-            until,
+            stopping_rule: until,
             retries,
             seed,
             agent: text(&self.agent),
@@ -364,13 +364,13 @@ impl Draft {
 
     /// Returns the stopping rule; the outer `None` if it is invalid.
     #[expect(clippy::option_option, reason = "inner `None`: a fixed number of repetitions")]
-    fn until(&self, faults: &mut Faults) -> Option<Option<Until>> {
+    fn until(&self, faults: &mut Faults) -> Option<Option<StoppingRule>> {
         if self.until.is_empty() || self.load == LoadBy::Knee {
             return Some(None);
         }
         let narrower_than = share(&self.until).map_err(|sentence| faults.add("until", &sentence)).ok();
         let at_most = number("at-most", &self.at_most, faults);
-        Some(Some(Until { narrower_than: narrower_than?, at_most: at_most? }))
+        Some(Some(StoppingRule { narrower_than: narrower_than?, at_most: at_most? }))
     }
 }
 

@@ -92,7 +92,7 @@ mod tests {
     use brewbench_agent::wire::load::Load;
 
     use super::*;
-    use crate::experiments::{describe::tests::plan, stopping_rule::Until};
+    use crate::experiments::{describe::tests::plan, stopping_rule::StoppingRule};
 
     fn plain(text: &str) -> String {
         text.replace('\u{a0}', " ")
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn an_adaptive_plan_has_a_minimum_and_a_maximum() {
-        let until = Some(Until { narrower_than: 0.02, at_most: 20 });
-        let forecast = Forecast::new(&Plan { until, ..plan() }, smallest(), (6, 40));
+        let until = Some(StoppingRule { narrower_than: 0.02, at_most: 20 });
+        let forecast = Forecast::new(&Plan { stopping_rule: until, ..plan() }, smallest(), (6, 40));
         assert_eq!(forecast.runs, "6 to 40 runs");
         assert_eq!(forecast.cells, "2 targets × 1 size × 3 to 20 repetitions");
         assert_eq!(plain(&forecast.takes), "about 1 min 21 s to 9 min");

@@ -48,7 +48,7 @@ fn about(run: &Run, plan: &Plan, last: u32) -> String {
     let size = run.size.as_ref().map(|size| size.name.clone());
     let several = plan.loads.len() > 1 || plan.knee.is_some();
     let load = run.load.as_ref().filter(|_| several).map(load::words);
-    let repetition = match (&plan.knee, plan.until) {
+    let repetition = match (&plan.knee, plan.stopping_rule) {
         (Some(_), _) => format!("repetition {}", run.repetition),
         (None, Some(until)) => format!("repetition {} of at most {}", run.repetition, until.at_most),
         (None, None) => format!("repetition {} of {}", run.repetition, plan.repetitions.max(last)),
@@ -63,7 +63,7 @@ mod tests {
     use crate::{
         experiments::{
             describe::tests::{experiment, plan, queued},
-            stopping_rule::Until,
+            stopping_rule::StoppingRule,
         },
         runs::{
             load::tests::vus,
@@ -83,8 +83,8 @@ mod tests {
         let about = abouts(plan(), &runs);
         assert_eq!(about.len(), 1);
         assert!(about[0].contains("repetition 3 of 3"), "{about:?}");
-        let until = Some(Until { narrower_than: 0.02, at_most: 20 });
-        let about = abouts(Plan { until, loads: vec![vus(10, 10.0), vus(20, 10.0)], ..plan() }, &runs);
+        let until = Some(StoppingRule { narrower_than: 0.02, at_most: 20 });
+        let about = abouts(Plan { stopping_rule: until, loads: vec![vus(10, 10.0), vus(20, 10.0)], ..plan() }, &runs);
         assert!(about[0].contains("10 VUs · repetition 3 of at most 20"), "{about:?}");
         assert!(abouts(plan(), &runs[..1]).is_empty());
     }

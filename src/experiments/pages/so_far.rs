@@ -146,7 +146,7 @@ mod tests {
         experiments::{
             describe::tests::{plan, queued},
             power::plan_power,
-            stopping_rule::{Until, narrowing},
+            stopping_rule::{StoppingRule, narrowing},
         },
         runs::testing::{figured, finished},
     };
@@ -160,7 +160,7 @@ mod tests {
     }
 
     fn so_far(plan: &Plan, runs: &[Run], is_over: bool) -> Option<SoFar> {
-        let narrowing = plan.until.map(|until| narrowing(plan, until, runs));
+        let narrowing = plan.stopping_rule.map(|until| narrowing(plan, until, runs));
         let power = plan_power(plan, None);
         SoFar::new(plan, runs, narrowing.as_ref(), power.as_ref(), None, &Marks::default(), is_over)
     }
@@ -192,8 +192,8 @@ mod tests {
 
     #[test]
     fn a_stopping_rule_adds_the_wanted_width_and_is_shown_to_the_end() {
-        let until = Some(Until { narrower_than: 0.02, at_most: 6 });
-        let adaptive = Plan { until, ..plan() };
+        let until = Some(StoppingRule { narrower_than: 0.02, at_most: 6 });
+        let adaptive = Plan { stopping_rule: until, ..plan() };
         let over = so_far(&adaptive, &runs(4), true).expect("a pair");
         assert_eq!(over.rows[0].wanted.as_deref(), Some("2%"));
         assert_eq!(over.rows[0].state, "narrow enough after 4 repetitions");

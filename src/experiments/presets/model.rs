@@ -34,8 +34,19 @@ pub struct PresetList {
 /// Returns the settings of a plan by name, for pages and commands.
 pub fn settings(plan: &Plan) -> Vec<(&'static str, String)> {
     let Plan { name, targets, against, sizes, scenario, parameters, warm_up_s: _, warm_up_auto: _, .. } = plan;
-    let Plan { loads: _, knee, repetitions, until, retries, seed: _, agent, agent_label, spread, generators, .. } =
-        plan;
+    let Plan {
+        loads: _,
+        knee,
+        repetitions,
+        stopping_rule: until,
+        retries,
+        seed: _,
+        agent,
+        agent_label,
+        spread,
+        generators,
+        ..
+    } = plan;
     let listed = |names: &[String]| if names.is_empty() { "as in the form".to_owned() } else { names.join(", ") };
     let scenario = if scenario.is_empty() { "as in the form".to_owned() } else { scenario.clone() };
     let parameters = parameters.iter().flat_map(|(name, value)| [", ", name, "=", value]).collect::<String>();
@@ -72,7 +83,7 @@ pub fn summary(plan: &Plan) -> String {
     let repetitions = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
     let mut parts = vec![sizes, scenario.to_owned(), describe_load(plan)];
     parts.extend(plan.knee.is_none().then(|| plural(repetitions, "repetition")));
-    parts.extend(plan.until.map(|until| until.words()));
+    parts.extend(plan.stopping_rule.map(|until| until.words()));
     parts.join(" · ")
 }
 

@@ -23,7 +23,7 @@ async fn invite_token(who: &Actor, request: &Value) -> String {
 
 impl Created {
     async fn by(who: &Actor, run: &str) -> Self {
-        let webhook = json!({"url": "https://hooks.example.com/T0/path", "events": ["agent.away"]});
+        let webhook = json!({"url": "https://hooks.example.com/T0/path", "events": ["agent.disconnected"]});
         let share = json!({"query": format!("runs={run}")});
         Self {
             invitation: invite_token(who, &json!({"role": "admin"})).await,

@@ -25,7 +25,7 @@ async fn stored(app: &App) -> String {
 
 /// Adds a webhook to a closed port; returns its secret.
 async fn add(admin: &Actor) -> String {
-    let request = json!({"url": "http://127.0.0.1:1/", "events": ["agent.away"]});
+    let request = json!({"url": "http://127.0.0.1:1/", "events": ["agent.disconnected"]});
     let created = admin.post("/api/v1/webhooks", &request).await.ok().json();
     created["secret"].as_str().expect("a secret").to_owned()
 }
@@ -35,7 +35,7 @@ async fn a_copy_of_the_data_has_no_webhook_secret() {
     let app = App::with(|config| config.webhooks_to = Networks::loopback()).await;
     let admin = app.admin().await;
     let secret = add(&admin).await;
-    assert!(is_readable(app.data(), "agent.away").await, "this test would find it");
+    assert!(is_readable(app.data(), "agent.disconnected").await, "this test would find it");
     assert!(!is_readable(app.data(), &secret).await);
     assert_eq!(app.state.secrets_key.decrypt(&stored(&app).await).as_deref(), Ok(secret.as_str()));
 }

@@ -111,7 +111,8 @@ async fn the_page_of_an_experiment_shows_the_current_run_and_how_intervals_narro
     let app = App::with(|config| config.lease = Duration::from_mins(10)).await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
-    let until = json!({"targets": ["fast", "slow"], "repetitions": 4, "until": {"narrower_than": 0.5, "at_most": 6}});
+    let until =
+        json!({"targets": ["fast", "slow"], "repetitions": 4, "stopping_rule": {"narrower_than": 0.5, "at_most": 6}});
     let (experiment, runs) = submit(&user, &plan_with(&until)).await;
     let tab = Tab::signed_in(&app, Role::Viewer).await;
     tab.go(&format!("/experiments/{experiment}")).await;

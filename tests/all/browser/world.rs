@@ -523,7 +523,7 @@ async fn flawed(user: &Actor, agent: &mut Agent) -> (String, Vec<String>) {
 /// Finishes two experiments: one with adaptive repetitions, and a knee search. Returns their ids.
 async fn adaptive(user: &Actor, agent: &mut Agent) -> [String; 2] {
     let until = json!({"targets": ["fast", "slow"], "repetitions": 4, "name": "until it is known",
-        "until": {"narrower_than": 0.5, "at_most": 6}});
+        "stopping_rule": {"narrower_than": 0.5, "at_most": 6}});
     let (until, runs) = submit(user, &plan_with(&until)).await;
     for _ in &runs {
         work(agent, Some(1.0)).await;

@@ -116,7 +116,7 @@ fn several_levels_are_a_sweep_and_a_knee_search_has_its_own_fields() {
     let none = BTreeMap::new();
     let sweep = draft("vus=1..8x2&duration=5s&seed=7&retries=0&until=2%25&at-most=9").plan(&none).expect("a plan");
     assert_eq!(sweep.loads, [1, 2, 4, 8].map(|level| vus(level, 5.0)));
-    assert_eq!((sweep.seed, sweep.retries, sweep.until.map(|until| until.at_most)), (Some(7), 0, Some(9)));
+    assert_eq!((sweep.seed, sweep.retries, sweep.stopping_rule.map(|until| until.at_most)), (Some(7), 0, Some(9)));
     let again = draft(&Draft::from_plan(&sweep).query()).plan(&none).expect("a plan");
     assert_eq!(again, Plan { seed: None, ..sweep }, "a copy has no seed");
     let search = draft("load=knee&knee=100..9000&objective=p95%3C1s&precision=10%25&duration=5s&max-vus=50&until=2%25");
@@ -126,6 +126,6 @@ fn several_levels_are_a_sweep_and_a_knee_search_has_its_own_fields() {
         (knee.from, knee.to, knee.objective.to_string(), knee.max_vus),
         (100, 9_000, "p95<1s".to_owned(), Some(50))
     );
-    assert_eq!((search.loads.len(), search.until), (0, None));
+    assert_eq!((search.loads.len(), search.stopping_rule), (0, None));
     assert_eq!(draft(&Draft::from_plan(&search).query()).plan(&none).expect("a plan"), search);
 }
