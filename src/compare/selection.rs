@@ -4,9 +4,15 @@
 //! same. Runs of one target in one setting are its repetitions. In a comparison by something other than the target, the
 //! target is part of the setting instead.
 
-use std::{cmp::Ordering, collections::BTreeMap};
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+};
 
-use brewbench_agent::wire::load::{Load, Shape};
+use brewbench_agent::wire::{
+    load::{Load, Shape},
+    target::TargetKind,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -70,10 +76,25 @@ pub struct Subject {
     pub target: String,
     /// Its version.
     pub version: Option<String>,
+    /// How it was provided: `process` or `url`; null if unknown, or if targets are not compared.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub kind: Option<TargetKind>,
     /// Colour and shape. Versions of one target share the colour and differ in shape.
     pub mark: Mark,
-    /// Displayed name, with the version only if another version is compared too.
+    /// Displayed name, with the version only if another version is compared too, and with the kind only if other kinds
+    /// are.
     pub label: String,
+}
+
+impl Subject {
+    /// Whether a run belongs to it. Runs of different kinds are not repetitions of each other.
+    fn has(&self, run: &Run, by: By) -> bool {
+        match by {
+            By::Target => (&self.target, &self.version, self.kind) == (&run.target, &run.version, run.target_kind),
+            By::Size | By::Load | By::Agent | By::Label => self.key == key(run, by),
+        }
+    }
 }
 
 /// The runs of one subject in one setting.
@@ -98,22 +119,36 @@ pub struct Selection {
     pub groups: Vec<Group>,
 }
 
-/// Completes the version of runs that failed before it was known.
+/// Completes version and kind of runs that failed before they were known.
 ///
-/// The version comes from other runs of the same target and experiment, so that all share one column.
+/// They come from other runs of the same target and experiment, so that all share one column.
 pub fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
-    let mut known: BTreeMap<(Option<ExperimentId>, String), Option<String>> = BTreeMap::new();
-    for run in &runs {
-        let Some(version) = &run.version else { continue };
-        known
-            .entry((run.experiment.clone(), run.target.clone()))
-            .and_modify(|other| *other = other.take().filter(|other| other == version))
-            .or_insert_with(|| Some(version.clone()));
-    }
-    for run in runs.iter_mut().filter(|run| run.version.is_none() && !run.counts()) {
-        run.version = known.get(&(run.experiment.clone(), run.target.clone())).cloned().flatten();
+    let versions = only_values(&runs, |run| run.version.clone());
+    let kinds = only_values(&runs, |run| run.target_kind);
+    for run in runs.iter_mut().filter(|run| !run.counts()) {
+        let place = (run.experiment.clone(), run.target.clone());
+        run.version = run.version.take().or_else(|| versions.get(&place).cloned().flatten());
+        run.target_kind = run.target_kind.or_else(|| kinds.get(&place).copied().flatten());
     }
     runs
+}
+
+/// Targets of experiments, with the value that all their runs share.
+type OnlyValues<T> = BTreeMap<(Option<ExperimentId>, String), Option<T>>;
+
+fn only_values<T: PartialEq>(runs: &[Run], value: impl Fn(&Run) -> Option<T>) -> OnlyValues<T> {
+    let mut known = OnlyValues::new();
+    for run in runs {
+        let Some(value) = value(run) else { continue };
+        match known.entry((run.experiment.clone(), run.target.clone())) {
+            Entry::Occupied(mut other) => {
+                let is_same = other.get().as_ref() == Some(&value);
+                other.insert(Some(value).filter(|_| is_same));
+            }
+            Entry::Vacant(none) => drop(none.insert(Some(value))),
+        }
+    }
+    known
 }
 
 /// Groups runs by subject and setting. The result does not depend on their order.
@@ -123,7 +158,7 @@ pub fn select(runs: Vec<Run>, marks: &Marks, by: By) -> Selection {
     let mut groups: Vec<Group> = Vec::new();
     for run in runs {
         let place = |found: Option<usize>| found.unwrap_or_default();
-        let subject = place(subjects.iter().position(|subject| subject.key == key(&run, by)));
+        let subject = place(subjects.iter().position(|subject| subject.has(&run, by)));
         let setting = place(settings.iter().position(|setting| same(setting, &setting_of(&run, by))));
         match groups.iter_mut().find(|group| (group.subject, group.setting) == (subject, setting)) {
             Some(group) => group.runs.push(run),
@@ -139,16 +174,17 @@ pub fn select(runs: Vec<Run>, marks: &Marks, by: By) -> Selection {
 
 pub(crate) fn key(run: &Run, by: By) -> String {
     match by {
-        By::Target => match &run.version {
-            Some(version) => format!("{}@{version}", run.target),
-            None => run.target.clone(),
-        },
+        By::Target => key_of(&run.target, run.version.as_deref()),
         By::Size => run.size.as_ref().map_or_else(|| "unknown size".to_owned(), |size| size.name.clone()),
         By::Load => load_of(run).unwrap_or_else(|| "unknown load".to_owned()),
         By::Agent => run.agent.clone().unwrap_or_else(|| "unknown agent".to_owned()),
         By::Label if run.labels.is_empty() => "no label".to_owned(),
         By::Label => run.labels.join(", "),
     }
+}
+
+fn key_of(target: &str, version: Option<&str>) -> String {
+    version.map_or_else(|| target.to_owned(), |version| format!("{target}@{version}"))
 }
 
 pub(crate) fn load_of(run: &Run) -> Option<String> {
@@ -173,6 +209,7 @@ pub(crate) fn others(runs: &[Run], by: By) -> Vec<Subject> {
     let subject = |(place, key): (usize, String)| Subject {
         target: key.clone(),
         version: None,
+        kind: None,
         mark: Mark(place),
         label: key.clone(),
         key,
@@ -185,20 +222,33 @@ pub(crate) fn peak(run: &Run) -> u32 {
 }
 
 fn targets(runs: &[Run], marks: &Marks) -> Vec<Subject> {
-    let mut names: Vec<_> =
-        runs.iter().map(|run| (run.target.clone(), run.version.clone(), key(run, By::Target))).collect();
-    names.sort();
-    names.dedup_by(|a, b| a.2 == b.2);
-    let versions = |target: &str| names.iter().filter(|(name, ..)| name == target).count();
+    let names: BTreeSet<_> =
+        runs.iter().map(|run| (run.target.clone(), run.version.clone(), run.target_kind)).collect();
+    let versions = |target: &str| {
+        let versions: BTreeSet<_> =
+            names.iter().filter(|(name, ..)| name == target).map(|(_, version, _)| version).collect();
+        versions.len()
+    };
+    let kinds: BTreeSet<_> = names.iter().filter_map(|(.., kind)| *kind).collect();
     let mut taken: Vec<Mark> = Vec::new();
-    let subject = |(target, version, key): &(String, Option<String>, String)| {
+    let subject = |(target, version, kind): &(String, Option<String>, Option<TargetKind>)| {
         let mark = marks.of(target).beside(&taken);
         taken.push(mark);
-        let label = match version {
+        let mut label = match version {
             Some(version) if versions(target) > 1 => format!("{target} {version}"),
             _ => target.clone(),
         };
-        Subject { key: key.clone(), target: target.clone(), version: version.clone(), mark, label }
+        let mut key = key_of(target, version.as_deref());
+        if let Some(kind) = kind.filter(|_| kinds.len() > 1) {
+            label = format!("{label} ({kind})");
+            // One target may be provided in several ways.
+            let is_same =
+                |other: &&(String, Option<String>, Option<TargetKind>)| (&other.0, &other.1) == (target, version);
+            if names.iter().filter(is_same).count() > 1 {
+                key = format!("{key} ({kind})");
+            }
+        }
+        Subject { key, target: target.clone(), version: version.clone(), kind: *kind, mark, label }
     };
     names.iter().map(subject).collect()
 }
@@ -251,6 +301,23 @@ mod tests {
         let [_, old, new] = subjects.as_slice() else { panic!("three") };
         assert_eq!(old.mark.role(), new.mark.role());
         assert_ne!(old.mark.symbol(), new.mark.symbol());
+    }
+
+    #[test]
+    fn runs_of_different_kinds_are_no_repetitions_of_each_other() {
+        let remote = |repetition| Run { target_kind: Some(TargetKind::Url), ..run("servy", repetition) };
+        let mut failed = Run { target_kind: None, ..run("gosherve", 3) };
+        failed.verdict = None;
+        let runs = with_versions(vec![run("servy", 1), remote(1), remote(2), run("gosherve", 1), failed]);
+        let selection = select(runs, &Marks::default(), By::Target);
+        let subjects: Vec<_> = selection.subjects.iter().map(|one| (one.key.as_str(), one.label.as_str())).collect();
+        let expected = [
+            ("gosherve@1.0", "gosherve (process)"),
+            ("servy@1.0 (process)", "servy (process)"),
+            ("servy@1.0 (url)", "servy (url)"),
+        ];
+        assert_eq!(subjects, expected);
+        assert_eq!(selection.groups.iter().map(|group| group.runs.len()).collect::<Vec<_>>(), [2, 1, 2]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
+use brewbench_agent::wire::target::TargetKind;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -57,7 +58,7 @@ pub(crate) fn setting_of(run: &Run, by: By) -> Setting {
     let has_load = by != By::Load;
     Setting {
         label: String::new(),
-        target: (by != By::Target).then(|| key(run, By::Target)),
+        target: (by != By::Target).then(|| target_of(run)),
         by,
         scenario: run.scenario.clone(),
         scenario_sha256: run.scenario_sha256.clone(),
@@ -66,6 +67,15 @@ pub(crate) fn setting_of(run: &Run, by: By) -> Setting {
         vus: run.vus.filter(|_| has_load),
         peak: if has_load { peak(run) } else { 0 },
         size: run.size.clone().filter(|_| by != By::Size),
+    }
+}
+
+/// Returns target and version, with any kind but the usual one.
+fn target_of(run: &Run) -> String {
+    let key = key(run, By::Target);
+    match run.target_kind {
+        Some(TargetKind::Process) | None => key,
+        Some(kind) => format!("{key} ({kind})"),
     }
 }
 

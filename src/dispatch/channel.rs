@@ -275,7 +275,7 @@ impl<'a> AgentConnection<'a> {
         presence.set_labels(name, &crate::fleet::store::labels(&state.db.read, name).await?);
         state.events.agents_changed();
         state.work.notify_one();
-        // Welcome it only now, so that a welcomed agent is on every page. StoppingRule then, jobs wait in the inbox.
+        // Welcome it only now, so that a welcomed agent is on every page. Until then, jobs wait in the inbox.
         let heartbeat_ms = u64::try_from(heartbeat(state).as_millis()).unwrap_or(u64::MAX);
         send(&mut socket, &ServerMessage::Welcome { protocol: PROTOCOL, name: name.to_owned(), heartbeat_ms }).await;
         if crate::fleet::store::wants_key_change(&state.db.read, name).await? {

@@ -65,6 +65,8 @@ fn facts(sides: &[Vec<&Run>], environments: &Environments) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_agent::wire::target::TargetKind;
+
     use super::*;
     use crate::{
         compare::testing::run,
@@ -106,6 +108,7 @@ mod tests {
             agent: Some("laptop".to_owned()),
             generators: vec!["bench-02".to_owned()],
             engine: None,
+            target_kind: Some(TargetKind::Url),
             duration_s: Some(60.0),
             warm_up_s: Some(60.0),
             enforced: None,
@@ -114,8 +117,9 @@ mod tests {
         };
         let found = confounders(&cell(other), &Environments::new());
         let kinds: Vec<_> = found.iter().map(|(kind, _)| *kind).collect();
-        assert_eq!(kinds, Circumstance::ALL[..7]);
+        assert_eq!(kinds, Circumstance::ALL[..8]);
         assert_eq!(found[2].1, "engines differ: baseline k6 1.8.1, candidate unknown");
+        assert_eq!(found[3].1, "kinds differ: baseline process, candidate url");
     }
 
     #[test]

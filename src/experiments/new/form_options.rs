@@ -1,6 +1,6 @@
 //! The options of the form for a new run, and why some are unavailable. Pure.
 
-use brewbench_agent::scenarios;
+use brewbench_agent::{scenarios, wire::target::TargetKind};
 
 use super::draft::Draft;
 use crate::{
@@ -175,6 +175,12 @@ fn short(sentence: &str) -> String {
     rest.split(';').next().unwrap_or_default().trim().to_owned()
 }
 
+/// Describes a target in one line: version, any kind but the usual one, description.
+fn describe(target: &Target) -> String {
+    let kind = Some(target.kind).filter(|kind| *kind != TargetKind::Process).map(|kind| format!("{kind} · "));
+    format!("{} · {}{}", target.version, kind.unwrap_or_default(), target.description)
+}
+
 fn targets(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<Choice> {
     let mut all: Vec<Choice> = Vec::new();
     // Sorted by name; of each name the last seen version is first.
@@ -184,7 +190,7 @@ fn targets(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<Choice> {
         }
         all.push(Choice {
             name: target.name.clone(),
-            detail: format!("{} · {}", target.version, target.description),
+            detail: describe(target),
             mark: Some(catalog.marks.of(&target.name)),
             is_chosen: options.draft.targets.contains(&target.name),
             obstacle: options.target(&target.name),

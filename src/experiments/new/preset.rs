@@ -100,7 +100,7 @@ pub fn fill(draft: &Draft, plan: &Plan, catalog: &Catalog) -> (Draft, Vec<String
 pub enum Builtin {
     /// A first impression.
     Quick,
-    /// StoppingRule the interval is narrow.
+    /// Until the interval is narrow.
     Decide,
     /// The highest rate that meets an objective.
     Limit,
