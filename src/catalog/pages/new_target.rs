@@ -126,6 +126,11 @@ impl Form {
         &ADVANCED
     }
 
+    /// Whether the agent starts it.
+    fn is_program(&self) -> bool {
+        self.draft.kind() == TargetKind::Process
+    }
+
     /// Returns the name of the file.
     fn file(&self) -> &str {
         self.checked.manifest.as_ref().map_or("NAME.toml", |manifest| &manifest.file)

@@ -60,6 +60,35 @@ async fn a_manifest_is_written_and_checked_while_typing_until_an_agent_offers_th
 }
 
 #[tokio::test]
+async fn a_server_that_already_runs_has_a_url_instead_of_a_command() {
+    let app = App::start().await;
+    let tab = Tab::signed_in(&app, Role::Member).await;
+    tab.go("/targets/new").await;
+    let is_shown = async |field: &str| {
+        tab.eval::<bool>(&format!("document.getElementById('{field}').checkVisibility()")).await
+    };
+    assert_eq!((is_shown("command").await, is_shown("url.base").await), (true, false));
+    tab.click("[name=kind][value=url]").await;
+    tab.shows("#manifest", "Not complete yet: Name, Base URL.").await;
+    assert_eq!((is_shown("command").await, is_shown("url.base").await), (false, true));
+    tab.click("#name").await;
+    tab.type_text("staging").await;
+    tab.click("[id='url.base']").await;
+    tab.type_text("staging.example.com").await;
+    tab.shows("[id='url.base-fault']", "is not a URL").await;
+    tab.press("Home").await;
+    tab.type_text("https://").await;
+    tab.shows("#toml", "[url]\nbase = \"https://staging.example.com\"").await;
+    tab.shows("#manifest", "Complete: an agent can read this manifest.").await;
+    for (width, scheme) in [(1440, "light"), (390, "dark")] {
+        tab.set_width(width).await;
+        tab.set_scheme(scheme).await;
+        tab.screenshot(&format!("target-new-url-{width}-{scheme}")).await;
+    }
+    tab.assert_no_errors().await;
+}
+
+#[tokio::test]
 async fn without_javascript_a_manifest_is_previewed_and_agents_are_checked_again() {
     let app = App::start().await;
     let mut agent = Agent::start(&app, "rack").await;
