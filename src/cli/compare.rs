@@ -39,7 +39,8 @@ const EXIT_CODES: &str = "\
 Exit codes with --candidate:
   0   passed: every confidence interval lies within its rule's limit
   1   regression: a significant difference beyond a rule's limit
-  2   cannot say: wide intervals, too few repetitions, excluded runs, confounders, or no response
+  2   cannot say: wide intervals, too few repetitions, excluded runs,
+      confounders, or no response
   64  invalid command line, or an unknown run, experiment, baseline or target";
 
 impl Compare {

@@ -48,7 +48,7 @@ pub struct Demo {
     /// Name of a target; repeatable
     #[arg(long = "target", value_name = "TARGET", default_values = ["rust-hyper", "go-nethttp"])]
     targets: Vec<String>,
-    /// Name of a machine size, or short like 2/4GiB; repeatable [default: two that k6 can load to their limit]
+    /// Name of a machine size, or its short form, like 2/4GiB; repeatable [default: two that k6 can load to their limit]
     #[arg(long = "size", value_name = "SIZE")]
     sizes: Vec<String>,
     /// Name of a scenario

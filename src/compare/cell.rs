@@ -199,6 +199,7 @@ impl Stat {
             Some(Decision::NotInTurn) => format!("{than}, but not measured in turn: cannot say"),
             Some(Decision::NotComparable) => format!("{than}, not comparable{within}"),
             Some(Decision::Better | Decision::Worse) => format!("{than}{within}"),
+            None if than.is_empty() => "not judged".to_owned(),
             None => format!("{than}, not judged{within}"),
         }
     }

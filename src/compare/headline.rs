@@ -262,9 +262,14 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, ques
     match lead {
         Leader::Of(_) => {
             let ahead = cells.get(1).map(|(second, spread)| {
-                let ratio = metric.middle(first_spread) / metric.middle(spread);
+                let change = match (first.stat(metric).effect, second.stat(metric).effect) {
+                    // The estimate of the tables and charts, if one of the two is the baseline.
+                    (Some(effect), None) if cells.len() == 2 => effect.change(),
+                    (None, Some(effect)) if cells.len() == 2 => 1.0 / effect.ratio - 1.0,
+                    _ => metric.middle(first_spread) / metric.middle(spread) - 1.0,
+                };
                 let name = &subjects[second.subject].label;
-                format!("{} against {name}", format::change(Some(ratio - 1.0)).text())
+                format!("{} against {name}", format::change(Some(change)).text())
             });
             named(
                 [Some(format!("leads with {figure}")), ahead].into_iter().flatten().collect::<Vec<_>>().join(", "),

@@ -45,7 +45,7 @@ fn winner(subjects: &[Subject], row: &Row, metric: Metric) -> String {
     }
     let why = match row.leaders.get(&metric) {
         Some(Leader::Of(place)) => return subjects[row.cells[*place].subject].label.clone(),
-        Some(Leader::Unclear) => "tie",
+        Some(Leader::Unclear) => "no clear leader",
         Some(Leader::TooFew(_)) => "too few repetitions",
         Some(Leader::Alone) => "alone",
         Some(Leader::Missing) => "not in every summary",

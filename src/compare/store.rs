@@ -43,7 +43,7 @@ fn measured(row: &Row) -> Result<Measured, Fault> {
     let (parameters, load, vus): (String, Option<String>, Option<i64>) = (row.get(7)?, row.get(8)?, row.get(9)?);
     let load = match load {
         Some(text) => Some(load::with_unusual_max_vus(&load::read(&text)?).replace('\u{a0}', " ")),
-        None => vus.map(|count| format!("{count} VUs")),
+        None => vus.map(|count| format!("{count} {}", if count == 1 { "VU" } else { "VUs" })),
     };
     let scenario = match parameters.as_str() {
         "{}" => unknown(row.get(6)?),

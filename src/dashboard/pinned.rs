@@ -113,7 +113,7 @@ impl Pinned {
                 format!("{} since {since}", format::change(Some(change.ratio - 1.0)).text())
             }
             None if points < LEAST_USEFUL => {
-                format!("{}; a change needs {LEAST_USEFUL}", format::plural(points, "point"))
+                format!("{}; too few to detect a change", format::plural(points, "point"))
             }
             None => format!("no change in {}", format::plural(points, "point")),
         }

@@ -165,8 +165,8 @@ impl Form {
     /// Returns the hint below a field of the load.
     fn hint(name: &str) -> &'static str {
         match name {
-            "vus" => "one, or several: 1,2,4 or 1..256x2",
-            "rate" => "one, or several: 500,1000 or 1000..20000+1000",
+            "vus" => "one, or several: 1,2,4 or 1..256x2 (doubling)",
+            "rate" => "one, or several: 500,1000 or 1000..20000+1000 (steps of 1000)",
             "vus-stages" | "rate-stages" => "duration and target level of each stage: 5s:10,10s:50",
             "max-vus" => "default: a tenth of the rate, 10 to 1,000; all are created before the measurement starts",
             "knee" => "lowest and highest rate, iterations/s: 1000..20000",

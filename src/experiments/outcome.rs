@@ -19,6 +19,8 @@ const METRICS: [Metric; 3] = [Metric::Rps, Metric::P99Ms, Metric::CpuMs];
 pub struct Answer {
     /// The challenger of a pair, otherwise the label of the card.
     pub about: String,
+    /// What the differences compare: `rust-hyper against go-nethttp`, and where, if there are several settings.
+    pub sides: String,
     /// The first card that compares something.
     pub card: Card,
     /// Differences of the first challenger from the baseline, if there is one: throughput, p99 and CPU time.
@@ -62,12 +64,19 @@ impl Difference {
 /// Returns what an experiment shows first; none without any result.
 pub(crate) fn answer(comparison: Comparison) -> Option<Answer> {
     let challenger = comparison.pair().filter(|_| comparison.rows.len() == 1).map(|(one, _)| one.label.clone());
+    let sides = comparison.pair().map(|(one, other)| format!("{} against {}", one.label, other.label));
+    let is_single = comparison.rows.len() == 1;
     // With several settings, each has a card.
     let first = comparison.rows.iter().position(|row| row.rivals().count() > 1).unwrap_or(0);
     let place = if comparison.cards.len() > first && comparison.rows.len() > 1 { first } else { 0 };
     let differences = comparison.rows.get(first).and_then(|row| differences(&comparison, row));
     let card = comparison.cards.into_iter().nth(place)?;
-    Some(Answer { about: challenger.unwrap_or_else(|| card.label.clone()), card, differences })
+    let sides = match sides {
+        Some(sides) if is_single => sides,
+        Some(sides) => format!("{}: {sides}", card.label),
+        None => card.label.clone(),
+    };
+    Some(Answer { sides, about: challenger.unwrap_or_else(|| card.label.clone()), card, differences })
 }
 
 fn differences(comparison: &Comparison, row: &Row) -> Option<[Difference; METRICS.len()]> {

@@ -79,7 +79,7 @@ impl Cell {
         let CellColumns { target, size_name, vcpus, memory_bytes, scenario, scenario_sha256, parameters, .. } = columns;
         let exact = |load: &Load| load::exact(load).replace('\u{a0}', " ");
         let load = columns.load.as_deref().and_then(|text| load::read(text).ok()).map(|load| exact(&load));
-        let vus = columns.vus.map(|count| format!("{count} VUs"));
+        let vus = columns.vus.map(|count| format!("{count} {}", if count == 1 { "VU" } else { "VUs" }));
         // A size is identified by its cores and memory, not by its name.
         let identity = json!([
             target,

@@ -62,7 +62,7 @@ async fn a_reason_has_value_and_limit_and_is_shown_with_the_run() {
     assert_eq!((&reason["observed"], &reason["limit"], &reason["unit"]), (&json!(0.97), &json!(0.8), &json!("share")));
     let pages = user.clone().in_browser();
     let page = pages.get(&format!("/runs/{id}")).await.ok().text();
-    let rules = format!("Verdict by rules {RULES}");
+    let rules = format!("Judged by version {RULES} of the rules");
     for words in ["k6 was the bottleneck", "(97 %, limit 80 %)", &rules, "/scenarios/hash#limits"] {
         assert!(page.contains(words), "{words} is not in {page}");
     }

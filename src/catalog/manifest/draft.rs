@@ -47,8 +47,8 @@ pub const START: [Field; 2] = [
         "command",
         "Command",
         "/usr/bin/python3 hello.py {host} {port}",
-        "full path of the program, and arguments, with quotes as in a shell, which is not used. Replaced: {port} with a free port, {host} \
-         with the address to listen on. Without {host} it serves load from its own machine only",
+        "full path of the program, and arguments, quoted as in a shell, but run without one. {port} becomes a free port, \
+         {host} the address to listen on. Without {host}, load comes from the target’s own machine only",
     ),
     lines("env", "Environment variables", "LOG_LEVEL=warn\nPORT={port}", "optional, one NAME=VALUE per line"),
 ];

@@ -113,7 +113,7 @@ impl Trend {
 
     /// Note on suspect results; empty if there are none.
     fn doubt(&self) -> String {
-        if self.suspect > 0 { format!(", {} of them suspect", self.suspect) } else { String::new() }
+        if self.suspect > 0 { format!(", {} suspect", self.suspect) } else { String::new() }
     }
 }
 
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(all[0].doubt(), "");
         let odd = Measured { verdict: Some("suspect".to_owned()), ..small(400.0) };
         let doubted = trends(vec![odd, small(100.0)]).remove(0);
-        assert!(doubted.is_doubted() && doubted.doubt() == ", 1 of them suspect");
+        assert!(doubted.is_doubted() && doubted.doubt() == ", 1 suspect");
         assert_eq!(all[0].setting.replace('\u{a0}', " "), "small · hash · N=<5> · 10 VUs · 10 s · on rack");
     }
 }

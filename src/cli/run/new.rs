@@ -50,7 +50,7 @@ pub struct PlanFlags {
     /// sizes, scenario, parameters and load are the defaults
     #[arg(long, value_name = "BASELINE", conflicts_with = "knee")]
     against: Option<String>,
-    /// Name of a machine size, or short like 2/4GiB; repeatable
+    /// Name of a machine size, or its short form, like 2/4GiB; repeatable
     #[arg(long = "size", value_name = "SIZE", required_unless_present_any = ["against", "preset"])]
     sizes: Vec<String>,
     /// Name of a scenario [default: hash, or the baseline's scenario]

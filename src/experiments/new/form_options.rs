@@ -177,8 +177,9 @@ fn short(sentence: &str) -> String {
 
 /// Describes a target in one line: version, any kind but the usual one, description.
 fn describe(target: &Target) -> String {
-    let kind = Some(target.kind).filter(|kind| *kind != TargetKind::Process).map(|kind| format!("{kind} · "));
-    format!("{} · {}{}", target.version, kind.unwrap_or_default(), target.description)
+    let kind = Some(target.kind).filter(|kind| *kind != TargetKind::Process).map(TargetKind::as_str);
+    let description = Some(target.description.as_str()).filter(|text| !text.is_empty());
+    [Some(target.version.as_str()), kind, description].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
 fn targets(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<Choice> {

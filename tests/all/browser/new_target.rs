@@ -64,9 +64,8 @@ async fn a_server_that_already_runs_has_a_url_instead_of_a_command() {
     let app = App::start().await;
     let tab = Tab::signed_in(&app, Role::Member).await;
     tab.go("/targets/new").await;
-    let is_shown = async |field: &str| {
-        tab.eval::<bool>(&format!("document.getElementById('{field}').checkVisibility()")).await
-    };
+    let is_shown =
+        async |field: &str| tab.eval::<bool>(&format!("document.getElementById('{field}').checkVisibility()")).await;
     assert_eq!((is_shown("command").await, is_shown("url.base").await), (true, false));
     tab.click("[name=kind][value=url]").await;
     tab.shows("#manifest", "Not complete yet: Name, Base URL.").await;

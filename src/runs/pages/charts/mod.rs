@@ -164,7 +164,7 @@ fn repetitions(run: &Run, mark: Mark, cell: &[Run]) -> Option<Chart> {
     Some(Chart {
         id: "run-repetitions",
         title: "Throughput by repetition".to_owned(),
-        unit: "requests/s, higher is better · this run is the dark bar".to_owned(),
+        unit: "requests/s, higher is better · this run is the solid bar".to_owned(),
         label: format!("Throughput in requests per second: {}", spoken.join(", ")),
         height: 280,
         min_width: 280,
