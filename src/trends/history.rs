@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_annotation_stays_with_its_change_as_more_runs_arrive() {
+    fn an_annotation_stays_with_its_change_as_more_runs_arrive() {
         let levels = [(12, 100.0), (12, 90.0), (30, 99.0)];
         let first = found(&runs(&[(12, 100.0), (4, 90.0)]), &[]);
         for status in [ChangeStatus::Confirmed, ChangeStatus::Dismissed] {
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_annotation_of_one_change_does_not_affect_others() {
+    fn an_annotation_of_one_change_does_not_affect_others() {
         let all = runs(&[(12, 100.0), (12, 90.0), (12, 99.0), (12, 80.0)]);
         let before = found(&all, &[]);
         assert_eq!(before.len(), 3);
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_annotation_survives_the_deletion_of_its_run() {
+    fn an_annotation_survives_the_deletion_of_its_run() {
         let mut all = runs(&[(12, 100.0), (12, 90.0)]);
         let annotated = [annotated(&found(&all, &[])[0], ChangeStatus::Dismissed)];
         all.remove(12);
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_annotation_of_a_fall_does_not_apply_to_a_rise_next_to_it() {
+    fn an_annotation_of_a_fall_does_not_apply_to_a_rise_next_to_it() {
         let all = runs(&[(12, 100.0), (12, 90.0)]);
         let mut annotated = annotated(&found(&all, &[])[0], ChangeStatus::Dismissed);
         annotated.rise = true;
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_annotation_of_any_run_of_an_experiment_applies_to_its_point() {
+    fn an_annotation_of_any_run_of_an_experiment_applies_to_its_point() {
         let mut all = in_threes(&[(12, 100.0), (12, 90.0)]);
         let change = found(&all, &[]).remove(0);
         assert_eq!(

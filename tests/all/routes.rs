@@ -126,7 +126,7 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/shared/{secret}", Nothing),
     ("GET", "/trends", Read),
     ("GET", "/trends/{target}/{cell}", Read),
-    ("POST", "/trends/{target}/{cell}/judge", Submit),
+    ("POST", "/trends/{target}/{cell}/annotate", Submit),
     ("POST", "/trends/{target}/{cell}/pin", User),
     ("POST", "/trends/{target}/{cell}/unpin", User),
     ("GET", "/search", Nothing),

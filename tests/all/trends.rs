@@ -149,7 +149,7 @@ async fn annotations_stay_when_runs_are_added_or_deleted() {
 }
 
 #[tokio::test]
-async fn the_page_shows_chart_and_table_and_accepts_a_annotation() {
+async fn the_page_shows_chart_and_table_and_accepts_an_annotation() {
     let app = App::start().await;
     let user = app.user().await;
     let person = app.signed_in(Role::Member).await.in_browser();

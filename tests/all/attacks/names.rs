@@ -68,7 +68,7 @@ async fn names_of_dots_from_earlier_versions_can_be_managed() {
             "insert into agent (name, key_hash, created_at) values (?1, cast(?1 as blob), ?2)",
             "insert into machine_size (name, vcpus, memory_bytes, created_at) values (?1, 1, 1000000000, ?2)",
             "insert into baseline (name, set_by, set_at) values (?1, 'Ada', ?2)",
-            "insert into target (name, version, sha256, description, first_seen_at, last_seen_at)
+            "insert into target (name, version, identity, description, first_seen_at, last_seen_at)
              values (?1, '1', 'ab', '', ?2, ?2)",
         ] {
             sqlx::query(sql).bind(name).bind(now).execute(&app.state.db.write).await.expect("a row");
