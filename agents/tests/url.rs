@@ -4,7 +4,7 @@ mod support;
 
 use brewbench_agent::run::execute;
 use brewbench_agent::wire::Phase;
-use brewbench_agent::wire::job::Job;
+use brewbench_agent::wire::job::{Job, Role};
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use brewbench_agent::wire::target::Identity;
 use support::web::Web;
@@ -107,21 +107,38 @@ async fn a_restart_during_the_measurement_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_followed_only_if_the_manifest_allows_it() {
+async fn a_redirect_is_followed_only_to_a_host_that_the_manifest_names() {
     let Some(bench) = Bench::new("url moved").await else { return };
     let other = Web::start("127.0.0.1:0").await;
-    let place = format!("http://{}/", other.at);
+    let place = format!("http://localhost:{}/", other.at.port());
     let web = Web::moved_to(&place).await;
-    let base = format!("http://{}", web.at);
     let ready = "[ready]\npath = \"/moved\"\ntimeout_s = 1";
-    offer(&bench, &base, ready);
-    let reason = failure(&bench).await;
-    assert!(reason.contains(&format!("last status 302, which redirects to {place}")), "{reason}");
-    assert_eq!(other.requests(), 0);
-    offer(&bench, &base, &format!("redirects = true\n{ready}"));
+    for redirects in ["", "redirects = []", "redirects = [\"127.0.0.3\"]"] {
+        offer(&bench, &format!("http://{}", web.at), &format!("{redirects}\n{ready}"));
+        let reason = failure(&bench).await;
+        assert!(reason.contains(&format!("last status 302, which redirects to {place}")), "{reason}");
+        assert_eq!(other.requests(), 0, "{redirects}");
+    }
+    offer(&bench, &format!("http://{}", web.at), &format!("redirects = [\"localhost\"]\n{ready}"));
     let outcome = run(&bench).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     assert!(other.requests() > 0);
+    // A metadata service is no host to be named.
+    offer(&bench, &format!("http://{}", web.at), &format!("redirects = [\"169.254.169.254\"]\n{ready}"));
+    let reason = failure(&bench).await;
+    assert!(reason.contains("169.254.169.254 is a cloud metadata service"), "{reason}");
+}
+
+#[tokio::test]
+async fn other_agents_may_not_load_it() {
+    let Some(bench) = Bench::new("url host").await else { return };
+    let web = Web::start("127.0.0.1:0").await;
+    offer(&bench, &format!("http://{}", web.at), "");
+    let job = Job { role: Role::Host, ..job("remote") };
+    let outcome = execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await;
+    let Ended::Failed { reason, .. } = outcome.ended else { panic!("{outcome:?}") };
+    assert_eq!(reason, "target remote already runs, so only this agent may load it");
+    assert_eq!(web.requests(), 0);
 }
 
 #[tokio::test]

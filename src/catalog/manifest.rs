@@ -61,9 +61,9 @@ pub struct NewTarget {
 pub struct RunningServer {
     /// Its URL; paths are appended.
     pub base: String,
-    /// Whether checks and load follow redirects.
+    /// Hosts to which checks and load follow redirects; empty to follow none.
     #[serde(default)]
-    pub redirects: bool,
+    pub redirects: Vec<String>,
 }
 
 /// Metrics in the text format of Prometheus.

@@ -172,7 +172,7 @@ fn none_accepts_load(target: &str, agents: &[&(String, Connected)]) -> Option<St
 /// Returns why other agents can't load a target on this agent; the end of a sentence about it.
 fn load_obstacle(target: &str, agent: &Connected) -> Option<&'static str> {
     if agent.reaches(target) {
-        return None;
+        return Some("reaches a server that already runs, which only the agent with its manifest may load");
     }
     if agent.hello.load_address.is_none() {
         return Some("accepts no load from other agents: start it with --load-address");

@@ -327,6 +327,9 @@ fn prepare_target(job: &Job, context: &RunContext, folder: &Path, outcome: &mut 
     outcome.environment.extend(environment::target::facts(&manifest));
     let program = match manifest.provided.clone() {
         Provided::Process(program) => program,
+        Provided::Url(_) if job.role == Role::Host => {
+            return Err(format!("target {} already runs, so only this agent may load it", manifest.name));
+        }
         Provided::Url(remote) => {
             // The target uses none of this machine's CPUs.
             outcome.cores = Cores { target: Vec::new(), generator: cores::allowed() };

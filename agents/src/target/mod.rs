@@ -41,7 +41,8 @@ pub fn offers(folder: &Path, fingerprints: &Fingerprints) -> (Vec<TargetOffer>, 
             Ok(identity) => {
                 let anywhere = match &manifest.provided {
                     Provided::Process(program) => program.listens_anywhere(),
-                    Provided::Url(_) => true,
+                    // Only its own agent may reach it, as the manifest says.
+                    Provided::Url(_) => false,
                 };
                 let Manifest { name, version, description, .. } = manifest;
                 let offer = TargetOffer { name, version, description, identity, anywhere };

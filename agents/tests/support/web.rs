@@ -109,7 +109,7 @@ fn answer(path: &str, state: &State) -> Response<Full<Bytes>> {
         "/moved" => (StatusCode::FOUND, String::new()),
         "/metrics" => {
             let (cpu_s, started) =
-                (1_000.0 + requests as f64 / 100.0, 1_760_000_000 + state.restarts.load(Ordering::Relaxed));
+                (1_000.0 + requests as f64 / 100.0, 1_760_000_000 + 60 * state.restarts.load(Ordering::Relaxed));
             let text = format!(
                 "process_cpu_seconds_total {cpu_s}\nprocess_resident_memory_bytes 5e7\nprocess_start_time_seconds {started}\n"
             );

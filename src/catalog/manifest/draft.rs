@@ -246,7 +246,7 @@ impl Draft {
 
     /// Returns a manifest with the fields of a server that already runs.
     fn running(&self) -> ManifestFile {
-        let url = UrlFile { base: self.get("url.base").to_owned(), redirects: false };
+        let url = UrlFile { base: self.get("url.base").to_owned(), redirects: Vec::new() };
         let scrape = Some(self.get("metrics.scrape").to_owned()).filter(|scrape| !scrape.is_empty());
         let metrics = scrape.map(|scrape| MetricsFile { scrape, preset: None, labels: BTreeMap::new() });
         ManifestFile { url: Some(url), metrics, ..EMPTY }

@@ -29,9 +29,9 @@ pub struct New {
     /// URL of a server that already runs, instead of a command
     #[arg(long, value_name = "URL", conflicts_with_all = ["command", "env", "read", "write"])]
     url: Option<String>,
-    /// Follow redirects of that server
-    #[arg(long, requires = "url")]
-    redirects: bool,
+    /// A host to which redirects of that server are followed; repeatable
+    #[arg(long, value_name = "HOST", requires = "url")]
+    redirect: Vec<String>,
     /// URL of its Prometheus metrics, for CPU time and memory
     #[arg(long, value_name = "URL", requires = "url")]
     metrics: Option<String>,
@@ -94,7 +94,7 @@ impl New {
             description,
             command,
             env: env.into_iter().collect(),
-            url: self.url.map(|base| UrlFile { base, redirects: self.redirects }),
+            url: self.url.map(|base| UrlFile { base, redirects: self.redirect }),
             metrics: self.metrics.map(|scrape| MetricsFile {
                 scrape,
                 preset: self.metrics_preset,

@@ -40,7 +40,7 @@ struct Background {
     program: Running,
 }
 
-/// Somebody who follows the docs from the first page to the last.
+/// A reader who follows the docs from the first page to the last.
 pub struct Reader {
     folder: TempDir,
     tools: Tools,

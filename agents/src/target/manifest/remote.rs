@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct Remote {
     /// Its URL without a trailing slash; paths are appended.
     pub base: String,
-    /// Whether redirects are followed, by the checks and by the load.
-    pub redirects: bool,
+    /// Hosts to which redirects are followed, by the checks and by the load.
+    pub redirects: Vec<String>,
     /// Where its resource usage is read.
     pub metrics: Option<Metrics>,
 }
@@ -66,9 +66,9 @@ impl fmt::Display for Preset {
 pub struct UrlFile {
     /// The base URL.
     pub base: String,
-    /// Whether redirects are followed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub redirects: bool,
+    /// Hosts to which redirects are followed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redirects: Vec<String>,
 }
 
 /// `[metrics]` in the file.
@@ -92,8 +92,12 @@ impl UrlFile {
             Ok(url) => url,
             Err(fault) => return Some(fault),
         };
-        let has_more = url.query().is_some() || url.fragment().is_some();
-        has_more.then(|| format!("url.base: {:?} must end with its path, because other paths are appended", self.base))
+        if url.query().is_some() || url.fragment().is_some() {
+            return Some(format!("url.base: {:?} must end with its path, because other paths are appended", self.base));
+        }
+        let is_host = |host: &str| Url::parse(&format!("http://{host}")).is_ok_and(|url| url.host_str() == Some(host));
+        let odd = self.redirects.iter().find(|host| !is_host(host))?;
+        Some(format!("url.redirects: {odd:?} must be a host in lower case, without scheme, port and path"))
     }
 
     /// Combines both tables.
@@ -130,7 +134,7 @@ mod tests {
     use super::*;
 
     fn url(base: &str) -> UrlFile {
-        UrlFile { base: base.to_owned(), redirects: false }
+        UrlFile { base: base.to_owned(), redirects: Vec::new() }
     }
 
     #[test]
@@ -155,6 +159,12 @@ mod tests {
             let fault = url(text).fault().expect(text);
             assert!(fault.starts_with("url.base: "), "{fault}");
         }
+        for host in ["http://x", "x:80", "x/y", "X.example", ""] {
+            let fault = UrlFile { redirects: vec![host.to_owned()], ..url("http://x") }.fault().expect(host);
+            assert!(fault.starts_with("url.redirects: "), "{fault}");
+        }
+        let good = ["www.staging.example", "10.0.0.5"].map(str::to_owned).to_vec();
+        assert_eq!(UrlFile { redirects: good, ..url("http://x") }.fault(), None);
         let metrics = MetricsFile { scrape: "x:9100".to_owned(), preset: None, labels: BTreeMap::new() };
         assert!(metrics.fault().is_some_and(|fault| fault.starts_with("metrics.scrape: ")));
     }

@@ -1,13 +1,13 @@
 //! Reads CPU time and memory of a server from its metrics in the text format of Prometheus.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use prometheus_parse::{Sample, Scrape, Value};
 use reqwest::{Client, Url};
 
-use super::{addresses, client};
+use super::exposition::{Labels, Series, series};
+use super::hosts::Hosts;
 use crate::connection::client::innermost;
 use crate::host::process_snapshot::Snapshot;
 use crate::target::manifest::{Metrics, Preset};
@@ -18,6 +18,8 @@ use crate::wire::series::Consumption;
 const TIMEOUT: Duration = Duration::from_millis(900);
 /// Timeout of the first reading.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(5);
+/// A start time is calculated from the time since the boot, so it moves a little as the machine's clock is corrected.
+const CLOCK_JITTER_MS: u64 = 2_000;
 /// Maximum bytes of a response.
 const MAX_BYTES: usize = 16 << 20;
 
@@ -35,7 +37,7 @@ pub struct Scraper {
 /// One reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Reading {
-    consumption: Consumption,
+    usage: Consumption,
     /// Unix milliseconds.
     started_ms: Option<u64>,
 }
@@ -44,16 +46,23 @@ impl Scraper {
     /// Reads the metrics once, to find their preset. The error is a sentence.
     pub async fn open(metrics: &Metrics) -> Result<Self, String> {
         let Metrics { scrape, preset, labels } = metrics;
-        let addresses = addresses(scrape).await?;
-        let client = client(scrape, &addresses, reqwest::redirect::Policy::none())?;
+        let hosts = Hosts::resolve(scrape, &[]).await?;
+        let client = hosts.client()?;
         let text = fetch(&client, scrape, FIRST_TIMEOUT).await?;
         let presets = preset.map_or_else(|| Preset::ALL.to_vec(), |preset| vec![preset]);
-        let samples = parse(&text, labels);
-        let found = presets.iter().find_map(|preset| Some((*preset, read(*preset, &samples)?)));
-        let (preset, first) = found.ok_or_else(|| {
-            let names: Vec<_> = presets.iter().map(|preset| format!("{} ({preset})", cpu_name(*preset))).collect();
-            format!("{scrape} has none of these metrics with the given labels: {}", names.join(", "))
-        })?;
+        let page = Page { text: &text, wanted: labels };
+        let mut tried = presets.iter().map(|preset| (*preset, page.read(*preset)));
+        let found = tried.find(|(_, read)| *read != Err(Fault::Missing));
+        let (preset, first) = match found {
+            Some((preset, Ok(first))) => (preset, first),
+            Some((_, Err(Fault::Several(name)))) => {
+                return Err(format!("{scrape} has {name} of several servers: choose one in metrics.labels"));
+            }
+            Some((_, Err(Fault::Missing))) | None => {
+                let names: Vec<_> = presets.iter().map(|preset| format!("{} ({preset})", cpu_name(*preset))).collect();
+                return Err(format!("{scrape} has none of these metrics with the given labels: {}", names.join(", ")));
+            }
+        };
         let started_ms = AtomicU64::new(first.started_ms.unwrap_or(0));
         Ok(Self { client, url: scrape.clone(), labels: labels.clone(), preset, started_ms })
     }
@@ -61,17 +70,18 @@ impl Scraper {
     /// Reads the metrics; what is unknown or came too late is absent.
     pub async fn read(&self) -> Consumption {
         let reading = match fetch(&self.client, &self.url, TIMEOUT).await {
-            Ok(text) => read(self.preset, &parse(&text, &self.labels)),
+            Ok(text) => Page { text: &text, wanted: &self.labels }.read(self.preset).ok(),
             Err(fault) => {
                 tracing::debug!(url = %self.url, %fault, "no metrics of the target");
                 None
             }
         };
-        let Reading { consumption, started_ms } = reading.unwrap_or_default();
-        if let Some(started_ms) = started_ms {
+        let Reading { usage, started_ms } = reading.unwrap_or_default();
+        let last = self.started_ms.load(Ordering::Relaxed);
+        if let Some(started_ms) = started_ms.filter(|now| now.abs_diff(last) > CLOCK_JITTER_MS) {
             self.started_ms.store(started_ms, Ordering::Relaxed);
         }
-        consumption
+        usage
     }
 
     /// Returns the server as one process that started when its metrics say; empty if they do not say it.
@@ -111,12 +121,78 @@ async fn fetch(client: &Client, url: &Url, limit: Duration) -> Result<String, St
     fetched.map_err(|fault| format!("GET {url}: {fault}"))
 }
 
-/// Parses the samples that have these labels.
-fn parse(text: &str, labels: &BTreeMap<String, String>) -> Vec<Sample> {
-    let lines = text.lines().map(|line| Ok(line.to_owned()));
-    let samples = Scrape::parse(lines).map(|scrape| scrape.samples).unwrap_or_default();
-    let has_labels = |sample: &Sample| labels.iter().all(|(name, value)| sample.labels.get(name) == Some(value));
-    samples.into_iter().filter(has_labels).collect()
+/// Why metrics can't be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fault {
+    /// The preset's CPU time is missing.
+    Missing,
+    /// Several servers have this metric.
+    Several(&'static str),
+}
+
+/// The metrics of one server.
+struct Page<'a> {
+    text: &'a str,
+    /// Only series with these labels count.
+    wanted: &'a BTreeMap<String, String>,
+}
+
+impl Page<'_> {
+    /// Adds up a metric over the values of some labels. Fails if series differ in other labels, because then they are of
+    /// several servers. Values that are negative or no numbers are unknown.
+    fn total(&self, name: &'static str, over: &[&str], counts: fn(&Labels) -> bool) -> Result<Option<u64>, Fault> {
+        let is_wanted = |labels: &Labels| self.wanted.iter().all(|(name, value)| labels.get(name) == Some(value));
+        let found: Vec<Series> = series(self.text, name).filter(|one| is_wanted(&one.labels)).collect();
+        let others = found.iter().map(|one| {
+            let mut labels = one.labels.clone();
+            labels.retain(|name, _| !over.contains(&name.as_str()));
+            labels
+        });
+        if others.collect::<BTreeSet<_>>().len() > 1 {
+            return Err(Fault::Several(name));
+        }
+        let sum = found.iter().filter(|one| counts(&one.labels)).map(|one| one.value).reduce(|sum, one| sum + one);
+        Ok(sum.and_then(|sum| whole(sum * scale(name))))
+    }
+
+    fn one(&self, name: &'static str) -> Result<Option<u64>, Fault> {
+        self.total(name, &[], |_| true)
+    }
+
+    /// Reads the metrics of a preset.
+    fn read(&self, preset: Preset) -> Result<Reading, Fault> {
+        let cpu = cpu_name(preset);
+        let mut usage = Consumption::default();
+        let started_ms = match preset {
+            Preset::Process => {
+                usage.cpu_us = self.one(cpu)?;
+                usage.memory_bytes = self.one("process_resident_memory_bytes")?;
+                usage.open_files = self.one("process_open_fds")?;
+                usage.threads = self.one("process_threads")?.or(self.one("go_threads")?);
+                self.one("process_start_time_seconds")?
+            }
+            Preset::Cadvisor => {
+                // Per core, or as one series, or as both.
+                let is_total = |labels: &Labels| labels.get("cpu").is_some_and(|cpu| cpu == "total");
+                let total = self.total(cpu, &["cpu"], is_total)?;
+                usage.cpu_us = total.or(self.total(cpu, &["cpu"], |_| true)?);
+                usage.memory_bytes = self.one("container_memory_working_set_bytes")?;
+                self.one("container_start_time_seconds")?
+            }
+            Preset::NodeExporter => {
+                let is_busy = |labels: &Labels| {
+                    labels.get("mode").is_some_and(|mode| !["idle", "iowait", "steal"].contains(&mode.as_str()))
+                };
+                usage.cpu_us = self.total(cpu, &["cpu", "mode"], is_busy)?;
+                let all = self.one("node_memory_MemTotal_bytes")?;
+                let free = self.one("node_memory_MemAvailable_bytes")?;
+                usage.memory_bytes = all.zip(free).and_then(|(all, free)| all.checked_sub(free));
+                self.one("node_boot_time_seconds")?
+            }
+        };
+        usage.cpu_us.ok_or(Fault::Missing)?;
+        Ok(Reading { usage, started_ms })
+    }
 }
 
 fn cpu_name(preset: Preset) -> &'static str {
@@ -127,48 +203,12 @@ fn cpu_name(preset: Preset) -> &'static str {
     }
 }
 
-/// Reads the metrics of a preset; `None` without its CPU time.
-fn read(preset: Preset, samples: &[Sample]) -> Option<Reading> {
-    let values = |name: &'static str| samples.iter().filter(move |sample| sample.metric == name);
-    let one = |name| values(name).find_map(number);
-    let total = |name| values(name).filter_map(number).reduce(|all, one| all + one);
-    let idle = |sample: &&Sample| matches!(sample.labels.get("mode"), Some("idle" | "iowait"));
-    let busy =
-        || values(cpu_name(preset)).filter(|sample| !idle(sample)).filter_map(number).reduce(|all, one| all + one);
-    let (cpu_s, memory, started_s) = match preset {
-        Preset::Process => {
-            let memory = one("process_resident_memory_bytes");
-            (one(cpu_name(preset))?, memory, one("process_start_time_seconds"))
-        }
-        // A reading with several containers is their sum: labels choose one.
-        Preset::Cadvisor => {
-            let memory = total("container_memory_working_set_bytes");
-            (total(cpu_name(preset))?, memory, one("container_start_time_seconds"))
-        }
-        Preset::NodeExporter => {
-            let used = Some((one("node_memory_MemTotal_bytes"), one("node_memory_MemAvailable_bytes")));
-            let used = used.and_then(|(all, free)| Some(all? - free?));
-            (busy()?, used, one("node_boot_time_seconds"))
-        }
-    };
-    let consumption =
-        Consumption { cpu_us: whole(cpu_s * 1e6), memory_bytes: memory.and_then(whole), ..Consumption::default() };
-    let threads_and_files = match preset {
-        Preset::Process => (one("process_threads").or_else(|| one("go_threads")), one("process_open_fds")),
-        Preset::Cadvisor | Preset::NodeExporter => (None, None),
-    };
-    let (threads, open_files) = threads_and_files;
-    let consumption =
-        Consumption { threads: threads.and_then(whole), open_files: open_files.and_then(whole), ..consumption };
-    Some(Reading { consumption, started_ms: started_s.and_then(|seconds| whole(seconds * 1e3)) })
-}
-
-fn number(sample: &Sample) -> Option<f64> {
-    match sample.value {
-        Value::Counter(value) | Value::Gauge(value) | Value::Untyped(value) => {
-            Some(value).filter(|value| value.is_finite())
-        }
-        Value::Histogram(_) | Value::Summary(_) => None,
+/// Returns the factor from a metric's unit to microseconds of CPU, Unix milliseconds, or itself.
+fn scale(name: &str) -> f64 {
+    match name {
+        _ if name.ends_with("_seconds_total") => 1e6,
+        _ if name.ends_with("_seconds") => 1e3,
+        _ => 1.0,
     }
 }
 
@@ -181,9 +221,9 @@ fn whole(value: f64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn reading(preset: Preset, text: &str, labels: &[(&str, &str)]) -> Option<Reading> {
-        let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        read(preset, &parse(text, &labels))
+    fn reading(preset: Preset, text: &str, labels: &[(&str, &str)]) -> Result<Reading, Fault> {
+        let wanted = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Page { text, wanted: &wanted }.read(preset)
     }
 
     #[test]
@@ -192,48 +232,49 @@ mod tests {
             # TYPE process_cpu_seconds_total counter\nprocess_cpu_seconds_total 12.25\n\
             # TYPE process_resident_memory_bytes gauge\nprocess_resident_memory_bytes 2.5e+07\n\
             process_start_time_seconds 1.7636e+09\nprocess_open_fds 9\ngo_threads 7\n";
-        let Reading { consumption, started_ms } = reading(Preset::Process, text, &[]).expect("a reading");
-        let expected = Consumption {
+        let usage = Consumption {
             cpu_us: Some(12_250_000),
             memory_bytes: Some(25_000_000),
             threads: Some(7),
             open_files: Some(9),
             ..Consumption::default()
         };
-        assert_eq!((consumption, started_ms), (expected, Some(1_763_600_000_000)));
-        assert_eq!(reading(Preset::Cadvisor, text, &[]), None);
+        let expected = Reading { usage, started_ms: Some(1_763_600_000_000) };
+        assert_eq!(reading(Preset::Process, text, &[]), Ok(expected));
+        assert_eq!(reading(Preset::Cadvisor, text, &[]), Err(Fault::Missing));
     }
 
     #[test]
-    fn a_container_is_chosen_by_its_labels() {
-        let text = "container_cpu_usage_seconds_total{name=\"shop\",cpu=\"cpu00\"} 1\n\
-            container_cpu_usage_seconds_total{name=\"shop\",cpu=\"cpu01\"} 2\n\
-            container_cpu_usage_seconds_total{name=\"db\",cpu=\"cpu00\"} 40\n\
-            container_memory_working_set_bytes{name=\"shop\"} 100\n";
-        let Reading { consumption, started_ms } =
-            reading(Preset::Cadvisor, text, &[("name", "shop")]).expect("a reading");
-        assert_eq!((consumption.cpu_us, consumption.memory_bytes, started_ms), (Some(3_000_000), Some(100), None));
-        assert_eq!(reading(Preset::Cadvisor, text, &[("name", "other")]), None);
+    fn a_container_is_chosen_by_its_labels_and_never_added_to_another() {
+        let text = "container_cpu_usage_seconds_total{id=\"/a\",name=\"shop\",cpu=\"cpu00\"} 1\n\
+            container_cpu_usage_seconds_total{id=\"/a\",name=\"shop\",cpu=\"cpu01\"} 2\n\
+            container_cpu_usage_seconds_total{id=\"/\",cpu=\"total\"} 40\n\
+            container_memory_working_set_bytes{id=\"/a\",name=\"shop\"} 100\n";
+        let found = reading(Preset::Cadvisor, text, &[("name", "shop")]).expect("a reading");
+        assert_eq!((found.usage.cpu_us, found.usage.memory_bytes), (Some(3_000_000), Some(100)));
+        assert_eq!(reading(Preset::Cadvisor, text, &[("name", "other")]), Err(Fault::Missing));
+        assert_eq!(reading(Preset::Cadvisor, text, &[]), Err(Fault::Several("container_cpu_usage_seconds_total")));
+        let both = format!("{text}container_cpu_usage_seconds_total{{id=\"/a\",name=\"shop\",cpu=\"total\"}} 3.5\n");
+        let found = reading(Preset::Cadvisor, &both, &[("name", "shop")]).expect("a reading");
+        assert_eq!(found.usage.cpu_us, Some(3_500_000), "the total is not added to its parts");
     }
 
     #[test]
     fn a_machine_is_busy_when_it_is_not_idle() {
         let text = "node_cpu_seconds_total{cpu=\"0\",mode=\"idle\"} 1000\nnode_cpu_seconds_total{cpu=\"0\",mode=\"user\"} 3\n\
             node_cpu_seconds_total{cpu=\"1\",mode=\"iowait\"} 50\nnode_cpu_seconds_total{cpu=\"1\",mode=\"system\"} 4\n\
+            node_cpu_seconds_total{cpu=\"1\",mode=\"steal\"} 90\n\
             node_memory_MemTotal_bytes 1000\nnode_memory_MemAvailable_bytes 300\nnode_boot_time_seconds 5\n";
-        let Reading { consumption, started_ms } = reading(Preset::NodeExporter, text, &[]).expect("a reading");
-        assert_eq!(
-            (consumption.cpu_us, consumption.memory_bytes, started_ms),
-            (Some(7_000_000), Some(700), Some(5_000))
-        );
+        let Reading { usage, started_ms } = reading(Preset::NodeExporter, text, &[]).expect("a reading");
+        assert_eq!((usage.cpu_us, usage.memory_bytes, started_ms), (Some(7_000_000), Some(700), Some(5_000)));
     }
 
     #[test]
     fn odd_numbers_are_unknown() {
         for value in ["NaN", "-1", "+Inf", "1e300", "x"] {
             let text = format!("process_cpu_seconds_total 1\nprocess_resident_memory_bytes {value}\n");
-            let memory = reading(Preset::Process, &text, &[]).and_then(|reading| reading.consumption.memory_bytes);
-            assert_eq!(memory, None, "{value}");
+            let found = reading(Preset::Process, &text, &[]).expect("a reading");
+            assert_eq!((found.usage.cpu_us, found.usage.memory_bytes), (Some(1_000_000), None), "{value}");
         }
     }
 }
