@@ -114,6 +114,10 @@ pub struct Tools {
     /// Load targets of other agents at any address, not only at private ones
     #[arg(long)]
     allow_any_address: bool,
+    /// Socket of the container engine, Docker or Podman, that starts targets with `[container]` [default: the only one
+    /// found on this machine]
+    #[arg(long, value_name = "SOCKET", env = "BREWBENCH_CONTAINER_ENGINE")]
+    container_engine: Option<PathBuf>,
     /// Where sysfs is mounted
     #[arg(long, hide = true, default_value = SYSFS)]
     sysfs: PathBuf,
@@ -163,7 +167,7 @@ impl Tools {
     /// Returns the agent's options.
     pub fn options(self, server: Url, key: Option<String>, state: PathBuf) -> anyhow::Result<Options> {
         let Self { manifests, k6, scenarios, idle_limit, idle_timeout, cpu_tuning, .. } = self;
-        let Self { load_address, allow_any_address, sysfs, .. } = self;
+        let Self { load_address, allow_any_address, container_engine, sysfs, .. } = self;
         let beside = || -> anyhow::Result<PathBuf> {
             let program = std::env::current_exe().context("the path of this program is unknown")?;
             Ok(program.with_file_name("targets"))
@@ -190,6 +194,7 @@ impl Tools {
             steady,
             load_address,
             reach,
+            container_engine,
         })
     }
 

@@ -2,14 +2,11 @@
 
 mod new;
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use brewbench_agent::{
     connection::daemon::CGROUPS,
-    doctor::{self, Rank},
+    doctor::{self, Finding, Rank},
     wire::target::TargetKind,
 };
 use clap::Subcommand;
@@ -47,6 +44,9 @@ pub enum Target {
         /// Where control groups are mounted
         #[arg(long, hide = true, default_value = CGROUPS)]
         cgroups: PathBuf,
+        /// Socket of the container engine [default: the only one found on this machine]
+        #[arg(long, value_name = "SOCKET", env = "BREWBENCH_CONTAINER_ENGINE")]
+        container_engine: Option<PathBuf>,
     },
     /// Remove targets that no connected agent offers and no run uses
     Remove {
@@ -66,7 +66,10 @@ impl Target {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         match self {
-            Self::Check { manifest, json, cgroups } => return check(&manifest, json, &cgroups).await,
+            Self::Check { manifest, json, cgroups, container_engine } => {
+                let findings = doctor::check_target(&manifest, &cgroups, container_engine.as_deref()).await;
+                return print_findings(&findings, json);
+            }
             Self::New(new) => new.run()?,
             Self::List { common } => list(&common).await?,
             Self::Remove { common, unused: true, .. } => {
@@ -88,14 +91,13 @@ impl Target {
     }
 }
 
-async fn check(manifest: &Path, json: bool, cgroups: &Path) -> anyhow::Result<ExitCode> {
-    let findings = doctor::check_target(manifest, cgroups).await;
-    let is_bad = doctor::worst(&findings) == Rank::Bad;
+fn print_findings(findings: &[Finding], json: bool) -> anyhow::Result<ExitCode> {
+    let is_bad = doctor::worst(findings) == Rank::Bad;
     if json {
-        println!("{}", serde_json::to_string_pretty(&findings)?);
+        println!("{}", serde_json::to_string_pretty(findings)?);
     } else {
         let verdict = if is_bad { "this target cannot be measured yet" } else { "this target can be measured" };
-        println!("{}{verdict}", format_findings(&findings));
+        println!("{}{verdict}", format_findings(findings));
     }
     Ok(if is_bad { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -118,7 +120,7 @@ async fn list(common: &Common) -> anyhow::Result<()> {
         let row = |target: &TargetData| {
             let identity = match target.kind {
                 TargetKind::Process => target.identity.chars().take(12).collect(),
-                TargetKind::Url => cut(&target.identity, 32),
+                TargetKind::Container | TargetKind::Url => cut(&target.identity, 32),
             };
             let kind = target.kind.to_string();
             vec![cut(&target.name, 24), cut(&target.version, 12), kind, identity, target.description.clone()]

@@ -1,7 +1,9 @@
 //! Helpers for the tests of both crates.
 
+mod podman;
 mod small_disk;
 
+pub use podman::Podman;
 pub use small_disk::SmallDisk;
 
 /// While this variable is set, a test that can't run fails. CI sets it.

@@ -35,7 +35,7 @@ use crate::run::barrier::{Gates, Opening};
 use crate::run::execute;
 use crate::run::execute::RunContext;
 use crate::sandbox::Sandbox;
-use crate::target::{Fingerprints, Offered};
+use crate::target::{Containers, Fingerprints, Offered};
 use crate::wire::engine::EngineOffer;
 use crate::wire::job::{Job, Role, Scenario, hex};
 use crate::wire::messages::{AgentMessage, Finding, Gate, Hello, Machine, TargetOffer};
@@ -75,6 +75,8 @@ pub struct Options {
     pub load_address: Option<IpAddr>,
     /// Which targets on other machines it may load.
     pub reach: AddressPolicy,
+    /// Socket of the container engine; `None` for the only one on this machine.
+    pub container_engine: Option<PathBuf>,
 }
 
 /// Mount point of control groups on common Linux distributions.
@@ -156,6 +158,7 @@ async fn lock(state: &Path) -> anyhow::Result<File> {
 /// A machine without leftovers of this agent.
 struct Cleared {
     sandbox: Sandbox,
+    containers: Containers,
     work_folder: PathBuf,
 }
 
@@ -167,14 +170,21 @@ async fn clear(options: &Options) -> anyhow::Result<Cleared> {
     if !left.is_empty() {
         tracing::warn!(?left, "removed leftovers of an earlier process of this agent");
     }
-    Ok(Cleared { sandbox, work_folder })
+    let containers = Containers::find(options.container_engine.as_deref(), sandbox.agent());
+    match containers.sweep().await {
+        Ok(swept) if swept.is_empty() => {}
+        Ok(swept) => tracing::warn!(containers = ?swept, "removed containers of an earlier process of this agent"),
+        // They are removed before the next container starts.
+        Err(fault) => tracing::warn!(fault, "containers of an earlier process of this agent may be left"),
+    }
+    Ok(Cleared { sandbox, containers, work_folder })
 }
 
 /// Finds the targets, and describes this machine for `Hello`.
 fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Result<(RunContext, Hello, Offered)> {
-    let Cleared { sandbox, work_folder } = cleared;
+    let Cleared { sandbox, containers, work_folder } = cleared;
     let fingerprints = Arc::new(Fingerprints::default());
-    let offered = Offered::read(options.targets.clone(), Arc::clone(&fingerprints))?;
+    let offered = Offered::read(options.targets.clone(), Arc::clone(&fingerprints), containers.clone())?;
     let machine = machine::facts(&sandbox);
     warn_of_missing_limits(&machine);
     let hello = hello(options, machine, engine.offer());
@@ -182,7 +192,7 @@ fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Resul
     let steady = steady.map_err(anyhow::Error::msg)?;
     let context = RunContext::new(sandbox, engine, options.targets.clone(), work_folder);
     let Options { idle_wait, load_address, reach, .. } = *options;
-    Ok((RunContext { fingerprints, idle_wait, steady, load_address, reach, ..context }, hello, offered))
+    Ok((RunContext { fingerprints, containers, idle_wait, steady, load_address, reach, ..context }, hello, offered))
 }
 
 /// Returns a `Hello` without targets.

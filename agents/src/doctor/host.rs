@@ -12,7 +12,8 @@ use crate::host::environment::{Facts, settings};
 use crate::sandbox::cage::support;
 use crate::sandbox::cage::support::Landlock;
 use crate::sandbox::{Sandbox, cores};
-use crate::target::{self, Fingerprints};
+use crate::target::container::{self, NoEngine};
+use crate::target::{self, Containers, Fingerprints};
 use crate::wire::outcome::Mechanism;
 
 /// Each connection of k6 needs a port; a load of short connections uses up fewer than this.
@@ -31,7 +32,7 @@ pub(super) async fn engine(options: &Options) -> Finding {
 }
 
 pub(super) fn targets(options: &Options) -> Finding {
-    let (offers, faults) = target::offers(&options.targets, &Fingerprints::default());
+    let (offers, faults) = target::offers(&options.targets, &Fingerprints::default(), &containers(options));
     let folder = options.targets.display();
     let names: Vec<_> = offers.iter().map(|offer| offer.name.as_str()).collect();
     let errors: Vec<_> = faults.iter().map(ToString::to_string).collect();
@@ -50,6 +51,24 @@ pub(super) fn targets(options: &Options) -> Finding {
             )
         }
     }
+}
+
+/// Looks for a container engine: only targets with `[container]` need one.
+pub(super) async fn container_engine(options: &Options) -> Finding {
+    const CHECK: &str = "container engine";
+    let containers = containers(options);
+    if options.container_engine.is_none() && matches!(containers.socket(), Err(NoEngine::None)) {
+        return Finding::good(CHECK, "none; targets with [container] need Docker or Podman");
+    }
+    match containers.connect().await {
+        Ok(engine) => Finding::good(CHECK, container::name_of(&engine)),
+        Err(fault) => Finding::doubtful(CHECK, fault, "start its service, or name its socket with --container-engine"),
+    }
+}
+
+/// Uses a different name than the agent's, which may be running.
+fn containers(options: &Options) -> Containers {
+    Containers::find(options.container_engine.as_deref(), &format!("doctor-{}", std::process::id()))
 }
 
 /// Runs all checks of the kernel and the hardware.

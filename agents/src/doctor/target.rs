@@ -5,16 +5,20 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Finding;
+use crate::host::machine;
 use crate::sandbox::{Sandbox, Side, cores};
-use crate::target::manifest::{self, Manifest, Program, Provided, Remote};
-use crate::target::{Ended, Running, Serving};
+use crate::target::container::{self, Prepared};
+use crate::target::manifest::{self, Container, Manifest, Program, Provided, Remote};
+use crate::target::{Containers, Ended, Running, Serving};
 use crate::wire::RunId;
+use crate::wire::job::Size;
 
 /// Time for the target to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Runs all checks of a manifest; the control groups are mounted at `cgroups`.
-pub async fn check_target(file: &Path, cgroups: &Path) -> Vec<Finding> {
+/// Runs all checks of a manifest; the control groups are mounted at `cgroups`. Containers are started by the engine at
+/// this socket, or by the only one on this machine.
+pub async fn check_target(file: &Path, cgroups: &Path, container_engine: Option<&Path>) -> Vec<Finding> {
     let manifest = match manifest::read(file) {
         Ok(manifest) => manifest,
         Err(fault) => return vec![Finding::bad("manifest", fault, "correct it and check again")],
@@ -22,11 +26,15 @@ pub async fn check_target(file: &Path, cgroups: &Path) -> Vec<Finding> {
     let Manifest { name, version, provided, .. } = &manifest;
     let what = match provided {
         Provided::Process(program) => program.command.join(" "),
+        Provided::Container(container) => format!("image {}", container.image),
         Provided::Url(remote) => remote.base.clone(),
     };
     let mut findings = vec![Finding::good("manifest", format!("{name} {version}: {what}"))];
     match provided.clone() {
-        Provided::Process(program) => findings.extend(start(manifest, program, cgroups).await),
+        Provided::Process(program) => findings.extend(start_program(manifest, program, cgroups).await),
+        Provided::Container(container) => {
+            findings.extend(start_container(manifest, container, cgroups, container_engine).await);
+        }
         Provided::Url(remote) => findings.extend(reach(manifest, remote).await),
     }
     findings
@@ -35,7 +43,7 @@ pub async fn check_target(file: &Path, cgroups: &Path) -> Vec<Finding> {
 /// Checks a server that already runs, without load.
 async fn reach(manifest: Manifest, remote: Remote) -> Vec<Finding> {
     let requests = describe_requests(&manifest);
-    let reached = Running::url(manifest, remote).start(IpAddr::V4(Ipv4Addr::LOCALHOST)).await;
+    let reached = Running::url(manifest, remote).start(IpAddr::V4(Ipv4Addr::LOCALHOST), |_| {}).await;
     match reached {
         Ok(Serving { round_trip, facts, .. }) => {
             let round_trip = round_trip.unwrap_or_default().as_secs_f64() * 1e3;
@@ -54,9 +62,9 @@ async fn reach(manifest: Manifest, remote: Remote) -> Vec<Finding> {
     }
 }
 
-async fn start(manifest: Manifest, program: Program, cgroups: &Path) -> Vec<Finding> {
+async fn start_program(manifest: Manifest, program: Program, cgroups: &Path) -> Vec<Finding> {
     let requests = describe_requests(&manifest);
-    let sandbox = Sandbox::detect(cgroups, &format!("check-{}", std::process::id()));
+    let sandbox = Sandbox::detect(cgroups, &name());
     let prepared = tempfile::tempdir().and_then(|home| Ok((home, sandbox.open(RunId::now(), Side::Target)?)));
     let (home, group) = match prepared {
         Ok(prepared) => prepared,
@@ -64,20 +72,53 @@ async fn start(manifest: Manifest, program: Program, cgroups: &Path) -> Vec<Find
             return vec![Finding::bad("start", error.to_string(), "run it as a user that may create files and groups")];
         }
     };
-    let mut target = Running::process(manifest, program, group, cores::allowed(), home.path().to_owned());
-    let started = target.start(IpAddr::V4(Ipv4Addr::LOCALHOST)).await;
+    let target = Running::process(manifest, program, group, cores::allowed(), home.path().to_owned());
+    start(target, requests, "correct the command, [ready] or [verify]").await
+}
+
+/// Starts a container with the whole machine as its size.
+async fn start_container(
+    manifest: Manifest,
+    container: Container,
+    cgroups: &Path,
+    container_engine: Option<&Path>,
+) -> Vec<Finding> {
+    let containers = Containers::find(container_engine, &name());
+    let engine = match containers.connect().await {
+        Ok(engine) => Finding::good("container engine", container::name_of(&engine)),
+        Err(fault) => return vec![Finding::bad("container engine", fault, "start it, or name its socket")],
+    };
+    let size =
+        Size { name: "machine".to_owned(), vcpus: cores::allowed().len() as f64, memory_bytes: machine::memory_bytes() };
+    let sandbox = Sandbox::detect(cgroups, &name());
+    let prepared = Prepared { container, containers, sandbox, size, cores: Vec::new(), run: RunId::now() };
+    let requests = describe_requests(&manifest);
+    let target = Running::container(manifest, prepared);
+    let mut findings = vec![engine];
+    findings.extend(start(target, requests, "correct [container], [ready] or [verify]").await);
+    findings
+}
+
+/// Starts a target, sends the requests of its manifest, and stops it.
+async fn start(mut target: Running, requests: String, remedy: &str) -> Vec<Finding> {
+    let started = target.start(IpAddr::V4(Ipv4Addr::LOCALHOST), |step| eprintln!("{step}")).await;
     let Ended { faults, .. } = target.stop(GRACE).await;
     let mut findings = match started {
         Ok(Serving { base_url, startup, .. }) => vec![
             Finding::good("start", format!("ready after {} ms at {base_url}", startup.unwrap_or_default().as_millis())),
             Finding::good("responses", requests),
         ],
-        Err(failure) => vec![Finding::bad("start", failure.reason, "correct the command, [ready] or [verify]")],
+        Err(failure) => vec![Finding::bad("start", failure.reason, remedy)],
     };
     findings.extend(
         faults.iter().map(|fault| Finding::doubtful("stop", fault.to_string(), "check that it exits on SIGTERM")),
     );
     findings
+}
+
+/// A name that differs from those of agents, which may be running.
+fn name() -> String {
+    format!("check-{}", std::process::id())
 }
 
 fn describe_requests(manifest: &Manifest) -> String {
@@ -99,7 +140,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("target.toml");
         fs::write(&file, manifest).expect("a manifest");
-        check_target(&file, Path::new("/nonexistent")).await
+        check_target(&file, Path::new("/nonexistent"), None).await
     }
 
     #[tokio::test]

@@ -4,16 +4,15 @@
 use std::collections::BTreeSet;
 
 use crate::host::procfs;
-use crate::sandbox::Group;
 
 /// Processes, each with its start time, because pids are reused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot(BTreeSet<(i32, u64)>);
 
 impl Snapshot {
-    /// Takes a snapshot of a group, without zombies.
-    pub fn take(group: &Group) -> Self {
-        let alive = group.processes().into_iter().filter_map(|pid| Some((pid, procfs::start_ticks(pid)?)));
+    /// Takes a snapshot of processes, without zombies.
+    pub fn take(processes: BTreeSet<i32>) -> Self {
+        let alive = processes.into_iter().filter_map(|pid| Some((pid, procfs::start_ticks(pid)?)));
         Self(alive.collect())
     }
 

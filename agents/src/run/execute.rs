@@ -25,7 +25,8 @@ use crate::series::live::Live;
 use crate::series::recording::{Recorded, Recording};
 use crate::series::sampler::Watched;
 use crate::series::shared::{core_use, network_use};
-use crate::target::{self, Fingerprints, Provided, Running};
+use crate::target::container::Prepared;
+use crate::target::{self, Containers, Fingerprints, Provided, Running};
 use crate::wire::job::{Job, Role};
 use crate::wire::outcome::{
     Cause, Conditions, CoreUse, Cores, Ended, Enforced, Mechanism, NetworkUse, Outcome, PhaseTime, Placement,
@@ -51,6 +52,8 @@ pub struct RunContext {
     pub work_folder: PathBuf,
     /// Fingerprints of the targets' programs.
     pub fingerprints: Arc<Fingerprints>,
+    /// Starts containers.
+    pub containers: Containers,
     /// Facts about this machine.
     pub environment: Environment,
     /// When the machine is idle enough for a measurement.
@@ -66,7 +69,7 @@ pub struct RunContext {
 }
 
 impl RunContext {
-    /// Uses the default idle wait, no CPU tuning and no live series. Both folders must exist.
+    /// Uses the default idle wait, no containers, no CPU tuning and no live series. Both folders must exist.
     pub fn new(sandbox: Sandbox, engine: Engine, targets: PathBuf, work_folder: PathBuf) -> Self {
         Self {
             sandbox,
@@ -74,6 +77,7 @@ impl RunContext {
             targets,
             work_folder,
             fingerprints: Arc::default(),
+            containers: Containers::none(),
             environment: Environment::new("/"),
             idle_wait: IdleWait::default(),
             steady: None,
@@ -327,6 +331,13 @@ fn prepare_target(job: &Job, context: &RunContext, folder: &Path, outcome: &mut 
     outcome.environment.extend(environment::target::facts(&manifest));
     let program = match manifest.provided.clone() {
         Provided::Process(program) => program,
+        Provided::Container(container) => {
+            check_size(job)?;
+            let RunContext { containers, sandbox, .. } = context;
+            let (containers, sandbox, cores) = (containers.clone(), sandbox.clone(), outcome.cores.target.clone());
+            let prepared = Prepared { container, containers, sandbox, size: job.size.clone(), cores, run: job.run };
+            return Ok(Running::container(manifest, prepared));
+        }
         Provided::Url(_) if job.role == Role::Host => {
             return Err(format!("target {} already runs, so only this agent may load it", manifest.name));
         }

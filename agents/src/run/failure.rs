@@ -13,7 +13,7 @@ pub struct Failure {
 
 impl Failure {
     /// Returns a function that turns sentences into failures with this cause.
-    pub fn by(cause: Cause) -> impl Fn(String) -> Self {
+    pub fn by(cause: Cause) -> impl Fn(String) -> Self + Copy {
         move |reason| Self { reason, cause }
     }
 }

@@ -104,8 +104,10 @@ impl Site {
                 outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
             }
             outcome.target = Some(identity);
-            let serving = target.start(address).await?;
+            let serving = target.start(address, |_| {}).await?;
             outcome.environment.extend(serving.facts.clone());
+            outcome.enforced = serving.enforced.unwrap_or(outcome.enforced);
+            outcome.target = serving.identity.clone().or(outcome.target.take());
             let milliseconds = |time: Duration| time.as_secs_f64() * 1_000.0;
             outcome.conditions.startup_ms = serving.startup.map(milliseconds);
             outcome.conditions.round_trip_ms = serving.round_trip.map(milliseconds);

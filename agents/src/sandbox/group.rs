@@ -112,10 +112,15 @@ impl Drop for Group {
 #[derive(Clone, Debug)]
 pub struct Watch {
     marks: [(&'static str, String); 3],
-    tree: Tree,
+    pub(super) tree: Tree,
 }
 
 impl Watch {
+    /// A group that this agent has not created, so its processes have no marks.
+    pub(super) fn foreign(tree: Tree) -> Self {
+        Self { marks: [AGENT_MARK, RUN_MARK, SIDE_MARK].map(|mark| (mark, String::new())), tree }
+    }
+
     /// Returns the usage so far; `None` without control groups.
     pub fn observed(&self) -> Option<Observed> {
         self.tree.observed()
@@ -148,7 +153,7 @@ pub(super) async fn clear(folders: &[PathBuf]) -> io::Result<()> {
 /// After this many attempts, something forks as fast as it is killed.
 const ATTEMPTS_BEFORE_BRAKE: u32 = 20;
 
-async fn empty(folders: &[PathBuf], processes: impl Fn() -> BTreeSet<i32>) -> io::Result<()> {
+pub(super) async fn empty(folders: &[PathBuf], processes: impl Fn() -> BTreeSet<i32>) -> io::Result<()> {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     let mut brake = None;
     for attempt in 0.. {

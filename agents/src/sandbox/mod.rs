@@ -8,6 +8,7 @@
 pub mod cage;
 pub mod cores;
 mod files;
+mod found;
 mod group;
 pub mod process;
 mod topology;
@@ -32,7 +33,7 @@ const CPU_PERIOD_US: u64 = 100_000;
 
 /// Maximum processes and threads of each side of a run: enough for a thread for each of thousands of connections, and
 /// harmless for the machine.
-const MAX_PIDS: u64 = 8192;
+pub(crate) const MAX_PIDS: u64 = 8192;
 
 /// One of the two programs of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +55,10 @@ impl Side {
 }
 
 /// The control groups available to this agent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Sandbox {
+    /// Mount point of the control groups.
+    root: PathBuf,
     agent: String,
     home: Tree,
     enforced: Enforced,
@@ -72,13 +75,12 @@ impl Sandbox {
 
     /// Uses no control groups.
     pub fn none(agent: &str) -> Self {
-        let enforced = Enforced { cpu: Mechanism::None, memory: Mechanism::None };
-        Self { agent: agent.to_owned(), home: Tree::None, enforced }
+        Self { root: CGROUP_ROOT.into(), agent: agent.to_owned(), home: Tree::None, enforced: Enforced::NONE }
     }
 
     fn detect_from(root: &Path, agent: &str, own_path: &str) -> Self {
         let folder = folder_name(agent);
-        let mut best = Self::none(agent);
+        let mut best = Self { root: root.to_owned(), ..Self::none(agent) };
         let homes = if root.join("cgroup.controllers").exists() {
             v2::homes(root, own_path, &folder).into_iter().map(Tree::Unified).collect()
         } else {
@@ -87,7 +89,7 @@ impl Sandbox {
         for home in homes {
             let enforced = home.probe();
             if enforced.rank() > best.enforced.rank() {
-                best = Self { agent: agent.to_owned(), home, enforced };
+                best = Self { home, enforced, ..best };
             }
             if best.enforced.rank() == 2 {
                 break;
@@ -112,6 +114,11 @@ impl Sandbox {
         self.home.create_home()?;
         tree.create()?;
         Ok(Group::new(self.agent.clone(), run, side, tree, self.home.clone()))
+    }
+
+    /// Finds the group in which an engine has put a container, by one of its processes and its id.
+    pub fn container(&self, pid: i32, id: &str) -> Option<Watch> {
+        Watch::of_container(&self.root, pid, id)
     }
 
     /// Kills and removes all groups left by an earlier process of this agent; returns their folders.
@@ -186,7 +193,7 @@ impl Tree {
         match self {
             Self::Unified(dir) => v2::limit(dir, size),
             Self::Split(dirs) => dirs.limit(size),
-            Self::None => Enforced { cpu: Mechanism::None, memory: Mechanism::None },
+            Self::None => Enforced::NONE,
         }
     }
 
@@ -222,7 +229,7 @@ impl Tree {
             Ok(()) => group.limit(&size),
             Err(error) => {
                 tracing::debug!(?self, %error, "no control groups available");
-                Enforced { cpu: Mechanism::None, memory: Mechanism::None }
+                Enforced::NONE
             }
         };
         group.remove();
@@ -233,8 +240,8 @@ impl Tree {
 
 /// Converts a number of cores to CPU time per period, microseconds.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cores are positive and far below 2^40")]
-fn quota_us(vcpus: f64) -> u64 {
-    (vcpus * CPU_PERIOD_US as f64).round() as u64
+fn quota_us(vcpus: f64, period_us: u64) -> u64 {
+    (vcpus * period_us as f64).round() as u64
 }
 
 /// Whether a memory limit was accepted: the kernel rounds down to its page size, 64 KiB at most.
@@ -268,9 +275,9 @@ mod tests {
 
     #[test]
     fn a_quota_is_cores_times_the_period() {
-        assert_eq!(quota_us(0.5), 50_000);
-        assert_eq!(quota_us(1.1), 110_000);
-        assert_eq!(quota_us(16.0), 1_600_000);
+        assert_eq!(quota_us(0.5, CPU_PERIOD_US), 50_000);
+        assert_eq!(quota_us(1.1, CPU_PERIOD_US), 110_000);
+        assert_eq!(quota_us(16.0, CPU_PERIOD_US), 1_600_000);
     }
 
     #[test]

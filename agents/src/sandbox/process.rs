@@ -20,7 +20,7 @@ use crate::sandbox::Group;
 use crate::sandbox::cage::{Cage, Lock, environment};
 
 /// How much of the end of a program's output is kept.
-const LOG_BYTES: usize = 64 << 10;
+pub const LOG_BYTES: usize = 64 << 10;
 
 /// How to start a program.
 #[derive(Clone, Debug)]

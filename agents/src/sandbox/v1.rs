@@ -31,6 +31,29 @@ impl Dirs {
         Self { cpu: home("cpu"), cpuacct: home("cpuacct"), memory: home("memory"), pids: home("pids") }
     }
 
+    /// An existing group: `group` returns its path in the hierarchy of a controller. `None` if there is none at all.
+    pub fn of(root: &Path, group: impl Fn(&str) -> Option<PathBuf>) -> Option<Self> {
+        let dir = |controller: &str| Some(hierarchy(root, controller)?.join(group(controller)?)).filter(|dir| dir.is_dir());
+        let found = Self { cpu: dir("cpu"), cpuacct: dir("cpuacct"), memory: dir("memory"), pids: dir("pids") };
+        (!found.folders().is_empty()).then_some(found)
+    }
+
+    /// Returns which limits of a size are in force.
+    pub fn confirmed(&self, size: &Size) -> Enforced {
+        let is_cpu = |dir: &Path| {
+            let read = |file: &str| files::number(&dir.join(file));
+            read("cpu.cfs_period_us").is_some_and(|period| read("cpu.cfs_quota_us") == Some(quota_us(size.vcpus, period)))
+        };
+        let is_memory = |dir: &Path| {
+            let is_limited = |file: &str| same_memory(size.memory_bytes, files::number(&dir.join(file)));
+            is_limited("memory.limit_in_bytes") && (is_limited("memory.memsw.limit_in_bytes") || files::machine_has_no_swap())
+        };
+        Enforced {
+            cpu: mechanism(self.cpu.as_deref().is_some_and(is_cpu)),
+            memory: mechanism(self.memory.as_deref().is_some_and(is_memory)),
+        }
+    }
+
     /// Returns the group with that name below this one.
     pub fn join(&self, name: &str) -> Self {
         let Self { cpu, cpuacct, memory, pids } = self;
@@ -62,7 +85,6 @@ impl Dirs {
         if let Some(dir) = &self.pids {
             files::set(&dir.join("pids.max"), &MAX_PIDS.to_string());
         }
-        let mechanism = |confirmed: bool| if confirmed { Mechanism::Cgroup1 } else { Mechanism::None };
         Enforced {
             cpu: mechanism(self.cpu.as_deref().is_some_and(|dir| limit_cpu(dir, size.vcpus))),
             memory: mechanism(self.memory.as_deref().is_some_and(|dir| limit_memory(dir, size.memory_bytes))),
@@ -90,9 +112,13 @@ impl Dirs {
     }
 }
 
+fn mechanism(confirmed: bool) -> Mechanism {
+    if confirmed { Mechanism::Cgroup1 } else { Mechanism::None }
+}
+
 fn limit_cpu(dir: &Path, vcpus: f64) -> bool {
     files::set(&dir.join("cpu.cfs_period_us"), &CPU_PERIOD_US.to_string())
-        && files::set(&dir.join("cpu.cfs_quota_us"), &quota_us(vcpus).to_string())
+        && files::set(&dir.join("cpu.cfs_quota_us"), &quota_us(vcpus, CPU_PERIOD_US).to_string())
 }
 
 /// Sets the memory limit first, then that of memory and swap: the kernel refuses a second limit below the first.

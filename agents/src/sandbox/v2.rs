@@ -64,12 +64,27 @@ pub fn bound(dir: &Path, memory_bytes: u64) {
 /// Sets all limits; returns those that the kernel confirmed.
 pub fn limit(dir: &Path, size: &Size) -> Enforced {
     files::set(&dir.join("pids.max"), &MAX_PIDS.to_string());
-    let quota = format!("{} {CPU_PERIOD_US}", quota_us(size.vcpus));
-    let mechanism = |confirmed: bool| if confirmed { Mechanism::Cgroup2 } else { Mechanism::None };
+    let quota = format!("{} {CPU_PERIOD_US}", quota_us(size.vcpus, CPU_PERIOD_US));
     Enforced {
         cpu: mechanism(files::set(&dir.join("cpu.max"), &quota)),
         memory: mechanism(limit_memory(dir, size.memory_bytes)),
     }
+}
+
+/// Returns which limits of a size are in force.
+pub fn confirmed(dir: &Path, size: &Size) -> Enforced {
+    let quota = words(&dir.join("cpu.max"));
+    let is_cpu = match &quota[..] {
+        [quota, period] => period.parse().is_ok_and(|period| quota.parse() == Ok(quota_us(size.vcpus, period))),
+        _ => false,
+    };
+    let has_no_swap = files::number(&dir.join("memory.swap.max")) == Some(0) || files::machine_has_no_swap();
+    let is_memory = same_memory(size.memory_bytes, files::number(&dir.join("memory.max"))) && has_no_swap;
+    Enforced { cpu: mechanism(is_cpu), memory: mechanism(is_memory) }
+}
+
+fn mechanism(confirmed: bool) -> Mechanism {
+    if confirmed { Mechanism::Cgroup2 } else { Mechanism::None }
 }
 
 /// Returns the usage so far.
@@ -168,6 +183,8 @@ mod tests {
         let size = Size { name: String::new(), vcpus: 1.5, memory_bytes: 512 << 20 };
         let enforced = limit(dir.path(), &size);
         assert_eq!(enforced, Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 });
+        assert_eq!(confirmed(dir.path(), &size), enforced);
+        assert_eq!(confirmed(dir.path(), &Size { vcpus: 1.0, memory_bytes: 1 << 30, ..size }), Enforced::NONE);
         let table =
             [("cpu.max", "150000 100000"), ("memory.max", "536870912"), ("memory.swap.max", "0"), ("pids.max", "8192")];
         for (file, text) in table {

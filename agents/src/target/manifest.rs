@@ -1,5 +1,6 @@
 //! The manifest of a target: a TOML file written by the agent's owner.
 
+mod container;
 mod file;
 mod remote;
 
@@ -8,6 +9,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use container::{Container, Mount, Network, Pull};
 pub use file::ManifestFile;
 pub use remote::{Metrics, MetricsFile, Preset, Remote, UrlFile};
 use serde::{Deserialize, Serialize};
@@ -44,6 +46,8 @@ pub struct Manifest {
 pub enum Provided {
     /// The agent starts a program.
     Process(Program),
+    /// The agent starts a container.
+    Container(Container),
     /// It already runs.
     Url(Remote),
 }
@@ -53,6 +57,7 @@ impl Provided {
     pub fn kind(&self) -> TargetKind {
         match self {
             Self::Process(_) => TargetKind::Process,
+            Self::Container(_) => TargetKind::Container,
             Self::Url(_) => TargetKind::Url,
         }
     }
@@ -206,11 +211,24 @@ pub fn read(file: &Path) -> Result<Manifest, String> {
 
 fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
     let file = ManifestFile::parse(text)?;
-    let ManifestFile { name, version, revision, description, command, env, url, metrics, ready, verify, sandbox } =
-        file;
-    let provided = match url {
-        Some(url) => Provided::Url(url.with(metrics)?),
-        None => Provided::Process(Program { command, env, sandbox: sandbox.below(&folder)?, folder }),
+    let ManifestFile {
+        name,
+        version,
+        revision,
+        description,
+        command,
+        env,
+        container,
+        url,
+        metrics,
+        ready,
+        verify,
+        sandbox,
+    } = file;
+    let provided = match (container, url) {
+        (Some(container), _) => Provided::Container(container.below(&folder)?),
+        (None, Some(url)) => Provided::Url(url.with(metrics)?),
+        (None, None) => Provided::Process(Program { command, env, sandbox: sandbox.below(&folder)?, folder }),
     };
     Ok(Manifest { name, version, revision, description, provided, ready, verify })
 }
@@ -265,6 +283,8 @@ mod tests {
             ("[verify]", "[sandbox]\nread = [\"/nowhere/at/all\"]\n[verify]", "sandbox.read: /nowhere/at/all"),
             ("[verify]", "[sandbox]\nrun = []\n[verify]", "run"),
             ("[verify]", "[url]\nbase = \"http://x\"\n[verify]", "command: remove it"),
+            ("[verify]", "[container]\nimage = \"x\"\nport = 1\n[verify]", "command: remove it"),
+            ("[verify]", "[url]\nbase = \"http://x\"\n[container]\nimage = \"x\"\nport = 1\n[verify]", "url: remove it"),
             ("[verify]", "[metrics]\nscrape = \"http://x\"\n[verify]", "metrics: only for a target with [url]"),
         ];
         for (from, to, field) in replaced {

@@ -1,7 +1,8 @@
 //! Targets: found in manifests, started, checked for readiness. The rest of the agent uses a [`Running`]; how a target
-//! is started, watched, identified and stopped depends on its kind: [`process`] or [`url`].
+//! is started, watched, identified and stopped depends on its kind: [`process`], [`container`] or [`url`].
 
 mod answer;
+pub mod container;
 mod fingerprint;
 pub mod manifest;
 mod offered;
@@ -13,6 +14,7 @@ pub mod url;
 use std::path::Path;
 
 pub use answer::Known;
+pub use container::Containers;
 pub use fingerprint::Fingerprints;
 pub use manifest::{Manifest, ManifestError, Provided, Sandbox};
 pub use offered::Offered;
@@ -24,23 +26,33 @@ use crate::wire::messages::TargetOffer;
 use crate::wire::offer::{MOST_TARGETS, target_fault};
 use crate::wire::target::Identity;
 
-/// Returns what identifies a target. The error is a sentence.
+/// Returns what identifies a target, as far as it is known without starting it. The error is a sentence.
 fn identity(provided: &Provided, fingerprints: &Fingerprints) -> Result<Identity, String> {
     match provided {
         Provided::Process(program) => program.fingerprint(fingerprints).map(|sha256| Identity::Process { sha256 }),
+        Provided::Container(container) => Ok(Identity::Container { image: container.image.clone(), id: None }),
         Provided::Url(remote) => Ok(Identity::Url { base: remote.base.clone() }),
     }
 }
 
 /// Returns the targets that an agent can start from a folder of manifests, and the errors of the others.
-pub fn offers(folder: &Path, fingerprints: &Fingerprints) -> (Vec<TargetOffer>, Vec<ManifestError>) {
+pub fn offers(
+    folder: &Path,
+    fingerprints: &Fingerprints,
+    containers: &Containers,
+) -> (Vec<TargetOffer>, Vec<ManifestError>) {
     let (manifests, mut errors) = manifest::load(folder);
     let mut offers = Vec::new();
     for manifest in manifests {
-        match identity(&manifest.provided, fingerprints) {
+        let possible = match &manifest.provided {
+            Provided::Container(_) => containers.socket().map(drop).map_err(ToString::to_string),
+            Provided::Process(_) | Provided::Url(_) => Ok(()),
+        };
+        match possible.and_then(|()| identity(&manifest.provided, fingerprints)) {
             Ok(identity) => {
                 let anywhere = match &manifest.provided {
                     Provided::Process(program) => program.listens_anywhere(),
+                    Provided::Container(container) => container.listens_anywhere(),
                     // Only its own agent may reach it, as the manifest says.
                     Provided::Url(_) => false,
                 };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::{Fingerprints, ManifestError};
+use super::{Containers, Fingerprints, ManifestError};
 use crate::wire::messages::TargetOffer;
 
 /// A folder of manifests and what was last found in it.
@@ -14,6 +14,7 @@ use crate::wire::messages::TargetOffer;
 pub struct Offered {
     folder: PathBuf,
     fingerprints: Arc<Fingerprints>,
+    containers: Containers,
     /// What the agent offers.
     current: Found,
     /// What the last reading found.
@@ -25,19 +26,19 @@ type Found = (Vec<TargetOffer>, Vec<ManifestError>);
 
 impl Offered {
     /// Reads a folder and logs invalid manifests. Fails if the folder can't be read.
-    pub fn read(folder: PathBuf, fingerprints: Arc<Fingerprints>) -> anyhow::Result<Self> {
+    pub fn read(folder: PathBuf, fingerprints: Arc<Fingerprints>, containers: Containers) -> anyhow::Result<Self> {
         fs::read_dir(&folder).with_context(|| {
             format!(
                 "failed to read the folder of manifests {}: create it, or name another one with --manifests",
                 folder.display()
             )
         })?;
-        let current = super::offers(&folder, &fingerprints);
+        let current = super::offers(&folder, &fingerprints, &containers);
         if current.0.is_empty() {
             tracing::warn!(folder = %folder.display(), "no targets yet: put manifests (*.toml) into this folder");
         }
         log_faults(&current.1, &[]);
-        Ok(Self { folder, fingerprints, last: current.clone(), current })
+        Ok(Self { folder, fingerprints, containers, last: current.clone(), current })
     }
 
     /// Returns the targets.
@@ -49,7 +50,7 @@ impl Offered {
     ///
     /// A change counts once two readings agree, because a file may be half written.
     pub fn reread(&mut self) -> Option<Vec<TargetOffer>> {
-        let found = super::offers(&self.folder, &self.fingerprints);
+        let found = super::offers(&self.folder, &self.fingerprints, &self.containers);
         if found != self.last {
             self.last = found;
             return None;
@@ -86,7 +87,7 @@ mod tests {
     fn a_change_is_reported_once_after_two_equal_readings() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("a.toml");
-        let mut offered = Offered::read(folder.path().to_owned(), Arc::default()).expect("a folder");
+        let mut offered = Offered::read(folder.path().to_owned(), Arc::default(), Containers::none()).expect("a folder");
         assert_eq!((offered.targets(), offered.reread()), (Vec::new(), None));
 
         fs::write(&file, &manifest("a")[..20]).expect("half a file");
@@ -104,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_an_error_with_a_remedy() {
-        let error = Offered::read("/nowhere/at/all".into(), Arc::default()).expect_err("no folder");
+        let error = Offered::read("/nowhere/at/all".into(), Arc::default(), Containers::none()).expect_err("no folder");
         assert!(error.to_string().contains("/nowhere/at/all: create it"), "{error}");
     }
 }

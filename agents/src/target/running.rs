@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::answer::Known;
+use super::container::{Contained, Prepared};
 use super::fingerprint::Fingerprints;
 use super::manifest::{Manifest, Program, Remote};
 use super::process::Started;
@@ -17,7 +18,7 @@ use crate::run::address_policy::LoadLimits;
 use crate::run::failure::Failure;
 use crate::sandbox::Group;
 use crate::series::sampler::Source;
-use crate::wire::outcome::{Cause, Observed};
+use crate::wire::outcome::{Cause, Enforced, Observed};
 use crate::wire::target::Identity;
 
 /// A target, before it is started, while it runs, or after it has ended.
@@ -30,6 +31,7 @@ pub struct Running {
 #[derive(Debug)]
 enum Kind {
     Process(Box<Started>),
+    Container(Box<Contained>),
     Url(Reached),
 }
 
@@ -44,6 +46,10 @@ pub struct Serving {
     pub startup: Option<Duration>,
     /// Time to open a connection to it, if it is not on this machine.
     pub round_trip: Option<Duration>,
+    /// Which limits are in force, if that is known only now.
+    pub enforced: Option<Enforced>,
+    /// What identifies it, if that is known only now.
+    pub identity: Option<Identity>,
     /// What the load may reach in addition to what the agent's owner allows for all targets.
     pub reach: Option<LoadLimits>,
     /// Facts that are known once it serves.
@@ -58,6 +64,8 @@ impl Serving {
             known,
             startup: None,
             round_trip: None,
+            enforced: None,
+            identity: None,
             reach: None,
             facts: Facts::new(),
         }
@@ -81,6 +89,11 @@ impl Running {
         Self { manifest, kind: Kind::Process(Box::new(Started::new(program, group, cores, home))) }
     }
 
+    /// Prepares a container to be started.
+    pub fn container(manifest: Manifest, prepared: Prepared) -> Self {
+        Self { manifest, kind: Kind::Container(Box::new(Contained::new(prepared))) }
+    }
+
     /// Prepares to use a server that already runs.
     pub fn url(manifest: Manifest, remote: Remote) -> Self {
         Self { manifest, kind: Kind::Url(Reached::new(remote)) }
@@ -95,10 +108,11 @@ impl Running {
     }
 
     /// Starts it on an address of this machine and waits until it serves. It can be stopped and its log read even if
-    /// this fails or is cancelled.
-    pub async fn start(&mut self, address: IpAddr) -> Result<Serving, Failure> {
+    /// this fails or is cancelled. `progress` is called with a sentence when a step takes long.
+    pub async fn start(&mut self, address: IpAddr, progress: impl Fn(String)) -> Result<Serving, Failure> {
         let started = match &mut self.kind {
             Kind::Process(started) => started.start(&self.manifest, address).await,
+            Kind::Container(contained) => contained.start(&self.manifest, address, progress).await,
             Kind::Url(reached) => reached.start(&self.manifest).await.map_err(Failure::by(Cause::TargetNotReady)),
         };
         started.map_err(|failure| self.named(failure))
@@ -108,6 +122,7 @@ impl Running {
     pub async fn wait(&mut self) {
         match &mut self.kind {
             Kind::Process(started) => started.wait().await,
+            Kind::Container(contained) => contained.wait().await,
             Kind::Url(_) => std::future::pending().await,
         }
     }
@@ -116,25 +131,26 @@ impl Running {
     pub fn has_ended(&mut self) -> bool {
         match &mut self.kind {
             Kind::Process(started) => started.has_ended(),
+            Kind::Container(contained) => contained.has_ended(),
             Kind::Url(_) => false,
         }
     }
 
     /// Describes why it exited while it was needed.
     pub async fn exit_report(&mut self, when: &str) -> Failure {
-        match &mut self.kind {
-            Kind::Process(started) => {
-                let Failure { reason, cause } = started.exit_report(when).await;
-                Failure { reason: format!("target {} {reason}", self.manifest.name), cause }
-            }
-            Kind::Url(_) => Failure::by(Cause::Other)(format!("target {} was not started", self.manifest.name)),
-        }
+        let Failure { reason, cause } = match &mut self.kind {
+            Kind::Process(started) => started.exit_report(when).await,
+            Kind::Container(contained) => contained.exit_report(when).await,
+            Kind::Url(_) => Failure::by(Cause::Other)("was not started".to_owned()),
+        };
+        Failure { reason: format!("target {} {reason}", self.manifest.name), cause }
     }
 
     /// Returns a handle to sample its CPU time, memory and processes; `None` if nothing shows them.
     pub fn source(&self) -> Option<Source> {
         match &self.kind {
             Kind::Process(started) => Some(Source::Group(Box::new(started.watch()))),
+            Kind::Container(contained) => contained.watch().map(|watch| Source::Group(Box::new(watch))),
             Kind::Url(reached) => reached.metrics().map(Source::Metrics),
         }
     }
@@ -143,6 +159,7 @@ impl Running {
     pub fn processes(&self) -> Snapshot {
         match &self.kind {
             Kind::Process(started) => started.processes(),
+            Kind::Container(contained) => contained.processes(),
             Kind::Url(reached) => reached.metrics().map(|metrics| metrics.processes()).unwrap_or_default(),
         }
     }
@@ -151,6 +168,7 @@ impl Running {
     pub async fn stop(self, grace: Duration) -> Ended {
         match self.kind {
             Kind::Process(started) => started.stop(grace).await,
+            Kind::Container(contained) => contained.stop(grace).await,
             Kind::Url(_) => Ended::default(),
         }
     }

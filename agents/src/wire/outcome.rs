@@ -218,6 +218,11 @@ pub struct Enforced {
     pub memory: Mechanism,
 }
 
+impl Enforced {
+    /// Nothing is limited.
+    pub const NONE: Self = Self { cpu: Mechanism::None, memory: Mechanism::None };
+}
+
 /// Usage counted by the sandbox from the target's start to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {

@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+/// Maximum bytes of the name of an image.
+const LONGEST_IMAGE: usize = 300;
+
 /// Maximum bytes of a URL.
 const LONGEST_URL: usize = 500;
 
@@ -14,18 +17,21 @@ const LONGEST_URL: usize = 500;
 pub enum TargetKind {
     /// A program that the agent starts.
     Process,
+    /// A container that the agent starts.
+    Container,
     /// A server that already runs.
     Url,
 }
 
 impl TargetKind {
     /// All kinds.
-    pub const ALL: [Self; 2] = [Self::Process, Self::Url];
+    pub const ALL: [Self; 3] = [Self::Process, Self::Container, Self::Url];
 
     /// Returns the name in manifests, columns and commands.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Process => "process",
+            Self::Container => "container",
             Self::Url => "url",
         }
     }
@@ -43,7 +49,7 @@ impl FromStr for TargetKind {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let names = Self::ALL.map(Self::as_str);
         let found = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
-        found.ok_or_else(|| format!("{text:?} is not a kind of target: use {}", names.join(" or ")))
+        found.ok_or_else(|| format!("{text:?} is not a kind of target: use one of {}", names.join(", ")))
     }
 }
 
@@ -57,6 +63,14 @@ pub enum Identity {
         /// SHA-256 of the executable, in hex.
         sha256: String,
     },
+    /// A container.
+    Container {
+        /// Name of its image, as in the manifest.
+        image: String,
+        /// The image's id, once a run has resolved the name: a digest, with its algorithm.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+    },
     /// A server that already runs.
     Url {
         /// Its base URL.
@@ -69,14 +83,16 @@ impl Identity {
     pub fn kind(&self) -> TargetKind {
         match self {
             Self::Process { .. } => TargetKind::Process,
+            Self::Container { .. } => TargetKind::Container,
             Self::Url { .. } => TargetKind::Url,
         }
     }
 
-    /// Returns the identity as text: a digest or a URL.
+    /// Returns the identity as text: a digest, the name of an image, or a URL.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Process { sha256 } => sha256,
+            Self::Container { image, id } => id.as_ref().unwrap_or(image),
             Self::Url { base } => base,
         }
     }
@@ -87,6 +103,13 @@ impl Identity {
             Self::Process { sha256 } => {
                 let is_hash = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
                 (!is_hash).then(|| "sha256: 64 hexadecimal digits".to_owned())
+            }
+            Self::Container { image, id } => {
+                let is_word = |text: &String| {
+                    !text.is_empty() && text.len() <= LONGEST_IMAGE && text.bytes().all(|byte| byte.is_ascii_graphic())
+                };
+                let is_valid = is_word(image) && id.as_ref().is_none_or(is_word);
+                (!is_valid).then(|| format!("container.image: a name of at most {LONGEST_IMAGE} characters"))
             }
             Self::Url { base } => {
                 let is_url = base.starts_with("http://") || base.starts_with("https://");
@@ -107,10 +130,15 @@ mod tests {
         let text = serde_json::to_string(&url).expect("a text");
         assert_eq!(text, r#"{"kind":"url","base":"https://staging.example/api"}"#);
         assert_eq!(serde_json::from_str::<Identity>(&text).expect("an identity"), url);
+        let image = Identity::Container { image: "shop:1".to_owned(), id: None };
+        let text = serde_json::to_string(&image).expect("a text");
+        assert_eq!((text.as_str(), image.as_str()), (r#"{"kind":"container","image":"shop:1"}"#, "shop:1"));
+        let resolved = Identity::Container { image: "shop:1".to_owned(), id: Some("sha256:ab".to_owned()) };
+        assert_eq!(resolved.as_str(), "sha256:ab");
         for kind in TargetKind::ALL {
             assert_eq!(kind.as_str().parse(), Ok(kind));
         }
-        assert_eq!("pod".parse::<TargetKind>(), Err("\"pod\" is not a kind of target: use process or url".to_owned()));
+        assert_eq!("pod".parse::<TargetKind>(), Err("\"pod\" is not a kind of target: use one of process, container, url".to_owned()));
     }
 
     #[test]

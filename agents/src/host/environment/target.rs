@@ -4,7 +4,7 @@ use std::fs;
 
 use super::{Facts, put, secret};
 use crate::sandbox::cage::environment;
-use crate::target::manifest::{Manifest, Program, Provided};
+use crate::target::manifest::{Container, Manifest, Program, Provided};
 
 /// Maximum length of a value in characters: a list of paths may be long.
 const VALUE: usize = 2_000;
@@ -18,6 +18,7 @@ pub fn facts(manifest: &Manifest) -> Facts {
     );
     match &manifest.provided {
         Provided::Process(program) => facts.extend(facts_of_program(program)),
+        Provided::Container(container) => facts.extend(facts_of_container(container)),
         Provided::Url(remote) => drop(facts.insert("target.base_url".to_owned(), remote.base.clone())),
     }
     facts
@@ -42,6 +43,16 @@ fn facts_of_program(started: &Program) -> Facts {
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
     let variables = inherited.chain(started.env.clone());
     facts.extend(variables.map(|(name, value)| (format!("target.env.{name}"), cut(&secret::value(&name, &value)))));
+    facts
+}
+
+/// Returns the facts about a container that its manifest tells; the others are known once it runs.
+fn facts_of_container(container: &Container) -> Facts {
+    let command = (!container.command.is_empty()).then(|| cut(&quoted(&secret::command(&container.command))));
+    let mut facts = Facts::new();
+    put(&mut facts, [("target.image", Some(container.image.clone())), ("target.command", command)]);
+    let variables = container.env.iter();
+    facts.extend(variables.map(|(name, value)| (format!("target.env.{name}"), cut(&secret::value(name, value)))));
     facts
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::container::Container;
 use super::remote::{MetricsFile, UrlFile};
 use super::{PORT, Ready, Sandbox, Verify};
 use crate::wire::offer::{description_fault, name_fault, version_fault};
@@ -31,6 +32,9 @@ pub struct ManifestFile {
     /// Additional environment variables, with the same placeholders.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// A container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container: Option<Container>,
     /// A server that already runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<UrlFile>,
@@ -74,11 +78,12 @@ impl ManifestFile {
                 || "revision: must be 1 to 200 characters; omit it if there is none".to_owned(),
             ),
             description_fault(description),
-            match self.url {
-                Some(_) => self.not_of_a_url(),
-                None => self.bad_program(),
-            },
+            self.misplaced().or_else(|| match (&self.container, &self.url) {
+                (None, None) => self.bad_program(),
+                _ => None,
+            }),
             self.env.iter().find_map(|(name, value)| bad_variable(name, value)),
+            self.container.as_ref().and_then(Container::fault),
             self.url.as_ref().and_then(UrlFile::fault),
             self.metrics.as_ref().and_then(MetricsFile::fault),
             bad_path("ready", &ready.path),
@@ -95,23 +100,35 @@ impl ManifestFile {
     fn bad_program(&self) -> Option<String> {
         let Self { command, env, .. } = self;
         if command.is_empty() {
-            return Some("command: program is missing; for a server that already runs, write [url] instead".to_owned());
+            let others = "for a container write [container], for a server that already runs [url]";
+            return Some(format!("command: program is missing; {others}"));
         }
-        bad_command(command)
-            .or_else(|| {
-                unless(command.iter().chain(env.values()).any(|text| text.contains(PORT)), || {
-                    format!("command: {PORT} is missing in command and env, so the target can't know its port")
-                })
+        bad_command(command).or_else(|| {
+            unless(command.iter().chain(env.values()).any(|text| text.contains(PORT)), || {
+                format!("command: {PORT} is missing in command and env, so the target can't know its port")
             })
-            .or_else(|| unless(self.metrics.is_none(), || "metrics: only for a target with [url]".to_owned()))
+        })
     }
 
-    /// Finds a field that makes no sense for a server that already runs.
-    fn not_of_a_url(&self) -> Option<String> {
-        let Self { command, env, sandbox, .. } = self;
-        let given = [("command", !command.is_empty()), ("env", !env.is_empty()), ("sandbox", !sandbox.is_empty())];
-        let (field, _) = given.into_iter().find(|(_, is_given)| *is_given)?;
-        Some(format!("{field}: remove it; a target with [url] already runs"))
+    /// Finds a field that belongs to another kind of target.
+    fn misplaced(&self) -> Option<String> {
+        let Self { command, env, sandbox, container, url, metrics, .. } = self;
+        let given = [
+            ("url", url.is_some()),
+            ("command", !command.is_empty()),
+            ("env", !env.is_empty()),
+            ("sandbox", !sandbox.is_empty()),
+        ];
+        let first = |fields: &[(&'static str, bool)]| fields.iter().find(|(_, is_given)| *is_given).map(|(name, _)| *name);
+        match (container, url) {
+            (Some(_), _) => first(&given).map(|field| {
+                let instead = if ["command", "env"].contains(&field) { format!("; write it as container.{field}") } else { String::new() };
+                format!("{field}: remove it; a target with [container] has only that{instead}")
+            }),
+            (None, Some(_)) => first(&given[1..]).map(|field| format!("{field}: remove it; a target with [url] already runs")),
+            (None, None) => None,
+        }
+        .or_else(|| unless(metrics.is_none() || url.is_some(), || "metrics: only for a target with [url]".to_owned()))
     }
 }
 
@@ -142,7 +159,7 @@ fn bad_command(command: &[String]) -> Option<String> {
         })
 }
 
-fn bad_variable(name: &str, value: &str) -> Option<String> {
+pub(super) fn bad_variable(name: &str, value: &str) -> Option<String> {
     unless(!name.is_empty() && !name.contains(['=', '\0']), || {
         format!("env: {} is not the name of a variable", shown(name))
     })
@@ -173,6 +190,7 @@ mod tests {
             description: String::new(),
             command: vec!["python3".to_owned(), "hello.py".to_owned(), "{port}".to_owned()],
             env: BTreeMap::new(),
+            container: None,
             url: None,
             metrics: None,
             ready: Ready { path: "/".to_owned(), status: 200, timeout_s: 10.0 },
@@ -198,6 +216,7 @@ mod tests {
             description: "d".repeat(1_001),
             command: vec!["server".to_owned()],
             env: BTreeMap::from([("A=B".to_owned(), "1".to_owned())]),
+            container: None,
             url: None,
             metrics: None,
             ready: Ready { path: "health".to_owned(), status: 42, timeout_s: f64::NAN },
@@ -255,7 +274,8 @@ mod tests {
                 description: texts[2].chars().take(1_000).collect(),
                 command: vec![format!("p{}", plain(&texts[3])), plain(&texts[4]), "{port}".to_owned()],
                 env,
-                url: None,
+                container: None,
+            url: None,
                 metrics: None,
                 ready: Ready { path: format!("/{}", texts[5]), status, timeout_s },
                 verify: Some(Verify { path: format!("/{}", texts[6]), status, contains: Some(texts[7].clone()) }),

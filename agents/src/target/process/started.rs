@@ -120,7 +120,7 @@ impl Started {
 
     /// Returns a snapshot of its processes.
     pub fn processes(&self) -> Snapshot {
-        Snapshot::take(&self.group)
+        Snapshot::take(self.group.processes())
     }
 
     /// Stops it, killing it after `grace`, and removes its group.

@@ -1,0 +1,198 @@
+//! The container engine of this machine: Docker, or Podman with Docker's API.
+
+use std::collections::{BTreeSet, HashMap};
+use std::env;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bollard::errors::Error;
+use bollard::models::SystemVersion;
+use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
+use bollard::{API_DEFAULT_VERSION, Docker};
+use tokio::time::timeout;
+
+/// Label of a container with the agent's name on this machine.
+pub const AGENT_LABEL: &str = "brewbench.agent";
+/// Label of a container with its run.
+pub const RUN_LABEL: &str = "brewbench.run";
+
+/// Maximum time for the response to any request but a pull. The engine may be starting other containers.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Maximum time for the first response.
+const HELLO: Duration = Duration::from_secs(5);
+
+/// Where an agent's container engine is, or why it has none.
+#[derive(Clone, Debug)]
+pub struct Containers {
+    agent: String,
+    socket: Result<PathBuf, NoEngine>,
+}
+
+/// Why an agent uses no container engine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoEngine {
+    /// There is none.
+    #[error(
+        "no container engine found: install Docker or Podman and start its service, or name its socket with \
+         --container-engine"
+    )]
+    None,
+    /// There are several.
+    #[error("several container engines found ({0}): choose one with --container-engine")]
+    Several(String),
+}
+
+impl Containers {
+    /// Uses the socket that the agent's owner named, or else the only one on this machine. `agent` marks the containers.
+    pub fn find(named: Option<&Path>, agent: &str) -> Self {
+        let socket = match named {
+            Some(socket) => Ok(without_scheme(socket)),
+            None => the_only_one(candidates(|name| env::var(name).ok())),
+        };
+        Self { agent: agent.to_owned(), socket }
+    }
+
+    /// Uses none.
+    pub fn none() -> Self {
+        Self { agent: String::new(), socket: Err(NoEngine::None) }
+    }
+
+    /// Returns the engine's socket.
+    pub fn socket(&self) -> Result<&Path, &NoEngine> {
+        self.socket.as_deref()
+    }
+
+    /// Connects to the engine. The error is a sentence.
+    pub async fn connect(&self) -> Result<Engine, String> {
+        let socket = self.socket().map_err(ToString::to_string)?;
+        let at = socket.display();
+        let silent = |error: &dyn std::fmt::Display| format!("the container engine at {at} does not respond: {error}");
+        let docker = Docker::connect_with_unix(&socket.to_string_lossy(), PATIENCE.as_secs(), API_DEFAULT_VERSION);
+        let docker = docker.map_err(|error| silent(&sentence(&error)))?;
+        let hello = async {
+            let docker = docker.negotiate_version().await?;
+            docker.version().await.map(|version| Engine { docker, version, agent: self.agent.clone() })
+        };
+        match timeout(HELLO, hello).await {
+            Ok(answered) => answered.map_err(|error| silent(&sentence(&error))),
+            Err(_) => Err(silent(&format!("no answer within {} s", HELLO.as_secs()))),
+        }
+    }
+
+    /// Removes the containers of this agent that an earlier run, or an earlier process, has left; returns their names.
+    /// Without an engine there are none.
+    pub async fn sweep(&self) -> Result<Vec<String>, String> {
+        match self.socket {
+            Ok(_) => self.connect().await?.sweep().await,
+            Err(_) => Ok(Vec::new()),
+        }
+    }
+}
+
+/// A connected engine.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub docker: Docker,
+    pub version: SystemVersion,
+    pub agent: String,
+}
+
+impl Engine {
+    /// Whether it is Podman, which differs from Docker in a few places.
+    pub fn is_podman(&self) -> bool {
+        let components = self.version.components.iter().flatten();
+        components.into_iter().any(|component| component.name.starts_with("Podman"))
+    }
+
+    /// Removes all containers of this agent; returns their names.
+    pub async fn sweep(&self) -> Result<Vec<String>, String> {
+        let filters = HashMap::from([("label", vec![format!("{AGENT_LABEL}={}", self.agent)])]);
+        let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+        let found = self.docker.list_containers(Some(options)).await.map_err(|error| sentence(&error))?;
+        let mut removed = Vec::new();
+        for container in found {
+            let Some(id) = container.id else { continue };
+            self.remove(&id).await?;
+            let names = container.names.unwrap_or_default();
+            removed.push(names.first().map_or(id, |name| name.trim_start_matches('/').to_owned()));
+        }
+        Ok(removed)
+    }
+
+    /// Kills and removes a container with its anonymous volumes. One that is gone already is no error.
+    pub async fn remove(&self, id: &str) -> Result<(), String> {
+        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+        match self.docker.remove_container(id, Some(options)).await {
+            Ok(()) | Err(Error::DockerResponseServerError { status_code: 404, .. }) => Ok(()),
+            Err(error) => Err(format!("can't remove container {id}: {}", sentence(&error))),
+        }
+    }
+}
+
+/// Describes an error without the words of the library.
+pub fn sentence(error: &Error) -> String {
+    match error {
+        Error::DockerResponseServerError { message, .. } => message.trim().to_owned(),
+        Error::DockerStreamError { error } => error.trim().to_owned(),
+        Error::SocketNotFoundError(path) => format!("there is no socket {path}"),
+        Error::RequestTimeoutError => format!("no answer within {} s", PATIENCE.as_secs()),
+        other => crate::connection::client::innermost(other).to_string(),
+    }
+}
+
+fn without_scheme(socket: &Path) -> PathBuf {
+    let text = socket.to_string_lossy();
+    text.strip_prefix("unix://").map_or_else(|| socket.to_owned(), PathBuf::from)
+}
+
+/// Returns the sockets where engines listen: those that the environment names, or else the usual places.
+fn candidates(variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
+    let named = ["DOCKER_HOST", "CONTAINER_HOST"].into_iter().filter_map(&variable).filter(|host| !host.is_empty());
+    let named: Vec<PathBuf> = named.map(|host| without_scheme(Path::new(&host))).collect();
+    if !named.is_empty() {
+        return named;
+    }
+    let own = variable("XDG_RUNTIME_DIR").into_iter().flat_map(|own| ["docker.sock", "podman/podman.sock"].map(|name| Path::new(&own).join(name)));
+    let system = ["/run/docker.sock", "/run/podman/podman.sock"].map(PathBuf::from);
+    system.into_iter().chain(own).filter(|path| path.exists()).collect()
+}
+
+fn the_only_one(found: Vec<PathBuf>) -> Result<PathBuf, NoEngine> {
+    let found: BTreeSet<PathBuf> = found.into_iter().map(|path| path.canonicalize().unwrap_or(path)).collect();
+    let names: Vec<_> = found.iter().map(|path| path.display().to_string()).collect();
+    match found.into_iter().collect::<Vec<_>>() {
+        none if none.is_empty() => Err(NoEngine::None),
+        mut one if one.len() == 1 => Ok(one.remove(0)),
+        _ => Err(NoEngine::Several(names.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_names_the_engine() {
+        let environment = |name: &str| match name {
+            "DOCKER_HOST" => Some("unix:///somewhere/docker.sock".to_owned()),
+            "XDG_RUNTIME_DIR" => Some("/nowhere".to_owned()),
+            _ => None,
+        };
+        assert_eq!(candidates(environment), [Path::new("/somewhere/docker.sock")]);
+    }
+
+    #[test]
+    fn an_engine_is_used_only_if_it_is_the_only_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [one, other, link] = ["a", "b", "c"].map(|name| folder.path().join(name));
+        for file in [&one, &other] {
+            std::fs::write(file, "").expect("a file");
+        }
+        std::os::unix::fs::symlink(&one, &link).expect("a link");
+        let one = one.canonicalize().expect("a path");
+        assert_eq!(the_only_one(vec![one.clone(), link]), Ok(one.clone()));
+        assert!(matches!(the_only_one(vec![one, other]), Err(NoEngine::Several(_))));
+        assert_eq!(the_only_one(Vec::new()), Err(NoEngine::None));
+    }
+}
