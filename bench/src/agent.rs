@@ -63,6 +63,7 @@ pub async fn run_child(mut arguments: impl Iterator<Item = std::ffi::OsString>) 
         steady: None,
         load_address: None,
         reach: AddressPolicy::default(),
+        container_engine: None,
     };
     let end = CancellationToken::new();
     let cancelled = end.clone();

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use brewbench_agent::target::{
     Sandbox,
-    manifest::{ManifestFile, MetricsFile, Preset, Ready, UrlFile, Verify},
+    manifest::{Container, ManifestFile, MetricsFile, Mount, Network, Preset, Pull, Ready, UrlFile, Verify},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -32,14 +32,17 @@ pub struct NewTarget {
     /// One line.
     #[serde(default)]
     pub description: String,
-    /// The program and its arguments; `{port}` and `{host}` are replaced with the address to listen on. Empty for a
-    /// server that already runs.
+    /// The program and its arguments; `{port}` and `{host}` are replaced with the address to listen on. Empty for other
+    /// kinds of targets.
     #[serde(default)]
     pub command: Vec<String>,
     /// Additional environment variables, with the same placeholders.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// A server that already runs; null for a program.
+    /// A container; null for other kinds of targets.
+    #[serde(default)]
+    pub container: Option<ContainerTarget>,
+    /// A server that already runs; null for other kinds of targets.
     #[serde(default)]
     pub url: Option<RunningServer>,
     /// Where the CPU time and memory of a server that already runs are read; null if nowhere.
@@ -53,6 +56,59 @@ pub struct NewTarget {
     /// Files that it may use besides its own folder.
     #[serde(default)]
     pub sandbox: Access,
+}
+
+/// A container that the agent starts.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ContainerTarget {
+    /// Name of its image, with a tag or a digest.
+    pub image: String,
+    /// Arguments instead of those of the image; `{port}` and `{host}` are replaced with the address to listen on.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// Additional environment variables, with the same placeholders.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// The port it listens on; null if `{port}` tells it one.
+    #[serde(default)]
+    pub port: Option<u16>,
+    /// `host`, the default, or `bridge`.
+    #[serde(default)]
+    #[schema(value_type = String)]
+    pub network: Network,
+    /// When the image is pulled: `never`, `missing`, the default, or `always`.
+    #[serde(default)]
+    #[schema(value_type = String)]
+    pub pull: Pull,
+    /// `default`, `unconfined` or the path of a profile; null for `default`.
+    #[serde(default)]
+    pub seccomp: Option<String>,
+    /// User and group instead of those of the image.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// Files and folders of the agent's machine that it may read.
+    #[serde(default)]
+    pub mounts: Vec<ContainerMount>,
+}
+
+/// A file or folder of the agent's machine in a container, read-only.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ContainerMount {
+    /// Its path on the machine, absolute or relative to the manifest's folder.
+    pub source: String,
+    /// Its path in the container.
+    pub target: String,
+}
+
+impl From<ContainerTarget> for Container {
+    fn from(target: ContainerTarget) -> Self {
+        let ContainerTarget { image, command, env, port, network, pull, seccomp, user, mounts } = target;
+        let mount = |ContainerMount { source, target }| Mount { source: source.into(), target };
+        let mounts = mounts.into_iter().map(mount).collect();
+        Self { image, command, port, network, pull, seccomp, user, mounts, env }
+    }
 }
 
 /// A server that already runs.
@@ -132,7 +188,7 @@ pub struct TargetManifest {
 
 impl From<NewTarget> for ManifestFile {
     fn from(target: NewTarget) -> Self {
-        let NewTarget { name, version, revision, description, command, env, url, metrics, .. } = target;
+        let NewTarget { name, version, revision, description, command, env, container, url, metrics, .. } = target;
         let NewTarget { ready, verify, sandbox, .. } = target;
         let url = url.map(|RunningServer { base, redirects }| UrlFile { base, redirects });
         let metrics = metrics.map(|ServerMetrics { scrape, preset, labels }| MetricsFile { scrape, preset, labels });
@@ -147,7 +203,8 @@ impl From<NewTarget> for ManifestFile {
         let paths = |paths: Vec<String>| paths.into_iter().map(PathBuf::from).collect();
         let sandbox = Sandbox { read: paths(read), write: paths(write) };
         let ready = Ready { path, status, timeout_s };
-        Self { name, version, revision, description, command, env, url, metrics, ready, verify, sandbox }
+        let container = container.map(Into::into);
+        Self { name, version, revision, description, command, env, container, url, metrics, ready, verify, sandbox }
     }
 }
 

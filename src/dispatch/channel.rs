@@ -341,6 +341,10 @@ impl<'a> AgentConnection<'a> {
                     self.advance(run, phase).await?;
                 }
             }
+            AgentMessage::Step { run, step } => {
+                watch::tell(self.state, self.name, run, &step).await?;
+                self.publish(&run.into()).await?;
+            }
             AgentMessage::Series(delta) => watch::add(self.state, self.name, &delta).await?,
             AgentMessage::Done { run } => {
                 renew(self.state, &run.into(), self.name).await?;

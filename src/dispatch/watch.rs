@@ -19,20 +19,37 @@ use crate::{
 /// Adds live samples of a run. Samples of an agent that does not work on the run are ignored.
 pub async fn add(state: &AppState, agent: &str, delta: &Delta) -> Result<()> {
     let run = delta.run;
-    if !state.live_feed.is_open(run, agent) {
-        if !works_on(state, agent, run).await? {
-            return Ok(());
-        }
-        open(state, agent, run).await?;
-        // If it ended just before it was opened, no event would remove it later.
-        if !works_on(state, agent, run).await? {
-            state.live_feed.forget(run);
-        }
+    if !is_open(state, agent, run).await? {
+        return Ok(());
     }
     if let Err(fault) = state.live_feed.receive(agent, delta) {
         tracing::debug!(agent, %run, %fault, "invalid live samples of a run");
     }
     Ok(())
+}
+
+/// Stores what takes long in the preparation of a run, unless the agent does not work on it.
+pub async fn tell(state: &AppState, agent: &str, run: wire::RunId, step: &str) -> Result<()> {
+    if is_open(state, agent, run).await? {
+        state.live_feed.tell(run, step);
+    }
+    Ok(())
+}
+
+/// Opens the feed of a run unless it is open; returns whether it is now.
+async fn is_open(state: &AppState, agent: &str, run: wire::RunId) -> Result<bool> {
+    if state.live_feed.is_open(run, agent) {
+        return Ok(true);
+    }
+    if !works_on(state, agent, run).await? {
+        return Ok(false);
+    }
+    open(state, agent, run).await?;
+    // If it ended just before it was opened, no event would remove it later.
+    if !works_on(state, agent, run).await? {
+        state.live_feed.forget(run);
+    }
+    Ok(true)
 }
 
 async fn open(state: &AppState, agent: &str, run: wire::RunId) -> Result<()> {

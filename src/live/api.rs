@@ -61,8 +61,10 @@ pub async fn now(_: Read, State(state): State<AppState>) -> Result<Json<Now>> {
 
 /// Returns the progress of a run.
 fn run_now(state: &AppState, run: &Run, others: &[&Run]) -> RunNow {
-    let rate = run.id.to_wire().ok().and_then(|id| state.live_feed.rate(id));
-    RunNow::new(run, others, rate, now_ms())
+    let id = run.id.to_wire().ok();
+    let rate = id.and_then(|id| state.live_feed.rate(id));
+    let step = id.filter(|_| run.phase == Phase::Preparing).and_then(|id| state.live_feed.step(id));
+    RunNow { step, ..RunNow::new(run, others, rate, now_ms()) }
 }
 
 /// Stream a run in progress as server-sent events.

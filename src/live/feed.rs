@@ -23,6 +23,9 @@ use crate::live::{
 /// Updates that may wait for a subscriber, about 15 s; a slower one loads the whole series again.
 const MAX_WAITING: usize = 32;
 
+/// Maximum characters of a step.
+const LONGEST_STEP: usize = 200;
+
 /// A rate older than this is outdated.
 const FRESH: Duration = Duration::from_secs(5);
 
@@ -41,6 +44,8 @@ struct Entry {
     source: Source,
     /// The series that subscribers get.
     series: SeriesBuffer,
+    /// What takes long in its preparation.
+    step: Option<String>,
     received_at: Instant,
     updates: broadcast::Sender<Arc<Update>>,
 }
@@ -150,7 +155,7 @@ impl LiveFeed {
             Source::Participants(participants) => !participants.names().any(|agent| entry.source.has(agent)),
         });
         let (series, updates) = (SeriesBuffer::default(), broadcast::channel(MAX_WAITING).0);
-        runs.insert(run, Entry { source, series, received_at: Instant::now(), updates });
+        runs.insert(run, Entry { source, series, step: None, received_at: Instant::now(), updates });
         self.0.opened.send_replace(());
     }
 
@@ -164,7 +169,7 @@ impl LiveFeed {
         // Unpacked before taking the lock, because this is the expensive part.
         let points = series_buffer::unpack(delta)?;
         if let Some(entry) = self.runs().get_mut(&delta.run) {
-            let Entry { source, series, received_at, updates } = entry;
+            let Entry { source, series, received_at, updates, .. } = entry;
             *received_at = Instant::now();
             let update = match source {
                 Source::Agent(_) => series.put(After::from_portion(delta), points)?,
@@ -180,6 +185,18 @@ impl LiveFeed {
             }
         }
         Ok(())
+    }
+
+    /// Stores what takes long in the preparation of an open run.
+    pub fn tell(&self, run: wire::RunId, step: &str) {
+        if let Some(entry) = self.runs().get_mut(&run) {
+            entry.step = Some(step.chars().take(LONGEST_STEP).collect());
+        }
+    }
+
+    /// Returns what takes long in the preparation of a run.
+    pub fn step(&self, run: wire::RunId) -> Option<String> {
+        self.runs().get(&run)?.step.clone()
     }
 
     /// Forgets a run that has ended or is assigned to another agent.

@@ -222,6 +222,7 @@ impl LiveRun {
         let now = now_ms();
         let others: Vec<&Run> = page.cell.iter().filter(|other| other.id != self.id).collect();
         doing.refresh(&others, self.state.live_feed.rate(self.run), now);
+        doing.step = self.state.live_feed.step(self.run);
         let stages = crate::runs::pages::phases::timings(&page.phases, now);
         Ok(vec![live::patch(&DoingPart { doing })?, live::patch(&StagesPart { stages })?])
     }

@@ -37,6 +37,8 @@ pub struct RunNow {
     pub rps: Option<f64>,
     /// Failed requests per second in its last second.
     pub failed_rps: Option<f64>,
+    /// What takes long in its preparation, such as pulling an image; null otherwise.
+    pub step: Option<String>,
 }
 
 impl RunNow {
@@ -49,6 +51,7 @@ impl RunNow {
             remaining_s: progress::remaining_s(run, others, now_ms),
             rps: rate.map(|rate| rate.rps),
             failed_rps: rate.map(|rate| rate.failed_rps),
+            step: None,
         }
     }
 }

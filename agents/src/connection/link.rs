@@ -213,14 +213,14 @@ async fn converse(
                 Ok(Err(closed)) => return closed,
                 Err(_) => return Closed::Lost,
             },
-            Ok(()) = news.changed() => match live.delta(&mut sent) {
-                Some(delta) => {
-                    // There may be more: a long past is sent in pieces, with other messages in between.
-                    news.mark_changed();
-                    AgentMessage::Series(Box::new(delta))
-                }
-                None => continue,
-            },
+            Ok(()) = news.changed() => {
+                let step = live.step(&mut sent).map(|(run, step)| AgentMessage::Step { run, step });
+                let next = step.or_else(|| live.delta(&mut sent).map(|delta| AgentMessage::Series(Box::new(delta))));
+                let Some(message) = next else { continue };
+                // There may be more: a long past is sent in pieces, with other messages in between.
+                news.mark_changed();
+                message
+            }
         };
         match timeout(silence, send(&mut socket, &message)).await {
             Ok(Ok(())) => {}

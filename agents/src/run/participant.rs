@@ -104,7 +104,7 @@ impl Site {
                 outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
             }
             outcome.target = Some(identity);
-            let serving = target.start(address, |_| {}).await?;
+            let serving = target.start(address, |step| context.live.tell(step)).await?;
             outcome.environment.extend(serving.facts.clone());
             outcome.enforced = serving.enforced.unwrap_or(outcome.enforced);
             outcome.target = serving.identity.clone().or(outcome.target.take());

@@ -1,4 +1,4 @@
-//! The series of the current run so far, for the connection to the server. The connection pulls when it can send, so no
+//! What the current run is doing and its series so far, for the connection to the server. The connection pulls when it can send, so no
 //! queue builds up and a slow line delays nothing else.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +23,7 @@ pub struct Live {
 #[derive(Debug)]
 struct Shown {
     run: RunId,
+    step: Option<String>,
     warm_up: Option<Source>,
     measured: Option<Source>,
 }
@@ -49,7 +50,26 @@ impl Live {
 
     /// Starts a run.
     pub fn begin(&self, run: RunId) {
-        *self.shown() = Some(Shown { run, warm_up: None, measured: None });
+        *self.shown() = Some(Shown { run, step: None, warm_up: None, measured: None });
+    }
+
+    /// Tells what takes long in the preparation of the run.
+    pub fn tell(&self, step: String) {
+        if let Some(shown) = self.shown().as_mut() {
+            shown.step = Some(step);
+        }
+        self.news.send_replace(());
+    }
+
+    /// Returns the step that a connection has not sent, and marks it as sent.
+    pub fn step(&self, sent: &mut Sent) -> Option<(RunId, String)> {
+        let (run, step) = {
+            let shown = self.shown();
+            let Shown { run, step, .. } = shown.as_ref()?;
+            (*run, step.clone()?)
+        };
+        let is_new = sent.step.as_ref().is_none_or(|(before, told)| (*before, told) != (run, &step));
+        is_new.then(|| sent.step.insert((run, step)).clone())
     }
 
     /// Starts a part of the run.
@@ -72,11 +92,11 @@ impl Live {
     pub fn delta(&self, sent: &mut Sent) -> Option<Delta> {
         let (run, sources) = {
             let shown = self.shown();
-            let Shown { run, warm_up, measured } = shown.as_ref()?;
+            let Shown { run, warm_up, measured, .. } = shown.as_ref()?;
             (*run, [(Part::WarmUp, warm_up.clone()), (Part::Measured, measured.clone())])
         };
         if sent.run != Some(run) {
-            *sent = Sent { run: Some(run), ..Sent::default() };
+            *sent = Sent { run: Some(run), step: sent.step.take(), ..Sent::default() };
         }
         sources.into_iter().find_map(|(part, source)| sent.part(part).next(run, part, &source?))
     }
@@ -99,6 +119,7 @@ impl Live {
 #[derive(Debug, Default)]
 pub struct Sent {
     run: Option<RunId>,
+    step: Option<(RunId, String)>,
     warm_up: SentPart,
     measured: SentPart,
 }

@@ -38,6 +38,13 @@ pub enum AgentMessage {
         /// The phase.
         phase: Phase,
     },
+    /// What takes long in the preparation of a run, such as pulling an image.
+    Step {
+        /// The run.
+        run: RunId,
+        /// A sentence without a full stop.
+        step: String,
+    },
     /// Points of the current run that this connection has not sent yet.
     Series(Box<Delta>),
     /// The job is over and its outcome is on disk; the agent is free.
@@ -296,6 +303,7 @@ pub(crate) mod tests {
         round_trips(&AgentMessage::Hello(Box::new(hello())));
         round_trips(&AgentMessage::Heartbeat { running: Some(run) });
         round_trips(&AgentMessage::Phase { run, phase: Phase::WarmingUp });
+        round_trips(&AgentMessage::Step { run, step: "Pulling x: 1 of 2 MiB".to_owned() });
         let points = Packed::pack(&Series { measured: Some(Window::default()), ..Series::default() });
         let delta = Delta { run, seconds_after_ms: 0, usage_after_ms: i32::MIN, points };
         round_trips(&AgentMessage::Series(Box::new(delta)));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use brewbench_agent::target::{
     Sandbox,
-    manifest::{ManifestFile, MetricsFile, Ready, UrlFile, Verify},
+    manifest::{Container, ManifestFile, MetricsFile, Mount, Pull, Ready, UrlFile, Verify},
 };
 use brewbench_agent::wire::target::TargetKind;
 use url::form_urlencoded;
@@ -69,7 +69,32 @@ pub const REMOTE: [Field; 2] = [
     ),
 ];
 
-/// The choice between [`START`] and [`REMOTE`].
+/// Fields that describe a container.
+pub const CONTAINER: [Field; 6] = [
+    line(
+        "container.image",
+        "Image",
+        "ghcr.io/acme/shop:1.4",
+        "pulled if it is not on the agent’s machine. The agent needs Docker or Podman",
+    ),
+    line(
+        "container.command",
+        "Arguments",
+        "--listen {host}:{port}",
+        "optional, instead of those of the image. {port} becomes a free port, {host} the address to listen on",
+    ),
+    line("container.port", "Port", "8080", "the port that the server listens on, unless {port} tells it one"),
+    line("container.network", "Network", "host", "host (default) or bridge, behind which the port is published"),
+    lines("container.env", "Environment variables", "LOG_LEVEL=warn\nPORT={port}", "optional, one NAME=VALUE per line"),
+    lines(
+        "container.mounts",
+        "Files",
+        "/srv/www:/data",
+        "optional, read-only: path on the agent’s machine and in the container, one pair per line",
+    ),
+];
+
+/// The choice between [`START`], [`CONTAINER`] and [`REMOTE`].
 const KIND: Field = line("kind", "Kind", "", "");
 
 /// Fields that describe how to check it.
@@ -93,6 +118,7 @@ pub const ADVANCED: [Field; 6] = [
 const fn required(kind: TargetKind) -> [&'static str; 4] {
     match kind {
         TargetKind::Process => ["name", "version", "command", "ready.path"],
+        TargetKind::Container => ["name", "version", "container.image", "ready.path"],
         TargetKind::Url => ["name", "version", "url.base", "ready.path"],
     }
 }
@@ -105,6 +131,7 @@ const EMPTY: ManifestFile = ManifestFile {
     description: String::new(),
     command: Vec::new(),
     env: BTreeMap::new(),
+    container: None,
     url: None,
     metrics: None,
     ready: Ready { path: String::new(), status: STATUS, timeout_s: READY_TIMEOUT_S },
@@ -151,7 +178,7 @@ pub struct Checked {
 }
 
 fn all_fields() -> impl Iterator<Item = &'static Field> {
-    [&KIND].into_iter().chain(&IDENTITY).chain(&START).chain(&REMOTE).chain(&CHECKS).chain(&ADVANCED)
+    [&KIND].into_iter().chain(&IDENTITY).chain(&START).chain(&CONTAINER).chain(&REMOTE).chain(&CHECKS).chain(&ADVANCED)
 }
 
 impl Draft {
@@ -207,6 +234,7 @@ impl Draft {
         let some = |field: &str| Some(self.get(field).to_owned()).filter(|text| !text.is_empty());
         let started = match self.kind() {
             TargetKind::Process => self.started(faults),
+            TargetKind::Container => self.contained(faults),
             TargetKind::Url => self.running(),
         };
         let ready = Ready {
@@ -236,12 +264,44 @@ impl Draft {
 
     /// Returns a manifest with the fields of a program.
     fn started(&self, faults: &mut Faults) -> ManifestFile {
-        let command = shlex::split(self.get("command"));
-        if command.is_none() {
-            faults.add("command: a quote is not closed");
-        }
+        let command = self.words("command", faults);
         let sandbox = Sandbox { read: self.paths("sandbox.read"), write: self.paths("sandbox.write") };
-        ManifestFile { command: command.unwrap_or_default(), env: self.variables(faults), sandbox, ..EMPTY }
+        ManifestFile { command, env: self.variables("env", faults), sandbox, ..EMPTY }
+    }
+
+    /// Returns a manifest with the fields of a container.
+    fn contained(&self, faults: &mut Faults) -> ManifestFile {
+        let network = self.choice("container.network", faults);
+        let mut mounts = Vec::new();
+        for line in self.lines("container.mounts") {
+            match line.split_once(':') {
+                Some((source, target)) => mounts.push(Mount { source: source.into(), target: target.to_owned() }),
+                None => faults.add("container.mounts: write both paths with a colon between them"),
+            }
+        }
+        let has_port = !self.get("container.port").is_empty();
+        let port = has_port.then(|| self.number("container.port", 1, "is not a port", faults));
+        let container = Container {
+            image: self.get("container.image").to_owned(),
+            command: self.words("container.command", faults),
+            port,
+            network,
+            pull: Pull::default(),
+            seccomp: None,
+            user: None,
+            mounts,
+            env: self.variables("container.env", faults),
+        };
+        ManifestFile { container: Some(container), ..EMPTY }
+    }
+
+    /// Splits a line as a shell does.
+    fn words(&self, field: &str, faults: &mut Faults) -> Vec<String> {
+        let words = shlex::split(self.get(field));
+        if words.is_none() {
+            faults.add(&format!("{field}: a quote is not closed"));
+        }
+        words.unwrap_or_default()
     }
 
     /// Returns a manifest with the fields of a server that already runs.
@@ -263,6 +323,16 @@ impl Draft {
         }
     }
 
+    fn choice<T: std::str::FromStr<Err = String> + Default>(&self, field: &str, faults: &mut Faults) -> T {
+        match self.get(field) {
+            "" => T::default(),
+            text => text.parse().unwrap_or_else(|fault| {
+                faults.add(&format!("{field}: {fault}"));
+                T::default()
+            }),
+        }
+    }
+
     fn lines(&self, field: &str) -> impl Iterator<Item = &str> {
         self.get(field).lines().map(str::trim).filter(|line| !line.is_empty())
     }
@@ -271,14 +341,14 @@ impl Draft {
         self.lines(field).map(Into::into).collect()
     }
 
-    fn variables(&self, faults: &mut Faults) -> BTreeMap<String, String> {
+    fn variables(&self, field: &str, faults: &mut Faults) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
-        for line in self.lines("env") {
+        for line in self.lines(field) {
             let shown: String = line.chars().take(40).collect();
             match line.split_once('=') {
                 Some((name, value)) if all.insert(name.to_owned(), value.to_owned()).is_none() => {}
-                Some(_) => faults.add(&format!("env: {shown:?} sets a variable again")),
-                None => faults.add(&format!("env: {shown:?} has no value, write NAME=VALUE")),
+                Some(_) => faults.add(&format!("{field}: {shown:?} sets a variable again")),
+                None => faults.add(&format!("{field}: {shown:?} has no value, write NAME=VALUE")),
             }
         }
         all
@@ -393,7 +463,7 @@ mod tests {
         /// Whatever is entered: it is refused, or the agent reads the file.
         #[test]
         fn no_input_makes_a_file_that_an_agent_refuses(
-            texts in prop::collection::vec(prop_oneof![any::<String>(), "[a-z\"'\\\\\n\r\t=🦀{}# ]{0,30}"], 14),
+            texts in prop::collection::vec(prop_oneof![any::<String>(), "[a-z\"'\\\\\n\r\t=🦀{}# ]{0,30}"], 20),
         ) {
             let named: Vec<(&str, &str)> = all_fields().map(|field| field.name).zip(texts.iter().map(String::as_str)).collect();
             for fields in [named.clone(), [valid(), named[2..].to_vec(), valid()].concat()] {

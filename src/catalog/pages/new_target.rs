@@ -23,7 +23,7 @@ use crate::{
     auth::caller::{Caller, Read},
     catalog::manifest::{
         TargetManifest,
-        draft::{ADVANCED, CHECKS, Checked, Draft, Field, IDENTITY, REMOTE, START},
+        draft::{ADVANCED, CHECKS, CONTAINER, Checked, Draft, Field, IDENTITY, REMOTE, START},
     },
     fleet::{
         model::Availability,
@@ -103,21 +103,23 @@ impl Form {
     }
 
     /// Returns the groups of fields: CSS class, title, the kind that has them, and fields.
-    fn groups() -> [(&'static str, &'static str, Option<TargetKind>, &'static [Field]); 4] {
+    fn groups() -> [(&'static str, &'static str, Option<TargetKind>, &'static [Field]); 5] {
         [
             ("columns", "Target", None, &IDENTITY),
             ("stack", "Start", Some(TargetKind::Process), &START),
+            ("stack", "Container", Some(TargetKind::Container), &CONTAINER),
             ("stack", "Server", Some(TargetKind::Url), &REMOTE),
             ("columns", "Checks", None, &CHECKS),
         ]
     }
 
     /// Returns the kinds with their descriptions, and whether each is chosen.
-    fn kinds(&self) -> [(TargetKind, &'static str, bool); 2] {
+    fn kinds(&self) -> [(TargetKind, &'static str, bool); 3] {
         let chosen = self.draft.kind();
         let kind = |kind, text| (kind, text, kind == chosen);
         [
             kind(TargetKind::Process, "A program that the agent starts and stops"),
+            kind(TargetKind::Container, "A container that the agent starts and stops"),
             kind(TargetKind::Url, "A server that already runs, reached by its URL"),
         ]
     }
@@ -126,9 +128,14 @@ impl Form {
         &ADVANCED
     }
 
-    /// Whether the agent starts it.
+    /// Whether the agent starts a program.
     fn is_program(&self) -> bool {
         self.draft.kind() == TargetKind::Process
+    }
+
+    /// Whether the agent starts and stops it.
+    fn is_started(&self) -> bool {
+        self.draft.kind() != TargetKind::Url
     }
 
     /// Returns the name of the file.
@@ -338,6 +345,7 @@ mod tests {
     fn the_form_says_what_is_missing_until_it_is_complete() {
         let state = |query: &str| evaluate(&Presence::default(), query.as_bytes(), Shown::Typed).0.state();
         assert_eq!(state(""), "Not complete yet: Name, Command.");
+        assert_eq!(state("kind=container"), "Not complete yet: Name, Image.");
         assert_eq!(state("kind=url"), "Not complete yet: Name, Base URL.");
         assert_eq!(state("name=x&command=serve"), "Correct the marked fields.");
         assert_eq!(state("name=x&command=serve+{port}"), "Complete: an agent can read this manifest.");

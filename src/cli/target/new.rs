@@ -1,6 +1,7 @@
 //! `brewbench target new`
 
 use std::{
+    collections::BTreeMap,
     fs::File,
     io::{ErrorKind, Write},
     path::PathBuf,
@@ -9,7 +10,7 @@ use std::{
 use anyhow::{Context, bail};
 use brewbench_agent::target::{
     Sandbox,
-    manifest::{ManifestFile, MetricsFile, Preset, Ready, UrlFile, Verify},
+    manifest::{Container, ManifestFile, MetricsFile, Mount, Network, Preset, Pull, Ready, UrlFile, Verify},
 };
 use clap::Args;
 
@@ -23,11 +24,33 @@ use crate::{
 pub struct New {
     /// Name of the target: letters, digits, -, _ and .
     name: String,
-    /// The program and its arguments. {port} and {host} are replaced with the address to listen on
-    #[arg(last = true, required_unless_present = "url", value_name = "COMMAND")]
+    /// The program and its arguments, or the arguments of a container. {port} and {host} are replaced with the address
+    /// to listen on
+    #[arg(last = true, required_unless_present_any = ["image", "url"], value_name = "COMMAND")]
     command: Vec<String>,
-    /// URL of a server that already runs, instead of a command
-    #[arg(long, value_name = "URL", conflicts_with_all = ["command", "env", "read", "write"])]
+    /// Image of a container, instead of a program
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["read", "write"])]
+    image: Option<String>,
+    /// The port that the container listens on, if it can't be told one by {port}
+    #[arg(long, value_name = "PORT", requires = "image")]
+    port: Option<u16>,
+    /// Network of the container: `host` or `bridge`
+    #[arg(long, value_name = "NETWORK", requires = "image", default_value_t = Network::default())]
+    network: Network,
+    /// When the image is pulled: `never`, `missing` or `always`
+    #[arg(long, value_name = "WHEN", requires = "image", default_value_t = Pull::default())]
+    pull: Pull,
+    /// Seccomp profile of the container: `default`, `unconfined` or a file
+    #[arg(long, value_name = "PROFILE", requires = "image")]
+    seccomp: Option<String>,
+    /// User and group of the container, instead of those of its image
+    #[arg(long, value_name = "USER[:GROUP]", requires = "image")]
+    user: Option<String>,
+    /// A file or folder that the container may read; repeatable
+    #[arg(long, value_name = "SOURCE:TARGET", requires = "image", value_parser = mount)]
+    mount: Vec<Mount>,
+    /// URL of a server that already runs, instead of a program
+    #[arg(long, value_name = "URL", conflicts_with_all = ["command", "image", "env", "read", "write"])]
     url: Option<String>,
     /// A host to which redirects of that server are followed; repeatable
     #[arg(long, value_name = "HOST", requires = "url")]
@@ -87,13 +110,31 @@ impl New {
     pub fn run(self) -> anyhow::Result<()> {
         let Self { name, command, version, revision, description, env, output, .. } = self;
         let Self { ready_path, ready_status, ready_timeout, verify_path, verify_status, verify_contains, .. } = self;
+        let env = env.into_iter().collect();
+        let (container_command, container_env, command, env) = if self.image.is_some() {
+            (command, env, Vec::new(), BTreeMap::new())
+        } else {
+            (Vec::new(), BTreeMap::new(), command, env)
+        };
+        let container = self.image.map(|image| Container {
+            image,
+            command: container_command,
+            port: self.port,
+            network: self.network,
+            pull: self.pull,
+            seccomp: self.seccomp,
+            user: self.user,
+            mounts: self.mount,
+            env: container_env,
+        });
         let file = ManifestFile {
             name,
             version,
             revision,
             description,
             command,
-            env: env.into_iter().collect(),
+            env,
+            container,
             url: self.url.map(|base| UrlFile { base, redirects: self.redirect }),
             metrics: self.metrics.map(|scrape| MetricsFile {
                 scrape,
@@ -120,6 +161,11 @@ impl New {
         eprintln!("wrote {0}; `brewbench target check {0}` tries the target once", path.display());
         Ok(())
     }
+}
+
+fn mount(text: &str) -> Result<Mount, String> {
+    let (source, target) = text.split_once(':').ok_or("write SOURCE:TARGET")?;
+    Ok(Mount { source: source.into(), target: target.to_owned() })
 }
 
 fn preset(text: &str) -> Result<Preset, String> {

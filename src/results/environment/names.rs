@@ -12,6 +12,7 @@ pub(super) enum Kind {
     Limits,
     Mitigations,
     Target,
+    Container,
     Variables,
     Programs,
     Before,
@@ -20,7 +21,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// All groups in display order.
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Processor,
         Self::Memory,
         Self::System,
@@ -28,6 +29,7 @@ impl Kind {
         Self::Limits,
         Self::Mitigations,
         Self::Target,
+        Self::Container,
         Self::Variables,
         Self::Programs,
         Self::Before,
@@ -43,6 +45,7 @@ impl Kind {
             Self::Limits => "Limits",
             Self::Mitigations => "Mitigations",
             Self::Target => "Target",
+            Self::Container => "Container",
             Self::Variables => "Target environment variables",
             Self::Programs => "Programs",
             Self::Before => "Before the run",
@@ -65,6 +68,7 @@ pub(super) fn kind(name: &str) -> Kind {
         "limit" | "fs" => Kind::Limits,
         "mitigation" => Kind::Mitigations,
         "target" => Kind::Target,
+        "container" => Kind::Container,
         "k6" | "brewbench" => Kind::Programs,
         "load" => Kind::Before,
         _ => Kind::More,
@@ -101,6 +105,8 @@ pub(super) fn label(name: &str) -> String {
         "os.name" => "OS",
         "target.sha256" => "executable SHA-256",
         "target.base_url" => "base URL",
+        "target.image_id" => "image ID",
+        "target.image_digests" => "registry digests",
         "target.executable" => "executable path",
         "target.executable_bytes" => "executable size",
         "brewbench.protocol" => "protocol version",

@@ -80,12 +80,14 @@ pub struct Doing {
     pub left: String,
     /// Current throughput; none until the first second has ended.
     pub rate: Option<Rate>,
+    /// What takes long in its preparation.
+    pub step: Option<String>,
 }
 
 impl Doing {
     /// Estimates the progress of a run from others of the same plan.
     pub fn new(run: Run, marks: &Marks, others: &[&Run], now_ms: i64) -> Self {
-        let mut doing = Self { share: None, left: String::new(), rate: None, line: Line::new(run, marks) };
+        let mut doing = Self { share: None, left: String::new(), rate: None, step: None, line: Line::new(run, marks) };
         doing.refresh(others, None, now_ms);
         doing
     }
@@ -107,14 +109,18 @@ impl Doing {
     }
 
     /// The current activity.
-    pub fn sentence(&self) -> &'static str {
-        match self.line.run.phase {
+    pub fn sentence(&self) -> String {
+        let sentence = match self.line.run.phase {
             Phase::Queued => "Waiting for an agent.",
             Phase::Leased => "Assigned to an agent.",
             Phase::Preparing => "The agent starts the target in its sandbox and waits until the machine is idle.",
             Phase::WarmingUp => "k6 warms up the target; these results are discarded.",
             Phase::Measuring => "k6 is measuring.",
             _ => "The agent collects the results.",
+        };
+        match &self.step {
+            Some(step) if self.line.run.phase == Phase::Preparing => format!("{step}."),
+            _ => sentence.to_owned(),
         }
     }
 }

@@ -136,6 +136,8 @@ pub(crate) struct Stored {
     pub(crate) series: Option<Series>,
     /// Current throughput.
     rate: Option<Rate>,
+    /// What takes long in its preparation.
+    step: Option<String>,
     /// All repetitions of its cell, including the run.
     pub(crate) cell: Vec<Run>,
     pub(crate) marks: Marks,
@@ -162,11 +164,13 @@ impl Stored {
         let evidence = api::environment::evidence(state, &run.id).await?;
         let shares = distributed::api::read(state, run, evidence.as_ref()).await?;
         let series = crate::results::api::series::current(state, run).await?;
-        let rate = run.id.to_wire().ok().and_then(|id| state.live_feed.rate(id));
+        let id = run.id.to_wire().ok();
+        let rate = id.and_then(|id| state.live_feed.rate(id));
+        let step = id.and_then(|id| state.live_feed.step(id));
         let judged = verdicts::judged_by(pool, &run.id).await?;
         let phases = crate::runs::store::phases(pool, &run.id).await?;
         let reduced = downsampled::reduction(pool, &run.id).await?;
-        Ok(Self { phases, summary, evidence, shares: Some(shares), series, rate, cell, marks, judged, reduced })
+        Ok(Self { phases, summary, evidence, shares: Some(shares), series, rate, step, cell, marks, judged, reduced })
     }
 }
 
@@ -178,7 +182,7 @@ impl RunView {
     }
 
     pub(crate) fn new(run: Run, stored: Stored, scope: Scope, now: i64) -> Self {
-        let Stored { phases, summary, evidence, shares, series, rate, cell, marks, judged, reduced } = stored;
+        let Stored { phases, summary, evidence, shares, series, rate, step, cell, marks, judged, reduced } = stored;
         let mark = marks.of(&run.target);
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
         let cores = SideCores::new(&run, evidence.as_ref());
@@ -187,6 +191,7 @@ impl RunView {
             doing: (!run.has_ended()).then(|| {
                 let mut doing = Doing::new(run.clone(), &marks, &others, now);
                 doing.refresh(&others, rate, now);
+                doing.step = step;
                 doing
             }),
             cards: headline::cards(&run, summary.as_ref()),
@@ -236,6 +241,7 @@ impl RunView {
     fn identity_title(&self) -> &'static str {
         match self.run().target_kind {
             Some(TargetKind::Url) => "URL",
+            Some(TargetKind::Container) => "Image ID",
             Some(TargetKind::Process) | None => "SHA-256",
         }
     }

@@ -1,6 +1,6 @@
 //! The image of a container: found, or pulled from its registry.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bollard::errors::Error;
 use bollard::models::{CreateImageInfo, ImageInspect};
@@ -13,6 +13,9 @@ use crate::target::manifest::{Container, Pull};
 
 /// A registry that sends nothing for this time is given up. An engine is silent while it unpacks a layer.
 const SILENCE: Duration = Duration::from_secs(30);
+
+/// How often the progress is told.
+const PACE: Duration = Duration::from_millis(500);
 
 /// An image on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,13 +63,16 @@ async fn inspect(engine: &Engine, name: &str) -> Result<Option<ImageInspect>, St
 async fn pull(engine: &Engine, name: &str, progress: impl Fn(String)) -> Result<(), String> {
     let options = CreateImageOptionsBuilder::default().from_image(&tagged(name)).build();
     let mut stream = engine.docker.create_image(Some(options), None, None);
-    let mut layers = Layers::default();
+    let (mut layers, mut told) = (Layers::default(), Instant::now());
     progress(format!("Pulling {name}"));
     loop {
         match timeout(SILENCE, stream.next()).await {
             Ok(None) => return Ok(()),
             Ok(Some(Ok(info))) => {
-                if let Some(sentence) = layers.add(info) {
+                if let Some(sentence) = layers.add(info)
+                    && told.elapsed() >= PACE
+                {
+                    told = Instant::now();
                     progress(format!("Pulling {name}: {sentence}"));
                 }
             }

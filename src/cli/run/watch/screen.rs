@@ -10,7 +10,7 @@ use crate::{
     cli::{
         duration,
         sparkline::sparkline,
-        table::{figure, thousands},
+        table::{figure, plain, thousands},
     },
     live::status::RunNow,
     results::series::model::{SecondBody, UsageBody},
@@ -43,7 +43,7 @@ impl Screen {
 
     /// Shows a new phase or state of the run.
     pub fn phase(&mut self, now: RunNow) {
-        let is_new = self.now.as_ref().is_none_or(|(before, _)| before.phase != now.phase);
+        let is_new = self.now.as_ref().is_none_or(|(before, _)| (before.phase, &before.step) != (now.phase, &now.step));
         self.now = Some((now, Instant::now()));
         if self.bar.is_hidden() && is_new {
             eprintln!("{}", self.status());
@@ -97,7 +97,8 @@ impl Screen {
     }
 
     fn status(&self) -> String {
-        let phase = self.now.as_ref().map_or(String::new(), |(now, _)| now.phase.words());
+        let words = |now: &RunNow| now.step.as_deref().map_or_else(|| now.phase.words(), plain);
+        let phase = self.now.as_ref().map_or(String::new(), |(now, _)| words(now));
         let left = self.remaining_s().filter(|left| *left > 0.0);
         left.map_or(phase.clone(), |left| format!("{phase} · {} left", duration::text(left)))
     }
