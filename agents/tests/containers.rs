@@ -2,11 +2,14 @@
 
 mod support;
 
+use std::time::Duration;
+
 use brewbench_agent::run::execute;
 use brewbench_agent::target::Containers;
+use brewbench_agent::wire::Phase;
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use brewbench_agent::wire::target::Identity;
-use brewbench_testing::Podman;
+use brewbench_testing::{Image, Manner, Podman, Registry, SmallDisk};
 use support::{Bench, job, unruly};
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +27,7 @@ impl Site {
     async fn with(test: &str, podman: Podman) -> Option<Self> {
         let mut bench = Bench::new(test).await?;
         bench.work.containers = Containers::find(Some(&podman.socket()), &bench.agent);
-        podman.load("unruly:1", &unruly(), &[]);
+        podman.load("unruly:1", &Image::of(&unruly(), &[]));
         Some(Self { bench, podman })
     }
 
@@ -130,4 +133,111 @@ async fn a_container_that_does_not_serve_says_why() {
         assert!(reason.starts_with("target boxed") && reason.contains(words), "{manner}: {reason}");
         assert_eq!(actual, cause, "{manner}: {reason}");
     }
+}
+
+#[tokio::test]
+async fn an_image_that_is_not_there_says_why() {
+    let Some(site) = Site::new("container images").await else { return };
+    let free = std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).expect("a port");
+    let image = || Image::of(&unruly(), &[]);
+    let (silent, refusing) = (Registry::start(Manner::Silent, image()), Registry::start(Manner::Refusing, image()));
+    site.podman.load("foreign:1", &image().for_architecture("riscv64"));
+    for (name, pull, words) in [
+        ("localhost/none:1".to_owned(), "never", "localhost/none:1 is not on this machine, and container.pull is never"),
+        (format!("{free}/shop:1"), "missing", "connection refused"),
+        (refusing.image(), "missing", "403 (Forbidden)"),
+        ("localhost/foreign:1".to_owned(), "missing", "is for linux/riscv64, this machine is linux/"),
+        (silent.image(), "missing", "the registry sent nothing for 30 s"),
+    ] {
+        site.offer_table(&format!("image = \"{name}\"\nport = 8080\npull = \"{pull}\""));
+        let (reason, cause) = site.failure().await;
+        assert!(reason.starts_with("target boxed: ") && reason.contains(&name), "{reason}");
+        assert!(reason.contains(words), "{reason}");
+        assert_eq!(cause, Cause::TargetNotReady, "{reason}");
+    }
+}
+
+#[tokio::test]
+async fn an_image_is_pulled_before_the_run_and_its_digest_is_kept() {
+    let Some(site) = Site::new("container pull").await else { return };
+    let registry = Registry::start(Manner::Good, Image::of(&unruly(), &[]));
+    let image = registry.image();
+    for pull in ["missing", "never", "always"] {
+        let command = "[\"{port}\", \"good\"]";
+        site.offer_table(&format!("image = \"{image}\"\ncommand = {command}\npull = \"{pull}\""));
+        let outcome = site.run().await;
+        assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+        let digests = &outcome.environment["target.image_digests"];
+        assert!(digests.contains("/shop@sha256:"), "{digests}");
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_is_full_while_pulling_is_named() {
+    let Some(disk) = SmallDisk::mount("24M") else { return };
+    let Some(podman) = Podman::start_on(disk.path()) else { return };
+    let Some(mut bench) = Bench::new("container disk").await else { return };
+    bench.work.containers = Containers::find(Some(&podman.socket()), &bench.agent);
+    let site = Site { bench, podman };
+    let registry = Registry::start(Manner::Good, Image::of_bytes(40 << 20));
+    site.offer_table(&format!("image = \"{}\"\nport = 8080", registry.image()));
+    let (reason, _) = site.failure().await;
+    assert!(reason.contains("can't pull") && reason.contains("no space left on device"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_run_survives_the_death_of_its_engine() {
+    let Some(mut site) = Site::new("container engine").await else { return };
+    site.offer("good", "");
+    let podman = std::cell::RefCell::new(&mut site.podman);
+    let outcome = execute::run(&job("boxed"), &site.bench.work, &CancellationToken::new(), |phase| {
+        if phase == Phase::Measuring {
+            podman.borrow_mut().kill();
+        }
+    })
+    .await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    assert!(outcome.observed.is_some_and(|observed| observed.cpu_us > Some(0)), "{:?}", outcome.observed);
+    site.bench.assert_clean(outcome.run);
+    let (reason, cause) = match execute::run(&job("boxed"), &site.bench.work, &CancellationToken::new(), |_| {}).await.ended {
+        Ended::Failed { reason, cause } => (reason, cause),
+        ended => panic!("ended as {ended:?}"),
+    };
+    assert!(reason.contains("the container engine at ") && reason.contains("does not respond"), "{reason}");
+    assert_eq!(cause, Cause::Other);
+    // The next run removes what the first could not.
+    site.podman.restart();
+    assert_eq!(site.podman.containers().len(), 1);
+    assert_eq!(site.run().await.ended, Ended::Finished);
+}
+
+#[tokio::test]
+async fn a_cancelled_run_leaves_nothing_in_any_phase() {
+    let Some(site) = Site::new("container cancel").await else { return };
+    site.offer("good", "");
+    for after_ms in [0, 20, 60, 100, 150, 250, 400, 700] {
+        let cancel = CancellationToken::new();
+        let later = cancel.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(after_ms)).await;
+            later.cancel();
+        });
+        let outcome = execute::run(&job("boxed"), &site.bench.work, &cancel, |_| {}).await;
+        assert_eq!(outcome.ended, Ended::Cancelled, "after {after_ms} ms");
+        site.assert_clean(&outcome);
+    }
+}
+
+#[tokio::test]
+async fn agents_on_one_engine_remove_only_their_own_containers() {
+    let Some(site) = Site::new("container one").await else { return };
+    let label = |agent: &str| format!("brewbench.agent={agent}");
+    for (name, agent) in [("own", site.bench.agent.as_str()), ("other", "somebody else")] {
+        let words = ["create", "--name", name, "--label", &label(agent), "localhost/unruly:1", "1", "deaf"];
+        site.podman.run(&words);
+    }
+    let swept = site.bench.work.containers.sweep().await.expect("an engine");
+    assert_eq!((swept, site.podman.containers()), (vec!["own".to_owned()], vec!["other".to_owned()]));
+    let other = Containers::find(Some(&site.podman.socket()), "somebody else");
+    assert_eq!(other.sweep().await, Ok(vec!["other".to_owned()]));
 }

@@ -1,9 +1,11 @@
 //! Helpers for the tests of both crates.
 
 mod podman;
+mod registry;
 mod small_disk;
 
-pub use podman::Podman;
+pub use podman::{Image, Podman};
+pub use registry::{Manner, Registry};
 pub use small_disk::SmallDisk;
 
 /// While this variable is set, a test that can't run fails. CI sets it.

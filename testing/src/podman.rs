@@ -100,24 +100,12 @@ impl Podman {
         self.folder.path().join("podman.sock")
     }
 
-    /// Loads an image `localhost/NAME` that runs this program with these words first.
+    /// Loads an image as `localhost/NAME`.
     ///
     /// # Panics
     /// If Podman refuses it.
-    pub fn load(&self, name: &str, program: &Path, words: &[&str]) {
+    pub fn load(&self, name: &str, image: &Image) {
         let archive = self.folder.path().join("image.tar");
-        fs::write(&archive, Image::of(program, words).archive(&format!("localhost/{name}"))).expect("a file");
-        self.run(&["load", "-q", "-i", &archive.display().to_string()]);
-        fs::remove_file(archive).expect("removed");
-    }
-
-    /// Loads an image that is for another architecture.
-    ///
-    /// # Panics
-    /// If Podman refuses it.
-    pub fn load_for(&self, architecture: &str, name: &str, program: &Path) {
-        let archive = self.folder.path().join("image.tar");
-        let image = Image { architecture: architecture.to_owned(), ..Image::of(program, &[]) };
         fs::write(&archive, image.archive(&format!("localhost/{name}"))).expect("a file");
         self.run(&["load", "-q", "-i", &archive.display().to_string()]);
         fs::remove_file(archive).expect("removed");
@@ -183,27 +171,57 @@ fn is_root() -> bool {
     status.lines().any(|line| line.starts_with("Uid:\t0\t"))
 }
 
-/// An image with one layer: a program and the libraries that it needs.
-struct Image {
+/// An image with one layer: a program and the libraries that it needs. The same content has the same id.
+#[derive(Clone, Debug)]
+pub struct Image {
     architecture: String,
     entry: Vec<String>,
     layer: Vec<u8>,
 }
 
 impl Image {
-    fn of(program: &Path, words: &[&str]) -> Self {
-        let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
+    /// Makes an image that runs this program with these words first.
+    ///
+    /// # Panics
+    /// If the program can't be read.
+    #[must_use]
+    pub fn of(program: &Path, words: &[&str]) -> Self {
         let mut layer = Builder::new(Vec::new());
         add(&mut layer, "program", program);
         for library in libraries(program) {
             add(&mut layer, library.trim_start_matches('/'), Path::new(&library));
         }
+        Self::new(layer, words)
+    }
+
+    fn new(layer: Builder<Vec<u8>>, words: &[&str]) -> Self {
+        let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
         let entry = ["/program"].iter().chain(words).map(|word| (*word).to_owned()).collect();
         Self { architecture: architecture.to_owned(), entry, layer: layer.into_inner().expect("a layer") }
     }
 
-    /// Returns the image in the format of `docker save`. The same content has the same id.
-    fn archive(&self, name: &str) -> Vec<u8> {
+    /// Makes it say that it is for another architecture.
+    #[must_use]
+    pub fn for_architecture(self, architecture: &str) -> Self {
+        Self { architecture: architecture.to_owned(), ..self }
+    }
+
+    /// Makes an image that is nothing but large.
+    ///
+    /// # Panics
+    /// Never.
+    #[must_use]
+    pub fn of_bytes(bytes: usize) -> Self {
+        let mut layer = Builder::new(Vec::new());
+        append(&mut layer, "program", &vec![7; bytes], 0o755);
+        Self::new(layer, &[])
+    }
+
+    pub(crate) fn layer(&self) -> &[u8] {
+        &self.layer
+    }
+
+    pub(crate) fn config(&self) -> Vec<u8> {
         let Self { architecture, entry, layer } = self;
         let config = json!({
             "architecture": architecture,
@@ -213,11 +231,16 @@ impl Image {
             "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", hex(layer))]},
             "history": [{"created": "1970-01-01T00:00:00Z"}],
         });
-        let config = config.to_string().into_bytes();
+        config.to_string().into_bytes()
+    }
+
+    /// Returns it in the format of `docker save`.
+    fn archive(&self, name: &str) -> Vec<u8> {
+        let config = self.config();
         let file = format!("{}.json", hex(&config));
         let manifest = json!([{"Config": file, "RepoTags": [name], "Layers": ["layer.tar"]}]).to_string();
         let mut archive = Builder::new(Vec::new());
-        for (path, content) in [("manifest.json", manifest.as_bytes()), (&file, &config), ("layer.tar", layer)] {
+        for (path, content) in [("manifest.json", manifest.as_bytes()), (&file, &config), ("layer.tar", &self.layer)] {
             append(&mut archive, path, content, 0o644);
         }
         archive.into_inner().expect("an archive")
@@ -243,6 +266,6 @@ fn append(archive: &mut Builder<Vec<u8>>, path: &str, content: &[u8], mode: u32)
     archive.append_data(&mut header, path, content).expect("an entry");
 }
 
-fn hex(content: &[u8]) -> String {
+pub(crate) fn hex(content: &[u8]) -> String {
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
