@@ -4,6 +4,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -14,6 +15,8 @@ use crate::podman::{Image, hex};
 pub enum Manner {
     /// It serves its image.
     Good,
+    /// It serves its image at 16 MiB/s.
+    Slow,
     /// It accepts connections, and never answers.
     Silent,
     /// It refuses everything, as without permission.
@@ -62,7 +65,7 @@ fn serve(stream: &TcpStream, manner: Manner, image: &Image) -> io::Result<()> {
                 thread::park();
             },
             Manner::Refusing => answer(stream, "403 Forbidden", "application/json", denial().as_bytes(), &request)?,
-            Manner::Good => good(stream, path, image, &request)?,
+            Manner::Good | Manner::Slow => good(stream, path, image, manner == Manner::Slow, &request)?,
         }
     }
     Ok(())
@@ -72,7 +75,7 @@ fn denial() -> String {
     json!({"errors": [{"code": "DENIED", "message": "denied"}]}).to_string()
 }
 
-fn good(stream: &TcpStream, path: &str, image: &Image, request: &str) -> io::Result<()> {
+fn good(stream: &TcpStream, path: &str, image: &Image, is_slow: bool, request: &str) -> io::Result<()> {
     const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
     let config = image.config();
     let part = |kind: &str, content: &[u8]| {
@@ -91,15 +94,24 @@ fn good(stream: &TcpStream, path: &str, image: &Image, request: &str) -> io::Res
         _ if path.contains("/manifests/") => answer(stream, "200 OK", MANIFEST, manifest.as_bytes(), request),
         _ if path.ends_with(&hex(&config)) => answer(stream, "200 OK", "application/octet-stream", &config, request),
         _ if path.ends_with(&hex(image.layer())) => {
-            answer(stream, "200 OK", "application/octet-stream", image.layer(), request)
+            let (first, rest) = image.layer().split_at(if is_slow { 0 } else { image.layer().len() });
+            head(stream, "200 OK", "application/octet-stream", image.layer().len())?;
+            (&*stream).write_all(first)?;
+            rest.chunks(1 << 20).try_for_each(|chunk| {
+                thread::sleep(Duration::from_millis(62));
+                (&*stream).write_all(chunk)
+            })
         }
         _ => answer(stream, "404 Not Found", "application/json", b"{}", request),
     }
 }
 
 fn answer(mut stream: &TcpStream, status: &str, kind: &str, body: &[u8], request: &str) -> io::Result<()> {
-    let length = body.len();
-    write!(stream, "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n")?;
-    write!(stream, "docker-distribution-api-version: registry/2.0\r\n\r\n")?;
+    head(stream, status, kind, body.len())?;
     if request.starts_with("HEAD") { Ok(()) } else { stream.write_all(body) }
+}
+
+fn head(mut stream: &TcpStream, status: &str, kind: &str, length: usize) -> io::Result<()> {
+    write!(stream, "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n")?;
+    write!(stream, "docker-distribution-api-version: registry/2.0\r\n\r\n")
 }

@@ -10,6 +10,7 @@ mod catalog;
 mod cli;
 mod colours;
 mod compare;
+mod containers;
 mod dashboard;
 mod differences;
 mod dispatch;

@@ -28,7 +28,7 @@ use crate::harness::{
 };
 
 /// A server and its agent have 5 s each to finish their work.
-const GRACE: Duration = Duration::from_secs(20);
+pub const GRACE: Duration = Duration::from_secs(20);
 
 async fn serve_refused(data: &Path, more: &[&str]) -> String {
     let data = data.display().to_string();
