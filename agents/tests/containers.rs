@@ -38,9 +38,8 @@ impl Site {
     }
 
     fn offer_table(&self, table: &str) {
-        let text = format!(
-            "name = \"boxed\"\nversion = \"1\"\n[ready]\npath = \"/\"\ntimeout_s = 5\n[container]\n{table}\n"
-        );
+        let text =
+            format!("name = \"boxed\"\nversion = \"1\"\n[ready]\npath = \"/\"\ntimeout_s = 5\n[container]\n{table}\n");
         std::fs::write(self.bench.work.targets.join("boxed.toml"), text).expect("a manifest");
     }
 
@@ -115,7 +114,10 @@ async fn a_container_behind_a_bridge_is_reached_by_its_published_port() {
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     let environment = &outcome.environment;
     assert_eq!(environment["container.network"], "bridge");
-    assert_eq!((environment["container.seccomp"].as_str(), environment["container.user"].as_str()), ("unconfined (off)", "1000"));
+    assert_eq!(
+        (environment["container.seccomp"].as_str(), environment["container.user"].as_str()),
+        ("unconfined (off)", "1000")
+    );
     assert_ne!(environment["container.netfilter_rules"], "0");
 }
 
@@ -123,7 +125,11 @@ async fn a_container_behind_a_bridge_is_reached_by_its_published_port() {
 async fn a_container_that_does_not_serve_says_why() {
     let Some(site) = Site::new("container faults").await else { return };
     for (manner, words, cause) in [
-        ("dead", "exited before it was ready: exit status 3; last output: unruly is dead | no reason to live", Cause::TargetDied),
+        (
+            "dead",
+            "exited before it was ready: exit status 3; last output: unruly is dead | no reason to live",
+            Cause::TargetDied,
+        ),
         ("deaf", "connections are refused", Cause::TargetNotReady),
         ("hungry-at-start", "exited before it was ready: OOM-killed", Cause::TargetOutOfMemory),
         ("mortal", "exited during the ", Cause::TargetDied),
@@ -138,12 +144,17 @@ async fn a_container_that_does_not_serve_says_why() {
 #[tokio::test]
 async fn an_image_that_is_not_there_says_why() {
     let Some(site) = Site::new("container images").await else { return };
-    let free = std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).expect("a port");
+    let free =
+        std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).expect("a port");
     let image = || Image::of(&unruly(), &[]);
     let (silent, refusing) = (Registry::start(Manner::Silent, image()), Registry::start(Manner::Refusing, image()));
     site.podman.load("foreign:1", &image().for_architecture("riscv64"));
     for (name, pull, words) in [
-        ("localhost/none:1".to_owned(), "never", "localhost/none:1 is not on this machine, and container.pull is never"),
+        (
+            "localhost/none:1".to_owned(),
+            "never",
+            "localhost/none:1 is not on this machine, and container.pull is never",
+        ),
         (format!("{free}/shop:1"), "missing", "connection refused"),
         (refusing.image(), "missing", "403 (Forbidden)"),
         ("localhost/foreign:1".to_owned(), "missing", "is for linux/riscv64, this machine is linux/"),
@@ -199,10 +210,11 @@ async fn a_run_survives_the_death_of_its_engine() {
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     assert!(outcome.observed.is_some_and(|observed| observed.cpu_us > Some(0)), "{:?}", outcome.observed);
     site.bench.assert_clean(outcome.run);
-    let (reason, cause) = match execute::run(&job("boxed"), &site.bench.work, &CancellationToken::new(), |_| {}).await.ended {
-        Ended::Failed { reason, cause } => (reason, cause),
-        ended => panic!("ended as {ended:?}"),
-    };
+    let (reason, cause) =
+        match execute::run(&job("boxed"), &site.bench.work, &CancellationToken::new(), |_| {}).await.ended {
+            Ended::Failed { reason, cause } => (reason, cause),
+            ended => panic!("ended as {ended:?}"),
+        };
     assert!(reason.contains("the container engine at ") && reason.contains("does not respond"), "{reason}");
     assert_eq!(cause, Cause::Other);
     // The next run removes what the first could not.

@@ -3,6 +3,7 @@
 //! The agent's own type checks the fields and writes the text, so that an agent reads the file as it was meant.
 
 pub mod draft;
+pub mod fields;
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -70,7 +71,7 @@ pub struct ContainerTarget {
     /// Additional environment variables, with the same placeholders.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// The port it listens on; null if `{port}` tells it one.
+    /// The port it always listens on; null if it takes `{port}`.
     #[serde(default)]
     pub port: Option<u16>,
     /// `host`, the default, or `bridge`.

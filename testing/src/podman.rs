@@ -53,7 +53,8 @@ impl Podman {
             skip("the tests with Podman need root");
             return None;
         }
-        let registries = "unqualified-search-registries = []\n[[registry]]\nlocation = \"127.0.0.1\"\ninsecure = true\n";
+        let registries =
+            "unqualified-search-registries = []\n[[registry]]\nlocation = \"127.0.0.1\"\ninsecure = true\n";
         fs::write(folder.path().join("registries.conf"), registries).expect("a file");
         // Limits below those of the machine, which may not allow Podman's own; locks apart from other services.
         let containers = format!(
@@ -119,6 +120,9 @@ impl Podman {
     }
 
     /// Returns what is left of containers: their names, mounts and processes.
+    ///
+    /// # Panics
+    /// If the machine can't be read.
     #[must_use]
     pub fn leftovers(&self) -> Vec<String> {
         let own = self.folder.path().display().to_string();
@@ -251,7 +255,10 @@ impl Image {
 fn libraries(program: &Path) -> Vec<String> {
     let listed = Command::new("ldd").arg(program).output().expect("ldd");
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
-    text.split_whitespace().filter(|word| word.starts_with('/') && Path::new(word).exists()).map(str::to_owned).collect()
+    text.split_whitespace()
+        .filter(|word| word.starts_with('/') && Path::new(word).exists())
+        .map(str::to_owned)
+        .collect()
 }
 
 fn add(layer: &mut Builder<Vec<u8>>, path: &str, file: &Path) {
@@ -267,5 +274,9 @@ fn append(archive: &mut Builder<Vec<u8>>, path: &str, content: &[u8], mode: u32)
 }
 
 pub(crate) fn hex(content: &[u8]) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    use std::fmt::Write;
+    Sha256::digest(content).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

@@ -28,16 +28,12 @@ fn offer(podman: &Podman, tools: &Tools, manifests: &Path) {
     };
     let (hyper, go) = ("\"--listen\", \"{host}:{port}\"", "\"-listen\", \"{host}:{port}\"");
     for (name, provided) in [
-        ("started", format!("command = [{:?}, {hyper}]\n", program("rust-hyper"))),
+        ("started", format!("command = [\"{}\", {hyper}]\n", program("rust-hyper").display())),
         ("in-host", container("rust-hyper", "host", hyper)),
         ("in-bridge", container("rust-hyper", "bridge", hyper)),
         ("go-in-host", container("go-nethttp", "host", go)),
     ] {
-        // Keys come before tables.
-        let text = match provided.starts_with('[') {
-            true => format!("name = \"{name}\"\nversion = \"1\"\n{CHECKS}{provided}"),
-            false => format!("name = \"{name}\"\nversion = \"1\"\n{provided}{CHECKS}"),
-        };
+        let text = format!("name = \"{name}\"\nversion = \"1\"\n{provided}{CHECKS}");
         fs::write(manifests.join(format!("{name}.toml")), text).expect("a manifest");
     }
 }
@@ -101,7 +97,8 @@ async fn the_progress_of_a_pull_is_shown() {
     let (data, manifests) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let registry = Registry::start(Manner::Slow, Image::of_bytes(48 << 20));
     let image = registry.image();
-    let manifest = format!("name = \"large\"\nversion = \"1\"\n{CHECKS}[container]\nimage = \"{image}\"\nport = 8080\n");
+    let manifest =
+        format!("name = \"large\"\nversion = \"1\"\n{CHECKS}[container]\nimage = \"{image}\"\nport = 8080\n");
     fs::write(manifests.path().join("large.toml"), manifest).expect("a manifest");
     let mut command = serve_with_agent(data.path(), &tools);
     command.arg("--manifests").arg(manifests.path()).arg("--container-engine").arg(podman.socket());

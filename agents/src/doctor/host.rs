@@ -55,7 +55,7 @@ pub(super) fn targets(options: &Options) -> Finding {
 
 /// Looks for a container engine: only targets with `[container]` need one.
 pub(super) async fn container_engine(options: &Options) -> Finding {
-    const CHECK: &str = "container engine";
+    const CHECK: &str = "containers";
     let containers = containers(options);
     if options.container_engine.is_none() && matches!(containers.socket(), Err(NoEngine::None)) {
         return Finding::good(CHECK, "none; targets with [container] need Docker or Podman");

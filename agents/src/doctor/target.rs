@@ -85,11 +85,14 @@ async fn start_container(
 ) -> Vec<Finding> {
     let containers = Containers::find(container_engine, &name());
     let engine = match containers.connect().await {
-        Ok(engine) => Finding::good("container engine", container::name_of(&engine)),
-        Err(fault) => return vec![Finding::bad("container engine", fault, "start it, or name its socket")],
+        Ok(engine) => Finding::good("containers", container::name_of(&engine)),
+        Err(fault) => return vec![Finding::bad("containers", fault, "start it, or name its socket")],
     };
-    let size =
-        Size { name: "machine".to_owned(), vcpus: cores::allowed().len() as f64, memory_bytes: machine::memory_bytes() };
+    let size = Size {
+        name: "machine".to_owned(),
+        vcpus: cores::allowed().len() as f64,
+        memory_bytes: machine::memory_bytes(),
+    };
     let sandbox = Sandbox::detect(cgroups, &name());
     let prepared = Prepared { container, containers, sandbox, size, cores: Vec::new(), run: RunId::now() };
     let requests = describe_requests(&manifest);

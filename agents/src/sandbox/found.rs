@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn the_group_is_the_part_that_names_the_container() {
-        let found = |text: &str, controller: &str| group_of(text, controller, "abc").map(|path| path.display().to_string());
+        let found =
+            |text: &str, controller: &str| group_of(text, controller, "abc").map(|path| path.display().to_string());
         let docker = "4:memory:/docker/abc\n2:cpu,cpuacct:/docker/abc\n0::/docker/abc\n";
         assert_eq!(found(docker, "memory").as_deref(), Some("docker/abc"));
         assert_eq!(found(docker, "cpuacct").as_deref(), Some("docker/abc"));

@@ -33,7 +33,8 @@ impl Dirs {
 
     /// An existing group: `group` returns its path in the hierarchy of a controller. `None` if there is none at all.
     pub fn of(root: &Path, group: impl Fn(&str) -> Option<PathBuf>) -> Option<Self> {
-        let dir = |controller: &str| Some(hierarchy(root, controller)?.join(group(controller)?)).filter(|dir| dir.is_dir());
+        let dir =
+            |controller: &str| Some(hierarchy(root, controller)?.join(group(controller)?)).filter(|dir| dir.is_dir());
         let found = Self { cpu: dir("cpu"), cpuacct: dir("cpuacct"), memory: dir("memory"), pids: dir("pids") };
         (!found.folders().is_empty()).then_some(found)
     }
@@ -42,11 +43,13 @@ impl Dirs {
     pub fn confirmed(&self, size: &Size) -> Enforced {
         let is_cpu = |dir: &Path| {
             let read = |file: &str| files::number(&dir.join(file));
-            read("cpu.cfs_period_us").is_some_and(|period| read("cpu.cfs_quota_us") == Some(quota_us(size.vcpus, period)))
+            read("cpu.cfs_period_us")
+                .is_some_and(|period| read("cpu.cfs_quota_us") == Some(quota_us(size.vcpus, period)))
         };
         let is_memory = |dir: &Path| {
             let is_limited = |file: &str| same_memory(size.memory_bytes, files::number(&dir.join(file)));
-            is_limited("memory.limit_in_bytes") && (is_limited("memory.memsw.limit_in_bytes") || files::machine_has_no_swap())
+            is_limited("memory.limit_in_bytes")
+                && (is_limited("memory.memsw.limit_in_bytes") || files::machine_has_no_swap())
         };
         Enforced {
             cpu: mechanism(self.cpu.as_deref().is_some_and(is_cpu)),

@@ -68,7 +68,7 @@ impl Live {
             let Shown { run, step, .. } = shown.as_ref()?;
             (*run, step.clone()?)
         };
-        let is_new = sent.step.as_ref().is_none_or(|(before, told)| (*before, told) != (run, &step));
+        let is_new = sent.step.as_ref().is_none_or(|before| *before != (run, step.clone()));
         is_new.then(|| sent.step.insert((run, step)).clone())
     }
 

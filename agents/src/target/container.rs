@@ -98,7 +98,12 @@ impl Contained {
 
     /// Pulls its image if necessary, starts it, and waits until it serves. It can be stopped and its log read even if
     /// this fails or is cancelled. `progress` is called with sentences.
-    pub async fn start(&mut self, manifest: &Manifest, address: IpAddr, progress: impl Fn(String)) -> Result<Serving, Failure> {
+    pub async fn start(
+        &mut self,
+        manifest: &Manifest,
+        address: IpAddr,
+        progress: impl Fn(String),
+    ) -> Result<Serving, Failure> {
         let other = Failure::by(Cause::Other);
         let engine = self.prepared.containers.connect().await.map_err(other)?;
         let swept = engine.sweep().await.map_err(other)?;
@@ -141,7 +146,9 @@ impl Contained {
         let (docker, request) = (engine.docker.clone(), plan.request()?);
         let creating = tokio::spawn(async move {
             let created = docker.create_container(Some(options), request).await;
-            created.map(|created| created.id).map_err(|error| format!("can't create the container: {}", sentence(&error)))
+            created
+                .map(|created| created.id)
+                .map_err(|error| format!("can't create the container: {}", sentence(&error)))
         });
         self.creating = Some((engine.clone(), creating));
         self.created().await

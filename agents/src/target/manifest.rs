@@ -284,7 +284,11 @@ mod tests {
             ("[verify]", "[sandbox]\nrun = []\n[verify]", "run"),
             ("[verify]", "[url]\nbase = \"http://x\"\n[verify]", "command: remove it"),
             ("[verify]", "[container]\nimage = \"x\"\nport = 1\n[verify]", "command: remove it"),
-            ("[verify]", "[url]\nbase = \"http://x\"\n[container]\nimage = \"x\"\nport = 1\n[verify]", "url: remove it"),
+            (
+                "[verify]",
+                "[url]\nbase = \"http://x\"\n[container]\nimage = \"x\"\nport = 1\n[verify]",
+                "url: remove it",
+            ),
             ("[verify]", "[metrics]\nscrape = \"http://x\"\n[verify]", "metrics: only for a target with [url]"),
         ];
         for (from, to, field) in replaced {

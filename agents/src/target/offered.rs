@@ -87,7 +87,8 @@ mod tests {
     fn a_change_is_reported_once_after_two_equal_readings() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("a.toml");
-        let mut offered = Offered::read(folder.path().to_owned(), Arc::default(), Containers::none()).expect("a folder");
+        let mut offered =
+            Offered::read(folder.path().to_owned(), Arc::default(), Containers::none()).expect("a folder");
         assert_eq!((offered.targets(), offered.reread()), (Vec::new(), None));
 
         fs::write(&file, &manifest("a")[..20]).expect("half a file");

@@ -138,7 +138,10 @@ mod tests {
         for kind in TargetKind::ALL {
             assert_eq!(kind.as_str().parse(), Ok(kind));
         }
-        assert_eq!("pod".parse::<TargetKind>(), Err("\"pod\" is not a kind of target: use one of process, container, url".to_owned()));
+        assert_eq!(
+            "pod".parse::<TargetKind>(),
+            Err("\"pod\" is not a kind of target: use one of process, container, url".to_owned())
+        );
     }
 
     #[test]

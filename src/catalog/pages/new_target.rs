@@ -23,7 +23,8 @@ use crate::{
     auth::caller::{Caller, Read},
     catalog::manifest::{
         TargetManifest,
-        draft::{ADVANCED, CHECKS, CONTAINER, Checked, Draft, Field, IDENTITY, REMOTE, START},
+        draft::{Checked, Draft},
+        fields::{ADVANCED, CHECKS, CONTAINER, Field, IDENTITY, REMOTE, START},
     },
     fleet::{
         model::Availability,

@@ -31,7 +31,7 @@ pub struct New {
     /// Image of a container, instead of a program
     #[arg(long, value_name = "IMAGE", conflicts_with_all = ["read", "write"])]
     image: Option<String>,
-    /// The port that the container listens on, if it can't be told one by {port}
+    /// The port that the container always listens on, if it does not take {port}
     #[arg(long, value_name = "PORT", requires = "image")]
     port: Option<u16>,
     /// Network of the container: `host` or `bridge`

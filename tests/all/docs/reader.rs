@@ -18,6 +18,7 @@ use brewbench::{
     },
 };
 use brewbench_agent::{connection::client::prepare_tls, wire::now_ms};
+use brewbench_testing::{Image, Podman};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -48,6 +49,8 @@ pub struct Reader {
     hooks: String,
     /// A server that already runs, and its base URL.
     staging: (Running, String),
+    /// Where its containers run.
+    podman: Podman,
     /// An administrator, once the server runs.
     admin: Option<Actor>,
     server: Option<Background>,
@@ -81,6 +84,8 @@ impl Reader {
         let port = free.local_addr().expect("an address").port();
         let hooks = webhook_receiver().await;
         let staging = url_targets::serve(&tools.targets).await;
+        let podman = Podman::start()?;
+        podman.load("shop:1.4", &Image::of(&tools.targets.join("bin/rust-hyper"), &[]));
         let (admin, server, agents, change) = (None, None, Vec::new(), None);
         let (printed, measured, runs, newest) = (String::new(), Vec::new(), Vec::new(), None);
         Some(Self {
@@ -89,6 +94,7 @@ impl Reader {
             port,
             hooks,
             staging,
+            podman,
             admin,
             server,
             agents,
@@ -123,6 +129,7 @@ impl Reader {
         command.args(["-euo", "pipefail", "-c", text]).current_dir(self.here()).stdin(answers);
         command.env("PATH", path).env("HOME", self.folder.path().join("home")).env("BREWBENCH_LISTEN", "127.0.0.1:0");
         command.env("BREWBENCH_MANIFESTS", self.here()).env("BREWBENCH_WEBHOOKS_TO", "loopback");
+        command.env("BREWBENCH_CONTAINER_ENGINE", self.podman.socket());
         command.env("BREWBENCH_STATE", self.folder.path().join("var/lib/brewbench-agent"));
         if let Some(admin) = self.admin.as_ref().filter(|_| text.contains("brewbench login")) {
             // The command prompts for the token on a terminal only.
@@ -137,6 +144,7 @@ impl Reader {
             .replace("0.0.0.0:8377", &format!("127.0.0.1:{}", self.port))
             .replace("https://hooks.example.com", &self.hooks)
             .replace("https://staging.example.com", &self.staging.1)
+            .replace("ghcr.io/acme/", "localhost/")
             .replace("10.0.0.5", "127.0.0.2")
             .replace("/var/lib/", &format!("{}/var/lib/", self.folder.path().display()))
     }

@@ -17,7 +17,7 @@ pub const AGENT_LABEL: &str = "brewbench.agent";
 pub const RUN_LABEL: &str = "brewbench.run";
 
 /// Maximum time for the response to any request but a pull. The engine may be starting other containers.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Maximum time for the first response.
 const HELLO: Duration = Duration::from_secs(5);
@@ -137,7 +137,7 @@ pub fn sentence(error: &Error) -> String {
         Error::DockerStreamError { error } => error.trim().to_owned(),
         Error::SocketNotFoundError(path) => format!("there is no socket {path}"),
         Error::RequestTimeoutError => format!("no answer within {} s", PATIENCE.as_secs()),
-        other => crate::connection::client::innermost(other).to_string(),
+        other => crate::connection::client::innermost(other),
     }
 }
 
@@ -153,7 +153,9 @@ fn candidates(variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
     if !named.is_empty() {
         return named;
     }
-    let own = variable("XDG_RUNTIME_DIR").into_iter().flat_map(|own| ["docker.sock", "podman/podman.sock"].map(|name| Path::new(&own).join(name)));
+    let own = variable("XDG_RUNTIME_DIR")
+        .into_iter()
+        .flat_map(|own| ["docker.sock", "podman/podman.sock"].map(|name| Path::new(&own).join(name)));
     let system = ["/run/docker.sock", "/run/podman/podman.sock"].map(PathBuf::from);
     system.into_iter().chain(own).filter(|path| path.exists()).collect()
 }

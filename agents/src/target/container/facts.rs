@@ -49,7 +49,9 @@ fn runtime(engine: &Engine, info: &SystemInfo) -> Option<String> {
     let mut components = engine.version.components.iter().flatten();
     let version = components.find(|component| component.name.contains(name)).map(|component| &component.version);
     let version = version.and_then(|version| version.lines().next()).map(|line| line.trim_start_matches(name).trim());
-    Some(version.map_or_else(|| name.to_owned(), |version| format!("{name} {}", version.trim_start_matches("version "))))
+    Some(
+        version.map_or_else(|| name.to_owned(), |version| format!("{name} {}", version.trim_start_matches("version "))),
+    )
 }
 
 fn seccomp(container: &Container, status: &str) -> String {

@@ -14,7 +14,7 @@ use crate::target::manifest::{Container, Pull};
 /// A registry that sends nothing for this time is given up. An engine is silent while it unpacks a layer.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// How often the progress is told.
+/// How often progress is reported.
 const PACE: Duration = Duration::from_millis(500);
 
 /// An image on this machine.
@@ -63,16 +63,16 @@ async fn inspect(engine: &Engine, name: &str) -> Result<Option<ImageInspect>, St
 async fn pull(engine: &Engine, name: &str, progress: impl Fn(String)) -> Result<(), String> {
     let options = CreateImageOptionsBuilder::default().from_image(&tagged(name)).build();
     let mut stream = engine.docker.create_image(Some(options), None, None);
-    let (mut layers, mut told) = (Layers::default(), Instant::now());
+    let (mut layers, mut reported) = (Layers::default(), Instant::now());
     progress(format!("Pulling {name}"));
     loop {
         match timeout(SILENCE, stream.next()).await {
             Ok(None) => return Ok(()),
             Ok(Some(Ok(info))) => {
                 if let Some(sentence) = layers.add(info)
-                    && told.elapsed() >= PACE
+                    && reported.elapsed() >= PACE
                 {
-                    told = Instant::now();
+                    reported = Instant::now();
                     progress(format!("Pulling {name}: {sentence}"));
                 }
             }

@@ -23,7 +23,7 @@ pub struct Container {
     /// Arguments, instead of those of the image, with the placeholders `{port}` and `{host}`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// The port it listens on, if it can't be told one by `{port}`.
+    /// The port it always listens on, if it does not take `{port}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Its network.
@@ -190,7 +190,10 @@ impl Container {
         if let Some(path) = self.seccomp.as_mut().filter(|name| !["default", "unconfined"].contains(&name.as_str())) {
             let profile = folder.join(&*path).canonicalize();
             let profile = profile.map_err(|error| format!("container.seccomp: {path}: {error}"))?;
-            *path = profile.into_os_string().into_string().map_err(|path| format!("container.seccomp: {path:?}"))?;
+            *path = profile
+                .into_os_string()
+                .into_string()
+                .map_err(|path| format!("container.seccomp: {}", path.display()))?;
         }
         Ok(self)
     }
@@ -210,7 +213,8 @@ impl Mount {
 
     fn resolve(&self, folder: &Path) -> Result<PathBuf, String> {
         let source = folder.join(&self.source);
-        let found = source.canonicalize().map_err(|error| format!("container.mounts: {}: {error}", source.display()))?;
+        let found =
+            source.canonicalize().map_err(|error| format!("container.mounts: {}: {error}", source.display()))?;
         if found == Path::new("/") || FORBIDDEN.iter().any(|forbidden| found.starts_with(forbidden)) {
             return Err(format!(
                 "container.mounts: {} is not for targets: mount the files that it needs only",

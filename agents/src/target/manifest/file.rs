@@ -119,13 +119,20 @@ impl ManifestFile {
             ("env", !env.is_empty()),
             ("sandbox", !sandbox.is_empty()),
         ];
-        let first = |fields: &[(&'static str, bool)]| fields.iter().find(|(_, is_given)| *is_given).map(|(name, _)| *name);
+        let first =
+            |fields: &[(&'static str, bool)]| fields.iter().find(|(_, is_given)| *is_given).map(|(name, _)| *name);
         match (container, url) {
             (Some(_), _) => first(&given).map(|field| {
-                let instead = if ["command", "env"].contains(&field) { format!("; write it as container.{field}") } else { String::new() };
+                let instead = if ["command", "env"].contains(&field) {
+                    format!("; write it as container.{field}")
+                } else {
+                    String::new()
+                };
                 format!("{field}: remove it; a target with [container] has only that{instead}")
             }),
-            (None, Some(_)) => first(&given[1..]).map(|field| format!("{field}: remove it; a target with [url] already runs")),
+            (None, Some(_)) => {
+                first(&given[1..]).map(|field| format!("{field}: remove it; a target with [url] already runs"))
+            }
             (None, None) => None,
         }
         .or_else(|| unless(metrics.is_none() || url.is_some(), || "metrics: only for a target with [url]".to_owned()))
