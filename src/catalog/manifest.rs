@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use brewbench_agent::target::{
     Sandbox,
-    manifest::{Container, ManifestFile, MetricsFile, Mount, Network, Preset, Pull, Ready, UrlFile, Verify},
+    manifest::{Container, ManifestFile, MetricsFile, Mount, Network, Preset, Pull, Ready, UrlFile, Verify, VmFile},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -43,6 +43,9 @@ pub struct NewTarget {
     /// A container; null for other kinds of targets.
     #[serde(default)]
     pub container: Option<ContainerTarget>,
+    /// A virtual machine; null for other kinds of targets.
+    #[serde(default)]
+    pub vm: Option<VirtualMachine>,
     /// A server that already runs; null for other kinds of targets.
     #[serde(default)]
     pub url: Option<RunningServer>,
@@ -110,6 +113,18 @@ impl From<ContainerTarget> for Container {
         let mounts = mounts.into_iter().map(mount).collect();
         Self { image, command, port, network, pull, seccomp, user, mounts, env }
     }
+}
+
+/// A virtual machine that the agent starts by a launcher.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VirtualMachine {
+    /// The launcher and its arguments; `{vcpus}`, `{memory_mib}`, `{host}` and `{port}` are replaced with the machine size
+    /// and the address where the server is reached.
+    pub command: Vec<String>,
+    /// Additional environment variables, with the same placeholders.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
 }
 
 /// A server that already runs.
@@ -189,7 +204,7 @@ pub struct TargetManifest {
 
 impl From<NewTarget> for ManifestFile {
     fn from(target: NewTarget) -> Self {
-        let NewTarget { name, version, revision, description, command, env, container, url, metrics, .. } = target;
+        let NewTarget { name, version, revision, description, command, env, container, vm, url, metrics, .. } = target;
         let NewTarget { ready, verify, sandbox, .. } = target;
         let url = url.map(|RunningServer { base, redirects }| UrlFile { base, redirects });
         let metrics = metrics.map(|ServerMetrics { scrape, preset, labels }| MetricsFile { scrape, preset, labels });
@@ -205,7 +220,8 @@ impl From<NewTarget> for ManifestFile {
         let sandbox = Sandbox { read: paths(read), write: paths(write) };
         let ready = Ready { path, status, timeout_s };
         let container = container.map(Into::into);
-        Self { name, version, revision, description, command, env, container, url, metrics, ready, verify, sandbox }
+        let vm = vm.map(|VirtualMachine { command, env }| VmFile { command, env });
+        Self { name, version, revision, description, command, env, container, vm, url, metrics, ready, verify, sandbox }
     }
 }
 

@@ -119,7 +119,7 @@ async fn list(common: &Common) -> anyhow::Result<()> {
     common.print(&TargetList { targets, next: None }, |list| {
         let row = |target: &TargetData| {
             let identity = match target.kind {
-                TargetKind::Process => target.identity.chars().take(12).collect(),
+                TargetKind::Process | TargetKind::Vm => target.identity.chars().take(12).collect(),
                 TargetKind::Container | TargetKind::Url => cut(&target.identity, 32),
             };
             let kind = target.kind.to_string();

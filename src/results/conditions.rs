@@ -13,6 +13,8 @@ pub struct Conditions {
     pub startup_ms: Option<f64>,
     /// Time to open a connection to a target that was running already, milliseconds.
     pub round_trip_ms: Option<f64>,
+    /// Whether the target was a virtual machine whose CPU was emulated; None for other kinds.
+    pub emulated: Option<bool>,
     /// Memory that the target used after the idle wait, before any load, bytes.
     pub idle_memory_bytes: Option<u64>,
     /// The idle wait before the load.
@@ -126,6 +128,7 @@ impl From<outcome::Conditions> for Conditions {
         let outcome::Conditions { processes_gone, placement, core_use, network, response_change, .. } = reported;
         Self {
             startup_ms,
+            emulated: reported.emulated,
             round_trip_ms: reported.round_trip_ms.filter(|ms| ms.is_finite() && *ms >= 0.0),
             idle_memory_bytes,
             idle_wait: idle_wait.map(IdleWaitResult::from),

@@ -151,7 +151,7 @@ pub struct RunSize {
     pub memory_bytes: u64,
 }
 
-/// How a machine size was enforced: `cgroup2`, `cgroup1` or `none`.
+/// How a machine size was enforced: `cgroup2`, `cgroup1`, `guest` or `none`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunEnforced {
     /// For CPU time.

@@ -1,9 +1,11 @@
 //! Helpers for the tests of both crates.
 
+mod guest;
 mod podman;
 mod registry;
 mod small_disk;
 
+pub use guest::Guest;
 pub use podman::{Image, Podman};
 pub use registry::{Manner, Registry};
 pub use small_disk::SmallDisk;

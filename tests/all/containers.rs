@@ -2,7 +2,7 @@
 
 use std::{ffi::OsStr, fs, path::Path};
 
-use brewbench_testing::{Image, Manner, Podman, Registry};
+use brewbench_testing::{Guest, Image, Manner, Podman, Registry};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
@@ -39,24 +39,29 @@ fn offer(podman: &Podman, tools: &Tools, manifests: &Path) {
 }
 
 #[tokio::test]
-async fn the_same_server_is_measured_as_program_as_container_and_by_its_url() {
-    let (Some(tools), Some(podman)) = (Tools::find(), Podman::start()) else { return };
+async fn the_same_server_is_measured_in_every_kind() {
+    let (Some(tools), Some(podman), Some(guest)) = (Tools::find(), Podman::start(), Guest::build()) else { return };
     let (_target, base) = serve(&tools.targets).await;
     let (data, manifests) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     offer(&podman, &tools, manifests.path());
     let staging = format!("name = \"staging\"\nversion = \"1\"\n{CHECKS}[url]\nbase = \"{base}/\"\n");
     fs::write(manifests.path().join("staging.toml"), staging).expect("a manifest");
+    guest.install(&manifests.path().join("launch"));
+    let launched = "[vm]\ncommand = [\"./launch\", \"{vcpus}\", \"{memory_mib}\", \"{host}:{port}\"]\n";
+    let slow = CHECKS.replace("[verify]", "timeout_s = 60\n[verify]");
+    let manifest = format!("name = \"in-guest\"\nversion = \"1\"\n{slow}{launched}");
+    fs::write(manifests.path().join("in-guest.toml"), manifest).expect("a manifest");
     let mut command = serve_with_agent(data.path(), &tools);
     command.arg("--manifests").arg(manifests.path()).arg("--container-engine").arg(podman.socket());
     let site = Running::start(command);
     let user = user_of(&site, data.path()).await;
     until(&site, "the targets", async || {
         let list = user.get("/api/v1/targets").await.ok().json();
-        (list["targets"].as_array()?.len() == 5).then_some(())
+        (list["targets"].as_array()?.len() == 6).then_some(())
     })
     .await;
 
-    let names = ["started", "in-host", "in-bridge", "go-in-host", "staging"];
+    let names = ["started", "in-host", "in-bridge", "go-in-host", "in-guest", "staging"];
     let plan = plan_with(&json!({"targets": names, "warm_up_s": 0}));
     let (_, runs) = submit(&user, &plan).await;
     assert_eq!(runs.len(), names.len());
@@ -68,12 +73,17 @@ async fn the_same_server_is_measured_as_program_as_container_and_by_its_url() {
         let kind = match text(&run["target"]).as_str() {
             "started" => "process",
             "staging" => "url",
+            "in-guest" => "vm",
             _ => "container",
         };
         assert_eq!((&run["phase"], &run["target_kind"]), (&json!("finished"), &json!(kind)), "{run}");
         let is_known = kind != "url";
         assert_eq!(run["cpu_ms_per_request"].is_number(), is_known, "{run}");
         assert_eq!(run["reasons"].to_string().contains("size_not_enforced"), !is_known, "{run}");
+        assert_eq!(run["reasons"].to_string().contains("emulated"), kind == "vm", "{run}");
+        if kind == "vm" {
+            assert_eq!(run["enforced"], json!({"cpu": "guest", "memory": "guest"}), "{run}");
+        }
         if kind == "container" {
             assert!(text(&run["target_identity"]).starts_with("sha256:"), "{run}");
             let facts = user.get(&format!("/api/v1/runs/{}/environment", text(&run["id"]))).await.ok().text();

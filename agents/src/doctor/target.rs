@@ -9,9 +9,11 @@ use crate::host::machine;
 use crate::sandbox::{Sandbox, Side, cores};
 use crate::target::container::{self, Prepared};
 use crate::target::manifest::{self, Container, Manifest, Program, Provided, Remote};
+use crate::target::vm::Guest;
 use crate::target::{Containers, Ended, Running, Serving};
 use crate::wire::RunId;
 use crate::wire::job::Size;
+use crate::wire::target::TargetKind;
 
 /// Time for the target to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
@@ -25,13 +27,15 @@ pub async fn check_target(file: &Path, cgroups: &Path, container_engine: Option<
     };
     let Manifest { name, version, provided, .. } = &manifest;
     let what = match provided {
-        Provided::Process(program) => program.command.join(" "),
+        Provided::Process(program) | Provided::Vm(program) => program.command.join(" "),
         Provided::Container(container) => format!("image {}", container.image),
         Provided::Url(remote) => remote.base.clone(),
     };
     let mut findings = vec![Finding::good("manifest", format!("{name} {version}: {what}"))];
     match provided.clone() {
-        Provided::Process(program) => findings.extend(start_program(manifest, program, cgroups).await),
+        Provided::Process(program) | Provided::Vm(program) => {
+            findings.extend(start_program(manifest, program, cgroups).await);
+        }
         Provided::Container(container) => {
             findings.extend(start_container(manifest, container, cgroups, container_engine).await);
         }
@@ -72,8 +76,20 @@ async fn start_program(manifest: Manifest, program: Program, cgroups: &Path) -> 
             return vec![Finding::bad("start", error.to_string(), "run it as a user that may create files and groups")];
         }
     };
-    let target = Running::process(manifest, program, group, cores::allowed(), home.path().to_owned());
+    let (cores, home) = (cores::allowed(), home.path().to_owned());
+    let target = match manifest.provided.kind() {
+        TargetKind::Vm => match Guest::new(program, group, cores, home, guest_size()) {
+            Ok(guest) => Running::vm(manifest, guest),
+            Err(fault) => return vec![Finding::bad("start", fault, "correct [vm]")],
+        },
+        _ => Running::process(manifest, program, group, cores, home),
+    };
     start(target, requests, "correct the command, [ready] or [verify]").await
+}
+
+/// A size that every machine has room for.
+fn guest_size() -> Size {
+    Size { name: "1/512MiB".to_owned(), vcpus: 1.0, memory_bytes: 512 << 20 }
 }
 
 /// Starts a container with the whole machine as its size.

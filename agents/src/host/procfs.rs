@@ -36,6 +36,13 @@ pub fn sockets(pid: i32) -> HashSet<u64> {
     fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten().filter_map(inode).collect()
 }
 
+/// Whether a process has a virtual CPU of KVM.
+pub fn has_kvm(pid: i32) -> bool {
+    let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut links = links.filter_map(|entry| fs::read_link(entry.path()).ok());
+    links.any(|link| link.to_string_lossy().contains("kvm-vcpu"))
+}
+
 /// Returns the name of a process, for messages.
 pub fn name(pid: i32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned())

@@ -1,7 +1,7 @@
 //! Executes one run on this machine, or one agent's part of it: from a job to an outcome.
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,23 +13,22 @@ use crate::host::cleanup::RUN_FOLDER_PREFIX;
 use crate::host::cpu_tuning::CpuTuning;
 use crate::host::environment::Environment;
 use crate::host::idle_wait::IdleWait;
-use crate::host::{clocks, environment, machine};
+use crate::host::{clocks, machine};
 use crate::run::address_policy::AddressPolicy;
-use crate::run::admission::{check_engine, check_size, find_target};
+use crate::run::admission::check_engine;
 use crate::run::barrier::{Barrier, Gates};
 use crate::run::failure::Failure;
-use crate::sandbox::cores::{self, Neighbour};
+use crate::run::prepare;
 use crate::sandbox::process::Process;
 use crate::sandbox::{Group, Sandbox, Side};
 use crate::series::live::Live;
 use crate::series::recording::{Recorded, Recording};
 use crate::series::sampler::Watched;
 use crate::series::shared::{core_use, network_use};
-use crate::target::container::Prepared;
-use crate::target::{self, Containers, Fingerprints, Provided, Running};
+use crate::target::{self, Containers, Fingerprints, Running};
 use crate::wire::job::{Job, Role};
 use crate::wire::outcome::{
-    Cause, Conditions, CoreUse, Cores, Ended, Enforced, Mechanism, NetworkUse, Outcome, PhaseTime, Placement,
+    Cause, Conditions, CoreUse, Cores, Ended, Enforced, Mechanism, NetworkUse, Outcome, PhaseTime,
 };
 use crate::wire::series::{Packed, Part, Series};
 use crate::wire::work_done::WorkDone;
@@ -218,17 +217,17 @@ pub(crate) struct Site {
 impl Site {
     /// Prepares a run. Fails with a sentence if it is not possible on this machine.
     fn open(job: &Job, context: &RunContext, outcome: &mut Outcome) -> Result<Self, String> {
-        (outcome.cores, outcome.conditions.placement) = assign_cores(job);
+        (outcome.cores, outcome.conditions.placement) = prepare::assign_cores(job);
         check_engine(job, &context.engine.offer())?;
         let temporary = tempfile::Builder::new().prefix(RUN_FOLDER_PREFIX).tempdir_in(&context.work_folder);
         let folder = temporary
             .map_err(|error| format!("can't create a folder in {}: {error}", context.work_folder.display()))?;
         let script = Script::from_job(job, folder.path())?;
         let target = match job.role {
-            Role::Alone | Role::Host => Some(prepare_target(job, context, folder.path(), outcome)?),
+            Role::Alone | Role::Host => Some(prepare::target(job, context, folder.path(), outcome)?),
             Role::Generator(_) => None,
         };
-        let generator_group = open_group(job, context, Side::Generator)?;
+        let generator_group = prepare::open_group(job, context, Side::Generator)?;
         generator_group.bound(machine::memory_bytes());
         if job.role != Role::Host {
             outcome.conditions.script_may_wait = Some(script.may_wait());
@@ -322,54 +321,6 @@ impl Site {
         log_failure(self.folder.close());
         self.live.end();
     }
-}
-
-/// Prepares the job's target. A program gets a group with the limits of its size.
-fn prepare_target(job: &Job, context: &RunContext, folder: &Path, outcome: &mut Outcome) -> Result<Running, String> {
-    let manifest = find_target(&job.target, context)?;
-    outcome.target_version.clone_from(&manifest.version);
-    outcome.environment.extend(environment::target::facts(&manifest));
-    let program = match manifest.provided.clone() {
-        Provided::Process(program) => program,
-        Provided::Container(container) => {
-            check_size(job)?;
-            let RunContext { containers, sandbox, .. } = context;
-            let (containers, sandbox, cores) = (containers.clone(), sandbox.clone(), outcome.cores.target.clone());
-            let prepared = Prepared { container, containers, sandbox, size: job.size.clone(), cores, run: job.run };
-            return Ok(Running::container(manifest, prepared));
-        }
-        Provided::Url(_) if job.role == Role::Host => {
-            return Err(format!("target {} already runs, so only this agent may load it", manifest.name));
-        }
-        Provided::Url(remote) => {
-            // The target uses none of this machine's CPUs.
-            outcome.cores = Cores { target: Vec::new(), generator: cores::allowed() };
-            outcome.conditions.placement = None;
-            return Ok(Running::url(manifest, remote));
-        }
-    };
-    check_size(job)?;
-    let home = folder.join("target");
-    std::fs::create_dir(&home).map_err(|error| format!("can't create {}: {error}", home.display()))?;
-    let group = open_group(job, context, Side::Target)?;
-    outcome.enforced = group.limit(&job.size);
-    Ok(Running::process(manifest, program, group, outcome.cores.target.clone(), home))
-}
-
-fn open_group(job: &Job, context: &RunContext, side: Side) -> Result<Group, String> {
-    let group = context.sandbox.open(job.run, side);
-    group.map_err(|error| format!("can't create the control groups of the {}: {error}", side.as_str()))
-}
-
-/// Assigns CPUs. A host or a generator has the machine for itself.
-fn assign_cores(job: &Job) -> (Cores, Option<Placement>) {
-    let neighbour = match job.role {
-        Role::Alone => Neighbour::Generator,
-        Role::Host => Neighbour::None,
-        Role::Generator(_) => return (Cores { target: Vec::new(), generator: cores::allowed() }, None),
-    };
-    let (cores, placement) = cores::assign(&cores::physical(), job.size.vcpus, neighbour);
-    (cores, Some(placement))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]

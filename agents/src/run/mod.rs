@@ -11,4 +11,5 @@ pub mod execute;
 pub mod failure;
 pub mod interface;
 pub mod participant;
+mod prepare;
 pub mod rounds;

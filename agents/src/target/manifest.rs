@@ -3,6 +3,7 @@
 mod container;
 mod file;
 mod remote;
+mod vm;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -13,6 +14,7 @@ pub use container::{Container, Mount, Network, Pull};
 pub use file::ManifestFile;
 pub use remote::{Metrics, MetricsFile, Preset, Remote, UrlFile};
 use serde::{Deserialize, Serialize};
+pub use vm::VmFile;
 
 use crate::wire::target::TargetKind;
 
@@ -21,6 +23,12 @@ pub const PORT: &str = "{port}";
 
 /// Placeholder for the listen address: 127.0.0.1 unless load comes from other machines. IPv6 addresses are in brackets.
 pub const HOST: &str = "{host}";
+
+/// Placeholder for the number of vCPUs in the command and the environment of a virtual machine.
+pub const VCPUS: &str = "{vcpus}";
+
+/// Placeholder for its memory, MiB.
+pub const MEMORY_MIB: &str = "{memory_mib}";
 
 /// How to start a target, and how to check that it serves.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +56,8 @@ pub enum Provided {
     Process(Program),
     /// The agent starts a container.
     Container(Container),
+    /// The agent starts a virtual machine by this launcher.
+    Vm(Program),
     /// It already runs.
     Url(Remote),
 }
@@ -58,6 +68,7 @@ impl Provided {
         match self {
             Self::Process(_) => TargetKind::Process,
             Self::Container(_) => TargetKind::Container,
+            Self::Vm(_) => TargetKind::Vm,
             Self::Url(_) => TargetKind::Url,
         }
     }
@@ -219,16 +230,20 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
         command,
         env,
         container,
+        vm,
         url,
         metrics,
         ready,
         verify,
         sandbox,
     } = file;
-    let provided = match (container, url) {
-        (Some(container), _) => Provided::Container(container.below(&folder)?),
-        (None, Some(url)) => Provided::Url(url.with(metrics)?),
-        (None, None) => Provided::Process(Program { command, env, sandbox: sandbox.below(&folder)?, folder }),
+    let provided = match (container, vm, url) {
+        (Some(container), _, _) => Provided::Container(container.below(&folder)?),
+        (None, Some(VmFile { command, env }), _) => {
+            Provided::Vm(Program { command, env, sandbox: sandbox.below(&folder)?, folder })
+        }
+        (None, None, Some(url)) => Provided::Url(url.with(metrics)?),
+        (None, None, None) => Provided::Process(Program { command, env, sandbox: sandbox.below(&folder)?, folder }),
     };
     Ok(Manifest { name, version, revision, description, provided, ready, verify })
 }

@@ -1,5 +1,5 @@
 //! Targets: found in manifests, started, checked for readiness. The rest of the agent uses a [`Running`]; how a target
-//! is started, watched, identified and stopped depends on its kind: [`process`], [`container`] or [`url`].
+//! is started, watched, identified and stopped depends on its kind: [`process`], [`container`], [`vm`] or [`url`].
 
 mod answer;
 pub mod container;
@@ -10,6 +10,7 @@ pub mod process;
 mod ready;
 mod running;
 pub mod url;
+pub mod vm;
 
 use std::path::Path;
 
@@ -31,6 +32,7 @@ fn identity(provided: &Provided, fingerprints: &Fingerprints) -> Result<Identity
     match provided {
         Provided::Process(program) => program.fingerprint(fingerprints).map(|sha256| Identity::Process { sha256 }),
         Provided::Container(container) => Ok(Identity::Container { image: container.image.clone(), id: None }),
+        Provided::Vm(program) => program.fingerprint_with_files(fingerprints).map(|sha256| Identity::Vm { sha256 }),
         Provided::Url(remote) => Ok(Identity::Url { base: remote.base.clone() }),
     }
 }
@@ -46,12 +48,12 @@ pub fn offers(
     for manifest in manifests {
         let possible = match &manifest.provided {
             Provided::Container(_) => containers.socket().map(drop).map_err(ToString::to_string),
-            Provided::Process(_) | Provided::Url(_) => Ok(()),
+            Provided::Process(_) | Provided::Vm(_) | Provided::Url(_) => Ok(()),
         };
         match possible.and_then(|()| identity(&manifest.provided, fingerprints)) {
             Ok(identity) => {
                 let anywhere = match &manifest.provided {
-                    Provided::Process(program) => program.listens_anywhere(),
+                    Provided::Process(program) | Provided::Vm(program) => program.listens_anywhere(),
                     Provided::Container(container) => container.listens_anywhere(),
                     // Only its own agent may reach it, as the manifest says.
                     Provided::Url(_) => false,

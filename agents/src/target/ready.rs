@@ -38,6 +38,8 @@ pub struct Endpoint {
     /// Its URL without a trailing slash; paths are appended.
     pub base_url: String,
     client: Client,
+    /// How long the first try of a request for readiness may take; the next ones may take as much longer each.
+    pub first_try: Option<Duration>,
     /// Its address, if it is on this machine.
     local: Option<SocketAddr>,
 }
@@ -45,12 +47,12 @@ pub struct Endpoint {
 impl Endpoint {
     /// A program on this machine.
     pub fn local(at: SocketAddr) -> Result<Self, String> {
-        Ok(Self { base_url: format!("http://{at}"), client: client()?, local: Some(at) })
+        Ok(Self { base_url: format!("http://{at}"), client: client()?, first_try: None, local: Some(at) })
     }
 
     /// Any other server, with the client to use.
     pub fn remote(base_url: &str, client: Client) -> Self {
-        Self { base_url: base_url.to_owned(), client, local: None }
+        Self { base_url: base_url.to_owned(), client, first_try: None, local: None }
     }
 
     async fn get(&self, path: &str) -> reqwest::Result<Raw> {
@@ -72,13 +74,16 @@ pub async fn answer(at: &Endpoint, ready: &Ready) -> Result<(), String> {
     let begun = Instant::now();
     let deadline = begun + ready.timeout();
     let mut seen = None;
-    while let Ok(answered) = timeout_at(deadline, at.get(&ready.path)).await {
-        match answered {
-            Ok(response) if response.status().as_u16() == ready.status => return Ok(()),
-            Ok(response) => seen = Some(format!("last {}", describe_status(&response))),
+    for attempt in 1.. {
+        let patience = at.first_try.map_or(deadline, |first| (Instant::now() + first * attempt).min(deadline));
+        match timeout_at(patience, at.get(&ready.path)).await {
+            Err(_) if patience == deadline => break,
+            Err(_) => continue,
+            Ok(Ok(response)) if response.status().as_u16() == ready.status => return Ok(()),
+            Ok(Ok(response)) => seen = Some(format!("last {}", describe_status(&response))),
             // A program that starts does not listen yet.
-            Err(error) if error.is_connect() && at.local.is_some() => seen = None,
-            Err(error) => seen = Some(format!("the connection failed: {}", innermost(&error))),
+            Ok(Err(error)) if error.is_connect() && at.local.is_some() => seen = None,
+            Ok(Err(error)) => seen = Some(format!("the connection failed: {}", innermost(&error))),
         }
         let pause = pause(begun.elapsed());
         if Instant::now() + pause >= deadline {

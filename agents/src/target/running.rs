@@ -12,6 +12,7 @@ use super::fingerprint::Fingerprints;
 use super::manifest::{Manifest, Program, Remote};
 use super::process::Started;
 use super::url::Reached;
+use super::vm::Guest;
 use crate::host::environment::Facts;
 use crate::host::process_snapshot::Snapshot;
 use crate::run::address_policy::LoadLimits;
@@ -32,6 +33,7 @@ pub struct Running {
 enum Kind {
     Process(Box<Started>),
     Container(Box<Contained>),
+    Vm(Box<Guest>),
     Url(Reached),
 }
 
@@ -48,6 +50,8 @@ pub struct Serving {
     pub round_trip: Option<Duration>,
     /// Which limits are in force, if that is known only now.
     pub enforced: Option<Enforced>,
+    /// Whether it is a virtual machine whose CPU is emulated.
+    pub is_emulated: bool,
     /// What identifies it, if that is known only now.
     pub identity: Option<Identity>,
     /// What the load may reach in addition to what the agent's owner allows for all targets.
@@ -65,6 +69,7 @@ impl Serving {
             startup: None,
             round_trip: None,
             enforced: None,
+            is_emulated: false,
             identity: None,
             reach: None,
             facts: Facts::new(),
@@ -94,6 +99,11 @@ impl Running {
         Self { manifest, kind: Kind::Container(Box::new(Contained::new(prepared))) }
     }
 
+    /// Prepares a virtual machine to be started.
+    pub fn vm(manifest: Manifest, guest: Guest) -> Self {
+        Self { manifest, kind: Kind::Vm(Box::new(guest)) }
+    }
+
     /// Prepares to use a server that already runs.
     pub fn url(manifest: Manifest, remote: Remote) -> Self {
         Self { manifest, kind: Kind::Url(Reached::new(remote)) }
@@ -113,6 +123,7 @@ impl Running {
         let started = match &mut self.kind {
             Kind::Process(started) => started.start(&self.manifest, address).await,
             Kind::Container(contained) => contained.start(&self.manifest, address, progress).await,
+            Kind::Vm(guest) => guest.start(&self.manifest, address).await,
             Kind::Url(reached) => reached.start(&self.manifest).await.map_err(Failure::by(Cause::TargetNotReady)),
         };
         started.map_err(|failure| self.named(failure))
@@ -123,6 +134,7 @@ impl Running {
         match &mut self.kind {
             Kind::Process(started) => started.wait().await,
             Kind::Container(contained) => contained.wait().await,
+            Kind::Vm(guest) => guest.wait().await,
             Kind::Url(_) => std::future::pending().await,
         }
     }
@@ -132,6 +144,7 @@ impl Running {
         match &mut self.kind {
             Kind::Process(started) => started.has_ended(),
             Kind::Container(contained) => contained.has_ended(),
+            Kind::Vm(guest) => guest.has_ended(),
             Kind::Url(_) => false,
         }
     }
@@ -141,6 +154,7 @@ impl Running {
         let Failure { reason, cause } = match &mut self.kind {
             Kind::Process(started) => started.exit_report(when).await,
             Kind::Container(contained) => contained.exit_report(when).await,
+            Kind::Vm(guest) => guest.exit_report(when).await,
             Kind::Url(_) => Failure::by(Cause::Other)("was not started".to_owned()),
         };
         Failure { reason: format!("target {} {reason}", self.manifest.name), cause }
@@ -151,6 +165,7 @@ impl Running {
         match &self.kind {
             Kind::Process(started) => Some(Source::Group(Box::new(started.watch()))),
             Kind::Container(contained) => contained.watch().map(|watch| Source::Group(Box::new(watch))),
+            Kind::Vm(guest) => Some(Source::Group(Box::new(guest.watch()))),
             Kind::Url(reached) => reached.metrics().map(Source::Metrics),
         }
     }
@@ -160,6 +175,7 @@ impl Running {
         match &self.kind {
             Kind::Process(started) => started.processes(),
             Kind::Container(contained) => contained.processes(),
+            Kind::Vm(guest) => guest.processes(),
             Kind::Url(reached) => reached.metrics().map(|metrics| metrics.processes()).unwrap_or_default(),
         }
     }
@@ -169,6 +185,7 @@ impl Running {
         match self.kind {
             Kind::Process(started) => started.stop(grace).await,
             Kind::Container(contained) => contained.stop(grace).await,
+            Kind::Vm(guest) => guest.stop(grace).await,
             Kind::Url(_) => Ended::default(),
         }
     }

@@ -66,6 +66,8 @@ pub struct Conditions {
     pub startup_ms: Option<f64>,
     /// Time to open a connection to a target that was running already, milliseconds.
     pub round_trip_ms: Option<f64>,
+    /// Whether the target is a virtual machine whose CPU is emulated; `None` for other kinds.
+    pub emulated: Option<bool>,
     /// Memory of the target after the idle wait, before any load, bytes.
     pub idle_memory_bytes: Option<u64>,
     /// The idle wait before the load.
@@ -194,6 +196,8 @@ pub enum Mechanism {
     Cgroup2,
     /// cgroup v1.
     Cgroup1,
+    /// The size of a virtual machine, as its guest sees it.
+    Guest,
     /// Not limited: the target can use the whole machine.
     None,
 }
@@ -204,6 +208,7 @@ impl Mechanism {
         match self {
             Self::Cgroup2 => "cgroup2",
             Self::Cgroup1 => "cgroup1",
+            Self::Guest => "guest",
             Self::None => "none",
         }
     }

@@ -19,19 +19,22 @@ pub enum TargetKind {
     Process,
     /// A container that the agent starts.
     Container,
+    /// A virtual machine that the agent starts.
+    Vm,
     /// A server that already runs.
     Url,
 }
 
 impl TargetKind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Process, Self::Container, Self::Url];
+    pub const ALL: [Self; 4] = [Self::Process, Self::Container, Self::Vm, Self::Url];
 
     /// Returns the name in manifests, columns and commands.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Process => "process",
             Self::Container => "container",
+            Self::Vm => "vm",
             Self::Url => "url",
         }
     }
@@ -71,6 +74,11 @@ pub enum Identity {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
     },
+    /// A virtual machine.
+    Vm {
+        /// SHA-256 of its launcher and the files that its command names, in hex.
+        sha256: String,
+    },
     /// A server that already runs.
     Url {
         /// Its base URL.
@@ -84,6 +92,7 @@ impl Identity {
         match self {
             Self::Process { .. } => TargetKind::Process,
             Self::Container { .. } => TargetKind::Container,
+            Self::Vm { .. } => TargetKind::Vm,
             Self::Url { .. } => TargetKind::Url,
         }
     }
@@ -91,7 +100,7 @@ impl Identity {
     /// Returns the identity as text: a digest, the name of an image, or a URL.
     pub fn as_str(&self) -> &str {
         match self {
-            Self::Process { sha256 } => sha256,
+            Self::Process { sha256 } | Self::Vm { sha256 } => sha256,
             Self::Container { image, id } => id.as_ref().unwrap_or(image),
             Self::Url { base } => base,
         }
@@ -100,7 +109,7 @@ impl Identity {
     /// Explains why it is invalid; the sentence starts with the field.
     pub fn fault(&self) -> Option<String> {
         match self {
-            Self::Process { sha256 } => {
+            Self::Process { sha256 } | Self::Vm { sha256 } => {
                 let is_hash = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
                 (!is_hash).then(|| "sha256: 64 hexadecimal digits".to_owned())
             }
@@ -140,7 +149,7 @@ mod tests {
         }
         assert_eq!(
             "pod".parse::<TargetKind>(),
-            Err("\"pod\" is not a kind of target: use one of process, container, url".to_owned())
+            Err("\"pod\" is not a kind of target: use one of process, container, vm, url".to_owned())
         );
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use brewbench_agent::target::{
     Sandbox,
-    manifest::{Container, ManifestFile, MetricsFile, Mount, Pull, Ready, UrlFile, Verify},
+    manifest::{Container, ManifestFile, MetricsFile, Mount, Pull, Ready, UrlFile, Verify, VmFile},
 };
 use brewbench_agent::wire::target::TargetKind;
 use url::form_urlencoded;
@@ -23,6 +23,7 @@ const EMPTY: ManifestFile = ManifestFile {
     command: Vec::new(),
     env: BTreeMap::new(),
     container: None,
+    vm: None,
     url: None,
     metrics: None,
     ready: Ready { path: String::new(), status: STATUS, timeout_s: READY_TIMEOUT_S },
@@ -122,6 +123,7 @@ impl Draft {
         let started = match self.kind() {
             TargetKind::Process => self.started(faults),
             TargetKind::Container => self.contained(faults),
+            TargetKind::Vm => self.virtual_machine(faults),
             TargetKind::Url => self.running(),
         };
         let ready = Ready {
@@ -180,6 +182,13 @@ impl Draft {
             env: self.variables("container.env", faults),
         };
         ManifestFile { container: Some(container), ..EMPTY }
+    }
+
+    /// Returns a manifest with the fields of a virtual machine.
+    fn virtual_machine(&self, faults: &mut Faults) -> ManifestFile {
+        let vm = VmFile { command: self.words("vm.command", faults), env: self.variables("vm.env", faults) };
+        let sandbox = Sandbox { read: self.paths("sandbox.read"), write: self.paths("sandbox.write") };
+        ManifestFile { vm: Some(vm), sandbox, ..EMPTY }
     }
 
     /// Splits a line as a shell does.
@@ -350,7 +359,7 @@ mod tests {
         /// Whatever is entered: it is refused, or the agent reads the file.
         #[test]
         fn no_input_makes_a_file_that_an_agent_refuses(
-            texts in prop::collection::vec(prop_oneof![any::<String>(), "[a-z\"'\\\\\n\r\t=🦀{}# ]{0,30}"], 20),
+            texts in prop::collection::vec(prop_oneof![any::<String>(), "[a-z\"'\\\\\n\r\t=🦀{}# ]{0,30}"], 22),
         ) {
             let named: Vec<(&str, &str)> = all_fields().map(|field| field.name).zip(texts.iter().map(String::as_str)).collect();
             for fields in [named.clone(), [valid(), named[2..].to_vec(), valid()].concat()] {

@@ -85,7 +85,19 @@ pub const CONTAINER: [Field; 6] = [
     ),
 ];
 
-/// The choice between [`START`], [`CONTAINER`] and [`REMOTE`].
+/// Fields that describe a virtual machine.
+pub const VM: [Field; 2] = [
+    line(
+        "vm.command",
+        "Launcher",
+        "./run-shop-vm -smp {vcpus} -m {memory_mib} -port {host}:{port}",
+        "starts the virtual machine in the foreground, with its console as output. {vcpus} and {memory_mib} become the \
+         machine size, {host} and {port} the address where the server is reached",
+    ),
+    lines("vm.env", "Environment variables", "QEMU_OPTS=-smp {vcpus}", "optional, one NAME=VALUE per line"),
+];
+
+/// The choice between [`START`], [`CONTAINER`], [`VM`] and [`REMOTE`].
 pub(super) const KIND: Field = line("kind", "Kind", "", "");
 
 /// Fields that describe how to check it.
@@ -110,11 +122,20 @@ pub(super) const fn required(kind: TargetKind) -> [&'static str; 4] {
     match kind {
         TargetKind::Process => ["name", "version", "command", "ready.path"],
         TargetKind::Container => ["name", "version", "container.image", "ready.path"],
+        TargetKind::Vm => ["name", "version", "vm.command", "ready.path"],
         TargetKind::Url => ["name", "version", "url.base", "ready.path"],
     }
 }
 
 /// Returns the fields of all kinds.
 pub(super) fn all_fields() -> impl Iterator<Item = &'static Field> {
-    [&KIND].into_iter().chain(&IDENTITY).chain(&START).chain(&CONTAINER).chain(&REMOTE).chain(&CHECKS).chain(&ADVANCED)
+    [&KIND]
+        .into_iter()
+        .chain(&IDENTITY)
+        .chain(&START)
+        .chain(&CONTAINER)
+        .chain(&VM)
+        .chain(&REMOTE)
+        .chain(&CHECKS)
+        .chain(&ADVANCED)
 }

@@ -2,6 +2,7 @@
 
 pub mod limits;
 pub mod new_target;
+mod pickup;
 pub mod revision_diff;
 pub mod scenarios;
 pub mod sizes;

@@ -13,8 +13,8 @@ use axum::{
 use brewbench_agent::wire::target::TargetKind;
 use serde::Deserialize;
 use tokio::{sync::watch, time::sleep};
-use url::form_urlencoded;
 
+use super::pickup::{OfferState, Pickup};
 use crate::{
     app::{
         error::{Error, QueryParams, Result},
@@ -24,14 +24,10 @@ use crate::{
     catalog::manifest::{
         TargetManifest,
         draft::{Checked, Draft},
-        fields::{ADVANCED, CHECKS, CONTAINER, Field, IDENTITY, REMOTE, START},
+        fields::{ADVANCED, CHECKS, CONTAINER, Field, IDENTITY, REMOTE, START, VM},
     },
-    fleet::{
-        model::Availability,
-        presence::{Connected, Presence},
-    },
+    fleet::presence::Presence,
     web::{
-        address,
         live::{self, Beat, Concerns, Frame, Pace, View},
         shell::{Section, Shell},
     },
@@ -104,23 +100,25 @@ impl Form {
     }
 
     /// Returns the groups of fields: CSS class, title, the kind that has them, and fields.
-    fn groups() -> [(&'static str, &'static str, Option<TargetKind>, &'static [Field]); 5] {
+    fn groups() -> [(&'static str, &'static str, Option<TargetKind>, &'static [Field]); 6] {
         [
             ("columns", "Target", None, &IDENTITY),
             ("stack", "Start", Some(TargetKind::Process), &START),
             ("stack", "Container", Some(TargetKind::Container), &CONTAINER),
+            ("stack", "Virtual machine", Some(TargetKind::Vm), &VM),
             ("stack", "Server", Some(TargetKind::Url), &REMOTE),
             ("columns", "Checks", None, &CHECKS),
         ]
     }
 
     /// Returns the kinds with their descriptions, and whether each is chosen.
-    fn kinds(&self) -> [(TargetKind, &'static str, bool); 3] {
+    fn kinds(&self) -> [(TargetKind, &'static str, bool); 4] {
         let chosen = self.draft.kind();
         let kind = |kind, text| (kind, text, kind == chosen);
         [
             kind(TargetKind::Process, "A program that the agent starts and stops"),
             kind(TargetKind::Container, "A container that the agent starts and stops"),
+            kind(TargetKind::Vm, "A virtual machine that the agent starts and stops"),
             kind(TargetKind::Url, "A server that already runs, reached by its URL"),
         ]
     }
@@ -129,9 +127,9 @@ impl Form {
         &ADVANCED
     }
 
-    /// Whether the agent starts a program.
+    /// Whether the agent starts a program, such as the launcher of a virtual machine.
     fn is_program(&self) -> bool {
-        self.draft.kind() == TargetKind::Process
+        matches!(self.draft.kind(), TargetKind::Process | TargetKind::Vm)
     }
 
     /// Whether the agent starts and stops it.
@@ -151,70 +149,6 @@ impl Form {
             (missing, None) if missing.is_empty() => "Correct the marked fields.".to_owned(),
             (missing, None) => format!("Not complete yet: {}.", missing.join(", ")),
         }
-    }
-}
-
-/// Which connected agents offer a target.
-#[derive(Debug)]
-struct Pickup {
-    name: String,
-    version: String,
-    /// Whether the manifest is valid, so that an agent may offer it.
-    is_expected: bool,
-    agents: Vec<Offer>,
-}
-
-/// What one agent offers.
-#[derive(Debug)]
-struct Offer {
-    agent: String,
-    state: OfferState,
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum OfferState {
-    /// This version.
-    Offered,
-    /// Another version.
-    Other(String),
-    /// Not the target; it reads its manifests after its run.
-    Busy,
-    /// Not the target.
-    Missing,
-}
-
-impl Pickup {
-    fn new(name: &str, version: &str, is_expected: bool, connected: Vec<(String, Connected)>) -> Self {
-        let state = |agent: &Connected| match agent.hello.targets.iter().find(|offer| offer.name == name) {
-            Some(offer) if offer.version == version => OfferState::Offered,
-            Some(offer) => OfferState::Other(offer.version.clone()),
-            None if agent.busy.is_some() => OfferState::Busy,
-            None => OfferState::Missing,
-        };
-        let is_shown = |(_, agent): &(String, Connected)| agent.availability != Availability::Disabled;
-        let mut agents: Vec<Offer> = connected
-            .into_iter()
-            .filter(is_shown)
-            .map(|(name, agent)| Offer { state: state(&agent), agent: name })
-            .collect();
-        // Agents that offer it come first.
-        agents.sort_by_key(|offer| offer.state != OfferState::Offered);
-        Self { name: name.to_owned(), version: version.to_owned(), is_expected, agents }
-    }
-
-    fn is_offered(&self) -> bool {
-        self.agents.iter().any(|offer| offer.state == OfferState::Offered)
-    }
-
-    fn address(&self) -> String {
-        address::segment(&self.name)
-    }
-
-    fn live_address(&self) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("name", &self.name).append_pair("version", &self.version);
-        // The address is in an expression, between single quotes, which the serializer escapes.
-        format!("/targets/new/live?{}", query.finish())
     }
 }
 
@@ -336,17 +270,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_leave_the_expression_that_follows_it() {
-        let pickup = Pickup::new("a'+alert(1)+'&\"", "\\", true, Vec::new());
-        let address = pickup.live_address();
-        assert!(!address.contains(['\'', '"', '\\', '`', '<', '\n']), "{address}");
-    }
-
-    #[test]
     fn the_form_says_what_is_missing_until_it_is_complete() {
         let state = |query: &str| evaluate(&Presence::default(), query.as_bytes(), Shown::Typed).0.state();
         assert_eq!(state(""), "Not complete yet: Name, Command.");
         assert_eq!(state("kind=container"), "Not complete yet: Name, Image.");
+        assert_eq!(state("kind=vm"), "Not complete yet: Name, Launcher.");
         assert_eq!(state("kind=url"), "Not complete yet: Name, Base URL.");
         assert_eq!(state("name=x&command=serve"), "Correct the marked fields.");
         assert_eq!(state("name=x&command=serve+{port}"), "Complete: an agent can read this manifest.");

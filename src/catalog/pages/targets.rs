@@ -150,7 +150,8 @@ struct Version {
 impl Version {
     /// The digest shortened; other identities are shown in full.
     fn short(&self) -> Option<String> {
-        (self.target.kind == TargetKind::Process).then(|| self.target.identity.chars().take(12).collect())
+        matches!(self.target.kind, TargetKind::Process | TargetKind::Vm)
+            .then(|| self.target.identity.chars().take(12).collect())
     }
 
     fn seen(&self) -> (Moment, Moment) {

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, bail};
 use brewbench_agent::target::{
     Sandbox,
-    manifest::{Container, ManifestFile, MetricsFile, Mount, Network, Preset, Pull, Ready, UrlFile, Verify},
+    manifest::{Container, ManifestFile, MetricsFile, Mount, Network, Preset, Pull, Ready, UrlFile, Verify, VmFile},
 };
 use clap::Args;
 
@@ -31,7 +31,10 @@ pub struct New {
     /// Image of a container, instead of a program
     #[arg(long, value_name = "IMAGE", conflicts_with_all = ["read", "write"])]
     image: Option<String>,
-    /// The port that the container always listens on, if it does not take {port}
+    /// The command launches a virtual machine. {vcpus} and `{memory_mib}` are replaced with the machine size
+    #[arg(long, conflicts_with = "image")]
+    vm: bool,
+    /// The port that the container always listens on, for images without {port}
     #[arg(long, value_name = "PORT", requires = "image")]
     port: Option<u16>,
     /// Network of the container: `host` or `bridge`
@@ -50,7 +53,7 @@ pub struct New {
     #[arg(long, value_name = "SOURCE:TARGET", requires = "image", value_parser = mount)]
     mount: Vec<Mount>,
     /// URL of a server that already runs, instead of a program
-    #[arg(long, value_name = "URL", conflicts_with_all = ["command", "image", "env", "read", "write"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["command", "image", "vm", "env", "read", "write"])]
     url: Option<String>,
     /// A host to which redirects of that server are followed; repeatable
     #[arg(long, value_name = "HOST", requires = "url")]
@@ -111,21 +114,24 @@ impl New {
         let Self { name, command, version, revision, description, env, output, .. } = self;
         let Self { ready_path, ready_status, ready_timeout, verify_path, verify_status, verify_contains, .. } = self;
         let env = env.into_iter().collect();
-        let (container_command, container_env, command, env) = if self.image.is_some() {
-            (command, env, Vec::new(), BTreeMap::new())
-        } else {
-            (Vec::new(), BTreeMap::new(), command, env)
+        let (none, nothing) = (Vec::new(), BTreeMap::new());
+        let is_container = self.image.is_some();
+        // The command and the variables belong to the kind.
+        let (own, command, env) = match (is_container || self.vm, command, env) {
+            (true, command, env) => ((command, env), none, nothing),
+            (false, command, env) => ((none, nothing), command, env),
         };
+        let vm = self.vm.then(|| VmFile { command: own.0.clone(), env: own.1.clone() });
         let container = self.image.map(|image| Container {
             image,
-            command: container_command,
+            command: own.0,
             port: self.port,
             network: self.network,
             pull: self.pull,
             seccomp: self.seccomp,
             user: self.user,
             mounts: self.mount,
-            env: container_env,
+            env: own.1,
         });
         let file = ManifestFile {
             name,
@@ -135,6 +141,7 @@ impl New {
             command,
             env,
             container,
+            vm,
             url: self.url.map(|base| UrlFile { base, redirects: self.redirect }),
             metrics: self.metrics.map(|scrape| MetricsFile {
                 scrape,

@@ -13,6 +13,7 @@ pub(super) enum Kind {
     Mitigations,
     Target,
     Container,
+    Guest,
     Variables,
     Programs,
     Before,
@@ -21,7 +22,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// All groups in display order.
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Processor,
         Self::Memory,
         Self::System,
@@ -30,6 +31,7 @@ impl Kind {
         Self::Mitigations,
         Self::Target,
         Self::Container,
+        Self::Guest,
         Self::Variables,
         Self::Programs,
         Self::Before,
@@ -46,6 +48,7 @@ impl Kind {
             Self::Mitigations => "Mitigations",
             Self::Target => "Target",
             Self::Container => "Container",
+            Self::Guest => "Virtual machine",
             Self::Variables => "Target environment variables",
             Self::Programs => "Programs",
             Self::Before => "Before the run",
@@ -69,6 +72,7 @@ pub(super) fn kind(name: &str) -> Kind {
         "mitigation" => Kind::Mitigations,
         "target" => Kind::Target,
         "container" => Kind::Container,
+        "guest" => Kind::Guest,
         "k6" | "brewbench" => Kind::Programs,
         "load" => Kind::Before,
         _ => Kind::More,

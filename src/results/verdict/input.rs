@@ -105,7 +105,7 @@ fn assigned_cores(cores: &Cores) -> Option<f64> {
 
 /// Parses a mechanism from its column.
 pub fn mechanism(word: Option<&str>) -> Mechanism {
-    [Mechanism::Cgroup1, Mechanism::Cgroup2]
+    [Mechanism::Cgroup1, Mechanism::Cgroup2, Mechanism::Guest]
         .into_iter()
         .find(|mechanism| Some(mechanism.as_str()) == word)
         .unwrap_or(Mechanism::None)

@@ -23,6 +23,10 @@ pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Re
         let text = format!("the machine size was not enforced: nothing limited {}", unlimited.join(" and "));
         reasons.push(Reason::new("size_not_enforced", Verdict::Suspect, text));
     }
+    if context.conditions.emulated == Some(true) {
+        let text = "the virtual machine's CPU was emulated, so the figures say nothing about real machines";
+        reasons.push(Reason::new("emulated", Verdict::Suspect, text));
+    }
     reasons.extend(shared_cores(context));
     reasons.extend(context.conditions.placement.and_then(physical_cores));
     reasons.extend(clock_jumped(context.conditions, limits));

@@ -74,6 +74,7 @@ pub fn enforced(run: &Run) -> String {
     let by = |mechanism: &str| match mechanism {
         "cgroup2" => "cgroup v2".to_owned(),
         "cgroup1" => "cgroup v1".to_owned(),
+        "guest" => "the guest’s own size".to_owned(),
         "none" => "not enforced".to_owned(),
         other => other.to_owned(),
     };

@@ -18,7 +18,7 @@ use brewbench::{
     },
 };
 use brewbench_agent::{connection::client::prepare_tls, wire::now_ms};
-use brewbench_testing::{Image, Podman};
+use brewbench_testing::{Guest, Image, Podman};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -85,6 +85,7 @@ impl Reader {
         let hooks = webhook_receiver().await;
         let staging = url_targets::serve(&tools.targets).await;
         let podman = Podman::start()?;
+        Guest::build()?.install(&here.join("run-shop-vm"));
         podman.load("shop:1.4", &Image::of(&tools.targets.join("bin/rust-hyper"), &[]));
         let (admin, server, agents, change) = (None, None, Vec::new(), None);
         let (printed, measured, runs, newest) = (String::new(), Vec::new(), Vec::new(), None);

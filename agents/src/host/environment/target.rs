@@ -17,7 +17,7 @@ pub fn facts(manifest: &Manifest) -> Facts {
         [("target.version", Some(manifest.version.clone())), ("target.revision", manifest.revision.clone())],
     );
     match &manifest.provided {
-        Provided::Process(program) => facts.extend(facts_of_program(program)),
+        Provided::Process(program) | Provided::Vm(program) => facts.extend(facts_of_program(program)),
         Provided::Container(container) => facts.extend(facts_of_container(container)),
         Provided::Url(remote) => drop(facts.insert("target.base_url".to_owned(), remote.base.clone())),
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::container::Container;
 use super::remote::{MetricsFile, UrlFile};
+use super::vm::VmFile;
 use super::{PORT, Ready, Sandbox, Verify};
 use crate::wire::offer::{description_fault, name_fault, version_fault};
 
@@ -35,6 +36,9 @@ pub struct ManifestFile {
     /// A container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<Container>,
+    /// A virtual machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vm: Option<VmFile>,
     /// A server that already runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<UrlFile>,
@@ -78,12 +82,13 @@ impl ManifestFile {
                 || "revision: must be 1 to 200 characters; omit it if there is none".to_owned(),
             ),
             description_fault(description),
-            self.misplaced().or_else(|| match (&self.container, &self.url) {
-                (None, None) => self.bad_program(),
+            self.misplaced().or_else(|| match (&self.container, &self.vm, &self.url) {
+                (None, None, None) => self.bad_program(),
                 _ => None,
             }),
             self.env.iter().find_map(|(name, value)| bad_variable(name, value)),
             self.container.as_ref().and_then(Container::fault),
+            self.vm.as_ref().and_then(VmFile::fault),
             self.url.as_ref().and_then(UrlFile::fault),
             self.metrics.as_ref().and_then(MetricsFile::fault),
             bad_path("ready", &ready.path),
@@ -100,7 +105,7 @@ impl ManifestFile {
     fn bad_program(&self) -> Option<String> {
         let Self { command, env, .. } = self;
         if command.is_empty() {
-            let others = "for a container write [container], for a server that already runs [url]";
+            let others = "for other kinds write [container], [vm] or [url]";
             return Some(format!("command: program is missing; {others}"));
         }
         bad_command(command).or_else(|| {
@@ -112,30 +117,29 @@ impl ManifestFile {
 
     /// Finds a field that belongs to another kind of target.
     fn misplaced(&self) -> Option<String> {
-        let Self { command, env, sandbox, container, url, metrics, .. } = self;
+        let Self { command, env, sandbox, container, vm, url, metrics, .. } = self;
+        let kinds = [("container", container.is_some()), ("vm", vm.is_some()), ("url", url.is_some())];
+        let mut kinds = kinds.into_iter().filter(|(_, is_given)| *is_given).map(|(kind, _)| kind);
+        let (kind, other) = (kinds.next(), kinds.next());
+        if metrics.is_some() && kind != Some("url") {
+            return Some("metrics: only for a target with [url]".to_owned());
+        }
+        let kind = kind?;
+        if let Some(other) = other {
+            return Some(format!("{other}: remove it; a target has one of [container], [vm] and [url]"));
+        }
         let given = [
-            ("url", url.is_some()),
             ("command", !command.is_empty()),
             ("env", !env.is_empty()),
-            ("sandbox", !sandbox.is_empty()),
+            ("sandbox", !sandbox.is_empty() && kind != "vm"),
         ];
-        let first =
-            |fields: &[(&'static str, bool)]| fields.iter().find(|(_, is_given)| *is_given).map(|(name, _)| *name);
-        match (container, url) {
-            (Some(_), _) => first(&given).map(|field| {
-                let instead = if ["command", "env"].contains(&field) {
-                    format!("; write it as container.{field}")
-                } else {
-                    String::new()
-                };
-                format!("{field}: remove it; a target with [container] has only that{instead}")
-            }),
-            (None, Some(_)) => {
-                first(&given[1..]).map(|field| format!("{field}: remove it; a target with [url] already runs"))
-            }
-            (None, None) => None,
-        }
-        .or_else(|| unless(metrics.is_none() || url.is_some(), || "metrics: only for a target with [url]".to_owned()))
+        let (field, _) = given.into_iter().find(|(_, is_given)| *is_given)?;
+        let why = match (kind, field) {
+            ("url", _) => "a target with [url] already runs".to_owned(),
+            (_, "sandbox") => "a container has its own".to_owned(),
+            _ => format!("write it as {kind}.{field}"),
+        };
+        Some(format!("{field}: remove it; {why}"))
     }
 }
 
@@ -158,7 +162,7 @@ fn bad_name(name: &str) -> Option<String> {
     })
 }
 
-fn bad_command(command: &[String]) -> Option<String> {
+pub(super) fn bad_command(command: &[String]) -> Option<String> {
     unless(command.first().is_some_and(|program| !program.is_empty()), || "command: program is missing".to_owned())
         .or_else(|| {
             let bad = command.iter().find(|word| word.contains('\0'))?;
@@ -198,6 +202,7 @@ mod tests {
             command: vec!["python3".to_owned(), "hello.py".to_owned(), "{port}".to_owned()],
             env: BTreeMap::new(),
             container: None,
+            vm: None,
             url: None,
             metrics: None,
             ready: Ready { path: "/".to_owned(), status: 200, timeout_s: 10.0 },
@@ -224,6 +229,7 @@ mod tests {
             command: vec!["server".to_owned()],
             env: BTreeMap::from([("A=B".to_owned(), "1".to_owned())]),
             container: None,
+            vm: None,
             url: None,
             metrics: None,
             ready: Ready { path: "health".to_owned(), status: 42, timeout_s: f64::NAN },
@@ -282,6 +288,7 @@ mod tests {
                 command: vec![format!("p{}", plain(&texts[3])), plain(&texts[4]), "{port}".to_owned()],
                 env,
                 container: None,
+                vm: None,
             url: None,
                 metrics: None,
                 ready: Ready { path: format!("/{}", texts[5]), status, timeout_s },

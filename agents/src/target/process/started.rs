@@ -28,6 +28,8 @@ pub struct Started {
     cores: Vec<usize>,
     /// Folder for its temporary files.
     home: PathBuf,
+    /// How long the first try of a request may take, if a connection may be accepted and forgotten.
+    first_try: Option<Duration>,
     /// `None` before the start.
     process: Option<Process>,
 }
@@ -46,7 +48,13 @@ enum Fault {
 impl Started {
     /// Prepares a program to be started in its group.
     pub fn new(program: Program, group: Group, cores: Vec<usize>, home: PathBuf) -> Self {
-        Self { program, group, cores, home, process: None }
+        Self { program, group, cores, home, first_try: None, process: None }
+    }
+
+    /// Repeats requests for readiness that take longer than this at first, and a little longer each time.
+    #[must_use]
+    pub fn retried(self, first_try: Duration) -> Self {
+        Self { first_try: Some(first_try), ..self }
     }
 
     /// Starts it on an address of this machine and waits until it serves. It can be stopped and its log read even if
@@ -82,7 +90,7 @@ impl Started {
             _ = process.wait() => {
                 Err(Fault::Died(format!("exited before it was ready: {}", self.describe_exit().await)))
             }
-            answered = serves(at, manifest, &self.group) => answered.map_err(Fault::Other),
+            answered = serves(at, manifest, &self.group, self.first_try) => answered.map_err(Fault::Other),
         };
         let known = answered.map_err(|fault| match (server_of(at, &self.group.watch()), fault) {
             (Server::Other, Fault::PortTaken(reason) | Fault::Died(reason) | Fault::Other(reason)) => {
@@ -111,6 +119,14 @@ impl Started {
     pub async fn exit_report(&mut self, when: &str) -> Failure {
         let exit = self.describe_exit().await;
         Failure { reason: format!("exited {when}: {exit}"), cause: self.cause_of_death() }
+    }
+
+    /// Returns the end of its output so far.
+    pub async fn log(&mut self) -> String {
+        match &mut self.process {
+            Some(process) => process.log().await,
+            None => String::new(),
+        }
     }
 
     /// Returns a handle to sample its CPU time, memory and processes.
@@ -160,8 +176,14 @@ impl Started {
     }
 }
 
-async fn serves(at: SocketAddr, manifest: &Manifest, group: &Group) -> Result<Known, String> {
-    let endpoint = Endpoint::local(at)?;
+async fn serves(
+    at: SocketAddr,
+    manifest: &Manifest,
+    group: &Group,
+    first_try: Option<Duration>,
+) -> Result<Known, String> {
+    let mut endpoint = Endpoint::local(at)?;
+    endpoint.first_try = first_try;
     ready::answer(&endpoint, &manifest.ready).await?;
     match server_of(at, &group.watch()) {
         Server::Target => {}

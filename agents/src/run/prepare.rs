@@ -1,0 +1,68 @@
+//! Prepares the target of a run by its kind, with its control group and its cores.
+
+use std::path::Path;
+
+use super::admission::{check_size, find_target};
+use super::execute::RunContext;
+use crate::host::{environment, machine};
+use crate::sandbox::cores::{self, Neighbour};
+use crate::sandbox::{Group, Side};
+use crate::target::container::Prepared;
+use crate::target::vm::Guest;
+use crate::target::{Provided, Running};
+use crate::wire::job::{Job, Role};
+use crate::wire::outcome::{Cores, Outcome, Placement};
+use crate::wire::target::TargetKind;
+
+/// Prepares the job's target. A program gets a group with the limits of its size.
+pub(super) fn target(job: &Job, context: &RunContext, folder: &Path, outcome: &mut Outcome) -> Result<Running, String> {
+    let manifest = find_target(&job.target, context)?;
+    outcome.target_version.clone_from(&manifest.version);
+    outcome.environment.extend(environment::target::facts(&manifest));
+    let program = match manifest.provided.clone() {
+        Provided::Process(program) | Provided::Vm(program) => program,
+        Provided::Container(container) => {
+            check_size(job)?;
+            let RunContext { containers, sandbox, .. } = context;
+            let (containers, sandbox, cores) = (containers.clone(), sandbox.clone(), outcome.cores.target.clone());
+            let prepared = Prepared { container, containers, sandbox, size: job.size.clone(), cores, run: job.run };
+            return Ok(Running::container(manifest, prepared));
+        }
+        Provided::Url(_) if job.role == Role::Host => {
+            return Err(format!("target {} already runs, so only this agent may load it", manifest.name));
+        }
+        Provided::Url(remote) => {
+            // The target uses none of this machine's CPUs.
+            outcome.cores = Cores { target: Vec::new(), generator: cores::allowed() };
+            outcome.conditions.placement = None;
+            return Ok(Running::url(manifest, remote));
+        }
+    };
+    check_size(job)?;
+    let home = folder.join("target");
+    std::fs::create_dir(&home).map_err(|error| format!("can't create {}: {error}", home.display()))?;
+    let group = open_group(job, context, Side::Target)?;
+    let cores = outcome.cores.target.clone();
+    if manifest.provided.kind() == TargetKind::Vm {
+        group.bound(machine::memory_bytes());
+        return Ok(Running::vm(manifest, Guest::new(program, group, cores, home, job.size.clone())?));
+    }
+    outcome.enforced = group.limit(&job.size);
+    Ok(Running::process(manifest, program, group, cores, home))
+}
+
+pub(super) fn open_group(job: &Job, context: &RunContext, side: Side) -> Result<Group, String> {
+    let group = context.sandbox.open(job.run, side);
+    group.map_err(|error| format!("can't create the control groups of the {}: {error}", side.as_str()))
+}
+
+/// Assigns CPUs. A host or a generator has the machine for itself.
+pub(super) fn assign_cores(job: &Job) -> (Cores, Option<Placement>) {
+    let neighbour = match job.role {
+        Role::Alone => Neighbour::Generator,
+        Role::Host => Neighbour::None,
+        Role::Generator(_) => return (Cores { target: Vec::new(), generator: cores::allowed() }, None),
+    };
+    let (cores, placement) = cores::assign(&cores::physical(), job.size.vcpus, neighbour);
+    (cores, Some(placement))
+}

@@ -1,0 +1,194 @@
+//! A guest for QEMU: Debian's cloud kernel, and an initial RAM disk with drivers, a first process and a target.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::skip;
+
+/// Files of a guest that QEMU boots.
+#[derive(Debug)]
+pub struct Guest {
+    folder: tempfile::TempDir,
+    kernel: PathBuf,
+}
+
+impl Guest {
+    /// Makes a guest whose target is the bundled Go server; `None`, with a printed reason, without QEMU or its kernel.
+    ///
+    /// # Panics
+    /// If it can't be built.
+    #[must_use]
+    pub fn build() -> Option<Self> {
+        let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/guest");
+        let kernel = files.join("vmlinuz");
+        if !kernel.exists() || Command::new("qemu-system-x86_64").arg("--version").output().is_err() {
+            skip("no QEMU, or no kernel for a guest: make guest");
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let guest = Self { folder, kernel: kernel.canonicalize().expect("a path") };
+        fs::write(guest.disk(), ramdisk(&files)).expect("a file");
+        Some(guest)
+    }
+
+    /// Returns the command of a launcher, for `vm.command` of a manifest. `append` is added to the kernel's command line.
+    /// The accelerator is always TCG: where KVM opens, it may still not work.
+    #[must_use]
+    pub fn command(&self, smp: &str, memory: &str, append: &str) -> String {
+        let (kernel, disk) = (self.kernel.display().to_string(), self.disk().display().to_string());
+        let words = Self::words([smp, memory, "{host}:{port}"], append, &kernel, &disk);
+        let quoted: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
+        format!("[{}]", quoted.join(", "))
+    }
+
+    /// Writes a launcher, and the files that it needs beside it: a script that takes the number of vCPUs, MiB of memory,
+    /// and where the guest is reached.
+    ///
+    /// # Panics
+    /// If it can't be written.
+    pub fn install(&self, launcher: &Path) {
+        let beside = |name: &str| launcher.with_file_name(name);
+        fs::copy(&self.kernel, beside("vmlinuz")).expect("a copy");
+        fs::copy(self.disk(), beside("initrd.cpio")).expect("a copy");
+        let words = Self::words(["$1", "$2", "$3"], "", "vmlinuz", "initrd.cpio");
+        let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+        fs::write(launcher, format!("#!/bin/sh\nexec {}\n", quoted.join(" "))).expect("a file");
+        fs::set_permissions(launcher, fs::Permissions::from_mode(0o755)).expect("executable");
+    }
+
+    fn words([smp, memory, at]: [&str; 3], append: &str, kernel: &str, disk: &str) -> Vec<String> {
+        let words = [
+            "qemu-system-x86_64",
+            "-accel",
+            "tcg,tb-size=64",
+            "-machine",
+            "q35",
+            "-smp",
+            smp,
+            "-m",
+            memory,
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-no-reboot",
+            "-serial",
+            "stdio",
+            "-kernel",
+            kernel,
+            "-initrd",
+            disk,
+            "-append",
+            &format!("console=ttyS0 panic=-1 {append}"),
+            "-netdev",
+            &format!("user,id=n0,restrict=on,hostfwd=tcp:{at}-:8080"),
+            "-device",
+            "virtio-net-pci,netdev=n0",
+        ];
+        words.map(str::to_owned).to_vec()
+    }
+
+    /// Returns the folder of its files.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Returns the folder of its kernel.
+    ///
+    /// # Panics
+    /// Never.
+    #[must_use]
+    pub fn kernel_folder(&self) -> &Path {
+        self.kernel.parent().expect("a folder")
+    }
+
+    fn disk(&self) -> PathBuf {
+        self.folder.path().join("initrd.cpio")
+    }
+}
+
+/// Returns the RAM disk. Its programs are built once a process.
+fn ramdisk(files: &Path) -> &'static [u8] {
+    static BUILT: OnceLock<Vec<u8>> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut archive = Cpio::default();
+        for folder in ["dev", "proc", "sys", "modules"] {
+            archive.add(folder, 0o040_755, &[], (0, 0));
+        }
+        // For output before the devices are mounted.
+        archive.add("dev/console", 0o020_600, &[], (5, 1));
+        archive.add("init", 0o100_755, &go(&repository.join("testing/guest")), (0, 0));
+        archive.add("target", 0o100_755, &go(&repository.join("agents/targets/go-nethttp")), (0, 0));
+        let mut modules: Vec<_> = fs::read_dir(files).expect("a folder").flatten().map(|entry| entry.path()).collect();
+        modules.sort();
+        for module in modules.iter().filter(|path| path.extension().is_some_and(|extension| extension == "ko")) {
+            let name = module.file_name().expect("a name").to_string_lossy();
+            archive.add(&format!("modules/{name}"), 0o100_644, &fs::read(module).expect("a module"), (0, 0));
+        }
+        archive.finish()
+    })
+}
+
+/// Builds a static program.
+fn go(folder: &Path) -> Vec<u8> {
+    let output = tempfile::tempdir().expect("a folder");
+    let program = output.path().join("program");
+    let mut command = Command::new("go");
+    command.args(["build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o"]).arg(&program).arg(".");
+    let built = command.current_dir(folder).env("CGO_ENABLED", "0").env("GOTOOLCHAIN", "local").output().expect("go");
+    assert!(built.status.success(), "go build: {}", String::from_utf8_lossy(&built.stderr));
+    assert_ne!(fs::metadata(&program).expect("a program").permissions().mode() & 0o100, 0);
+    fs::read(program).expect("a program")
+}
+
+/// An archive in the `newc` format, which the kernel unpacks.
+#[derive(Default)]
+struct Cpio {
+    bytes: Vec<u8>,
+    entries: u32,
+}
+
+impl Cpio {
+    fn add(&mut self, name: &str, mode: u32, content: &[u8], device: (u32, u32)) {
+        self.entries += 1;
+        let length = |length: usize| u32::try_from(length).expect("a small file");
+        let fields = [
+            self.entries,
+            mode,
+            0,
+            0,
+            1,
+            0,
+            length(content.len()),
+            0,
+            0,
+            device.0,
+            device.1,
+            length(name.len() + 1),
+            0,
+        ];
+        self.bytes.extend(b"070701");
+        for field in fields {
+            self.bytes.extend(format!("{field:08X}").bytes());
+        }
+        self.bytes.extend(name.bytes().chain([0]));
+        self.pad();
+        self.bytes.extend(content);
+        self.pad();
+    }
+
+    fn pad(&mut self) {
+        let padded = self.bytes.len().next_multiple_of(4);
+        self.bytes.resize(padded, 0);
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.add("TRAILER!!!", 0, &[], (0, 0));
+        self.bytes
+    }
+}
