@@ -64,7 +64,10 @@ async fn a_guest_that_proves_its_size_is_measured() {
     assert_eq!((outcome.enforced.cpu.as_str(), outcome.enforced.memory.as_str()), ("guest", "guest"));
     assert_eq!(outcome.conditions.emulated, Some(true));
     let environment = &outcome.environment;
-    assert_eq!((environment["guest.accelerator"].as_str(), environment["guest.cpus"].as_str()), ("none", "1"));
+    assert_eq!(
+        (environment["guest.accelerator"].as_str(), environment["guest.cpus"].as_str()),
+        ("none: emulated", "1")
+    );
     assert!(environment["guest.kernel"].contains("cloud"), "{environment:?}");
     let memory: u64 = environment["guest.memory_bytes"].parse().expect("bytes");
     assert!((64 << 20..128 << 20).contains(&memory), "{memory}");

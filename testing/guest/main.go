@@ -40,7 +40,7 @@ func main() {
 	var name syscall.Utsname
 	must(syscall.Uname(&name))
 	fmt.Printf("brewbench-guest: cpus=%d memory_bytes=%d kernel=%s\n", cpus(), memory(), text(name.Release[:]))
-	target := exec.Command("/target", "-listen", "0.0.0.0:8080")
+	target := exec.Command("/target", "--listen", "0.0.0.0:8080")
 	target.Stdout, target.Stderr = os.Stdout, os.Stderr
 	fmt.Println("guest: the target ended:", target.Run())
 	_ = syscall.Reboot(syscall.LINUX_REBOOT_CMD_POWER_OFF)

@@ -107,7 +107,7 @@ impl Guest {
 }
 
 fn facts(proof: Option<&Proof>, is_emulated: bool) -> Facts {
-    let accelerator = if is_emulated { "none" } else { "kvm" };
+    let accelerator = if is_emulated { "none: emulated" } else { "kvm" };
     let known = [
         ("guest.accelerator", Some(accelerator.to_owned())),
         ("guest.cpus", proof.map(|proof| proof.cpus.to_string())),

@@ -111,6 +111,7 @@ pub(super) fn label(name: &str) -> String {
         "target.base_url" => "base URL",
         "target.image_id" => "image ID",
         "target.image_digests" => "registry digests",
+        "guest.cpus" => "CPUs",
         "target.executable" => "executable path",
         "target.executable_bytes" => "executable size",
         "brewbench.protocol" => "protocol version",
@@ -129,9 +130,10 @@ pub(super) fn label(name: &str) -> String {
         return name.to_owned();
     }
     match name.split_once('.') {
-        Some(("cpu" | "memory" | "machine" | "limit" | "mitigation" | "target" | "kernel" | "os", rest))
-            if kind(name) != Kind::Limits || name.starts_with("limit.") =>
-        {
+        Some((
+            "cpu" | "memory" | "machine" | "limit" | "mitigation" | "target" | "container" | "guest" | "kernel" | "os",
+            rest,
+        )) if kind(name) != Kind::Limits || name.starts_with("limit.") => {
             rest.strip_suffix("_bytes").unwrap_or(rest).replace(['_', '.'], " ")
         }
         _ => name.to_owned(),
