@@ -57,7 +57,7 @@ bench-aa: build k6 ## Test the statistics on real runs: a target against itself,
 	@$(TARGET)/release/brewbench-bench aa $(TARGET)/release/targets
 
 chaos: EXTRA = --package brewbench-bench
-chaos: build k6 network ## Inject failures into real runs, as root: make chaos TIMES=50
+chaos: build k6 network podman guest ## Inject failures into real runs, as root: make chaos TIMES=50
 	@$(TARGET)/release/brewbench-bench chaos $(TARGET)/release/targets $(or $(TIMES),50) $(SEED)
 
 soak: EXTRA = --package brewbench-bench

@@ -174,7 +174,7 @@ async fn clear(options: &Options) -> anyhow::Result<Cleared> {
     match containers.sweep().await {
         Ok(swept) if swept.is_empty() => {}
         Ok(swept) => tracing::warn!(containers = ?swept, "removed containers of an earlier process of this agent"),
-        // They are removed before the next container starts.
+        // An idle agent tries again.
         Err(fault) => tracing::warn!(fault, "containers of an earlier process of this agent may be left"),
     }
     Ok(Cleared { sandbox, containers, work_folder })
@@ -300,6 +300,7 @@ impl Daemon {
                     (Input::Shutdown, None)
                 }
                 _ = reread.tick(), if self.session.is_idle() => {
+                    self.context.containers.sweep_again().await;
                     self.reread_targets().await;
                     continue;
                 }

@@ -1,5 +1,6 @@
 //! Checks the machine: k6, targets, control groups, cores, CPU frequency, ports, open files.
 
+use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
@@ -64,6 +65,15 @@ pub(super) async fn container_engine(options: &Options) -> Finding {
         Ok(engine) => Finding::good(CHECK, container::name_of(&engine)),
         Err(fault) => Finding::doubtful(CHECK, fault, "start its service, or name its socket with --container-engine"),
     }
+}
+
+/// Looks for KVM: only targets with `[vm]` need it. A device that opens may still not work, which only a guest shows.
+pub(super) fn kvm() -> Finding {
+    let observed = match File::options().read(true).write(true).open("/dev/kvm") {
+        Ok(_) => "/dev/kvm opens; `brewbench target check` shows whether guests start".to_owned(),
+        Err(fault) => format!("/dev/kvm: {fault}; guests of targets with [vm] would be emulated, and suspect"),
+    };
+    Finding::good("kvm", observed)
 }
 
 /// Uses a different name than the agent's, which may be running.

@@ -275,7 +275,10 @@ impl Contained {
             ended.faults.extend(process.watch.kill().await.err());
         }
         ended.log = self.log().await;
-        ended.faults.extend(engine.remove(id).await.err().map(io::Error::other));
+        if let Err(fault) = engine.remove(id).await {
+            self.prepared.containers.remember_leftovers();
+            ended.faults.push(io::Error::other(fault));
+        }
         ended
     }
 

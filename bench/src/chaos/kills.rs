@@ -19,15 +19,15 @@ use super::{
 };
 
 /// Short, so that all phases are hit about equally often.
-const WARM_UP_S: f64 = 0.3;
-const DURATION_S: f64 = 1.0;
-const REPETITIONS: u32 = 2;
+pub const WARM_UP_S: f64 = 0.3;
+pub const DURATION_S: f64 = 1.0;
+pub const REPETITIONS: u32 = 2;
 /// The kill happens within this time of the submission, which covers both repetitions.
 const SPAN_MS: u64 = 5_000;
 /// Timeout of an experiment.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// How long the agent may take to clean up after the end of all runs.
-const CLEANUP_TIMEOUT: Duration = Duration::from_secs(15);
+pub const CLEANUP_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The process to kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 mod backup;
 mod cuts;
 mod kills;
+mod kinds;
 mod ledger;
 mod left;
 mod load;
@@ -29,6 +30,8 @@ use world::{Place, Programs, World};
 pub const TIMES: u32 = 50;
 /// The maximum number of kills during a backup.
 const BACKUPS: u32 = 10;
+/// The maximum number of kills of each victim during runs in containers and in guests, which take longer.
+const KINDS: u32 = 20;
 
 /// A row of the table.
 #[derive(Debug, Default)]
@@ -90,6 +93,7 @@ pub async fn all(manifests: &Path, times: u32, seed: Option<u64>) -> anyhow::Res
         let row = backup::kill_while_copying(&mut world, times.min(BACKUPS), &mut dice).await?;
         row.print();
         rows.push(row);
+        rows.extend(kinds::kill_often(&programs, times.min(KINDS), &mut dice).await?);
     }
     let succeeded = wire::run_in_namespace(manifests, seed).await?;
     check_all(&rows)?;

@@ -41,6 +41,8 @@ pub struct Programs {
     manifests: PathBuf,
     /// Replaces the one in `PATH`.
     k6: Option<PathBuf>,
+    /// Socket of the container engine.
+    engine: Option<PathBuf>,
 }
 
 impl Programs {
@@ -49,12 +51,22 @@ impl Programs {
         let manifests = manifests.canonicalize().with_context(|| format!("{} does not exist", manifests.display()))?;
         let brewbench = manifests.with_file_name("brewbench");
         ensure!(brewbench.is_file(), "{} does not exist", brewbench.display());
-        Ok(Self { brewbench, manifests, k6: None })
+        Ok(Self { brewbench, manifests, k6: None, engine: None })
     }
 
     /// Uses another k6.
     pub fn with_k6(self, k6: PathBuf) -> Self {
         Self { k6: Some(k6), ..self }
+    }
+
+    /// Uses other manifests, with containers of this engine.
+    pub fn with_engine(self, manifests: &Path, engine: PathBuf) -> Self {
+        Self { manifests: manifests.to_owned(), engine: Some(engine), ..self }
+    }
+
+    /// Returns the folder of the manifests.
+    pub fn manifests(&self) -> &Path {
+        &self.manifests
     }
 
     /// Returns the path of the program.
@@ -188,7 +200,18 @@ impl World {
 
     /// Submits one cell with `repetitions` repetitions and two retries each.
     pub async fn submit(&self, repetitions: u32, warm_up_s: f64, duration_s: f64) -> anyhow::Result<ExperimentId> {
+        self.submit_of(TARGET, SIZE, (repetitions, warm_up_s, duration_s)).await
+    }
+
+    /// Does the same for another target and size.
+    pub async fn submit_of(
+        &self,
+        target: &str,
+        size: &str,
+        (repetitions, warm_up_s, duration_s): (u32, f64, f64),
+    ) -> anyhow::Result<ExperimentId> {
         let plan = plan(repetitions, warm_up_s, duration_s)?;
+        let plan = Plan { targets: vec![target.to_owned()], sizes: vec![size.to_owned()], ..plan };
         let created: ExperimentWithRuns = self.client.post("api/v1/experiments", &plan).await?;
         Ok(created.experiment.id)
     }
@@ -310,6 +333,9 @@ fn start_agent(
     }
     if let Some(k6) = &programs.k6 {
         command.arg("--k6").arg(k6);
+    }
+    if let Some(engine) = &programs.engine {
+        command.arg("--container-engine").arg(engine);
     }
     // The one-time key is needed only once: then the agent has its own.
     if let Some(key) = key {

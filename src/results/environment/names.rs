@@ -111,7 +111,7 @@ pub(super) fn label(name: &str) -> String {
         "target.base_url" => "base URL",
         "target.image_id" => "image ID",
         "target.image_digests" => "registry digests",
-        "guest.cpus" => "CPUs",
+        "container.cpus" | "guest.cpus" => "CPUs",
         "target.executable" => "executable path",
         "target.executable_bytes" => "executable size",
         "brewbench.protocol" => "protocol version",

@@ -3,6 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::env;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bollard::errors::Error;
@@ -19,6 +21,9 @@ pub const RUN_LABEL: &str = "brewbench.run";
 /// Maximum time for the response to any request but a pull. The engine may be starting other containers.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// Maximum time of a later attempt to remove what was left: an idle agent waits for it.
+const QUICK: Duration = Duration::from_secs(1);
+
 /// Maximum time for the first response.
 const HELLO: Duration = Duration::from_secs(5);
 
@@ -27,6 +32,8 @@ const HELLO: Duration = Duration::from_secs(5);
 pub struct Containers {
     agent: String,
     socket: Result<PathBuf, NoEngine>,
+    /// Whether a container may be left that could not be removed.
+    has_leftovers: Arc<AtomicBool>,
 }
 
 /// Why an agent uses no container engine.
@@ -50,12 +57,12 @@ impl Containers {
             Some(socket) => Ok(without_scheme(socket)),
             None => the_only_one(candidates(|name| env::var(name).ok())),
         };
-        Self { agent: agent.to_owned(), socket }
+        Self { agent: agent.to_owned(), socket, has_leftovers: Arc::default() }
     }
 
     /// Uses none.
     pub fn none() -> Self {
-        Self { agent: String::new(), socket: Err(NoEngine::None) }
+        Self { agent: String::new(), socket: Err(NoEngine::None), has_leftovers: Arc::default() }
     }
 
     /// Returns the engine's socket.
@@ -83,10 +90,28 @@ impl Containers {
     /// Removes the containers of this agent that an earlier run, or an earlier process, has left; returns their names.
     /// Without an engine there are none.
     pub async fn sweep(&self) -> Result<Vec<String>, String> {
-        match self.socket {
-            Ok(_) => self.connect().await?.sweep().await,
-            Err(_) => Ok(Vec::new()),
+        if self.socket.is_err() {
+            return Ok(Vec::new());
         }
+        let sweeping = async { self.connect().await?.sweep().await };
+        let swept = sweeping.await;
+        self.has_leftovers.store(swept.is_err(), Ordering::Relaxed);
+        swept
+    }
+
+    /// Sweeps if a container could not be removed earlier. Only while no run is in progress.
+    pub async fn sweep_again(&self) {
+        if !self.has_leftovers.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Ok(Ok(swept)) = timeout(QUICK, self.sweep()).await {
+            tracing::info!(containers = ?swept, "removed containers that were left");
+        }
+    }
+
+    /// Remembers that a container could not be removed.
+    pub(super) fn remember_leftovers(&self) {
+        self.has_leftovers.store(true, Ordering::Relaxed);
     }
 }
 

@@ -30,6 +30,7 @@ pub async fn facts(engine: &Engine, container: &Container, image: &Image, pid: i
         ("container.cgroup_driver", cgroup_driver.as_ref().map(ToString::to_string)),
         ("container.network", Some(container.network.to_string())),
         ("container.seccomp", Some(seccomp(container, &status))),
+        ("container.cpus", field(&status, "Cpus_allowed_list").map(str::to_owned)),
         ("container.user", field(&status, "Uid").and_then(|ids| Some(ids.split_whitespace().next()?.to_owned()))),
         ("container.user_namespace", user_namespace(pid)),
         ("container.netfilter_rules", netfilter_rules().await.map(|count| count.to_string())),
