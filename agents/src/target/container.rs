@@ -8,6 +8,7 @@ mod exit;
 mod facts;
 mod image;
 mod plan;
+mod podman;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};

@@ -13,6 +13,8 @@ use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOpt
 use bollard::{API_DEFAULT_VERSION, Docker};
 use tokio::time::timeout;
 
+use super::podman;
+
 /// Label of a container with the agent's name on this machine.
 pub const AGENT_LABEL: &str = "brewbench.agent";
 /// Label of a container with its run.
@@ -79,7 +81,12 @@ impl Containers {
         let docker = docker.map_err(|error| silent(&sentence(&error)))?;
         let hello = async {
             let docker = docker.negotiate_version().await?;
-            docker.version().await.map(|version| Engine { docker, version, agent: self.agent.clone() })
+            docker.version().await.map(|version| Engine {
+                docker,
+                version,
+                agent: self.agent.clone(),
+                socket: socket.to_owned(),
+            })
         };
         match timeout(HELLO, hello).await {
             Ok(answered) => answered.map_err(|error| silent(&sentence(&error))),
@@ -121,6 +128,7 @@ pub struct Engine {
     pub docker: Docker,
     pub version: SystemVersion,
     pub agent: String,
+    socket: PathBuf,
 }
 
 impl Engine {
@@ -130,19 +138,32 @@ impl Engine {
         components.into_iter().any(|component| component.name.starts_with("Podman"))
     }
 
-    /// Removes all containers of this agent; returns their names.
+    /// Removes all containers of this agent; returns their names, or ids.
     pub async fn sweep(&self) -> Result<Vec<String>, String> {
-        let filters = HashMap::from([("label", vec![format!("{AGENT_LABEL}={}", self.agent)])]);
-        let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
-        let found = self.docker.list_containers(Some(options)).await.map_err(|error| sentence(&error))?;
         let mut removed = Vec::new();
-        for container in found {
-            let Some(id) = container.id else { continue };
+        for (id, name) in self.own().await? {
             self.remove(&id).await?;
-            let names = container.names.unwrap_or_default();
-            removed.push(names.first().map_or(id, |name| name.trim_start_matches('/').to_owned()));
+            removed.push(name.unwrap_or(id));
         }
         Ok(removed)
+    }
+
+    /// Lists the containers of this agent: ids, and names if known.
+    async fn own(&self) -> Result<Vec<(String, Option<String>)>, String> {
+        let label = format!("{AGENT_LABEL}={}", self.agent);
+        let filters = HashMap::from([("label", vec![label.clone()])]);
+        let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+        let found = match self.docker.list_containers(Some(options)).await {
+            Ok(found) => found,
+            Err(error) if self.is_podman() => {
+                let ids = podman::ids(&self.socket, &label).await;
+                let ids = ids.map_err(|fault| format!("can't list containers: {}; {fault}", sentence(&error)))?;
+                return Ok(ids.into_iter().map(|id| (id, None)).collect());
+            }
+            Err(error) => return Err(format!("can't list containers: {}", sentence(&error))),
+        };
+        let name = |names: Option<Vec<String>>| Some(names?.first()?.trim_start_matches('/').to_owned());
+        Ok(found.into_iter().filter_map(|container| Some((container.id?, name(container.names)))).collect())
     }
 
     /// Kills and removes a container with its anonymous volumes. One that is gone already is no error.
