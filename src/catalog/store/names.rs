@@ -23,13 +23,16 @@ pub async fn target_fault(
         return Ok(None);
     }
     let known = sqlx::query_scalar!("select name from target_colour").fetch_all(connection).await?;
+    Ok(confusable(&new, &known))
+}
+
+/// Finds a new name that looks like another new or known one. A name may have become known meanwhile.
+fn confusable(new: &[&str], known: &[String]) -> Option<String> {
     let mut shapes: HashMap<String, &str> = known.iter().map(|name| (appearance(name), name.as_str())).collect();
-    for name in new {
-        if let Some(other) = shapes.insert(appearance(name), name) {
-            return Ok(Some(format!("{name:?} looks like {other:?}; choose another name")));
-        }
-    }
-    Ok(None)
+    new.iter().find_map(|name| {
+        let other = shapes.insert(appearance(name), name).filter(|other| other != name)?;
+        Some(format!("{name:?} looks like {other:?}; choose another name"))
+    })
 }
 
 /// Returns at most `limit` names of targets that were offered or run, after a name.
@@ -96,4 +99,18 @@ pub async fn forget_colours(connection: &mut SqliteConnection) -> sqlx::Result<(
     .execute(connection)
     .await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_became_known_meanwhile_is_not_confusable_with_itself() {
+        let known = ["server1".to_owned()];
+        assert_eq!(confusable(&["server1", "other"], &known), None);
+        let fault = confusable(&["serverl"], &known).expect("a fault");
+        assert_eq!(fault, r#""serverl" looks like "server1"; choose another name"#);
+        assert!(confusable(&["serverl", "server1"], &[]).is_some());
+    }
 }
