@@ -5,6 +5,7 @@ mod support;
 use std::time::Duration;
 
 use brewbench_agent::run::execute;
+use brewbench_agent::series::live::Sent;
 use brewbench_agent::target::Containers;
 use brewbench_agent::wire::Phase;
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
@@ -227,6 +228,27 @@ async fn a_run_survives_the_death_of_its_engine() {
 }
 
 #[tokio::test]
+async fn a_run_waits_for_an_engine_that_restarts() {
+    let Some(mut site) = Site::new("container engine restart").await else { return };
+    site.offer("good", "");
+    site.podman.kill();
+    let Site { bench, podman } = &mut site;
+    let (job, stop, live) = (job("boxed"), CancellationToken::new(), bench.work.live.clone());
+    let restarting = async {
+        let (mut news, mut sent) = (live.listen(), Sent::default());
+        loop {
+            news.changed().await.expect("news");
+            if live.step(&mut sent).is_some_and(|(_, step)| step.starts_with("Waiting: the container engine at ")) {
+                return podman.restart();
+            }
+        }
+    };
+    let (outcome, ()) = tokio::join!(execute::run(&job, &bench.work, &stop, |_| {}), restarting);
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    site.assert_clean(&outcome);
+}
+
+#[tokio::test]
 async fn a_cancelled_run_leaves_nothing_in_any_phase() {
     let Some(site) = Site::new("container cancel").await else { return };
     site.offer("good", "");
@@ -247,12 +269,12 @@ async fn a_cancelled_run_leaves_nothing_in_any_phase() {
 async fn agents_on_one_engine_remove_only_their_own_containers() {
     let Some(site) = Site::new("container one").await else { return };
     let label = |agent: &str| format!("brewbench.agent={agent}");
-    for (name, agent) in [("own", site.bench.agent.as_str()), ("other", "somebody else")] {
+    for (name, agent) in [("own", site.bench.agent.as_str()), ("other", "rack-2")] {
         let words = ["create", "--name", name, "--label", &label(agent), "localhost/unruly:1", "1", "deaf"];
         site.podman.run(&words);
     }
     let swept = site.bench.work.containers.sweep().await.expect("an engine");
     assert_eq!((swept, site.podman.containers()), (vec!["own".to_owned()], vec!["other".to_owned()]));
-    let other = Containers::find(Some(&site.podman.socket()), "somebody else");
+    let other = Containers::find(Some(&site.podman.socket()), "rack-2");
     assert_eq!(other.sweep().await, Ok(vec!["other".to_owned()]));
 }

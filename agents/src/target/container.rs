@@ -49,6 +49,9 @@ const LOG_LINES: &str = "2000";
 /// How long an engine may take to notice that a container has exited.
 const CLEANUP: Duration = Duration::from_secs(5);
 
+/// Maximum time to read the output of a container.
+const LOG_WAIT: Duration = Duration::from_secs(10);
+
 /// What is known before a container is started.
 #[derive(Clone, Debug)]
 pub struct Prepared {
@@ -70,7 +73,7 @@ pub struct Prepared {
 #[derive(Debug)]
 pub struct Contained {
     prepared: Prepared,
-    /// The request to create it, which goes on if the start is cancelled: only its response tells what to remove.
+    /// The request to create it, which goes on if the start is cancelled: only its response says what to remove.
     creating: Option<(Engine, JoinHandle<Result<String, String>>)>,
     /// Once it is created.
     created: Option<Created>,
@@ -106,7 +109,7 @@ impl Contained {
         progress: impl Fn(String),
     ) -> Result<Serving, Failure> {
         let other = Failure::by(Cause::Other);
-        let engine = self.prepared.containers.connect().await.map_err(other)?;
+        let engine = self.prepared.containers.connect_patiently(&progress).await.map_err(other)?;
         let swept = engine.sweep().await.map_err(other)?;
         if !swept.is_empty() {
             tracing::warn!(containers = ?swept, "removed containers of earlier runs");
@@ -263,7 +266,7 @@ impl Contained {
     pub async fn stop(mut self, grace: Duration) -> Ended {
         // The group is gone with its last process.
         let mut ended = Ended { observed: self.watch().and_then(|watch| watch.observed()), ..Ended::default() };
-        // If that failed, the start has told why.
+        // If that failed, the start has reported why.
         let _ = self.created().await;
         let Some(Created { engine, id }) = &self.created else { return ended };
         if let Some(observed) = &mut ended.observed {
@@ -289,10 +292,14 @@ impl Contained {
         let options = LogsOptionsBuilder::default().stdout(true).stderr(true).tail(LOG_LINES).build();
         let mut stream = engine.docker.logs(id, Some(options));
         let mut log = Vec::new();
-        while let Some(Ok(part)) = stream.next().await {
-            log.extend(LogOutput::into_bytes(part));
-            log.drain(..log.len().saturating_sub(LOG_BYTES));
-        }
+        let reading = async {
+            while let Some(Ok(part)) = stream.next().await {
+                log.extend(LogOutput::into_bytes(part));
+                log.drain(..log.len().saturating_sub(LOG_BYTES));
+            }
+        };
+        // What was read until then is better than nothing.
+        let _ = timeout(LOG_WAIT, reading).await;
         String::from_utf8_lossy(&log).into_owned()
     }
 }
@@ -315,7 +322,7 @@ async fn state(engine: &Engine, id: &str) -> Result<ContainerState, String> {
     let deadline = Instant::now() + CLEANUP;
     loop {
         match engine.docker.inspect_container(id, None).await {
-            Ok(inspected) => return inspected.state.ok_or_else(|| "the engine tells no state".to_owned()),
+            Ok(inspected) => return inspected.state.ok_or_else(|| "the engine reports no state".to_owned()),
             Err(Error::JsonDataError { .. }) if Instant::now() < deadline => sleep(Duration::from_millis(10)).await,
             Err(error) => return Err(sentence(&error)),
         }

@@ -5,13 +5,13 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bollard::errors::Error;
 use bollard::models::SystemVersion;
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
 use bollard::{API_DEFAULT_VERSION, Docker};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::podman;
 
@@ -28,6 +28,10 @@ const QUICK: Duration = Duration::from_secs(1);
 
 /// Maximum time for the first response.
 const HELLO: Duration = Duration::from_secs(5);
+
+/// How long a run waits for an engine that may be restarting, and how often it tries.
+const RESTART: Duration = Duration::from_secs(15);
+const RETRY: Duration = Duration::from_millis(250);
 
 /// Where an agent's container engine is, or why it has none.
 #[derive(Clone, Debug)]
@@ -91,6 +95,18 @@ impl Containers {
         match timeout(HELLO, hello).await {
             Ok(answered) => answered.map_err(|error| silent(&sentence(&error))),
             Err(_) => Err(silent(&format!("no answer within {} s", HELLO.as_secs()))),
+        }
+    }
+
+    /// Connects to the engine, which may be restarting. `progress` is called with a sentence while this waits.
+    pub async fn connect_patiently(&self, progress: impl Fn(String)) -> Result<Engine, String> {
+        let deadline = Instant::now() + RESTART;
+        loop {
+            match self.connect().await {
+                Err(fault) if self.socket.is_ok() && Instant::now() < deadline => progress(format!("Waiting: {fault}")),
+                connected => return connected,
+            }
+            sleep(RETRY).await;
         }
     }
 

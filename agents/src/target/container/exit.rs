@@ -1,5 +1,5 @@
 //! Notices the exit of a container, and whether the kernel OOM-killed it, without asking its engine: that may be gone,
-//! and some engines don't tell.
+//! and some engines don't report it.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -11,8 +11,11 @@ use tokio::time::timeout;
 use super::engine::{Engine, sentence};
 use crate::target::manifest::{Container, Pull};
 
-/// A registry that sends nothing for this time is given up. An engine is silent while it unpacks a layer.
+/// Maximum silence of a registry.
 const SILENCE: Duration = Duration::from_secs(30);
+
+/// Maximum silence of an engine that has all layers: it reports nothing while it unpacks one, which can take minutes.
+const UNPACKING: Duration = Duration::from_mins(10);
 
 /// How often progress is reported.
 const PACE: Duration = Duration::from_millis(500);
@@ -47,7 +50,7 @@ pub async fn find(engine: &Engine, container: &Container, progress: impl Fn(Stri
     };
     fits(&image, std::env::consts::ARCH).map_err(|fault| format!("container.image: {name} {fault}"))?;
     let ImageInspect { id, repo_digests, .. } = image;
-    let id = id.ok_or_else(|| format!("container.image: the engine tells no id of {name}"))?;
+    let id = id.ok_or_else(|| format!("container.image: the engine reports no id of {name}"))?;
     Ok(Image { id: with_algorithm(id), digests: repo_digests.unwrap_or_default() })
 }
 
@@ -66,7 +69,8 @@ async fn pull(engine: &Engine, name: &str, progress: impl Fn(String)) -> Result<
     let (mut layers, mut reported) = (Layers::default(), Instant::now());
     progress(format!("Pulling {name}"));
     loop {
-        match timeout(SILENCE, stream.next()).await {
+        let silence = if layers.are_complete() { UNPACKING } else { SILENCE };
+        match timeout(silence, stream.next()).await {
             Ok(None) => return Ok(()),
             Ok(Some(Ok(info))) => {
                 if let Some(sentence) = layers.add(info)
@@ -77,6 +81,9 @@ async fn pull(engine: &Engine, name: &str, progress: impl Fn(String)) -> Result<
                 }
             }
             Ok(Some(Err(error))) => return Err(sentence(&error)),
+            Err(_) if layers.are_complete() => {
+                return Err(format!("unpacking it takes more than {} min", UNPACKING.as_secs() / 60));
+            }
             Err(_) => return Err(format!("the registry sent nothing for {} s", SILENCE.as_secs())),
         }
     }
@@ -87,6 +94,11 @@ async fn pull(engine: &Engine, name: &str, progress: impl Fn(String)) -> Result<
 struct Layers(Vec<(String, i64, i64)>);
 
 impl Layers {
+    /// Whether all layers that were announced are here.
+    fn are_complete(&self) -> bool {
+        !self.0.is_empty() && self.0.iter().all(|(_, current, total)| current >= total)
+    }
+
     /// Adds news; returns the progress if it has changed.
     fn add(&mut self, info: CreateImageInfo) -> Option<String> {
         let detail = info.progress_detail?;
@@ -171,6 +183,8 @@ mod tests {
         assert_eq!(add("b", 5, 2_000).as_deref(), Some("6 of 2010 MiB"));
         assert_eq!(add("a", 1, 10), None);
         assert_eq!(add("a", 10, 10).as_deref(), Some("15 of 2010 MiB"));
+        assert_eq!(add("b", 2_000, 2_000).as_deref(), Some("2010 of 2010 MiB"));
+        assert!(layers.are_complete() && !Layers::default().are_complete());
         assert_eq!(Layers::default().add(CreateImageInfo::default()), None);
     }
 }
