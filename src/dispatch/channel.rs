@@ -342,7 +342,7 @@ impl<'a> AgentConnection<'a> {
                 }
             }
             AgentMessage::Step { run, step } => {
-                watch::tell(self.state, self.name, run, &step).await?;
+                watch::set_step(self.state, self.name, run, &step).await?;
                 self.publish(&run.into()).await?;
             }
             AgentMessage::Series(delta) => watch::add(self.state, self.name, &delta).await?,

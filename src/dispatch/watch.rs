@@ -28,10 +28,10 @@ pub async fn add(state: &AppState, agent: &str, delta: &Delta) -> Result<()> {
     Ok(())
 }
 
-/// Stores what takes long in the preparation of a run, unless the agent does not work on it.
-pub async fn tell(state: &AppState, agent: &str, run: wire::RunId, step: &str) -> Result<()> {
+/// Stores the current step of a long preparation, unless the agent does not work on it.
+pub async fn set_step(state: &AppState, agent: &str, run: wire::RunId, step: &str) -> Result<()> {
     if is_open(state, agent, run).await? {
-        state.live_feed.tell(run, step);
+        state.live_feed.set_step(run, step);
     }
     Ok(())
 }

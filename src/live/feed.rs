@@ -187,14 +187,14 @@ impl LiveFeed {
         Ok(())
     }
 
-    /// Stores what takes long in the preparation of an open run.
-    pub fn tell(&self, run: wire::RunId, step: &str) {
+    /// Stores the current step of the preparation of an open run.
+    pub fn set_step(&self, run: wire::RunId, step: &str) {
         if let Some(entry) = self.runs().get_mut(&run) {
             entry.step = Some(step.chars().take(LONGEST_STEP).collect());
         }
     }
 
-    /// Returns what takes long in the preparation of a run.
+    /// Returns the current step of the preparation of a run.
     pub fn step(&self, run: wire::RunId) -> Option<String> {
         self.runs().get(&run)?.step.clone()
     }

@@ -16,7 +16,7 @@ use crate::wire::Phase;
 use crate::wire::job::{Job, Role};
 use crate::wire::messages::Gate;
 use crate::wire::outcome::{Cause, Conditions, Outcome};
-use crate::wire::target::{Identity, TargetKind};
+use crate::wire::target::Identity;
 
 /// How long participants wait for each other, including the idle wait and the start of thousands of virtual users.
 const WAIT_FOR_OTHERS: Duration = Duration::from_mins(10);
@@ -104,12 +104,9 @@ impl Site {
                 outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
             }
             outcome.target = Some(identity);
-            let serving = target.start(address, |step| context.live.tell(step)).await?;
+            let serving = target.start(address, |step| context.live.set_step(step)).await?;
             outcome.environment.extend(serving.facts.clone());
-            outcome.conditions.emulated = outcome
-                .target
-                .as_ref()
-                .and_then(|target| (target.kind() == TargetKind::Vm).then_some(serving.is_emulated));
+            outcome.conditions.emulated = serving.emulated;
             outcome.enforced = serving.enforced.unwrap_or(outcome.enforced);
             outcome.target = serving.identity.clone().or(outcome.target.take());
             let milliseconds = |time: Duration| time.as_secs_f64() * 1_000.0;

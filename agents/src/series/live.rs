@@ -1,5 +1,5 @@
-//! What the current run is doing and its series so far, for the connection to the server. The connection pulls when it can send, so no
-//! queue builds up and a slow line delays nothing else.
+//! The current step and the series so far of the current run, for the connection to the server. The connection pulls
+//! when it can send, so no queue builds up and a slow line delays nothing else.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -53,8 +53,8 @@ impl Live {
         *self.shown() = Some(Shown { run, step: None, warm_up: None, measured: None });
     }
 
-    /// Tells what takes long in the preparation of the run.
-    pub fn tell(&self, step: String) {
+    /// Stores the current step of a long preparation.
+    pub fn set_step(&self, step: String) {
         if let Some(shown) = self.shown().as_mut() {
             shown.step = Some(step);
         }

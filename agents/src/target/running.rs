@@ -50,8 +50,8 @@ pub struct Serving {
     pub round_trip: Option<Duration>,
     /// Which limits are in force, if that is known only now.
     pub enforced: Option<Enforced>,
-    /// Whether it is a virtual machine whose CPU is emulated.
-    pub is_emulated: bool,
+    /// Whether its CPU is emulated; `None` if it is not a virtual machine.
+    pub emulated: Option<bool>,
     /// What identifies it, if that is known only now.
     pub identity: Option<Identity>,
     /// What the load may reach in addition to what the agent's owner allows for all targets.
@@ -69,7 +69,7 @@ impl Serving {
             startup: None,
             round_trip: None,
             enforced: None,
-            is_emulated: false,
+            emulated: None,
             identity: None,
             reach: None,
             facts: Facts::new(),

@@ -63,7 +63,7 @@ impl Guest {
         let is_emulated = !self.watch().processes().into_iter().any(procfs::has_kvm);
         let facts = facts(proof.as_ref(), is_emulated);
         let enforced = Some(Enforced { cpu: mechanism, memory: mechanism });
-        Ok(Serving { enforced, is_emulated, facts, ..serving })
+        Ok(Serving { enforced, emulated: Some(is_emulated), facts, ..serving })
     }
 
     /// Waits until the launcher has exited; forever if it was not started.
