@@ -27,7 +27,7 @@ install: build ## Install program, targets and systemd units: make install PREFI
 dist: build ## Pack a release archive that runs without Rust, Go or Node: make dist TO=folder
 	@scripts/dist.sh $(TARGET)/release "$(or $(TO),$(TARGET)/dist)"
 
-test: assets k6 chromium podman guest ## Run all checks: format, lints, docs, tests with real k6 and a real browser
+test: assets k6 chromium network podman guest ## Run all checks: format, lints, docs, tests with real k6 and a real browser
 	@scripts/test.sh $(TARGET)
 
 lint: assets ## Check format, clippy, rustdoc, and licences and vulnerabilities of dependencies
@@ -90,7 +90,7 @@ podman: ## Install Debian's podman unless it is installed, with runc, which work
 	  echo "podman: apt-get install podman runc conmon netavark aardvark-dns" >&2; apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends podman runc conmon netavark aardvark-dns >/dev/null; }
 
-guest: ## Install Debian's QEMU, and its cloud kernel into .tools/guest
+guest: ## Install Debian's QEMU and tools for disk images, and its cloud kernel into .tools/guest
 	@scripts/guest.sh "$(CURDIR)/.tools/guest"
 
 valgrind: ## Install Debian's valgrind unless it is installed

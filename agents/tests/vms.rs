@@ -5,11 +5,12 @@ mod support;
 use std::time::Duration;
 
 use brewbench_agent::run::execute;
+use brewbench_agent::target::vm::check_kvm;
 use brewbench_agent::wire::job::{Job, Size};
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use brewbench_agent::wire::target::Identity;
 use brewbench_testing::Guest;
-use support::{Bench, job};
+use support::{Bench, job, vus};
 use tokio_util::sync::CancellationToken;
 
 /// A bench and a guest.
@@ -32,6 +33,22 @@ impl Site {
             self.guest.kernel_folder().display().to_string(),
         );
         std::fs::write(self.bench.work.targets.join("guest.toml"), text).expect("a manifest");
+    }
+
+    /// Writes the manifest of a guest that QEMU boots; the accelerator is always TCG unless `table` names one: where KVM
+    /// opens, it may still not work.
+    fn offer_qemu(&self, table: &str) {
+        let accelerator = if table.contains("accelerator") { "" } else { "accelerator = \"tcg\"\n" };
+        let text = format!(
+            "name = \"guest\"\nversion = \"1\"\n[vm]\n{accelerator}port = 8080\n{table}\n\
+             [ready]\npath = \"/health\"\ntimeout_s = 60\n"
+        );
+        std::fs::write(self.bench.work.targets.join("guest.toml"), text).expect("a manifest");
+    }
+
+    /// Returns the fields of the kernel and its RAM disk.
+    fn kernel(&self) -> String {
+        format!("kernel = {:?}\ninitrd = {:?}\n", self.guest.kernel(), self.guest.ramdisk())
     }
 
     fn job(vcpus: f64) -> Job {
@@ -101,6 +118,140 @@ async fn a_guest_that_is_not_as_it_should_be_is_refused_with_the_reason() {
     }
     let (reason, _) = site.failure(&Site::job(0.5)).await;
     assert!(reason.contains("the size 0.5/128MiB has 0.5 vCPUs, but a virtual machine needs whole ones"), "{reason}");
+}
+
+#[tokio::test]
+async fn qemu_boots_a_kernel_and_reports_the_memory_of_the_guest() {
+    let Some(site) = Site::new("vm qemu").await else { return };
+    let seed = site.bench.work.targets.join("a, seed");
+    std::fs::create_dir(&seed).expect("a folder");
+    std::fs::write(seed.join("user-data"), "#cloud-config").expect("a file");
+    site.offer_qemu(&format!("{}seed = \"a, seed\"", site.kernel()));
+    let outcome = site.run(&Site::job(1.0)).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    assert!(outcome.target_log.contains("has user-data: #cloud-config"), "{}", outcome.target_log);
+    assert_eq!((outcome.enforced.cpu.as_str(), outcome.conditions.emulated), ("guest", Some(true)));
+    let environment = &outcome.environment;
+    for (fact, words) in [
+        ("guest.monitor", "QEMU "),
+        ("guest.memory_source", "guest"),
+        ("guest.network", "virtio behind QEMU's user-mode network"),
+        ("guest.vcpu_placement", "CPU"),
+        ("target.kernel", "vmlinuz"),
+    ] {
+        assert!(environment[fact].contains(words), "{fact}: {}", environment[fact]);
+    }
+    let series = outcome.series.expect("a series").unpack().expect("a series");
+    let usage = series.measured.expect("a window").usage;
+    // The monitor alone takes more from the host than the guest has.
+    assert!(usage.iter().all(|usage| usage.target.memory_bytes < Some(128 << 20)), "{usage:?}");
+    assert!(usage.iter().any(|usage| usage.target.memory_bytes > Some(8 << 20)), "{usage:?}");
+    assert!(usage.iter().any(|usage| usage.target.cpu_us > Some(0)), "{usage:?}");
+    let peak = outcome.observed.and_then(|observed| observed.peak_memory_bytes);
+    assert!(peak > Some(8 << 20) && peak < Some(128 << 20), "{peak:?}");
+}
+
+#[tokio::test]
+async fn qemu_boots_a_disk_and_never_changes_it() {
+    let Some(site) = Site::new("vm disk").await else { return };
+    let disk = site.guest.disk_image();
+    let before = std::fs::read(&disk).expect("a disk");
+    site.offer_qemu(&format!("disk = {disk:?}"));
+    let mut job = Site::job(1.0);
+    (job.size.name, job.size.memory_bytes) = ("1/256MiB".to_owned(), 256 << 20);
+    let outcome = site.run(&job).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    assert!(outcome.target_log.contains("guest: /dev/vda is writable: true"), "{}", outcome.target_log);
+    assert!(std::fs::read(&disk).expect("a disk") == before, "the disk was changed");
+    assert_eq!(outcome.environment["guest.memory_source"], "guest");
+}
+
+#[tokio::test]
+async fn a_guest_that_qemu_can_not_boot_says_why() {
+    let Some(site) = Site::new("vm qemu faults").await else { return };
+    let garbage = site.bench.work.targets.join("garbage");
+    std::fs::write(&garbage, "no kernel").expect("a file");
+    for (table, words, cause) in [
+        (format!("kernel = {garbage:?}"), "exited before it was ready", Cause::TargetDied),
+        (
+            format!("{}append = \"guest.fault=panic\"", site.kernel()),
+            "in the guest: Kernel panic - not syncing: Attempted to kill init!",
+            Cause::TargetDied,
+        ),
+        (
+            format!("{}append = \"guest.poweroff=3s\"", site.kernel()),
+            ": exit status 0; last output: ",
+            Cause::TargetDied,
+        ),
+        (
+            format!("{}append = \"nr_cpus=1\"", site.kernel()),
+            "the guest has 1 CPU, but the size 2/128MiB has 2",
+            Cause::TargetNotReady,
+        ),
+        (
+            format!("{}tap = {{ interface = \"nowhere0\", address = \"192.0.2.1\" }}", site.kernel()),
+            "nowhere0",
+            Cause::TargetDied,
+        ),
+    ] {
+        site.offer_qemu(&table);
+        let job = Job { load: vus(1, 20_000), ..Site::job(2.0) };
+        let (reason, found) = site.failure(&job).await;
+        assert!(reason.starts_with("target guest") && reason.contains(words), "{table}: {reason}");
+        assert_eq!(found, cause, "{reason}");
+        if table.contains("poweroff") {
+            assert!(reason.ends_with("; the guest powered off"), "{reason}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn kvm_is_used_only_where_guests_run_with_it() {
+    let Some(site) = Site::new("vm kvm").await else { return };
+    site.offer_qemu(&format!("{}accelerator = \"kvm\"", site.kernel()));
+    match check_kvm().await {
+        Ok(()) => assert_eq!(site.run(&Site::job(1.0)).await.conditions.emulated, Some(false)),
+        Err(fault) => {
+            let (reason, cause) = site.failure(&Site::job(1.0)).await;
+            assert_eq!(reason, format!("target guest: vm.accelerator: KVM does not work here: {fault}"));
+            assert_eq!(cause, Cause::Other);
+            site.offer_qemu(&format!("{}accelerator = \"auto\"", site.kernel()));
+            assert_eq!(site.run(&Site::job(1.0)).await.conditions.emulated, Some(true));
+        }
+    }
+}
+
+/// In a network of its own, with a tap interface as the machine's owner would set it up.
+#[test]
+fn a_guest_behind_a_tap_interface_is_loaded_directly() {
+    if !rustix::process::geteuid().is_root() {
+        return brewbench_testing::skip("a network of its own needs root");
+    }
+    std::thread::spawn(|| {
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).expect("a network");
+        for command in [
+            "link set lo up",
+            "tuntap add dev bbtap0 mode tap user root",
+            "addr add 10.0.2.2/24 dev bbtap0",
+            "link set bbtap0 up",
+        ] {
+            let done = std::process::Command::new("ip").args(command.split(' ')).status().expect("ip");
+            assert!(done.success(), "ip {command}");
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let Some(site) = Site::new("vm tap").await else { return };
+            let tap = "tap = { interface = \"bbtap0\", address = \"10.0.2.15\" }";
+            site.offer_qemu(&format!("{}{tap}", site.kernel()));
+            for _ in 0..2 {
+                let outcome = site.run(&Site::job(1.0)).await;
+                assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+                assert_eq!(outcome.environment["guest.network"], "virtio on the tap interface bbtap0");
+            }
+        });
+    })
+    .join()
+    .expect("no panic");
 }
 
 #[tokio::test]

@@ -29,6 +29,9 @@ func main() {
 	case "panic":
 		os.Exit(3)
 	}
+	for _, disk := range []string{"/dev/vda", "/dev/vda1", "/dev/vdb", "/dev/vdb1"} {
+		inspect(disk)
+	}
 	must(up("lo", "127.0.0.1", "255.0.0.0"))
 	for begun := time.Now(); up("eth0", "10.0.2.15", "255.255.255.0") != nil; time.Sleep(20 * time.Millisecond) {
 		if time.Since(begun) > 10*time.Second {
@@ -42,8 +45,24 @@ func main() {
 	fmt.Printf("brewbench-guest: cpus=%d memory_bytes=%d kernel=%s\n", cpus(), memory(), text(name.Release[:]))
 	target := exec.Command("/target", "--listen", "0.0.0.0:8080")
 	target.Stdout, target.Stderr = os.Stdout, os.Stderr
+	if after, err := time.ParseDuration(option("poweroff")); err == nil {
+		time.AfterFunc(after, func() { _ = syscall.Reboot(syscall.LINUX_REBOOT_CMD_POWER_OFF) })
+	}
 	fmt.Println("guest: the target ended:", target.Run())
 	_ = syscall.Reboot(syscall.LINUX_REBOOT_CMD_POWER_OFF)
+}
+
+// inspect prints the files of cloud-init on a disk, and tries to change it.
+func inspect(disk string) {
+	_ = os.Mkdir("/disk", 0o755)
+	if syscall.Mount(disk, "/disk", "vfat", 0, "") != nil && syscall.Mount(disk, "/disk", "vfat", syscall.MS_RDONLY, "") != nil {
+		return
+	}
+	if data, err := os.ReadFile("/disk/user-data"); err == nil {
+		fmt.Printf("guest: %s has user-data: %s\n", disk, strings.TrimSpace(string(data)))
+	}
+	fmt.Printf("guest: %s is writable: %t\n", disk, os.WriteFile("/disk/changed", []byte("by the guest"), 0o600) == nil)
+	_ = syscall.Unmount("/disk", 0)
 }
 
 func must(err error) {

@@ -8,6 +8,9 @@ use std::sync::OnceLock;
 
 use crate::skip;
 
+/// Size of a disk: room for a kernel and a RAM disk.
+const DISK_BYTES: u64 = 64 << 20;
+
 /// Files of a guest that QEMU boots.
 #[derive(Debug)]
 pub struct Guest {
@@ -30,7 +33,7 @@ impl Guest {
         }
         let folder = tempfile::tempdir().expect("a folder");
         let guest = Self { folder, kernel: kernel.canonicalize().expect("a path") };
-        fs::write(guest.disk(), ramdisk(&files)).expect("a file");
+        fs::write(guest.ramdisk(), ramdisk(&files)).expect("a file");
         Some(guest)
     }
 
@@ -38,10 +41,36 @@ impl Guest {
     /// The accelerator is always TCG: where KVM opens, it may still not work.
     #[must_use]
     pub fn command(&self, smp: &str, memory: &str, append: &str) -> String {
-        let (kernel, disk) = (self.kernel.display().to_string(), self.disk().display().to_string());
+        let (kernel, disk) = (self.kernel.display().to_string(), self.ramdisk().display().to_string());
         let words = Self::words([smp, memory, "{host}:{port}"], append, &kernel, &disk);
         let quoted: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
         format!("[{}]", quoted.join(", "))
+    }
+
+    /// Returns the kernel.
+    #[must_use]
+    pub fn kernel(&self) -> &Path {
+        &self.kernel
+    }
+
+    /// Writes a qcow2 image with a boot loader that boots the same kernel and RAM disk; returns its path.
+    ///
+    /// # Panics
+    /// If it can't be written.
+    #[must_use]
+    pub fn disk_image(&self) -> PathBuf {
+        let at = |name: &str| self.folder.path().join(name);
+        let (raw, image) = (at("disk.raw"), at("disk.qcow2"));
+        let options = "SERIAL 0 115200\nDEFAULT go\nPROMPT 0\nTIMEOUT 1\nLABEL go\nKERNEL vmlinuz\n\
+            APPEND initrd=initrd.cpio console=ttyS0 panic=-1\n";
+        fs::write(at("syslinux.cfg"), options).expect("a file");
+        fs::File::create(&raw).and_then(|file| file.set_len(DISK_BYTES)).expect("a file");
+        run(Command::new("/sbin/mkfs.vfat").arg(&raw));
+        let files = [&at("syslinux.cfg"), &self.kernel, &self.ramdisk()];
+        run(Command::new("mcopy").arg("-i").arg(&raw).args(files).arg("::/"));
+        run(Command::new("syslinux").arg("--install").arg(&raw));
+        run(Command::new("qemu-img").args(["convert", "-O", "qcow2"]).arg(&raw).arg(&image));
+        image
     }
 
     /// Writes a launcher, and the files that it needs beside it: a script that takes the number of vCPUs, MiB of memory,
@@ -52,7 +81,7 @@ impl Guest {
     pub fn install(&self, launcher: &Path) {
         let beside = |name: &str| launcher.with_file_name(name);
         fs::copy(&self.kernel, beside("vmlinuz")).expect("a copy");
-        fs::copy(self.disk(), beside("initrd.cpio")).expect("a copy");
+        fs::copy(self.ramdisk(), beside("initrd.cpio")).expect("a copy");
         let words = Self::words(["$1", "$2", "$3"], "", "vmlinuz", "initrd.cpio");
         let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
         fs::write(launcher, format!("#!/bin/sh\nexec {}\n", quoted.join(" "))).expect("a file");
@@ -106,9 +135,16 @@ impl Guest {
         self.kernel.parent().expect("a folder")
     }
 
-    fn disk(&self) -> PathBuf {
+    /// Returns its RAM disk.
+    #[must_use]
+    pub fn ramdisk(&self) -> PathBuf {
         self.folder.path().join("initrd.cpio")
     }
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Returns the RAM disk. Its programs are built once a process.

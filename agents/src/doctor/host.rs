@@ -1,6 +1,5 @@
 //! Checks the machine: k6, targets, control groups, cores, CPU frequency, ports, open files.
 
-use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
@@ -14,7 +13,7 @@ use crate::sandbox::cage::support;
 use crate::sandbox::cage::support::Landlock;
 use crate::sandbox::{Sandbox, cores};
 use crate::target::container::{self, NoEngine};
-use crate::target::{self, Containers, Fingerprints};
+use crate::target::{self, Containers, Fingerprints, vm};
 use crate::wire::outcome::Mechanism;
 
 /// Each connection of k6 needs a port; a load of short connections uses up fewer than this.
@@ -67,11 +66,11 @@ pub(super) async fn container_engine(options: &Options) -> Finding {
     }
 }
 
-/// Looks for KVM: only targets with `[vm]` need it. A device that opens may still not work, which only a guest shows.
-pub(super) fn kvm() -> Finding {
-    let observed = match File::options().read(true).write(true).open("/dev/kvm") {
-        Ok(_) => "/dev/kvm opens; `brewbench target check` shows whether guests start".to_owned(),
-        Err(fault) => format!("/dev/kvm: {fault}; guests of targets with [vm] would be emulated, and suspect"),
+/// Looks for KVM: only targets with `[vm]` need it.
+pub(super) async fn kvm() -> Finding {
+    let observed = match vm::check_kvm().await {
+        Ok(()) => "works".to_owned(),
+        Err(fault) => format!("{fault}; guests of targets with [vm] are emulated, and their runs suspect"),
     };
     Finding::good("kvm", observed)
 }

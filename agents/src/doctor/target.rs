@@ -1,19 +1,18 @@
 //! Checks one target without a server: reads its manifest, starts it once, sends the requests of the manifest, stops it.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Finding;
 use crate::host::machine;
-use crate::sandbox::{Sandbox, Side, cores};
+use crate::sandbox::{Group, Sandbox, Side, cores};
 use crate::target::container::{self, Prepared};
-use crate::target::manifest::{self, Container, Manifest, Program, Provided, Remote};
+use crate::target::manifest::{self, Container, Manifest, Provided, Remote};
 use crate::target::vm::Guest;
 use crate::target::{Containers, Ended, Running, Serving};
 use crate::wire::RunId;
 use crate::wire::job::Size;
-use crate::wire::target::TargetKind;
 
 /// Time for the target to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
@@ -27,14 +26,25 @@ pub async fn check_target(file: &Path, cgroups: &Path, container_engine: Option<
     };
     let Manifest { name, version, provided, .. } = &manifest;
     let what = match provided {
-        Provided::Process(program) | Provided::Vm(program) => program.command.join(" "),
+        Provided::Process(program) => program.command.join(" "),
+        Provided::Vm(machine) => machine.describe(),
         Provided::Container(container) => format!("image {}", container.image),
         Provided::Url(remote) => remote.base.clone(),
     };
     let mut findings = vec![Finding::good("manifest", format!("{name} {version}: {what}"))];
     match provided.clone() {
-        Provided::Process(program) | Provided::Vm(program) => {
-            findings.extend(start_program(manifest, program, cgroups).await);
+        Provided::Process(program) => {
+            let remedy = "correct the command, [ready] or [verify]";
+            let prepare = |group, home| Ok(Running::process(manifest.clone(), program, group, cores::allowed(), home));
+            findings.extend(start_here(&manifest, cgroups, prepare, remedy).await);
+        }
+        Provided::Vm(machine) => {
+            let remedy = "correct [vm], [ready] or [verify]";
+            let prepare = |group, home| {
+                let guest = Guest::new(machine, group, cores::allowed(), home, guest_size())?;
+                Ok(Running::vm(manifest.clone(), guest))
+            };
+            findings.extend(start_here(&manifest, cgroups, prepare, remedy).await);
         }
         Provided::Container(container) => {
             findings.extend(start_container(manifest, container, cgroups, container_engine).await);
@@ -66,25 +76,25 @@ async fn reach(manifest: Manifest, remote: Remote) -> Vec<Finding> {
     }
 }
 
-async fn start_program(manifest: Manifest, program: Program, cgroups: &Path) -> Vec<Finding> {
-    let requests = describe_requests(&manifest);
+/// Starts a target in a group of its own.
+async fn start_here(
+    manifest: &Manifest,
+    cgroups: &Path,
+    prepare: impl FnOnce(Group, PathBuf) -> Result<Running, String>,
+    remedy: &str,
+) -> Vec<Finding> {
     let sandbox = Sandbox::detect(cgroups, &name());
-    let prepared = tempfile::tempdir().and_then(|home| Ok((home, sandbox.open(RunId::now(), Side::Target)?)));
-    let (home, group) = match prepared {
-        Ok(prepared) => prepared,
+    let opened = tempfile::tempdir().and_then(|home| Ok((home, sandbox.open(RunId::now(), Side::Target)?)));
+    let (home, group) = match opened {
+        Ok(opened) => opened,
         Err(error) => {
             return vec![Finding::bad("start", error.to_string(), "run it as a user that may create files and groups")];
         }
     };
-    let (cores, home) = (cores::allowed(), home.path().to_owned());
-    let target = match manifest.provided.kind() {
-        TargetKind::Vm => match Guest::new(program, group, cores, home, guest_size()) {
-            Ok(guest) => Running::vm(manifest, guest),
-            Err(fault) => return vec![Finding::bad("start", fault, "correct [vm]")],
-        },
-        _ => Running::process(manifest, program, group, cores, home),
-    };
-    start(target, requests, "correct the command, [ready] or [verify]").await
+    match prepare(group, home.path().to_owned()) {
+        Ok(target) => start(target, describe_requests(manifest), remedy).await,
+        Err(fault) => vec![Finding::bad("start", fault, remedy)],
+    }
 }
 
 /// A size that every machine has room for.

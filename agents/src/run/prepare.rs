@@ -1,6 +1,6 @@
 //! Prepares the target of a run by its kind, with its control group and its cores.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::admission::{check_size, find_target};
 use super::execute::RunContext;
@@ -19,36 +19,44 @@ pub(super) fn target(job: &Job, context: &RunContext, folder: &Path, outcome: &m
     let manifest = find_target(&job.target, context)?;
     outcome.target_version.clone_from(&manifest.version);
     outcome.environment.extend(environment::target::facts(&manifest));
-    let program = match manifest.provided.clone() {
-        Provided::Process(program) | Provided::Vm(program) => program,
+    if manifest.provided.kind() != TargetKind::Url {
+        check_size(job)?;
+    }
+    let cores = outcome.cores.target.clone();
+    match manifest.provided.clone() {
+        Provided::Process(program) => {
+            let (home, group) = (home(folder)?, open_group(job, context, Side::Target)?);
+            outcome.enforced = group.limit(&job.size);
+            Ok(Running::process(manifest, program, group, cores, home))
+        }
+        Provided::Vm(machine) => {
+            let (home, group) = (home(folder)?, open_group(job, context, Side::Target)?);
+            group.bound(machine::memory_bytes());
+            Ok(Running::vm(manifest, Guest::new(machine, group, cores, home, job.size.clone())?))
+        }
         Provided::Container(container) => {
-            check_size(job)?;
             let RunContext { containers, sandbox, .. } = context;
-            let (containers, sandbox, cores) = (containers.clone(), sandbox.clone(), outcome.cores.target.clone());
+            let (containers, sandbox) = (containers.clone(), sandbox.clone());
             let prepared = Prepared { container, containers, sandbox, size: job.size.clone(), cores, run: job.run };
-            return Ok(Running::container(manifest, prepared));
+            Ok(Running::container(manifest, prepared))
         }
         Provided::Url(_) if job.role == Role::Host => {
-            return Err(format!("target {} already runs, so only this agent may load it", manifest.name));
+            Err(format!("target {} already runs, so only this agent may load it", manifest.name))
         }
         Provided::Url(remote) => {
             // The target uses none of this machine's CPUs.
             outcome.cores = Cores { target: Vec::new(), generator: cores::allowed() };
             outcome.conditions.placement = None;
-            return Ok(Running::url(manifest, remote));
+            Ok(Running::url(manifest, remote))
         }
-    };
-    check_size(job)?;
+    }
+}
+
+/// Creates the folder for the temporary files of a target.
+fn home(folder: &Path) -> Result<PathBuf, String> {
     let home = folder.join("target");
     std::fs::create_dir(&home).map_err(|error| format!("can't create {}: {error}", home.display()))?;
-    let group = open_group(job, context, Side::Target)?;
-    let cores = outcome.cores.target.clone();
-    if manifest.provided.kind() == TargetKind::Vm {
-        group.bound(machine::memory_bytes());
-        return Ok(Running::vm(manifest, Guest::new(program, group, cores, home, job.size.clone())?));
-    }
-    outcome.enforced = group.limit(&job.size);
-    Ok(Running::process(manifest, program, group, cores, home))
+    Ok(home)
 }
 
 pub(super) fn open_group(job: &Job, context: &RunContext, side: Side) -> Result<Group, String> {

@@ -14,7 +14,7 @@ use super::collector::MAX_SECONDS;
 use super::shared::Shared;
 use super::{kernel, network};
 use crate::sandbox::Watch;
-use crate::target::Scraper;
+use crate::target::{Monitor, Scraper};
 use crate::wire::outcome::Cores;
 use crate::wire::series::{Consumption, Host, Usage};
 
@@ -36,6 +36,8 @@ pub struct Watched {
 pub enum Source {
     /// Its processes on this machine.
     Group(Box<Watch>),
+    /// The processes of a virtual machine, and the memory that its guest reports.
+    Guest(Box<Watch>, Arc<Monitor>),
     /// Its metrics.
     Metrics(Arc<Scraper>),
 }
@@ -44,7 +46,7 @@ impl Source {
     /// Returns its processes, if they are on this machine.
     pub fn group(&self) -> Option<&Watch> {
         match self {
-            Self::Group(watch) => Some(watch),
+            Self::Group(watch) | Self::Guest(watch, _) => Some(watch),
             Self::Metrics(_) => None,
         }
     }
@@ -53,6 +55,7 @@ impl Source {
     pub async fn consumption(&self) -> Consumption {
         match self {
             Self::Group(watch) => consumption(watch),
+            Self::Guest(watch, monitor) => in_guest(consumption(watch), monitor).await,
             Self::Metrics(scraper) => scraper.read().await,
         }
     }
@@ -152,10 +155,13 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
         let scraping = async {
             match &watched.target {
                 Some(Source::Metrics(scraper)) => Some(scraper.read().await),
-                Some(Source::Group(_)) | None => None,
+                Some(Source::Group(_) | Source::Guest(..)) | None => None,
             }
         };
-        let (Ok((at_ms, read)), scraped) = tokio::join!(reading, scraping) else { break };
+        let (Ok((at_ms, mut read)), scraped) = tokio::join!(reading, scraping) else { break };
+        if let Some(Source::Guest(_, monitor)) = &watched.target {
+            read.target = in_guest(read.target, monitor).await;
+        }
         let totals = Totals { target: scraped.unwrap_or(read.target), ..read };
         let (usage, shared) = totals.since(before.as_ref().unwrap_or(&totals), scraped.is_none());
         samples.add(&Sample { at_ms, usage, shared });
@@ -165,6 +171,12 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
             break;
         }
     }
+}
+
+/// Replaces the memory that a virtual machine takes from its host by that which its guest uses.
+async fn in_guest(on_host: Consumption, monitor: &Monitor) -> Consumption {
+    let memory_bytes = monitor.memory_bytes().await;
+    Consumption { memory_bytes, peak_memory_bytes: monitor.peak_memory_bytes(), ..on_host }
 }
 
 /// Halves the number of samples by adding up pairs.

@@ -14,7 +14,7 @@ pub use container::{Container, Mount, Network, Pull};
 pub use file::ManifestFile;
 pub use remote::{Metrics, MetricsFile, Preset, Remote, UrlFile};
 use serde::{Deserialize, Serialize};
-pub use vm::VmFile;
+pub use vm::{Accelerator, Machine, Qemu, Tap, VmFile};
 
 use crate::wire::target::TargetKind;
 
@@ -56,8 +56,8 @@ pub enum Provided {
     Process(Program),
     /// The agent starts a container.
     Container(Container),
-    /// The agent starts a virtual machine by this launcher.
-    Vm(Program),
+    /// The agent starts a virtual machine.
+    Vm(Machine),
     /// It already runs.
     Url(Remote),
 }
@@ -239,9 +239,7 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
     } = file;
     let provided = match (container, vm, url) {
         (Some(container), _, _) => Provided::Container(container.below(&folder)?),
-        (None, Some(VmFile { command, env }), _) => {
-            Provided::Vm(Program { command, env, sandbox: sandbox.below(&folder)?, folder })
-        }
+        (None, Some(vm), _) => Provided::Vm(vm.below(folder, sandbox)?),
         (None, None, Some(url)) => Provided::Url(url.with(metrics)?),
         (None, None, None) => Provided::Process(Program { command, env, sandbox: sandbox.below(&folder)?, folder }),
     };

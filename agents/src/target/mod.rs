@@ -22,6 +22,7 @@ pub use offered::Offered;
 pub(crate) use ready::{Server, client as direct_client, server_of};
 pub use running::{Ended, Running, Serving};
 pub use url::Scraper;
+pub use vm::Monitor;
 
 use crate::wire::messages::TargetOffer;
 use crate::wire::offer::{MOST_TARGETS, target_fault};
@@ -32,7 +33,7 @@ fn identity(provided: &Provided, fingerprints: &Fingerprints) -> Result<Identity
     match provided {
         Provided::Process(program) => program.fingerprint(fingerprints).map(|sha256| Identity::Process { sha256 }),
         Provided::Container(container) => Ok(Identity::Container { image: container.image.clone(), id: None }),
-        Provided::Vm(program) => program.fingerprint_with_files(fingerprints).map(|sha256| Identity::Vm { sha256 }),
+        Provided::Vm(machine) => machine.fingerprint(fingerprints).map(|sha256| Identity::Vm { sha256 }),
         Provided::Url(remote) => Ok(Identity::Url { base: remote.base.clone() }),
     }
 }
@@ -53,7 +54,8 @@ pub fn offers(
         match possible.and_then(|()| identity(&manifest.provided, fingerprints)) {
             Ok(identity) => {
                 let anywhere = match &manifest.provided {
-                    Provided::Process(program) | Provided::Vm(program) => program.listens_anywhere(),
+                    Provided::Process(program) => program.listens_anywhere(),
+                    Provided::Vm(machine) => machine.listens_anywhere(),
                     Provided::Container(container) => container.listens_anywhere(),
                     // Only its own agent may reach it, as the manifest says.
                     Provided::Url(_) => false,

@@ -165,7 +165,7 @@ impl Running {
         match &self.kind {
             Kind::Process(started) => Some(Source::Group(Box::new(started.watch()))),
             Kind::Container(contained) => contained.watch().map(|watch| Source::Group(Box::new(watch))),
-            Kind::Vm(guest) => Some(Source::Group(Box::new(guest.watch()))),
+            Kind::Vm(guest) => Some(guest.source()),
             Kind::Url(reached) => reached.metrics().map(Source::Metrics),
         }
     }

@@ -1,27 +1,35 @@
-//! The target kind `vm`: a virtual machine, started by a launcher of the agent's owner.
-//!
-//! The launcher and the monitor that it starts run in the target's group. They limit nothing: the guest has the cores
-//! and the memory of the machine size, and proves it with a line on its console.
+//! The target kind `vm`: a virtual machine, started by a launcher of its owner or by QEMU, which the agent drives. The
+//! guest proves its size by a line on its console.
 
+mod kvm;
+mod launcher;
+mod monitor;
 mod proof;
+mod qemu;
+mod qmp;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+pub use kvm::check as check_kvm;
+pub use monitor::Monitor;
 use proof::Proof;
-use sha2::{Digest, Sha256};
+use tokio::net::UnixListener;
 
 use super::fingerprint::Fingerprints;
-use super::manifest::{MEMORY_MIB, Manifest, Program, VCPUS};
+use super::manifest::{Accelerator, Machine, Manifest, Qemu};
 use super::process::Started;
 use super::running::{Ended, Serving};
 use crate::host::environment::Facts;
 use crate::host::process_snapshot::Snapshot;
 use crate::host::procfs;
+use crate::run::address_policy::{LoadLimits, check_address};
 use crate::run::failure::Failure;
-use crate::sandbox::{Group, Watch};
-use crate::wire::job::{Size, hex};
+use crate::sandbox::Group;
+use crate::series::sampler::Source;
+use crate::wire::job::Size;
 use crate::wire::outcome::{Cause, Enforced, Mechanism};
 
 /// How long the first try of a request may take: a port of a virtual machine accepts connections before the guest
@@ -33,25 +41,80 @@ const FIRST_TRY: Duration = Duration::from_millis(500);
 pub struct Guest {
     started: Started,
     size: Size,
+    /// `None` for a launcher.
+    driven: Option<Driven>,
+}
+
+/// A QEMU that the agent drives.
+#[derive(Debug)]
+struct Driven {
+    qemu: Qemu,
+    /// Socket of the agent to which QEMU connects.
+    control: PathBuf,
+    /// The CPUs of the target.
+    cores: Vec<usize>,
+    /// Once it runs.
+    monitor: Option<Arc<Monitor>>,
+    /// Whether the guest reports its memory.
+    has_memory: bool,
+}
+
+impl Machine {
+    /// Returns what identifies it. The error is a sentence.
+    pub(super) fn fingerprint(&self, fingerprints: &Fingerprints) -> Result<String, String> {
+        match self {
+            Self::Launcher(program) => program.fingerprint_with_files(fingerprints),
+            Self::Qemu(qemu) => qemu.fingerprint(fingerprints),
+        }
+    }
+
+    /// Whether it can be reached from other machines.
+    pub(super) fn listens_anywhere(&self) -> bool {
+        match self {
+            Self::Launcher(program) => program.listens_anywhere(),
+            Self::Qemu(qemu) => qemu.tap.is_none(),
+        }
+    }
+
+    /// Describes it in a line.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Launcher(program) => program.command.join(" "),
+            Self::Qemu(qemu) => qemu.describe(),
+        }
+    }
 }
 
 impl Guest {
     /// Prepares a virtual machine to be started. Fails with a sentence if it can't have this size.
-    pub fn new(program: Program, group: Group, cores: Vec<usize>, home: PathBuf, size: Size) -> Result<Self, String> {
+    pub fn new(machine: Machine, group: Group, cores: Vec<usize>, home: PathBuf, size: Size) -> Result<Self, String> {
         if size.vcpus.fract() != 0.0 {
             return Err(format!(
                 "the size {} has {} vCPUs, but a virtual machine needs whole ones",
                 size.name, size.vcpus
             ));
         }
-        let program = program.sized(&size);
-        Ok(Self { started: Started::new(program, group, cores, home).retried(FIRST_TRY), size })
+        let (program, driven) = match machine {
+            Machine::Launcher(program) => (program, None),
+            Machine::Qemu(qemu) => {
+                let control = home.join("control");
+                let program = qemu.program(false, &control);
+                (program, Some(Driven { qemu, control, cores: cores.clone(), monitor: None, has_memory: false }))
+            }
+        };
+        let elsewhere = driven.as_ref().and_then(Driven::address);
+        let started = Started::new(program.sized(&size), group, cores, home).retried(FIRST_TRY);
+        Ok(Self { started: started.serving_at(elsewhere), size, driven })
     }
 
     /// Starts it, waits until it serves, and checks the guest's size. It can be stopped and its console read even if
     /// this fails or is cancelled.
     pub async fn start(&mut self, manifest: &Manifest, address: IpAddr) -> Result<Serving, Failure> {
-        let serving = match self.started.start(manifest, address).await {
+        let serving = match &mut self.driven {
+            None => self.started.start(manifest, address).await,
+            Some(driven) => driven.start(&mut self.started, &self.size, manifest, address).await,
+        };
+        let serving = match serving {
             Ok(serving) => serving,
             Err(failure) => return Err(self.explained(failure).await),
         };
@@ -60,18 +123,21 @@ impl Guest {
             proof.fits(&self.size).map_err(Failure::by(Cause::TargetNotReady))?;
         }
         let mechanism = if proof.is_some() { Mechanism::Guest } else { Mechanism::None };
-        let is_emulated = !self.watch().processes().into_iter().any(procfs::has_kvm);
-        let facts = facts(proof.as_ref(), is_emulated);
+        let is_emulated = !self.started.watch().processes().into_iter().any(procfs::has_kvm);
+        let mut facts = facts(proof.as_ref(), is_emulated);
+        facts.extend(self.driven.iter().flat_map(Driven::facts));
         let enforced = Some(Enforced { cpu: mechanism, memory: mechanism });
-        Ok(Serving { enforced, emulated: Some(is_emulated), facts, ..serving })
+        let reach = self.driven.as_ref().and_then(Driven::address);
+        let reach = reach.map(|guest| LoadLimits { allowed: vec![guest.ip()], redirects: false });
+        Ok(Serving { enforced, emulated: Some(is_emulated), facts, reach, ..serving })
     }
 
-    /// Waits until the launcher has exited; forever if it was not started.
+    /// Waits until the monitor has exited; forever if it was not started.
     pub async fn wait(&mut self) {
         self.started.wait().await;
     }
 
-    /// Whether it was started and the launcher has exited.
+    /// Whether it was started and the monitor has exited.
     pub fn has_ended(&mut self) -> bool {
         self.started.has_ended()
     }
@@ -82,17 +148,31 @@ impl Guest {
         self.explained(report).await
     }
 
-    /// Adds why the guest's kernel panicked, if it did: the end of its console is a stack.
+    /// Adds what the guest did: the monitor's exit status does not say it, and the end of its console is a stack if the
+    /// kernel panicked.
     async fn explained(&mut self, Failure { reason, cause }: Failure) -> Failure {
         let log = self.started.log().await;
         let panic = log.lines().find_map(|line| Some(line[line.find("Kernel panic")?..].trim().to_owned()));
-        let reason = panic.map_or(reason.clone(), |panic| format!("{reason}; in the guest: {panic}"));
+        let end = match (&panic, self.driven.as_ref().and_then(|driven| driven.monitor.as_ref())) {
+            (None, Some(monitor)) if self.started.has_ended() => monitor.end().await,
+            _ => None,
+        };
+        let reason = match (panic, end) {
+            (Some(panic), _) => format!("{reason}; in the guest: {panic}"),
+            (None, Some(end)) => format!("{reason}; {end}"),
+            (None, None) => reason,
+        };
         Failure { reason, cause }
     }
 
-    /// Returns a handle to sample the CPU time, memory and processes that the virtual machine takes from its host.
-    pub fn watch(&self) -> Watch {
-        self.started.watch()
+    /// Returns a handle to sample the CPU time and processes that the virtual machine takes from its host, and the
+    /// memory that the guest uses, if it reports that.
+    pub fn source(&self) -> Source {
+        let group = Box::new(self.started.watch());
+        match &self.driven {
+            Some(Driven { monitor: Some(monitor), has_memory: true, .. }) => Source::Guest(group, Arc::clone(monitor)),
+            _ => Source::Group(group),
+        }
     }
 
     /// Returns a snapshot of its processes.
@@ -102,7 +182,83 @@ impl Guest {
 
     /// Stops it, killing it after `grace`, and removes its group.
     pub async fn stop(self, grace: Duration) -> Ended {
-        self.started.stop(grace).await
+        let mut ended = self.started.stop(grace).await;
+        if let (Some(observed), Some(Driven { monitor: Some(monitor), has_memory: true, .. })) =
+            (&mut ended.observed, &self.driven)
+        {
+            observed.peak_memory_bytes = monitor.peak_memory_bytes();
+        }
+        ended
+    }
+}
+
+impl Driven {
+    /// Returns where the guest serves, if QEMU does not forward a port of this machine.
+    fn address(&self) -> Option<SocketAddr> {
+        self.qemu.tap.as_ref().map(|tap| SocketAddr::new(tap.address, self.qemu.port))
+    }
+
+    /// Starts QEMU and takes control of it.
+    async fn start(
+        &mut self,
+        started: &mut Started,
+        size: &Size,
+        manifest: &Manifest,
+        address: IpAddr,
+    ) -> Result<Serving, Failure> {
+        let other = Failure::by(Cause::Other);
+        if let Some(guest) = self.address() {
+            check_address(guest.ip()).map_err(other)?;
+        }
+        started.set_program(self.qemu.program(self.chooses_kvm().await.map_err(other)?, &self.control).sized(size));
+        let listener = UnixListener::bind(&self.control);
+        let listener = listener.map_err(|error| other(format!("can't create {}: {error}", self.control.display())))?;
+        let mut met = Err("QEMU did not connect to the agent".to_owned());
+        let serving = {
+            let mut starting = std::pin::pin!(started.start(manifest, address));
+            loop {
+                tokio::select! {
+                    biased;
+                    // It connects once for each attempt to start. If it ends meanwhile, the start says why.
+                    accepted = listener.accept() => met = match accepted {
+                        Ok((stream, _)) => Monitor::meet(stream, &self.cores).await,
+                        Err(error) => Err(format!("QEMU can't connect to the agent: {error}")),
+                    },
+                    serving = &mut starting => break serving,
+                }
+            }
+        };
+        self.monitor = met.as_ref().ok().cloned();
+        let (serving, monitor) = (serving?, met.map_err(other)?);
+        self.has_memory = monitor.has_memory().await;
+        Ok(serving)
+    }
+
+    async fn chooses_kvm(&self) -> Result<bool, String> {
+        match self.qemu.accelerator {
+            Accelerator::Tcg => Ok(false),
+            Accelerator::Auto => Ok(check_kvm().await.is_ok()),
+            Accelerator::Kvm => match check_kvm().await {
+                Ok(()) => Ok(true),
+                Err(fault) => Err(format!("vm.accelerator: KVM does not work here: {fault}")),
+            },
+        }
+    }
+
+    fn facts(&self) -> Facts {
+        let network = match &self.qemu.tap {
+            Some(tap) => format!("virtio on the tap interface {}", tap.interface),
+            None => "virtio behind QEMU's user-mode network".to_owned(),
+        };
+        let memory = if self.has_memory { "guest" } else { "host: the guest has no balloon driver" };
+        let monitor = self.monitor.as_ref();
+        let known = [
+            ("guest.network", Some(network)),
+            ("guest.memory_source", Some(memory.to_owned())),
+            ("guest.monitor", monitor.map(|monitor| monitor.version.clone())),
+            ("guest.vcpu_placement", monitor.map(|monitor| monitor.placement.clone())),
+        ];
+        known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
 }
 
@@ -115,68 +271,4 @@ fn facts(proof: Option<&Proof>, is_emulated: bool) -> Facts {
         ("guest.kernel", proof.and_then(|proof| proof.kernel.clone())),
     ];
     known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
-}
-
-impl Program {
-    /// Returns the launcher with the placeholders of a size replaced.
-    fn sized(self, size: &Size) -> Self {
-        let (vcpus, memory) = (size.vcpus.to_string(), (size.memory_bytes >> 20).to_string());
-        let fill = |text: String| text.replace(VCPUS, &vcpus).replace(MEMORY_MIB, &memory);
-        let env = self.env.into_iter().map(|(name, value)| (name, fill(value))).collect();
-        Self { command: self.command.into_iter().map(fill).collect(), env, ..self }
-    }
-
-    /// Returns a digest of the launcher and of the files that its command names, such as a kernel and a disk.
-    pub(super) fn fingerprint_with_files(&self, fingerprints: &Fingerprints) -> Result<String, String> {
-        let mut all = Sha256::new();
-        all.update(self.fingerprint(fingerprints)?);
-        let words = self.command.iter().skip(1).flat_map(|word| word.split([',', '=']));
-        for file in words.map(|word| self.folder.join(word)).filter(|path| path.is_file()) {
-            let sha256 = fingerprints.compute(&file);
-            all.update(sha256.map_err(|error| format!("vm.command: can't read {}: {error}", file.display()))?);
-        }
-        Ok(hex(&all.finalize()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-    use std::fs;
-
-    use super::super::manifest::Sandbox;
-    use super::*;
-
-    #[test]
-    fn a_changed_disk_is_another_target() {
-        let folder = tempfile::tempdir().expect("a folder");
-        for (name, text) in [("disk.img", "1"), ("vmlinuz", "k")] {
-            fs::write(folder.path().join(name), text).expect("a file");
-        }
-        let command = ["sh", "-kernel", "vmlinuz", "-drive", "file=disk.img,if=virtio", "-m", "{memory_mib}"];
-        let program = Program {
-            command: command.map(str::to_owned).to_vec(),
-            env: BTreeMap::new(),
-            sandbox: Sandbox::default(),
-            folder: folder.path().to_owned(),
-        };
-        let digest = || program.fingerprint_with_files(&Fingerprints::default()).expect("a digest");
-        let first = digest();
-        assert_eq!((first.len(), digest()), (64, first.clone()));
-        fs::write(folder.path().join("disk.img"), "22").expect("a file");
-        assert_ne!(digest(), first);
-    }
-
-    #[test]
-    fn a_launcher_gets_the_size() {
-        let program = Program {
-            command: vec!["run".to_owned(), "-smp={vcpus}".to_owned(), "{memory_mib}M".to_owned()],
-            env: BTreeMap::from([("CPUS".to_owned(), "{vcpus}".to_owned())]),
-            sandbox: Sandbox::default(),
-            folder: "/".into(),
-        };
-        let sized = program.sized(&Size { name: String::new(), vcpus: 2.0, memory_bytes: 512 << 20 });
-        assert_eq!((sized.command[1].as_str(), sized.command[2].as_str()), ("-smp=2", "512M"));
-        assert_eq!(sized.env["CPUS"], "2");
-    }
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::{Facts, put, secret};
 use crate::sandbox::cage::environment;
-use crate::target::manifest::{Container, Manifest, Program, Provided};
+use crate::target::manifest::{Container, Machine, Manifest, Program, Provided};
 
 /// Maximum length of a value in characters: a list of paths may be long.
 const VALUE: usize = 2_000;
@@ -17,7 +17,10 @@ pub fn facts(manifest: &Manifest) -> Facts {
         [("target.version", Some(manifest.version.clone())), ("target.revision", manifest.revision.clone())],
     );
     match &manifest.provided {
-        Provided::Process(program) | Provided::Vm(program) => facts.extend(facts_of_program(program)),
+        Provided::Process(program) | Provided::Vm(Machine::Launcher(program)) => {
+            facts.extend(facts_of_program(program));
+        }
+        Provided::Vm(Machine::Qemu(qemu)) => facts.extend(qemu.facts()),
         Provided::Container(container) => facts.extend(facts_of_container(container)),
         Provided::Url(remote) => drop(facts.insert("target.base_url".to_owned(), remote.base.clone())),
     }

@@ -30,6 +30,8 @@ pub struct Started {
     home: PathBuf,
     /// How long the first try of a request may take, if a connection may be accepted and forgotten.
     first_try: Option<Duration>,
+    /// Where it serves, if that is not on this machine.
+    elsewhere: Option<SocketAddr>,
     /// `None` before the start.
     process: Option<Process>,
 }
@@ -48,13 +50,24 @@ enum Fault {
 impl Started {
     /// Prepares a program to be started in its group.
     pub fn new(program: Program, group: Group, cores: Vec<usize>, home: PathBuf) -> Self {
-        Self { program, group, cores, home, first_try: None, process: None }
+        Self { program, group, cores, home, first_try: None, elsewhere: None, process: None }
     }
 
     /// Repeats requests for readiness that take longer than this at first, and a little longer each time.
     #[must_use]
     pub fn retried(self, first_try: Duration) -> Self {
         Self { first_try: Some(first_try), ..self }
+    }
+
+    /// Expects it to serve at this address, which is not one of this machine.
+    #[must_use]
+    pub fn serving_at(self, elsewhere: Option<SocketAddr>) -> Self {
+        Self { elsewhere, ..self }
+    }
+
+    /// Replaces the program before the start.
+    pub fn set_program(&mut self, program: Program) {
+        self.program = program;
     }
 
     /// Starts it on an address of this machine and waits until it serves. It can be stopped and its log read even if
@@ -85,12 +98,19 @@ impl Started {
         let started =
             started.map_err(|error| Fault::Other(format!("can't start {}: {error}", plan.program.display())))?;
         let process = self.process.insert(started);
+        let (watch, first_try, elsewhere) = (self.group.watch(), self.first_try, self.elsewhere);
+        let serving = async {
+            match elsewhere {
+                Some(guest) => serves_elsewhere(guest, manifest, first_try).await,
+                None => serves(at, manifest, &watch, first_try).await,
+            }
+        };
         let answered = tokio::select! {
             biased;
             _ = process.wait() => {
                 Err(Fault::Died(format!("exited before it was ready: {}", self.describe_exit().await)))
             }
-            answered = serves(at, manifest, &self.group, self.first_try) => answered.map_err(Fault::Other),
+            answered = serving => answered.map_err(Fault::Other),
         };
         let known = answered.map_err(|fault| match (server_of(at, &self.group.watch()), fault) {
             (Server::Other, Fault::PortTaken(reason) | Fault::Died(reason) | Fault::Other(reason)) => {
@@ -179,17 +199,25 @@ impl Started {
 async fn serves(
     at: SocketAddr,
     manifest: &Manifest,
-    group: &Group,
+    group: &Watch,
     first_try: Option<Duration>,
 ) -> Result<Known, String> {
     let mut endpoint = Endpoint::local(at)?;
     endpoint.first_try = first_try;
     ready::answer(&endpoint, &manifest.ready).await?;
-    match server_of(at, &group.watch()) {
+    match server_of(at, group) {
         Server::Target => {}
         Server::Other => return Err("the response came from another process".to_owned()),
         Server::None => return Err(format!("it answered, but nothing listens on port {}", at.port())),
     }
+    Known::learn(endpoint, manifest).await
+}
+
+/// The same for an address that no process of this machine has.
+async fn serves_elsewhere(at: SocketAddr, manifest: &Manifest, first_try: Option<Duration>) -> Result<Known, String> {
+    let mut endpoint = Endpoint::remote(&format!("http://{at}"), ready::client()?);
+    endpoint.first_try = first_try;
+    ready::answer(&endpoint, &manifest.ready).await?;
     Known::learn(endpoint, manifest).await
 }
 
