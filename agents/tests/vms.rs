@@ -48,7 +48,7 @@ impl Site {
 
     /// Returns the fields of the kernel and its RAM disk.
     fn kernel(&self) -> String {
-        format!("kernel = {:?}\ninitrd = {:?}\n", self.guest.kernel(), self.guest.ramdisk())
+        format!("kernel = '{}'\ninitrd = '{}'\n", self.guest.kernel().display(), self.guest.ramdisk().display())
     }
 
     fn job(vcpus: f64) -> Job {
@@ -156,7 +156,7 @@ async fn qemu_boots_a_disk_and_never_changes_it() {
     let Some(site) = Site::new("vm disk").await else { return };
     let disk = site.guest.disk_image();
     let before = std::fs::read(&disk).expect("a disk");
-    site.offer_qemu(&format!("disk = {disk:?}"));
+    site.offer_qemu(&format!("disk = '{}'", disk.display()));
     let mut job = Site::job(1.0);
     (job.size.name, job.size.memory_bytes) = ("1/256MiB".to_owned(), 256 << 20);
     let outcome = site.run(&job).await;
@@ -172,7 +172,7 @@ async fn a_guest_that_qemu_can_not_boot_says_why() {
     let garbage = site.bench.work.targets.join("garbage");
     std::fs::write(&garbage, "no kernel").expect("a file");
     for (table, words, cause) in [
-        (format!("kernel = {garbage:?}"), "exited before it was ready", Cause::TargetDied),
+        (format!("kernel = '{}'", garbage.display()), "exited before it was ready", Cause::TargetDied),
         (
             format!("{}append = \"guest.fault=panic\"", site.kernel()),
             "in the guest: Kernel panic - not syncing: Attempted to kill init!",

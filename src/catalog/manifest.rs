@@ -5,11 +5,14 @@
 pub mod draft;
 pub mod fields;
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, net::IpAddr, path::PathBuf};
 
 use brewbench_agent::target::{
     Sandbox,
-    manifest::{Container, ManifestFile, MetricsFile, Mount, Network, Preset, Pull, Ready, UrlFile, Verify, VmFile},
+    manifest::{
+        Accelerator, Container, ManifestFile, MetricsFile, Mount, Network, Preset, Pull, Ready, Tap, UrlFile, Verify,
+        VmFile,
+    },
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -115,16 +118,64 @@ impl From<ContainerTarget> for Container {
     }
 }
 
-/// A virtual machine that the agent starts by a launcher.
+/// A virtual machine that the agent starts: by a launcher, or with QEMU, which boots a disk or a kernel.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VirtualMachine {
     /// The launcher and its arguments; `{vcpus}`, `{memory_mib}`, `{host}` and `{port}` are replaced with the machine size
-    /// and the address where the server is reached.
+    /// and the address where the server is reached. Empty for QEMU.
+    #[serde(default)]
     pub command: Vec<String>,
-    /// Additional environment variables, with the same placeholders.
+    /// Additional environment variables of the launcher, with the same placeholders.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// Kernel that QEMU boots; null for the boot loader of the disk. Paths are absolute or relative to the manifest's
+    /// folder.
+    #[serde(default)]
+    pub kernel: Option<String>,
+    /// Initial RAM disk of the kernel; null for none.
+    #[serde(default)]
+    pub initrd: Option<String>,
+    /// Added to the kernel's command line.
+    #[serde(default)]
+    pub append: String,
+    /// Disk image, qcow2 or raw, which is never changed; null for none.
+    #[serde(default)]
+    pub disk: Option<String>,
+    /// cloud-init files: a folder with `user-data` and `meta-data`, or an image; null for none.
+    #[serde(default)]
+    pub seed: Option<String>,
+    /// Port of the server in the guest that QEMU boots; null for a launcher.
+    #[serde(default)]
+    pub port: Option<u16>,
+    /// What runs the guest's CPUs: `auto`, the default, for KVM if guests start with it, `kvm`, or `tcg`, the emulation.
+    #[serde(default)]
+    #[schema(value_type = String)]
+    pub accelerator: Accelerator,
+    /// A tap interface of the agent's machine; null for QEMU's user-mode network.
+    #[serde(default)]
+    pub tap: Option<TapInterface>,
+}
+
+/// A tap interface that the owner of the agent's machine has set up.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TapInterface {
+    /// Its name.
+    pub interface: String,
+    /// IP address of the guest behind it.
+    #[schema(value_type = String)]
+    pub address: IpAddr,
+}
+
+impl From<VirtualMachine> for VmFile {
+    fn from(target: VirtualMachine) -> Self {
+        let VirtualMachine { command, env, kernel, initrd, append, disk, seed, port, accelerator, tap } = target;
+        let path = |path: Option<String>| path.map(PathBuf::from);
+        let (kernel, initrd, disk, seed) = (path(kernel), path(initrd), path(disk), path(seed));
+        let tap = tap.map(|TapInterface { interface, address }| Tap { interface, address });
+        Self { command, env, kernel, initrd, append, disk, seed, port, accelerator, tap }
+    }
 }
 
 /// A server that already runs.
@@ -219,8 +270,7 @@ impl From<NewTarget> for ManifestFile {
         let paths = |paths: Vec<String>| paths.into_iter().map(PathBuf::from).collect();
         let sandbox = Sandbox { read: paths(read), write: paths(write) };
         let ready = Ready { path, status, timeout_s };
-        let container = container.map(Into::into);
-        let vm = vm.map(|VirtualMachine { command, env }| VmFile { command, env });
+        let (container, vm) = (container.map(Into::into), vm.map(Into::into));
         Self { name, version, revision, description, command, env, container, vm, url, metrics, ready, verify, sandbox }
     }
 }

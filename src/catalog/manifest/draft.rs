@@ -1,6 +1,6 @@
 //! The input of the form for a new target, valid or not. Pure.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use brewbench_agent::target::{
     Sandbox,
@@ -96,9 +96,17 @@ impl Draft {
 
     /// Returns the labels of required fields that are empty.
     pub fn missing(&self) -> Vec<&'static str> {
-        let required = required(self.kind());
+        let required = self.required();
         let is_missing = |field: &&Field| required.contains(&field.name) && self.get(field.name).is_empty();
         all_fields().filter(is_missing).map(|field| field.label).collect()
+    }
+
+    /// Returns the required fields.
+    fn required(&self) -> Vec<&'static str> {
+        let has_qemu = ["vm.disk", "vm.kernel"].iter().any(|field| !self.get(field).is_empty());
+        let (kind, for_qemu) = (self.kind(), ["vm.port"]);
+        let needed = required(kind).into_iter().filter(|field| !has_qemu || *field != "vm.command");
+        needed.chain(for_qemu.into_iter().filter(|_| has_qemu && kind == TargetKind::Vm)).collect()
     }
 
     /// Checks the fields as an agent does.
@@ -168,8 +176,7 @@ impl Draft {
                 None => faults.add("container.mounts: write both paths with a colon between them"),
             }
         }
-        let has_port = !self.get("container.port").is_empty();
-        let port = has_port.then(|| self.number("container.port", 1, "is not a port", faults));
+        let port = self.port("container.port", faults);
         let container = Container {
             image: self.get("container.image").to_owned(),
             command: self.words("container.command", faults),
@@ -186,7 +193,18 @@ impl Draft {
 
     /// Returns a manifest with the fields of a virtual machine.
     fn virtual_machine(&self, faults: &mut Faults) -> ManifestFile {
-        let vm = VmFile { command: self.words("vm.command", faults), env: self.variables("vm.env", faults) };
+        let path = |field: &str| Some(self.get(field).into()).filter(|path: &PathBuf| !path.as_os_str().is_empty());
+        let vm = VmFile {
+            command: self.words("vm.command", faults),
+            env: self.variables("vm.env", faults),
+            kernel: path("vm.kernel"),
+            initrd: path("vm.initrd"),
+            append: self.get("vm.append").to_owned(),
+            disk: path("vm.disk"),
+            seed: path("vm.seed"),
+            port: self.port("vm.port", faults),
+            ..VmFile::default()
+        };
         let sandbox = Sandbox { read: self.paths("sandbox.read"), write: self.paths("sandbox.write") };
         ManifestFile { vm: Some(vm), sandbox, ..EMPTY }
     }
@@ -219,6 +237,10 @@ impl Draft {
         }
     }
 
+    fn port(&self, field: &'static str, faults: &mut Faults) -> Option<u16> {
+        (!self.get(field).is_empty()).then(|| self.number(field, 1, "is not a port", faults))
+    }
+
     fn choice<T: std::str::FromStr<Err = String> + Default>(&self, field: &str, faults: &mut Faults) -> T {
         match self.get(field) {
             "" => T::default(),
@@ -233,7 +255,7 @@ impl Draft {
         self.get(field).lines().map(str::trim).filter(|line| !line.is_empty())
     }
 
-    fn paths(&self, field: &str) -> Vec<std::path::PathBuf> {
+    fn paths(&self, field: &str) -> Vec<PathBuf> {
         self.lines(field).map(Into::into).collect()
     }
 
@@ -255,7 +277,7 @@ impl Checked {
     /// Drops the faults of required fields that are still empty.
     #[must_use]
     pub fn without_missing(mut self, draft: &Draft) -> Self {
-        let required = required(draft.kind());
+        let required = draft.required();
         self.faults.0.retain(|field, _| !required.contains(&field.as_str()) || !draft.get(field).is_empty());
         self
     }

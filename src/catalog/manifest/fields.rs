@@ -86,15 +86,32 @@ pub const CONTAINER: [Field; 6] = [
 ];
 
 /// Fields that describe a virtual machine.
-pub const VM: [Field; 2] = [
+pub const VM: [Field; 8] = [
     line(
         "vm.command",
         "Launcher",
         "./run-shop-vm -smp {vcpus} -m {memory_mib} -port {host}:{port}",
         "starts the virtual machine in the foreground, with its console as output. {vcpus} and {memory_mib} become the \
-         machine size, {host} and {port} the address where the server is reached",
+         machine size, {host} and {port} the address where the server is reached. Leave it empty if the agent is to boot \
+         a disk or a kernel with QEMU",
     ),
-    lines("vm.env", "Environment variables", "QEMU_OPTS=-smp {vcpus}", "optional, one NAME=VALUE per line"),
+    lines(
+        "vm.env",
+        "Environment variables",
+        "QEMU_OPTS=-smp {vcpus}",
+        "optional, for a launcher: one NAME=VALUE per line",
+    ),
+    line("vm.disk", "Disk image", "shop.qcow2", "for QEMU: qcow2 or raw; it is never changed"),
+    line(
+        "vm.seed",
+        "cloud-init files",
+        "seed",
+        "optional, for QEMU: a folder with user-data and meta-data, or an image",
+    ),
+    line("vm.kernel", "Kernel", "vmlinuz", "for QEMU, instead of the disk’s boot loader"),
+    line("vm.initrd", "RAM disk", "initrd.img", "optional, for a kernel"),
+    line("vm.append", "Kernel options", "root=/dev/vda1", "optional, for a kernel"),
+    line("vm.port", "Port", "8080", "for QEMU: the port of the server in the guest"),
 ];
 
 /// The choice between [`START`], [`CONTAINER`], [`VM`] and [`REMOTE`].
@@ -117,7 +134,7 @@ pub const ADVANCED: [Field; 6] = [
     lines("sandbox.write", "May also write", "/var/tmp/cache", "files and folders, one per line"),
 ];
 
-/// Fields that every target of a kind needs.
+/// Fields that every target of a kind needs. A virtual machine needs its launcher only without a disk and a kernel.
 pub(super) const fn required(kind: TargetKind) -> [&'static str; 4] {
     match kind {
         TargetKind::Process => ["name", "version", "command", "ready.path"],

@@ -26,7 +26,7 @@ pub async fn target_fault(
     Ok(confusable(&new, &known))
 }
 
-/// Finds a new name that looks like another new or known one. A name may have become known meanwhile.
+/// Finds a new name that looks like another new or known one. A name may have become known since `new` was read.
 fn confusable(new: &[&str], known: &[String]) -> Option<String> {
     let mut shapes: HashMap<String, &str> = known.iter().map(|name| (appearance(name), name.as_str())).collect();
     new.iter().find_map(|name| {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_became_known_meanwhile_is_not_confusable_with_itself() {
+    fn a_name_that_has_just_become_known_is_not_confusable_with_itself() {
         let known = ["server1".to_owned()];
         assert_eq!(confusable(&["server1", "other"], &known), None);
         let fault = confusable(&["serverl"], &known).expect("a fault");

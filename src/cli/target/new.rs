@@ -10,7 +10,10 @@ use std::{
 use anyhow::{Context, bail};
 use brewbench_agent::target::{
     Sandbox,
-    manifest::{Container, ManifestFile, MetricsFile, Mount, Network, Preset, Pull, Ready, UrlFile, Verify, VmFile},
+    manifest::{
+        Accelerator, Container, ManifestFile, MetricsFile, Mount, Network, Preset, Pull, Ready, Tap, UrlFile, Verify,
+        VmFile,
+    },
 };
 use clap::Args;
 
@@ -26,16 +29,19 @@ pub struct New {
     name: String,
     /// The program and its arguments, or the arguments of a container. {port} and {host} are replaced with the address
     /// to listen on
-    #[arg(last = true, required_unless_present_any = ["image", "url"], value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present_any = ["image", "url", "disk", "kernel"], value_name = "COMMAND")]
     command: Vec<String>,
     /// Image of a container, instead of a program
     #[arg(long, value_name = "IMAGE", conflicts_with_all = ["read", "write"])]
     image: Option<String>,
-    /// The command launches a virtual machine. {vcpus} and `{memory_mib}` are replaced with the machine size
+    /// A virtual machine. The command is its launcher, in which {vcpus} and `{memory_mib}` are replaced with the machine
+    /// size; without a command, QEMU boots --disk or --kernel
     #[arg(long, conflicts_with = "image")]
     vm: bool,
-    /// The port that the container always listens on, for images without {port}
-    #[arg(long, value_name = "PORT", requires = "image")]
+    #[command(flatten)]
+    boot: Boot,
+    /// The port that the container always listens on, for images without {port}, or the server in a virtual machine
+    #[arg(long, value_name = "PORT", conflicts_with = "url")]
     port: Option<u16>,
     /// Network of the container: `host` or `bridge`
     #[arg(long, value_name = "NETWORK", requires = "image", default_value_t = Network::default())]
@@ -108,6 +114,32 @@ pub struct New {
     output: Option<PathBuf>,
 }
 
+/// What QEMU boots.
+#[derive(Debug, Args)]
+struct Boot {
+    /// Disk image for QEMU, qcow2 or raw; it is never changed
+    #[arg(long, value_name = "FILE", requires = "vm")]
+    disk: Option<PathBuf>,
+    /// cloud-init files for QEMU: a folder with `user-data` and `meta-data`, or an image
+    #[arg(long, value_name = "PATH", requires = "vm")]
+    seed: Option<PathBuf>,
+    /// Kernel that QEMU boots, instead of the disk's boot loader
+    #[arg(long, value_name = "FILE", requires = "vm")]
+    kernel: Option<PathBuf>,
+    /// Its initial RAM disk
+    #[arg(long, value_name = "FILE", requires = "kernel")]
+    initrd: Option<PathBuf>,
+    /// Added to its command line
+    #[arg(long, value_name = "OPTIONS", requires = "kernel", default_value = "", hide_default_value = true)]
+    append: String,
+    /// What runs the guest's CPUs: `auto` (KVM if guests start with it), `kvm` or `tcg` (emulation)
+    #[arg(long, value_name = "NAME", requires = "vm", default_value_t)]
+    accelerator: Accelerator,
+    /// A tap interface and the guest's address behind it, instead of QEMU's user-mode network
+    #[arg(long, value_name = "INTERFACE=ADDRESS", requires = "vm", value_parser = tap)]
+    tap: Option<Tap>,
+}
+
 impl New {
     /// Runs the command.
     pub fn run(self) -> anyhow::Result<()> {
@@ -121,7 +153,19 @@ impl New {
             (true, command, env) => ((command, env), none, nothing),
             (false, command, env) => ((none, nothing), command, env),
         };
-        let vm = self.vm.then(|| VmFile { command: own.0.clone(), env: own.1.clone() });
+        let Boot { disk, seed, kernel, initrd, append, accelerator, tap } = self.boot;
+        let vm = self.vm.then(|| VmFile {
+            command: own.0.clone(),
+            env: own.1.clone(),
+            kernel,
+            initrd,
+            append,
+            disk,
+            seed,
+            port: self.port,
+            accelerator,
+            tap,
+        });
         let container = self.image.map(|image| Container {
             image,
             command: own.0,
@@ -173,6 +217,12 @@ impl New {
 fn mount(text: &str) -> Result<Mount, String> {
     let (source, target) = text.split_once(':').ok_or("write SOURCE:TARGET")?;
     Ok(Mount { source: source.into(), target: target.to_owned() })
+}
+
+fn tap(text: &str) -> Result<Tap, String> {
+    let (interface, address) = text.split_once('=').ok_or("write INTERFACE=ADDRESS")?;
+    let address = address.parse().map_err(|_| format!("{address:?} is not an IP address"))?;
+    Ok(Tap { interface: interface.to_owned(), address })
 }
 
 fn preset(text: &str) -> Result<Preset, String> {

@@ -126,7 +126,7 @@ impl FromStr for Pull {
 }
 
 /// Returns the value with this name.
-fn named<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, String> {
+pub(super) fn named<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, String> {
     let found = all.iter().copied().find(|value| name(*value) == text);
     found.ok_or_else(|| format!("use one of {}", all.iter().map(|value| name(*value)).collect::<Vec<_>>().join(", ")))
 }

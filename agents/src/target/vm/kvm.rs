@@ -32,7 +32,7 @@ pub async fn check() -> Result<(), &'static str> {
             .map_err(|error| format!("/dev/kvm: {error}"))?;
         boots().await
     });
-    checked.await.as_ref().map(|()| ()).map_err(String::as_str)
+    checked.await.as_ref().copied().map_err(String::as_str)
 }
 
 async fn boots() -> Result<(), String> {

@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn virtual_cpus_are_pinned_only_if_each_has_a_thread_and_a_core() {
-        let cpus = |threads: &[i32]| Value::from_iter(threads.iter().map(|thread| json!({"thread-id": thread})));
+        let cpus = |threads: &[i32]| threads.iter().map(|thread| json!({"thread-id": thread})).collect::<Value>();
         for (threads, cores) in [(&[][..], &[0][..]), (&[1, 1], &[0, 1]), (&[1, 2], &[0]), (&[1], &[])] {
             assert_eq!(pin(&cpus(threads), cores), Ok("not pinned".to_owned()), "{threads:?} {cores:?}");
         }
