@@ -275,6 +275,9 @@ mod tests {
         assert_eq!(state(""), "Not complete yet: Name, Command.");
         assert_eq!(state("kind=container"), "Not complete yet: Name, Image.");
         assert_eq!(state("kind=vm"), "Not complete yet: Name, Launcher.");
+        assert_eq!(state("kind=vm&vm.disk=shop.qcow2"), "Not complete yet: Name, Port.");
+        assert_eq!(state("kind=vm&name=x&vm.kernel=vmlinuz&vm.port=80"), "Complete: an agent can read this manifest.");
+        assert_eq!(state("kind=vm&name=x&vm.kernel=vmlinuz&vm.port=many"), "Correct the marked fields.");
         assert_eq!(state("kind=url"), "Not complete yet: Name, Base URL.");
         assert_eq!(state("name=x&command=serve"), "Correct the marked fields.");
         assert_eq!(state("name=x&command=serve+{port}"), "Complete: an agent can read this manifest.");
