@@ -86,9 +86,9 @@ network: ## Install Debian's iproute2 and nftables unless they are installed
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends iproute2 nftables >/dev/null; }
 
 podman: ## Install Debian's podman unless it is installed, with runc, which works on all machines
-	@{ command -v podman && command -v runc && command -v conmon && test -x /usr/lib/podman/netavark; } >/dev/null || { \
-	  echo "podman: apt-get install podman runc conmon netavark aardvark-dns" >&2; apt-get update -qq && \
-	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends podman runc conmon netavark aardvark-dns >/dev/null; }
+	@{ command -v podman && command -v runc && command -v conmon && test -x /usr/lib/podman/netavark && command -v iptables; } >/dev/null || { \
+	  echo "podman: apt-get install podman runc conmon netavark iptables" >&2; apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends podman runc conmon netavark iptables >/dev/null; }
 
 guest: ## Install Debian's QEMU and tools for disk images, and its cloud kernel into .tools/guest
 	@scripts/guest.sh "$(CURDIR)/.tools/guest"

@@ -1,17 +1,20 @@
 //! `brewbench demo`: server, agent and a finished comparison in one process, without configuration. Published results
 //! are imported first, so that there is something to look at while the demo measures.
 
+mod containers;
 mod sample;
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, bail};
-use brewbench_agent::connection::client::Client;
+use brewbench_agent::connection::{client::Client, daemon::Options};
 use clap::Args;
 use serde::Serialize;
 use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
+
+use containers::Offered;
 
 use crate::{
     app::{
@@ -38,16 +41,22 @@ use crate::{
 };
 
 const AGENT: &str = "local";
+const DEFAULT_TARGETS: [&str; 2] = ["rust-hyper", "go-nethttp"];
 const DEFAULT_PORT: u16 = 8377;
 /// Longest time for the agent to find its tools and connect.
 const AGENT_START: Duration = Duration::from_secs(30);
 
 /// Try brewbench: server, agent and a finished comparison in one process.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Demo {
-    /// Name of a target; repeatable
-    #[arg(long = "target", value_name = "TARGET", default_values = ["rust-hyper", "go-nethttp"])]
+    /// Name of a target; repeatable [default: rust-hyper and go-nethttp, and rust-hyper in a container if there is a
+    /// container engine]
+    #[arg(long = "target", value_name = "TARGET")]
     targets: Vec<String>,
+    /// Also measure rust-hyper in a container; fail without a container engine
+    #[arg(long)]
+    containers: bool,
     /// Name of a machine size, or its short form, like 2/4GiB; repeatable [default: two that k6 can load to their limit]
     #[arg(long = "size", value_name = "SIZE")]
     sizes: Vec<String>,
@@ -112,6 +121,7 @@ impl Demo {
         let key = local_admin::local_agent_key(&server.state.db, AGENT).await?;
         let invite = if self.once { None } else { Some(local_admin::link(&server.state).await?) };
         let options = self.tools.clone().hurried().options(server.local_url(), Some(key), self.data.join("agent"))?;
+        let (targets, _container) = self.choose_targets(&options).await?;
         let client = Client::new(&server.local_url(), Some(token))?;
         let (events, db) = (server.state.events.clone(), server.state.db.clone());
         let site = server.state.public_url.clone();
@@ -121,7 +131,7 @@ impl Demo {
         let serving = tokio::spawn(with_agent(server, options, shutdown.clone()));
 
         let outcome = tokio::select! {
-            outcome = self.measure(&client, events, &db) => outcome,
+            outcome = self.measure(targets, &client, events, &db) => outcome,
             () = shutdown.cancelled() => Err(anyhow::anyhow!("stopped")),
         };
         if outcome.is_err() || self.once {
@@ -134,15 +144,31 @@ impl Demo {
         outcome
     }
 
-    async fn measure(&self, client: &Client, events: Events, db: &Db) -> anyhow::Result<ExitCode> {
+    /// Returns the names of the targets, and the container that must live as long as the demo.
+    async fn choose_targets(&self, options: &Options) -> anyhow::Result<(Vec<String>, Option<Offered>)> {
+        let is_default = self.targets.is_empty();
+        let mut targets = if is_default { DEFAULT_TARGETS.map(str::to_owned).to_vec() } else { self.targets.clone() };
+        let offered =
+            if self.containers || is_default { containers::offer(options, self.containers).await? } else { None };
+        targets.extend(offered.as_ref().map(|_| containers::TARGET.to_owned()));
+        Ok((targets, offered))
+    }
+
+    async fn measure(
+        &self,
+        targets: Vec<String>,
+        client: &Client,
+        events: Events,
+        db: &Db,
+    ) -> anyhow::Result<ExitCode> {
         let about = agent(client, events).await?;
         // After the agent has connected, so that its targets get the first colours.
         if !self.once {
             sample::import(client).await?;
         }
         let plan = Plan {
-            name: Some(format!("demo: {}", self.targets.join(" and "))),
-            targets: self.targets.clone(),
+            name: Some(format!("demo: {}", targets.join(" and "))),
+            targets,
             against: None,
             sizes: if self.sizes.is_empty() { default_sizes(client, db, &about).await? } else { self.sizes.clone() },
             scenario: self.scenario.clone(),

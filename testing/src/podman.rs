@@ -42,7 +42,7 @@ impl Podman {
     }
 
     fn start_in(folder: tempfile::TempDir) -> Option<Self> {
-        for program in ["podman", "runc", "conmon", "netavark"] {
+        for program in ["podman", "runc", "conmon", "netavark", "iptables"] {
             let places = ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/lib/podman", "/usr/libexec/podman"];
             if !places.iter().any(|place| Path::new(place).join(program).exists()) {
                 skip(&format!("no {program}: make podman"));
@@ -252,7 +252,7 @@ impl Image {
 }
 
 /// Returns the shared libraries of a program and its loader; none if it is static.
-fn libraries(program: &Path) -> Vec<String> {
+pub(crate) fn libraries(program: &Path) -> Vec<String> {
     let listed = Command::new("ldd").arg(program).output().expect("ldd");
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
     text.split_whitespace()

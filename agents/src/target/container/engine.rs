@@ -13,7 +13,7 @@ use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOpt
 use bollard::{API_DEFAULT_VERSION, Docker};
 use tokio::time::{sleep, timeout};
 
-use super::podman;
+use super::{image, podman};
 
 /// Label of a container with the agent's name on this machine.
 pub const AGENT_LABEL: &str = "brewbench.agent";
@@ -120,6 +120,11 @@ impl Containers {
         let swept = sweeping.await;
         self.has_leftovers.store(swept.is_err(), Ordering::Relaxed);
         swept
+    }
+
+    /// Makes an image of the files of an archive. The error is a sentence.
+    pub async fn import(&self, name: &str, archive: Vec<u8>) -> Result<(), String> {
+        image::import(&self.connect().await?, name, archive).await
     }
 
     /// Sweeps if a container could not be removed earlier. Only while no run is in progress.

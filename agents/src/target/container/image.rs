@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use bollard::body_full;
 use bollard::errors::Error;
 use bollard::models::{CreateImageInfo, ImageInspect};
 use bollard::query_parameters::CreateImageOptionsBuilder;
@@ -87,6 +88,17 @@ async fn pull(engine: &Engine, name: &str, progress: impl Fn(String)) -> Result<
             Err(_) => return Err(format!("the registry sent nothing for {} s", SILENCE.as_secs())),
         }
     }
+}
+
+/// Makes an image of the files of an archive. The error is a sentence.
+pub async fn import(engine: &Engine, name: &str, archive: Vec<u8>) -> Result<(), String> {
+    // Podman ignores a tag that is not part of the name.
+    let options = CreateImageOptionsBuilder::default().from_src("-").repo(name).build();
+    let mut stream = engine.docker.create_image(Some(options), Some(body_full(archive.into())), None);
+    while let Some(progress) = stream.next().await {
+        progress.map_err(|error| format!("can't import {name}: {}", sentence(&error)))?;
+    }
+    Ok(())
 }
 
 /// The layers of an image while it is pulled: id, bytes so far, bytes in total.
