@@ -57,7 +57,7 @@ pub async fn measure(manifests: &Path) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let site = Site::start(&folder.path().join("site")).await?;
     let targets = with_a_twin(manifests, &folder.path().join("targets"))?;
-    let agent = agent::start(&site, &folder.path().join("agent"), &targets).await?;
+    let agent = agent::start(&site, &folder.path().join("agent"), &targets, None).await?;
     let runs = measure_runs(&site.client, &[TARGET, AGAIN, SLOW], REPETITIONS).await?.runs;
     let days = days(&site.client).await?;
     let gate_table = gates(&site.client, &days).await?;

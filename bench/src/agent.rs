@@ -1,6 +1,7 @@
 //! An agent in a separate process.
 
 use std::{
+    ffi::OsStr,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -31,11 +32,15 @@ use crate::{
 const CONNECT_TIMEOUT_S: u32 = 30;
 
 /// Starts an agent and waits until it is connected to the server.
-pub async fn start(site: &Site, state: &Path, manifests: &Path) -> anyhow::Result<Apart> {
+///
+/// It uses this container engine, or one that it finds.
+pub async fn start(site: &Site, state: &Path, manifests: &Path, engine: Option<&Path>) -> anyhow::Result<Apart> {
     let request = NewAgentKey { name: "bench".to_owned() };
     let key: CreatedSecret = site.client.post("api/v1/agent-keys", &request).await?;
     let (url, key) = (site.url.as_str(), key.secret.as_str());
-    let agent = Apart::start(What::Agent, &[url.as_ref(), key.as_ref(), state.as_os_str(), manifests.as_os_str()])?;
+    let arguments = [url.as_ref(), key.as_ref(), state.as_os_str(), manifests.as_os_str()];
+    let arguments: Vec<&OsStr> = arguments.into_iter().chain(engine.map(Path::as_os_str)).collect();
+    let agent = Apart::start(What::Agent, &arguments)?;
     for _ in 0..CONNECT_TIMEOUT_S * 10 {
         let list: AgentList = site.client.get("api/v1/agents").await?;
         if list.agents.iter().any(|agent| agent.connected) {
@@ -46,7 +51,8 @@ pub async fn start(site: &Site, state: &Path, manifests: &Path) -> anyhow::Resul
     bail!("the agent did not connect within {CONNECT_TIMEOUT_S} s")
 }
 
-/// Runs an agent until standard input ends. Arguments: server, key, state folder and folder of the manifests.
+/// Runs an agent until standard input ends. Arguments: server, key, state folder, folder of the manifests
+/// and, optionally, the socket of a container engine.
 pub async fn run_child(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> anyhow::Result<()> {
     let mut next = |what: &'static str| arguments.next().context(what);
     let text = |word: std::ffi::OsString| word.into_string().ok().context("text");
@@ -63,7 +69,7 @@ pub async fn run_child(mut arguments: impl Iterator<Item = std::ffi::OsString>) 
         steady: None,
         load_address: None,
         reach: AddressPolicy::default(),
-        container_engine: None,
+        container_engine: arguments.next().map(PathBuf::from),
     };
     let end = CancellationToken::new();
     let cancelled = end.clone();

@@ -50,7 +50,7 @@ pub async fn measure(manifests: &Path) -> anyhow::Result<Vec<Figure>> {
     );
     let folder = tempfile::tempdir()?;
     let site = Site::start(&folder.path().join("site")).await?;
-    let agent = agent::start(&site, &folder.path().join("agent"), manifests).await?;
+    let agent = agent::start(&site, &folder.path().join("agent"), manifests, None).await?;
     let (mut ratios, mut server_cores, mut to_screen_s) = (Vec::new(), Vec::new(), Vec::new());
     // The first pair warms up.
     for pair in 0..=PAIRS {

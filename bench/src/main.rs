@@ -11,6 +11,7 @@ mod fleet;
 mod history;
 mod ingest;
 mod instructions;
+mod kinds;
 mod live;
 mod observer;
 mod overload;
@@ -42,7 +43,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum What {
-    /// Measure everything but aa, chaos, soak, self-check and instructions
+    /// Measure everything but aa, kinds, chaos, soak, self-check and instructions
     All {
         /// Folder of the targets' manifests
         manifests: PathBuf,
@@ -85,6 +86,16 @@ enum What {
     Aa {
         /// Folder of the targets' manifests
         manifests: PathBuf,
+    },
+    /// Compare one server as program, in containers, in a virtual machine and running already; needs root
+    Kinds {
+        /// Folder of the targets' manifests
+        manifests: PathBuf,
+        /// Folder of the reports
+        reports: PathBuf,
+        /// Runs of each
+        #[arg(default_value_t = 8)]
+        repetitions: u32,
     },
     /// Inject failures into real runs; needs root
     Chaos {
@@ -131,6 +142,9 @@ async fn main() -> anyhow::Result<()> {
         What::Overload { runs } => printed(overload::TITLE, overload::measure(runs).await?),
         What::Instructions { write } => return instructions::check(write).await,
         What::Aa { manifests } => return aa::measure(&manifests).await,
+        What::Kinds { manifests, reports, repetitions } => {
+            printed("containers and virtual machines", kinds::measure(&manifests, &reports, repetitions).await?)
+        }
         What::Chaos { manifests, times, seed } => return chaos::all(&manifests, times, seed).await,
         What::Soak { manifests, runs } => return chaos::soak::measure(&manifests, runs).await,
         What::SelfCheck { rounds } => return self_check::print(rounds),

@@ -114,7 +114,7 @@ async fn pairs(manifests: PathBuf, bottleneck: Bottleneck) -> anyhow::Result<Pai
     let limits = bottleneck.size();
     let folder = tempfile::tempdir()?;
     let site = Site::start(&folder.path().join("site")).await?;
-    let agent = agent::start(&site, &folder.path().join("agent"), &manifests).await?;
+    let agent = agent::start(&site, &folder.path().join("agent"), &manifests, None).await?;
     let bare = Bare::new(manifests, folder.path().join("bare"))?;
     let mut pairs = Vec::new();
     // The first pair is a warm-up: the agent hashes the target's program once.

@@ -1,15 +1,19 @@
 //! A guest for QEMU: Debian's cloud kernel, and an initial RAM disk with drivers, a first process and a target.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::skip;
+use crate::{podman::libraries, skip};
 
 /// Size of a disk: room for a kernel and a RAM disk.
 const DISK_BYTES: u64 = 64 << 20;
+/// Modes of a folder and of a program.
+const FOLDER: u32 = 0o040_755;
+const PROGRAM: u32 = 0o100_755;
 
 /// Files of a guest that QEMU boots.
 #[derive(Debug)]
@@ -25,7 +29,30 @@ impl Guest {
     /// If it can't be built.
     #[must_use]
     pub fn build() -> Option<Self> {
-        let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/guest");
+        // Built once a process.
+        static TARGET: OnceLock<Vec<u8>> = OnceLock::new();
+        Self::new(|| {
+            let go = TARGET.get_or_init(|| go(&repository().join("agents/targets/go-nethttp")));
+            vec![("target".to_owned(), go.clone())]
+        })
+    }
+
+    /// Makes a guest whose target is this program, with its shared libraries.
+    ///
+    /// # Panics
+    /// If it can't be built.
+    #[must_use]
+    pub fn of(program: &Path) -> Option<Self> {
+        Self::new(|| {
+            let read = |path: &Path| fs::read(path).expect("a file");
+            let libraries = libraries(program).into_iter();
+            let libraries = libraries.map(|path| (path.trim_start_matches('/').to_owned(), read(Path::new(&path))));
+            libraries.chain([("target".to_owned(), read(program))]).collect()
+        })
+    }
+
+    fn new(files_of_target: impl FnOnce() -> Vec<(String, Vec<u8>)>) -> Option<Self> {
+        let files = repository().join(".tools/guest");
         let kernel = files.join("vmlinuz");
         if !kernel.exists() || Command::new("qemu-system-x86_64").arg("--version").output().is_err() {
             skip("no QEMU, or no kernel for a guest: make guest");
@@ -33,7 +60,7 @@ impl Guest {
         }
         let folder = tempfile::tempdir().expect("a folder");
         let guest = Self { folder, kernel: kernel.canonicalize().expect("a path") };
-        fs::write(guest.ramdisk(), ramdisk(&files)).expect("a file");
+        fs::write(guest.ramdisk(), ramdisk(&files, files_of_target())).expect("a file");
         Some(guest)
     }
 
@@ -147,27 +174,38 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Returns the RAM disk. Its programs are built once a process.
-fn ramdisk(files: &Path) -> &'static [u8] {
-    static BUILT: OnceLock<Vec<u8>> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let mut archive = Cpio::default();
-        for folder in ["dev", "proc", "sys", "modules"] {
-            archive.add(folder, 0o040_755, &[], (0, 0));
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Returns the RAM disk: drivers, the first process, and the files of the target.
+fn ramdisk(drivers: &Path, target: Vec<(String, Vec<u8>)>) -> Vec<u8> {
+    static INIT: OnceLock<Vec<u8>> = OnceLock::new();
+    let mut archive = Cpio::default();
+    for folder in ["dev", "proc", "sys", "modules"] {
+        archive.add(folder, FOLDER, &[], (0, 0));
+    }
+    // For output before the devices are mounted.
+    archive.add("dev/console", 0o020_600, &[], (5, 1));
+    archive.add("init", PROGRAM, INIT.get_or_init(|| go(&repository().join("testing/guest"))), (0, 0));
+    let mut folders = BTreeSet::new();
+    for (path, content) in target {
+        // Parents first.
+        let parents: Vec<_> = Path::new(&path).ancestors().skip(1).map(Path::to_owned).collect();
+        for folder in parents.into_iter().rev().filter(|folder| folder.iter().next().is_some()) {
+            if folders.insert(folder.clone()) {
+                archive.add(&folder.display().to_string(), FOLDER, &[], (0, 0));
+            }
         }
-        // For output before the devices are mounted.
-        archive.add("dev/console", 0o020_600, &[], (5, 1));
-        archive.add("init", 0o100_755, &go(&repository.join("testing/guest")), (0, 0));
-        archive.add("target", 0o100_755, &go(&repository.join("agents/targets/go-nethttp")), (0, 0));
-        let mut modules: Vec<_> = fs::read_dir(files).expect("a folder").flatten().map(|entry| entry.path()).collect();
-        modules.sort();
-        for module in modules.iter().filter(|path| path.extension().is_some_and(|extension| extension == "ko")) {
-            let name = module.file_name().expect("a name").to_string_lossy();
-            archive.add(&format!("modules/{name}"), 0o100_644, &fs::read(module).expect("a module"), (0, 0));
-        }
-        archive.finish()
-    })
+        archive.add(&path, PROGRAM, &content, (0, 0));
+    }
+    let mut modules: Vec<_> = fs::read_dir(drivers).expect("a folder").flatten().map(|entry| entry.path()).collect();
+    modules.sort();
+    for module in modules.iter().filter(|path| path.extension().is_some_and(|extension| extension == "ko")) {
+        let name = module.file_name().expect("a name").to_string_lossy();
+        archive.add(&format!("modules/{name}"), 0o100_644, &fs::read(module).expect("a module"), (0, 0));
+    }
+    archive.finish()
 }
 
 /// Builds a static program.

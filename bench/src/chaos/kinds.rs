@@ -25,6 +25,8 @@ use super::{
 
 /// A size that every server has; a guest has whole vCPUs.
 const SIZE: &str = "1 vCPU / 256 MiB";
+/// Longest time between two runs of an experiment.
+const NEXT_RUN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What is killed, and during the runs of which target.
 #[derive(Clone, Copy, Debug)]
@@ -75,12 +77,13 @@ fn offer(bundled: &Path, podman: &Podman, guest: &Guest) -> anyhow::Result<TempD
         "[ready]\npath = \"/health\"\ntimeout_s = 60\n[verify]\npath = \"/hash\"\ncontains = \"hash\"\n";
     let folder = tempfile::tempdir()?;
     podman.load("rust-hyper:1", &Image::of(&bundled.join("bin/rust-hyper"), &[]));
-    guest.install(&folder.path().join("launch"));
     let listen = "\"--listen\", \"{host}:{port}\"";
     let bridged =
         format!("[container]\nimage = \"localhost/rust-hyper:1\"\nnetwork = \"bridge\"\ncommand = [{listen}]\n");
-    let launched = "[vm]\ncommand = [\"./launch\", \"{vcpus}\", \"{memory_mib}\", \"{host}:{port}\"]\n".to_owned();
-    for (name, provided) in [("contained", bridged), ("guest", launched)] {
+    // Where KVM opens, guests may still not start with it.
+    let (kernel, initrd) = (guest.kernel().display().to_string(), guest.ramdisk().display().to_string());
+    let booted = format!("[vm]\nkernel = {kernel:?}\ninitrd = {initrd:?}\nport = 8080\naccelerator = \"tcg\"\n");
+    for (name, provided) in [("contained", bridged), ("guest", booted)] {
         let manifest = format!("name = \"{name}\"\nversion = \"1\"\n{CHECKS}{provided}");
         fs::write(folder.path().join(format!("{name}.toml")), manifest)?;
     }
@@ -113,11 +116,7 @@ async fn kill_once(
             podman.restart();
             Some(Instant::now())
         }
-        // It may have ended by itself, or not have started yet.
-        Victim::Monitor => marked
-            .one(Side::Target)
-            .filter(|pid| kill(Pid::from_raw(*pid), Signal::SIGKILL).is_ok())
-            .map(|_| Instant::now()),
+        Victim::Monitor => kill_monitor(&marked).await,
     };
     settle(world, &experiment, ledger).await?;
     let audit = ledger.audit(world, &experiment).await?;
@@ -128,6 +127,19 @@ async fn kill_once(
     row.add(audit, took);
     eprintln!("  {} {}: settled in {:.1} s", case.name, row.times, took.as_secs_f64());
     Ok(())
+}
+
+/// Kills the guest that runs, or the next one between two runs; `None` after the last run.
+async fn kill_monitor(marked: &Marked) -> Option<Instant> {
+    let started = Instant::now();
+    while started.elapsed() < NEXT_RUN_TIMEOUT {
+        // It may have just ended by itself.
+        if marked.one(Side::Target).is_some_and(|pid| kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok()) {
+            return Some(Instant::now());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    None
 }
 
 /// Waits until no container is left, and counts what stays behind.
