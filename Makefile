@@ -8,7 +8,7 @@ MDBOOK := 0.5.4
 PREFIX ?= /usr/local
 export PATH := $(PATH):$(TOOLS)
 
-.PHONY: help demo build install dist test lint docs self-check bench bench-check bench-aa chaos soak fuzz screenshots assets k6 chromium network podman guest valgrind
+.PHONY: help demo build install dist test lint docs self-check bench bench-check bench-aa bench-kinds chaos soak fuzz screenshots assets k6 chromium network podman guest valgrind
 
 help: ## List targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -55,6 +55,10 @@ self-check: assets ## Simulate error rates of comparisons, gates and trends: mak
 bench-aa: EXTRA = --package brewbench-bench
 bench-aa: build k6 ## Test the statistics on real runs: a target against itself, and against a slower one
 	@$(TARGET)/release/brewbench-bench aa $(TARGET)/release/targets
+
+bench-kinds: EXTRA = --package brewbench-bench
+bench-kinds: build k6 podman guest ## Measure one server as program, in containers, in a virtual machine and running already, as root
+	@$(TARGET)/release/brewbench-bench kinds $(TARGET)/release/targets "$(or $(TO),$(TARGET)/kinds)" $(or $(REPEAT),8)
 
 chaos: EXTRA = --package brewbench-bench
 chaos: build k6 network podman guest ## Inject failures into real runs, as root: make chaos TIMES=50

@@ -14,8 +14,6 @@ use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
 
-use containers::Offered;
-
 use crate::{
     app::{
         config::Config,
@@ -120,8 +118,9 @@ impl Demo {
         let token = local_admin::demo_token(&server.state.db).await?;
         let key = local_admin::local_agent_key(&server.state.db, AGENT).await?;
         let invite = if self.once { None } else { Some(local_admin::link(&server.state).await?) };
-        let options = self.tools.clone().hurried().options(server.local_url(), Some(key), self.data.join("agent"))?;
-        let (targets, _container) = self.choose_targets(&options).await?;
+        let state = self.data.join("agent");
+        let mut options = self.tools.clone().hurried().options(server.local_url(), Some(key), state)?;
+        let targets = self.choose_targets(&mut options).await?;
         let client = Client::new(&server.local_url(), Some(token))?;
         let (events, db) = (server.state.events.clone(), server.state.db.clone());
         let site = server.state.public_url.clone();
@@ -144,14 +143,15 @@ impl Demo {
         outcome
     }
 
-    /// Returns the names of the targets, and the container that must live as long as the demo.
-    async fn choose_targets(&self, options: &Options) -> anyhow::Result<(Vec<String>, Option<Offered>)> {
+    /// Returns the names of the targets; the agent offers a container, too, if that is one of them.
+    async fn choose_targets(&self, options: &mut Options) -> anyhow::Result<Vec<String>> {
         let is_default = self.targets.is_empty();
         let mut targets = if is_default { DEFAULT_TARGETS.map(str::to_owned).to_vec() } else { self.targets.clone() };
-        let offered =
-            if self.containers || is_default { containers::offer(options, self.containers).await? } else { None };
-        targets.extend(offered.as_ref().map(|_| containers::TARGET.to_owned()));
-        Ok((targets, offered))
+        let wanted = self.containers || is_default;
+        if wanted && containers::offer(options, &self.data.join("targets"), self.containers).await? {
+            targets.push(containers::TARGET.to_owned());
+        }
+        Ok(targets)
     }
 
     async fn measure(

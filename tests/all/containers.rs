@@ -194,15 +194,11 @@ async fn a_manifest_of_a_container_is_written_and_checked() {
 #[tokio::test]
 async fn the_demo_measures_a_container_too() {
     let (Some(tools), Some(podman)) = (Tools::find(), Podman::start()) else { return };
-    let (data, manifests) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-    let bin = manifests.path().join("bin");
-    fs::create_dir(&bin).expect("a folder");
-    fs::copy(tools.targets.join("bin/rust-hyper"), bin.join("rust-hyper")).expect("a copy");
-    fs::copy(tools.targets.join("rust-hyper.toml"), manifests.path().join("rust-hyper.toml")).expect("a copy");
+    let data = tempfile::tempdir().expect("a folder");
     let demo = |engine: &Path| {
         let short = ["demo", "--once", "--json", "--containers", "--target", "rust-hyper", "--size", "0.25/256MiB"];
         let mut command = brewbench(&[&short[..], &["--duration", "1s", "--warm-up", "0s", "--repeat", "1"]].concat());
-        command.arg("--data").arg(data.path()).arg("--k6").arg(&tools.k6).arg("--manifests").arg(manifests.path());
+        command.arg("--data").arg(data.path()).arg("--k6").arg(&tools.k6).arg("--manifests").arg(&tools.targets);
         command.arg("--container-engine").arg(engine);
         Output::of(command)
     };
@@ -214,7 +210,7 @@ async fn the_demo_measures_a_container_too() {
     assert_eq!(kinds, BTreeMap::from(expected.map(|(target, kind)| (target.to_owned(), kind.to_owned()))));
     assert!(runs.iter().all(|run| run["phase"] == "finished"), "{document}");
     assert_eq!(podman.leftovers(), Vec::<String>::new());
-    assert!(!manifests.path().join("rust-hyper-container.toml").exists(), "the manifest is removed");
+    assert!(!tools.targets.join("rust-hyper-container.toml").exists(), "the bundled targets stay as they are");
 
     let refused = demo(Path::new("/nowhere/docker.sock")).await.refused(1);
     assert!(refused.contains("cannot measure a container: the container engine at /nowhere/docker.sock"), "{refused}");

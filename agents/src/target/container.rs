@@ -173,12 +173,7 @@ impl Contained {
     async fn launch(&mut self) -> Result<Option<i32>, String> {
         let Some(Created { engine, id }) = &self.created else { return Err("it was not created".to_owned()) };
         let started = engine.docker.start_container(id, None::<StartContainerOptions>).await;
-        started.map_err(|error| {
-            let fault = sentence(&error);
-            // Podman's network program does not name what it misses.
-            let hint = if fault.starts_with("netavark: No such file") { "; is iptables installed?" } else { "" };
-            format!("can't start the container: {fault}{hint}")
-        })?;
+        started.map_err(|error| format!("can't start the container: {}", podman::explain(sentence(&error))))?;
         let state = state(engine, id).await?;
         let pid = state.pid.and_then(|pid| i32::try_from(pid).ok()).filter(|pid| *pid > 0);
         let seen = pid.and_then(|pid| {

@@ -1,5 +1,4 @@
-//! Podman's own list of containers. Killed while it removes a container, Podman knows one whose files are gone: Docker's
-//! list of all containers then fails as a whole, Podman's own does not.
+//! Where Podman differs from Docker: its own list of containers, and an error that does not name its cause.
 
 use std::path::Path;
 
@@ -21,7 +20,13 @@ struct Listed {
     id: String,
 }
 
-/// Returns the ids of all containers with this label.
+/// Completes an error: Podman's program for bridges does not name the program that it misses.
+pub fn explain(fault: String) -> String {
+    if fault.starts_with("netavark: No such file") { fault + "; is iptables installed?" } else { fault }
+}
+
+/// Returns the ids of all containers with this label. Killed while it removes a container, Podman knows one whose files
+/// are gone: Docker's list of all containers then fails as a whole, Podman's own does not.
 pub async fn ids(socket: &Path, label: &str) -> anyhow::Result<Vec<String>> {
     let filters = json!({"label": [label]}).to_string();
     let query = [("all", "true"), ("filters", filters.as_str())];
