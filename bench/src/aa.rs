@@ -32,7 +32,7 @@ use brewbench_agent::connection::client::Client;
 
 use crate::{
     agent,
-    site::{ROOMY, Site},
+    site::{ROOMY, Site, experiment},
 };
 
 /// Repetitions of each target.
@@ -101,14 +101,7 @@ async fn measure_runs(client: &Client, targets: &[&str], repetitions: u32) -> an
         "loads": [{"kind": "vus", "vus": 10, "duration_s": 3.0}],
         "warm_up_s": 1.0, "repetitions": repetitions, "retries": 0,
     });
-    let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
-    let path = format!("api/v1/experiments/{}", created.experiment.id);
-    // The event stream ends with the experiment.
-    let request = client.request(reqwest::Method::GET, &format!("{path}/events"));
-    client.send(request).await?.text().await?;
-    let finished: ExperimentWithRuns = client.get(&path).await?;
-    ensure!(finished.progress.ended == finished.progress.total, "the experiment has not finished");
-    Ok(finished)
+    experiment(client, &plan).await
 }
 
 /// Measures one experiment per day, every second one under a background load.

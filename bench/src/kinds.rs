@@ -17,14 +17,19 @@ use brewbench::{
     runs::model::Run,
 };
 use brewbench_agent::connection::client::Client;
-use brewbench_testing::{Guest, Image, Podman};
+use brewbench_testing::{Guest, Podman};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::{agent, figures::Figure, site::Site};
+use crate::{
+    agent,
+    figures::Figure,
+    manifests,
+    site::{Site, experiment},
+};
 
 /// A guest has whole vCPUs.
-const SIZE: &str = "1 vCPU / 256 MiB";
+const SIZE: &str = "1/256MiB";
 /// Iterations per second, which even an emulated guest serves.
 const RATE: u32 = 200;
 const DURATION_S: f64 = 8.0;
@@ -33,7 +38,6 @@ const WARM_UP_S: f64 = 3.0;
 const PROGRAM: &str = "program";
 const KINDS: [&str; 5] = [PROGRAM, "container-host", "container-bridge", "vm", "already-running"];
 const METRICS: [Metric; 4] = [Metric::P50Ms, Metric::P99Ms, Metric::CpuMs, Metric::Memory];
-const CHECKS: &str = "[ready]\npath = \"/health\"\ntimeout_s = 60\n[verify]\npath = \"/hash\"\ncontains = \"hash\"\n";
 /// How long the server that runs already may take to listen.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -45,56 +49,42 @@ pub async fn measure(manifests: &Path, reports: &Path, repetitions: u32) -> anyh
     let folder = tempfile::tempdir()?;
     let running = Running::start(&program)?;
     let targets = folder.path().join("targets");
-    podman.load("rust-hyper:1", &Image::of(&program, &[]));
+    manifests::load_image(&podman, &program);
     offer(&targets, &program, &guest, running.at)?;
 
     let site = Site::start(&folder.path().join("site")).await?;
     let state = folder.path().join("agent");
     let agent = agent::start(&site, &state, &targets, Some(&podman.socket())).await?;
-    let experiment = run_all(&site.client, repetitions).await?;
-    let comparison = save_reports(&site.client, &experiment, reports).await?;
+    let measured = run_all(&site.client, repetitions).await?;
+    let comparison = save_reports(&site.client, &measured, reports).await?;
     agent.stop().await?;
     site.process.stop().await?;
     println!("\n{}", table(&comparison));
-    Ok(added(&experiment.runs))
+    Ok(added(&measured.runs))
 }
 
 /// Writes the manifests of all kinds.
 fn offer(folder: &Path, program: &Path, guest: &Guest, running: SocketAddr) -> anyhow::Result<()> {
     fs::create_dir(folder)?;
-    let words = "\"--listen\", \"{host}:{port}\"";
-    let container = |network: &str| {
-        format!("[container]\nimage = \"localhost/rust-hyper:1\"\nnetwork = \"{network}\"\ncommand = [{words}]\n")
-    };
-    // Where KVM opens, guests may still not start with it.
-    let (kernel, initrd) = (guest.kernel().display().to_string(), guest.ramdisk().display().to_string());
-    let vm = format!("[vm]\nkernel = {kernel:?}\ninitrd = {initrd:?}\nport = 8080\naccelerator = \"tcg\"\n");
     let provided = [
-        format!("command = [{:?}, {words}]\n", program.display().to_string()),
-        container("host"),
-        container("bridge"),
-        vm,
+        manifests::process(program),
+        manifests::container("host"),
+        manifests::container("bridge"),
+        manifests::vm(guest),
         format!("[url]\nbase = \"http://{running}\"\n"),
     ];
-    for (name, provided) in KINDS.iter().zip(provided) {
-        let manifest = format!("name = \"{name}\"\nversion = \"1\"\n{provided}{CHECKS}");
-        fs::write(folder.join(format!("{name}.toml")), manifest)?;
-    }
+    KINDS.iter().zip(provided).try_for_each(|(name, provided)| manifests::write(folder, name, &provided))?;
     Ok(())
 }
 
 async fn run_all(client: &Client, repetitions: u32) -> anyhow::Result<ExperimentWithRuns> {
     let plan = json!({
-        "name": "rust-hyper, five ways to run it", "targets": KINDS, "sizes": ["1/256MiB"], "scenario": "hash",
+        "name": "rust-hyper, five ways to run it", "targets": KINDS, "sizes": [SIZE], "scenario": "hash",
         "loads": [{"kind": "rate", "rate": RATE, "duration_s": DURATION_S}],
         "warm_up_s": WARM_UP_S, "repetitions": repetitions, "retries": 1,
     });
-    let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
-    let path = format!("api/v1/experiments/{}", created.experiment.id);
-    eprintln!("{} runs at {SIZE}, {RATE} iterations/s", created.progress.total);
-    // The event stream ends with the experiment.
-    client.send(client.request(Method::GET, &format!("{path}/events"))).await?.text().await?;
-    let finished: ExperimentWithRuns = client.get(&path).await?;
+    eprintln!("{repetitions} runs of each kind at {SIZE}, {RATE} iterations/s");
+    let finished = experiment(client, &plan).await?;
     for run in &finished.runs {
         let flags: Vec<_> = run.reasons.iter().map(|reason| reason.code.as_str()).collect();
         eprintln!("  {} {}: {} {}", run.target, run.repetition, run.phase.as_str(), flags.join(", "));
@@ -104,9 +94,9 @@ async fn run_all(client: &Client, repetitions: u32) -> anyhow::Result<Experiment
 }
 
 /// Writes the report in both formats and returns the comparison.
-async fn save_reports(client: &Client, experiment: &ExperimentWithRuns, folder: &Path) -> anyhow::Result<Comparison> {
+async fn save_reports(client: &Client, measured: &ExperimentWithRuns, folder: &Path) -> anyhow::Result<Comparison> {
     // Kinds differ in more than the target, which is what is compared here.
-    let id = experiment.experiment.id.as_str();
+    let id = measured.experiment.id.as_str();
     let query = [("experiments", id), ("baseline", PROGRAM), ("allow_confounders", "true")];
     let request = |path: &str| client.request(Method::GET, path).query(&query);
     fs::create_dir_all(folder)?;

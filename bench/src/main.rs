@@ -13,6 +13,7 @@ mod ingest;
 mod instructions;
 mod kinds;
 mod live;
+mod manifests;
 mod observer;
 mod overload;
 mod recorded;

@@ -5,14 +5,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use brewbench::{
     app::{config::Config, local_admin, server::Server},
     auth::{model::Scope, users::NewToken},
     catalog::model::MachineSize,
+    experiments::model::ExperimentWithRuns,
 };
 use brewbench_agent::{connection::client::Client, wire::RunId};
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::apart::{self, Apart, What};
@@ -30,6 +32,17 @@ pub async fn open(data: &Path, port: u16) -> anyhow::Result<(Server, String)> {
     let server = Server::start(Config::new(listen, data), CancellationToken::new()).await?;
     let request = NewToken { name: format!("bench {}", RunId::now()), scope: Scope::Admin, expires_in_days: None };
     Ok((server, local_admin::token(data, &request).await?.secret))
+}
+
+/// Measures an experiment to its end.
+pub async fn experiment(client: &Client, plan: &Value) -> anyhow::Result<ExperimentWithRuns> {
+    let created: ExperimentWithRuns = client.post("api/v1/experiments", plan).await?;
+    let path = format!("api/v1/experiments/{}", created.experiment.id);
+    // The event stream ends with the experiment.
+    client.send(client.request(Method::GET, &format!("{path}/events"))).await?.text().await?;
+    let finished: ExperimentWithRuns = client.get(&path).await?;
+    ensure!(finished.progress.ended == finished.progress.total, "the experiment has not finished");
+    Ok(finished)
 }
 
 /// A machine size so small that the target, and not k6, is the bottleneck, as in ordinary runs.

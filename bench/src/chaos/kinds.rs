@@ -2,12 +2,11 @@
 //! containers and in guests.
 
 use std::{
-    fs,
     path::Path,
     time::{Duration, Instant},
 };
 
-use brewbench_testing::{Guest, Image, Podman};
+use brewbench_testing::{Guest, Podman};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -22,6 +21,7 @@ use super::{
     left::{Marked, Side},
     world::{Half, Place, Programs, World},
 };
+use crate::manifests;
 
 /// A size that every server has; a guest has whole vCPUs.
 const SIZE: &str = "1 vCPU / 256 MiB";
@@ -73,20 +73,10 @@ pub async fn kill_often(programs: &Programs, times: u32, dice: &mut StdRng) -> a
 
 /// Writes the manifests of a container and of a guest.
 fn offer(bundled: &Path, podman: &Podman, guest: &Guest) -> anyhow::Result<TempDir> {
-    const CHECKS: &str =
-        "[ready]\npath = \"/health\"\ntimeout_s = 60\n[verify]\npath = \"/hash\"\ncontains = \"hash\"\n";
     let folder = tempfile::tempdir()?;
-    podman.load("rust-hyper:1", &Image::of(&bundled.join("bin/rust-hyper"), &[]));
-    let listen = "\"--listen\", \"{host}:{port}\"";
-    let bridged =
-        format!("[container]\nimage = \"localhost/rust-hyper:1\"\nnetwork = \"bridge\"\ncommand = [{listen}]\n");
-    // Where KVM opens, guests may still not start with it.
-    let (kernel, initrd) = (guest.kernel().display().to_string(), guest.ramdisk().display().to_string());
-    let booted = format!("[vm]\nkernel = {kernel:?}\ninitrd = {initrd:?}\nport = 8080\naccelerator = \"tcg\"\n");
-    for (name, provided) in [("contained", bridged), ("guest", booted)] {
-        let manifest = format!("name = \"{name}\"\nversion = \"1\"\n{CHECKS}{provided}");
-        fs::write(folder.path().join(format!("{name}.toml")), manifest)?;
-    }
+    manifests::load_image(podman, &bundled.join("bin/rust-hyper"));
+    manifests::write(folder.path(), "contained", &manifests::container("bridge"))?;
+    manifests::write(folder.path(), "guest", &manifests::vm(guest))?;
     Ok(folder)
 }
 
