@@ -58,7 +58,8 @@ pub fn start_ticks(pid: i32) -> Option<u64> {
     if matches!(state, "Z" | "X" | "x") { None } else { columns.nth(18)?.parse().ok() }
 }
 
-fn all() -> impl Iterator<Item = i32> {
+/// Returns all processes.
+pub fn all() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }

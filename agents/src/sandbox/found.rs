@@ -1,11 +1,12 @@
 //! The control group of a container, in which its engine has put it: found by a process, read, but never changed except
-//! to kill its processes.
+//! to kill its processes, and to remove what the engine has forgotten.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::group::{Watch, empty};
+use super::group::{Watch, clear, empty};
 use super::{Tree, files, v1, v2};
+use crate::host::procfs;
 use crate::wire::job::Size;
 use crate::wire::outcome::Enforced;
 
@@ -37,27 +38,53 @@ impl Watch {
     }
 }
 
-/// Returns the path of a container's group in the hierarchy of a controller, relative to its root, from the text of
-/// `/proc/PID/cgroup`; the unified hierarchy has no name. The limits are at the part that names the container: engines
-/// may have groups below it.
-fn group_of(text: &str, controller: &str, id: &str) -> Option<PathBuf> {
-    let path = text.lines().find_map(|line| {
-        let (_, line) = line.split_once(':')?;
-        let (controllers, path) = line.split_once(':')?;
-        controllers.split(',').any(|name| name == controller).then_some(path)
-    })?;
-    let mut group = PathBuf::new();
-    for part in path.trim_start_matches('/').split('/') {
-        group.push(part);
-        if part.contains(id) {
-            return Some(group);
+/// Kills what an engine has forgotten of a container that it has removed, and removes its groups below `root`. If Podman
+/// is killed between creating and starting a container, a process waits forever to become that container.
+pub async fn clear_container(root: &Path, id: &str) -> io::Result<()> {
+    for pid in procfs::all() {
+        let text = files::text(&PathBuf::from(format!("/proc/{pid}/cgroup"))).unwrap_or_default();
+        let folders = groups_of(&text, id).map(|(controllers, group)| hierarchy(root, controllers).join(group));
+        let folders: Vec<_> = folders.filter(|folder| folder.is_dir()).collect();
+        if !folders.is_empty() {
+            clear(&folders).await?;
         }
     }
-    None
+    Ok(())
+}
+
+/// Returns where a hierarchy is mounted; the unified one has no controllers in `/proc/PID/cgroup`.
+fn hierarchy(root: &Path, controllers: &str) -> PathBuf {
+    match controllers.split(',').next().unwrap_or_default() {
+        "" if root.join("cgroup.controllers").exists() => root.to_owned(),
+        "" => root.join("unified"),
+        name => root.join(name.trim_start_matches("name=")),
+    }
+}
+
+/// Returns the path of a container's group in the hierarchy of a controller, relative to its root; the unified hierarchy
+/// has no controllers.
+fn group_of(text: &str, controller: &str, id: &str) -> Option<PathBuf> {
+    let mut groups = groups_of(text, id);
+    groups.find(|(controllers, _)| controllers.split(',').any(|name| name == controller)).map(|(_, group)| group)
+}
+
+/// Returns the controllers of each hierarchy with a group of a container, and the path of that group relative to its
+/// root, from the text of `/proc/PID/cgroup`. The limits are at the part that names the container: engines may have
+/// groups below it. Podman's own monitor of a container is not part of it.
+fn groups_of<'t>(text: &'t str, id: &str) -> impl Iterator<Item = (&'t str, PathBuf)> {
+    text.lines().filter_map(move |line| {
+        let (_, line) = line.split_once(':')?;
+        let (controllers, path) = line.split_once(':')?;
+        let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+        let place = parts.iter().position(|part| part.contains(id) && !part.contains("conmon"))?;
+        Some((controllers, parts[..=place].iter().collect()))
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use brewbench_testing::skip;
+
     use super::*;
 
     #[test]
@@ -68,6 +95,8 @@ mod tests {
         assert_eq!(found(docker, "memory").as_deref(), Some("docker/abc"));
         assert_eq!(found(docker, "cpuacct").as_deref(), Some("docker/abc"));
         assert_eq!(found(docker, "pids"), None);
+        let monitor = "0::/machine.slice/libpod-conmon-abc.scope\n";
+        assert_eq!(found(monitor, ""), None);
         let systemd = "0::/machine.slice/libpod-abc.scope/container\n";
         assert_eq!(found(systemd, "").as_deref(), Some("machine.slice/libpod-abc.scope"));
         assert_eq!(found("0::/user.slice/session.scope\n", ""), None, "another process has this pid");
@@ -77,5 +106,30 @@ mod tests {
     fn a_process_of_no_container_has_no_group() {
         let own = i32::try_from(std::process::id()).expect("a pid");
         assert!(Watch::of_container(Path::new(super::super::CGROUP_ROOT), own, "abc").is_none());
+    }
+
+    #[tokio::test]
+    async fn processes_that_an_engine_forgot_are_killed_and_their_groups_removed() {
+        let root = Path::new(super::super::CGROUP_ROOT);
+        let id = format!("{:064x}", u128::from(std::process::id()));
+        let hierarchies = files::text(Path::new("/proc/self/cgroup")).expect("groups");
+        let groups: Vec<PathBuf> = hierarchies
+            .lines()
+            .filter_map(|line| Some(hierarchy(root, line.split(':').nth(1)?).join(format!("libpod-{id}"))))
+            // A process can't enter a group of cpuset before that has CPUs.
+            .filter(|group| !group.starts_with(root.join("cpuset")) && std::fs::create_dir(group).is_ok())
+            .collect();
+        if groups.is_empty() {
+            return skip("no control group can be created");
+        }
+        let mut forgotten = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep");
+        for group in &groups {
+            std::fs::write(group.join("cgroup.procs"), forgotten.id().to_string()).expect("entered");
+        }
+        clear_container(root, "another").await.expect("nothing to do");
+        assert!(forgotten.try_wait().expect("a child").is_none(), "it is not in that container");
+        clear_container(root, &id).await.expect("cleared");
+        assert!(forgotten.wait().expect("a child").code().is_none(), "it was killed");
+        assert_eq!(groups.iter().filter(|group| group.exists()).count(), 0);
     }
 }

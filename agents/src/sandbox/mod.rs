@@ -18,6 +18,7 @@ mod v2;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use found::clear_container;
 pub use group::{AGENT_MARK, Group, Watch};
 
 use crate::wire::RunId;

@@ -14,6 +14,7 @@ use bollard::{API_DEFAULT_VERSION, Docker};
 use tokio::time::{sleep, timeout};
 
 use super::{image, podman};
+use crate::sandbox::{self, CGROUP_ROOT};
 
 /// Label of a container with the agent's name on this machine.
 pub const AGENT_LABEL: &str = "brewbench.agent";
@@ -187,13 +188,16 @@ impl Engine {
         Ok(found.into_iter().filter_map(|container| Some((container.id?, name(container.names)))).collect())
     }
 
-    /// Kills and removes a container with its anonymous volumes. One that is gone already is no error.
+    /// Kills and removes a container with its anonymous volumes, and what the engine has forgotten of it. One that is gone
+    /// already is no error.
     pub async fn remove(&self, id: &str) -> Result<(), String> {
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
         match self.docker.remove_container(id, Some(options)).await {
-            Ok(()) | Err(Error::DockerResponseServerError { status_code: 404, .. }) => Ok(()),
-            Err(error) => Err(format!("can't remove container {id}: {}", sentence(&error))),
+            Ok(()) | Err(Error::DockerResponseServerError { status_code: 404, .. }) => {}
+            Err(error) => return Err(format!("can't remove container {id}: {}", sentence(&error))),
         }
+        let cleared = sandbox::clear_container(Path::new(CGROUP_ROOT), id).await;
+        cleared.map_err(|error| format!("can't remove what is left of container {id}: {error}"))
     }
 }
 
