@@ -4,7 +4,7 @@
 mod containers;
 mod sample;
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{collections::BTreeMap, iter, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, bail};
 use brewbench_agent::connection::{client::Client, daemon::Options};
@@ -29,7 +29,7 @@ use crate::{
         self,
         model::{MachineSize, SizeList, size_name},
     },
-    cli::{agent::Tools, compare, duration, exit_code::judge, progress, serve::with_agent},
+    cli::{agent::Tools, compare, duration, exit_code::judge_runs, progress, serve::with_agent},
     experiments::{
         model::ExperimentWithRuns,
         plan::{Plan, default_retries},
@@ -48,11 +48,10 @@ const AGENT_START: Duration = Duration::from_secs(30);
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Demo {
-    /// Name of a target; repeatable [default: rust-hyper and go-nethttp, and rust-hyper in a container if there is a
-    /// container engine]
+    /// Name of a target; repeatable [default: rust-hyper and go-nethttp]
     #[arg(long = "target", value_name = "TARGET")]
     targets: Vec<String>,
-    /// Also measure rust-hyper in a container; fail without a container engine
+    /// Then compare rust-hyper with itself in a container [default: without --target, if there is a container engine]
     #[arg(long)]
     containers: bool,
     /// Name of a machine size, or its short form, like 2/4GiB; repeatable [default: two that k6 can load to their limit]
@@ -95,6 +94,16 @@ pub struct Demo {
 /// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Document {
+    #[serde(flatten)]
+    measured: Measured,
+    /// The same of the container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    container: Option<Measured>,
+}
+
+/// An experiment that has ended.
+#[derive(Debug, Serialize)]
+struct Measured {
     /// Id of the experiment.
     experiment: ExperimentId,
     /// Its page.
@@ -120,7 +129,7 @@ impl Demo {
         let invite = if self.once { None } else { Some(local_admin::link(&server.state).await?) };
         let state = self.data.join("agent");
         let mut options = self.tools.clone().hurried().options(server.local_url(), Some(key), state)?;
-        let targets = self.choose_targets(&mut options).await?;
+        let has_container = self.offer_container(&mut options).await?;
         let client = Client::new(&server.local_url(), Some(token))?;
         let (events, db) = (server.state.events.clone(), server.state.db.clone());
         let site = server.state.public_url.clone();
@@ -130,7 +139,7 @@ impl Demo {
         let serving = tokio::spawn(with_agent(server, options, shutdown.clone()));
 
         let outcome = tokio::select! {
-            outcome = self.measure(targets, &client, events, &db) => outcome,
+            outcome = self.measure(has_container, &client, events, &db) => outcome,
             () = shutdown.cancelled() => Err(anyhow::anyhow!("stopped")),
         };
         if outcome.is_err() || self.once {
@@ -143,34 +152,42 @@ impl Demo {
         outcome
     }
 
-    /// Returns the names of the targets; the agent offers a container, too, if that is one of them.
-    async fn choose_targets(&self, options: &mut Options) -> anyhow::Result<Vec<String>> {
-        let is_default = self.targets.is_empty();
-        let mut targets = if is_default { DEFAULT_TARGETS.map(str::to_owned).to_vec() } else { self.targets.clone() };
-        let wanted = self.containers || is_default;
-        if wanted && containers::offer(options, &self.data.join("targets"), self.containers).await? {
-            targets.push(containers::TARGET.to_owned());
-        }
-        Ok(targets)
+    /// Returns whether the agent also offers a container.
+    async fn offer_container(&self, options: &mut Options) -> anyhow::Result<bool> {
+        let is_wanted = self.containers || self.targets.is_empty();
+        Ok(is_wanted && containers::offer(options, &self.data.join("targets"), self.containers).await?)
     }
 
-    async fn measure(
-        &self,
-        targets: Vec<String>,
-        client: &Client,
-        events: Events,
-        db: &Db,
-    ) -> anyhow::Result<ExitCode> {
+    async fn measure(&self, has_container: bool, client: &Client, events: Events, db: &Db) -> anyhow::Result<ExitCode> {
         let about = agent(client, events).await?;
         // After the agent has connected, so that its targets get the first colours.
         if !self.once {
             sample::import(client).await?;
         }
+        let sizes = if self.sizes.is_empty() { default_sizes(client, db, &about).await? } else { self.sizes.clone() };
+        let targets =
+            if self.targets.is_empty() { DEFAULT_TARGETS.map(str::to_owned).to_vec() } else { self.targets.clone() };
+        let measured = self.experiment(client, targets, sizes.clone()).await?;
+        // An experiment of its own: with a container in it, the first one would compare different kinds.
+        let container = if has_container {
+            Some(self.experiment(client, containers::TARGETS.map(str::to_owned).to_vec(), sizes).await?)
+        } else {
+            None
+        };
+        let runs: Vec<Run> = iter::once(&measured).chain(&container).flat_map(|one| one.runs.clone()).collect();
+        if self.json {
+            println!("{}", serde_json::to_string(&Document { measured, container })?);
+        }
+        Ok(judge_runs(&runs))
+    }
+
+    /// Measures targets against each other, and prints the comparison.
+    async fn experiment(&self, client: &Client, targets: Vec<String>, sizes: Vec<String>) -> anyhow::Result<Measured> {
         let plan = Plan {
             name: Some(format!("demo: {}", targets.join(" and "))),
             targets,
             against: None,
-            sizes: if self.sizes.is_empty() { default_sizes(client, db, &about).await? } else { self.sizes.clone() },
+            sizes,
             scenario: self.scenario.clone(),
             parameters: BTreeMap::new(),
             loads: vec![LoadBody::Vus { vus: self.vus, duration_s: self.duration }.try_into()?],
@@ -189,18 +206,14 @@ impl Demo {
         let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
         let left =
             created.progress.remaining_s.map_or(String::new(), |left| format!(", about {}", duration::text(left)));
-        eprintln!("measuring: {} runs{left}", created.runs.len());
+        eprintln!("measuring {}: {} runs{left}", plan.targets.join(" and "), created.runs.len());
         let ended = progress::wait(client, &created.experiment.id).await?;
-        let code = judge(&ended);
-        if self.json {
-            let document = Document { experiment: ended.experiment.id, url: ended.url, runs: ended.runs };
-            println!("{}", serde_json::to_string(&document)?);
-        } else {
+        if !self.json {
             let ids: Vec<_> = ended.runs.iter().map(|run| run.id.clone()).collect();
             println!("\n{}", compare::text(&compare::fetch(client, &[("runs", joined(&ids))]).await?));
             println!("comparison: {}", ended.url);
         }
-        Ok(code)
+        Ok(Measured { experiment: ended.experiment.id, url: ended.url, runs: ended.runs })
     }
 }
 

@@ -141,10 +141,11 @@ async fn an_agent_with_an_unknown_key_exits_with_an_error() {
     );
 }
 
-/// The arguments of a short demo.
+/// The arguments of a short demo. With its targets named, it is the same beside a container engine.
 fn demo<'a>(data: &'a str, k6: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let short = ["demo", "--duration", "1s", "--warm-up", "200ms", "--repeat", "1", "--data", data, "--k6", k6];
-    [&short[..], &["--size", "0.25/256MiB", "--size", "0.2/128MiB"], more].concat()
+    let targets = ["--target", "rust-hyper", "--target", "go-nethttp"];
+    [&short[..], &targets, &["--size", "0.25/256MiB", "--size", "0.2/128MiB"], more].concat()
 }
 
 /// Returns a command that runs the program on a terminal and copies the terminal to stderr; `None` without `script`.
@@ -177,8 +178,9 @@ async fn the_demo_shows_a_bar_on_a_terminal_and_a_line_per_run_elsewhere() {
         // A slow machine adds warnings.
         let lines = written.lines().map(str::trim_end).filter(|line| !line.contains(" WARN"));
         let lines: Vec<&str> = lines.take(3).collect();
-        for (line, start) in lines.iter().zip(["dashboard: http://", "register:  http://", "measuring: 4 runs, about "])
-        {
+        let starts =
+            ["dashboard: http://", "register:  http://", "measuring rust-hyper and go-nethttp: 4 runs, about "];
+        for (line, start) in lines.iter().zip(starts) {
             assert!(line.starts_with(start), "{written}");
         }
         assert_eq!(written.contains('━'), is_terminal, "{written}");

@@ -17,8 +17,9 @@ use brewbench_agent::{
     },
 };
 
-/// Name of the target.
-pub const TARGET: &str = "rust-hyper-container";
+const TARGET: &str = "rust-hyper-container";
+/// The targets to compare: the program and its container.
+pub const TARGETS: [&str; 2] = ["rust-hyper", TARGET];
 /// The bundled program, in the folder of the manifests.
 const PROGRAM: &str = "bin/rust-hyper";
 /// Made on this machine, never pulled.
