@@ -176,6 +176,7 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
         description: "one of several that an agent offers".to_owned(),
         identity: Identity::Process { sha256: "ab".repeat(32) },
         anywhere: false,
+        profile: None,
     };
     let hello = Hello {
         protocol: PROTOCOL,

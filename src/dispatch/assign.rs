@@ -187,5 +187,6 @@ async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
         warm_up_max_ms: (run.warm_up_auto != 0)
             .then(|| run.warm_up_ms.cast_unsigned().saturating_mul(WARM_UP_FACTOR.into())),
         role: Role::Alone,
+        profiled: false,
     })
 }

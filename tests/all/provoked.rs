@@ -98,6 +98,7 @@ impl Bench {
             description: String::new(),
             identity: Identity::Process { sha256: "ab".repeat(32) },
             anywhere: false,
+            profile: None,
         };
         let agent = Agent::start_with(&app, "rack", |hello| {
             hello.targets = vec![offer];

@@ -178,6 +178,7 @@ fn empty_outcome(job: &Job, context: &RunContext) -> Outcome {
         target_version: String::new(),
         environment,
         conditions: Conditions::default(),
+        profiled: None,
     }
 }
 

@@ -61,7 +61,7 @@ pub fn offers(
                     Provided::Url(_) => false,
                 };
                 let Manifest { name, version, description, .. } = manifest;
-                let offer = TargetOffer { name, version, description, identity, anywhere };
+                let offer = TargetOffer { name, version, description, identity, anywhere, profile: None };
                 match target_fault(&offer) {
                     None => offers.push(offer),
                     Some(message) => errors.push(ManifestError { file: folder.join(offer.name), message }),

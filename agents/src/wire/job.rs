@@ -32,6 +32,9 @@ pub struct Job {
     /// This agent's part of the run.
     #[serde(default)]
     pub role: Role,
+    /// Whether the target is profiled during the measurement.
+    #[serde(default)]
+    pub profiled: bool,
 }
 
 impl Job {
@@ -175,6 +178,7 @@ pub(crate) mod tests {
             warm_up_ms: 0,
             warm_up_max_ms: None,
             role: Role::Alone,
+            profiled: false,
         }
     }
 

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::engine::EngineOffer;
 use super::job::{Job, Scenario};
 use super::outcome::Mechanism;
+use super::profile::ProfileOffer;
 use super::series::Delta;
 use super::target::Identity;
 use super::{Phase, RunId};
@@ -242,6 +243,9 @@ pub struct TargetOffer {
     /// Whether other machines can load it.
     #[serde(default)]
     pub anywhere: bool,
+    /// Whether it can be profiled; `None` from older agents.
+    #[serde(default)]
+    pub profile: Option<ProfileOffer>,
 }
 
 #[cfg(test)]
@@ -280,6 +284,7 @@ pub(crate) mod tests {
                 description: String::new(),
                 identity: Identity::Process { sha256: "00".to_owned() },
                 anywhere: true,
+                profile: Some(ProfileOffer::Impossible { reason: "no perf".to_owned() }),
             }],
             any_scenario: false,
             running: None,
@@ -354,6 +359,7 @@ pub(crate) mod tests {
                 warm_up_ms: 2_000,
                 warm_up_max_ms: None,
                 role: Role::Generator(Segment { index: 1, of: 2 }),
+                profiled: true,
             })));
         }
         round_trips(&ServerMessage::Welcome { protocol: 1, name: "a".to_owned(), heartbeat_ms: 2_000 });

@@ -9,6 +9,7 @@ pub mod messages;
 pub mod name;
 pub mod offer;
 pub mod outcome;
+pub mod profile;
 pub mod series;
 pub mod target;
 pub mod work_done;
@@ -18,7 +19,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol in [`messages`], sent in the first message of both sides.
-pub const PROTOCOL: u32 = 10;
+pub const PROTOCOL: u32 = 11;
 
 /// Explains why an agent and a server with these protocols are incompatible, and which side to upgrade; `None` if they
 /// are the same.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::engine::EngineVersion;
+use super::profile::Profiled;
 use super::series::Packed;
 use super::target::Identity;
 use super::work_done::WorkDone;
@@ -56,6 +57,9 @@ pub struct Outcome {
     /// Conditions of the measurement; empty from older agents.
     #[serde(default)]
     pub conditions: Conditions,
+    /// Profiles of the target; `None` if the job did not request them.
+    #[serde(default)]
+    pub profiled: Option<Profiled>,
 }
 
 /// Conditions of a measurement that only the agent can observe. Unknown values are absent.
@@ -296,6 +300,7 @@ pub(crate) mod tests {
                 network: Some(NetworkUse { interface: Some("eth0".to_owned()), ..NetworkUse::default() }),
                 ..Conditions::default()
             },
+            profiled: Some(Profiled { faults: vec!["no samples".to_owned()], ..Profiled::default() }),
         }
     }
 

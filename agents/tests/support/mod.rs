@@ -120,6 +120,7 @@ pub fn job(target: &str) -> Job {
         warm_up_ms: 200,
         warm_up_max_ms: None,
         role: Role::Alone,
+        profiled: false,
     }
 }
 

@@ -164,7 +164,7 @@ pub(crate) mod fixtures {
             version: version.clone(),
             now_ms: 0,
             machine,
-            targets: vec![TargetOffer { name: "fast".to_owned(), version, description, identity, anywhere: true }],
+            targets: vec![TargetOffer { name: "fast".to_owned(), version, description, identity, anywhere: true, profile: None }],
             any_scenario: false,
             running: None,
             holds: Vec::new(),

@@ -14,6 +14,7 @@ fn offers(hello: usize, count: usize) -> Vec<TargetOffer> {
             description: String::new(),
             identity: program("cd".repeat(32)),
             anywhere: false,
+            profile: None,
         })
         .collect()
 }

@@ -141,6 +141,7 @@ pub fn hello() -> Hello {
         description: format!("the {name} one"),
         identity: Identity::Process { sha256: "ab".repeat(32) },
         anywhere: true,
+        profile: None,
     };
     Hello {
         protocol: PROTOCOL,

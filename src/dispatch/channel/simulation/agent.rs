@@ -113,6 +113,7 @@ impl SimulatedAgent {
             description: String::new(),
             identity: Identity::Process { sha256: "ab".repeat(32) },
             anywhere: true,
+            profile: None,
         };
         let running = self.session.running();
         let mut holds: Vec<wire::RunId> = self.spool.keys().copied().collect();
@@ -280,5 +281,6 @@ fn outcome(job: &Job, ended: Ended) -> Outcome {
         target_version: String::new(),
         environment: BTreeMap::new(),
         conditions: Conditions::default(),
+        profiled: None,
     }
 }
