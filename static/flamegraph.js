@@ -1,15 +1,19 @@
-// Draws every <section class="flame" data-flame="URL of the profile as JSON" id="…">, and adds all controls itself:
+// Draws every <section class="flame" data-flame="URL of a profile as JSON" id="…">, and adds all controls itself:
 //
 //   <section class="card flame" id="profile" data-flame="/runs/7/profile.json" aria-labelledby="profile-title" data-ignore-morph>
-//     <div class="head"><h2 id="profile-title">CPU profile</h2><a href="#functions">Functions as a table</a></div>
+//     <div class="head"><h2 id="profile-title">CPU time by call stack</h2><a class="unit" href="#functions">Functions as a table</a></div>
 //   </section>
 //
-// The link is all that works without JavaScript, so the table must exist. The id prefixes the state in the address
-// ("#profile:view=callers&of=…"), which never reaches the server: names of functions stay out of its logs.
+// Without JavaScript, only the heading and the link remain, so the table must exist. The id, a plain word, prefixes the
+// state in the address ("#profile:view=callers&of=…"). The server never receives it, and search terms stay out of logs.
 //
-// A canvas, because one element per frame takes 0.4 s for a zoom at 50,000 nodes and leaves nothing for the keyboard.
+// It draws on a canvas, because with an element per frame a zoom takes 0.4 s at 50,000 nodes.
 
 const minWidth = 0.5;
+// The width of a card on an A4 sheet, as in charts.js, and what fits on it below the details.
+const paperWidth = 660;
+const paperRows = 32;
+// A value of `change` that only this script uses: the server tested single nodes, and this is a sum of several.
 const untested = 2;
 const kinds = { app: "Application", library: "Libraries", runtime: "Language runtime", kernel: "Kernel", other: "Unknown" };
 const scheme = matchMedia("(prefers-color-scheme: dark)");
@@ -30,9 +34,12 @@ const share = format({ maximumSignificantDigits: 3 });
 const signed = format({ maximumSignificantDigits: 3, signDisplay: "exceptZero" });
 const percent = (part, total) => `${share(total ? (100 * part) / total : 0)}\u00a0%`;
 
-// Formats a relative difference like the tables of the server: +28.3 %, −22.1 %, or ×151.
-function relative(value, base) {
-  return value >= 10 * base ? `×${share(value / base)}` : `${signed((100 * (value - base)) / base)}\u00a0%`;
+// Formats a relative difference as the server does: +28.3 %, −22.1 %, ±0.0 %, +151 %, or ×151.
+function relative(ratio) {
+  if (ratio >= 100) return `×${figure(ratio + 1)}`;
+  const digits = Math.abs(ratio) < 0.9995 ? Math.abs(100 * ratio).toFixed(1) : figure(Math.round(100 * ratio));
+  const sign = digits === "0.0" ? "±" : ratio < 0 ? "−" : "+";
+  return `${sign}${digits}\u00a0%`;
 }
 
 function hash(text, seed = 7) {
@@ -111,7 +118,7 @@ function branch(node, frame) {
   return node.below.get(frame);
 }
 
-// The server tested single nodes. A sum of nodes is significant only if all of its parts are, in the same direction.
+// A sum of nodes is significant only if all of its parts are, in the same direction.
 function add(node, tree, from) {
   node.value += tree.value[from];
   node.base += tree.base[from];
@@ -262,7 +269,8 @@ class FlameGraph {
     const act = (view, label) => [view, button(label, () => this.show(view, this.tree.frame[this.selected]))];
     this.acts = new Map([act("callers", "Callers"), act("callees", "Callees")]);
     this.zoomIn = button("Zoom", () => this.zoomFromButton(this.selected));
-    const acts = element("div", { class: "flame-acts row" }, this.zoomIn, ...this.acts.values(), this.reset);
+    this.hint = element("span", { class: "unit" }, coarse.matches ? "Tap a frame for its figures, twice to zoom in" : "Click a frame to zoom in");
+    const acts = element("div", { class: "flame-acts row" }, this.hint, this.zoomIn, ...this.acts.values(), this.reset);
     const details = element("div", { class: "flame-details" }, element("div", {}, this.name, this.where, this.numbers), acts);
 
     this.canvas = element("canvas", { "aria-hidden": "true" });
@@ -515,7 +523,7 @@ class FlameGraph {
     const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
     this.row = Math.round(rem * (coarse.matches && !this.onPaper ? 1.75 : 1.3));
     this.font = `${rem * 0.75}px ${getComputedStyle(this.section).fontFamily}`;
-    this.drawnWidth = this.onPaper ? 660 : this.content.clientWidth;
+    this.drawnWidth = this.onPaper ? paperWidth : this.content.clientWidth;
     this.pixels = this.width[zoom] ? this.drawnWidth / this.width[zoom] : 0;
     this.shown = [];
     for (let n = zoom; n >= 0; n = tree.parent[n]) this.shown.unshift(n);
@@ -543,7 +551,7 @@ class FlameGraph {
 
   draw() {
     if (!this.shown || !this.drawnWidth) return;
-    const height = this.onPaper ? Math.min(this.content.clientHeight, 60 * this.row) : this.view.clientHeight;
+    const height = this.onPaper ? Math.min(this.content.clientHeight, paperRows * this.row) : this.view.clientHeight;
     const top = this.onPaper ? 0 : this.view.scrollTop;
     this.ratio = devicePixelRatio;
     this.canvas.width = Math.round(this.drawnWidth * this.ratio);
@@ -622,7 +630,7 @@ class FlameGraph {
       const both = [label, this.amount(value, whole.value[0])];
       if (!this.sides) return both;
       const unit = this.profile.unit === "%" ? " points" : "";
-      const ratio = base && value !== base && !unit ? ` (${relative(value, base)})` : "";
+      const ratio = base && value !== base && !unit ? ` (${relative((value - base) / base)})` : "";
       return [...both, this.amount(base, whole.base[0]), signed((value - base) * this.profile.scale) + unit + ratio];
     };
     const total = line("Total", tree.value[node], tree.base[node]);
@@ -691,6 +699,7 @@ class FlameGraph {
     this.reset.hidden = !this.zoom;
     // The root is no function, or the one that the view is about.
     for (const [view, act] of this.acts) act.hidden = node === 0 && ["whole", view].includes(this.state.view);
+    this.hint.hidden = [this.zoomIn, this.reset, ...this.acts.values()].some((act) => !act.hidden);
     const top = this.tree.depth[node] * this.row;
     const margin = 2 * this.row;
     if (top - margin < this.view.scrollTop) this.view.scrollTop = top - margin;
