@@ -322,7 +322,7 @@ class FlameGraph {
     };
     new ResizeObserver(() => this.content.clientWidth !== this.drawnWidth && !this.onPaper && this.layout()).observe(this.content);
     for (const changed of [scheme, coarse]) changed.addEventListener("change", redraw);
-    addEventListener("resize", () => devicePixelRatio !== this.ratio && this.layout());
+    this.watchRatio();
     for (const [event, prints] of [["beforeprint", true], ["afterprint", false]]) {
       addEventListener(event, () => {
         this.onPaper = prints;
@@ -330,6 +330,15 @@ class FlameGraph {
       });
     }
     addEventListener("hashchange", () => location.hash.startsWith(`#${this.section.id}:`) && this.restore());
+  }
+
+  // A window that moves to another screen keeps its size, so only this query notices.
+  watchRatio() {
+    const changed = () => {
+      this.draw();
+      this.watchRatio();
+    };
+    matchMedia(`(resolution: ${devicePixelRatio}dppx)`).addEventListener("change", changed, { once: true });
   }
 
   // ---- State ----
@@ -458,7 +467,7 @@ class FlameGraph {
       free = tree.end[n];
     }
     if (!count) return "No matches";
-    return `${percent(sum, width[0])} in ${figure(count)} ${count === 1 ? "frame" : "frames"}`;
+    return `${percent(sum, width[0])} of the total, ${new Intl.NumberFormat("en").format(count)} ${count === 1 ? "frame" : "frames"}`;
   }
 
   // ---- Layout and drawing ----
@@ -553,12 +562,12 @@ class FlameGraph {
     if (!this.shown || !this.drawnWidth) return;
     const height = this.onPaper ? Math.min(this.content.clientHeight, paperRows * this.row) : this.view.clientHeight;
     const top = this.onPaper ? 0 : this.view.scrollTop;
-    this.ratio = devicePixelRatio;
-    this.canvas.width = Math.round(this.drawnWidth * this.ratio);
-    this.canvas.height = Math.round(height * this.ratio);
+    const ratio = devicePixelRatio;
+    this.canvas.width = Math.round(this.drawnWidth * ratio);
+    this.canvas.height = Math.round(height * ratio);
     this.canvas.style.height = `${height}px`;
     const pen = this.canvas.getContext("2d");
-    pen.setTransform(this.ratio, 0, 0, this.ratio, 0, -top * this.ratio);
+    pen.setTransform(ratio, 0, 0, ratio, 0, -top * ratio);
     const [first, last] = [Math.floor(top / this.row), Math.floor((top + height) / this.row)];
     const visible = this.shown.filter((node) => this.tree.depth[node] >= first && this.tree.depth[node] <= last);
     this.drawFrames(pen, visible);
