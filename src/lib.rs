@@ -18,6 +18,7 @@
 //! - [`differences`]: accepted differences in the work of two targets.
 //! - [`placement`]: feasibility, affinity, wait reason, ETA.
 //! - [`compare`]: runs side by side, with their statistics.
+//! - [`profiles`]: which functions take the CPU time, and which of them differ.
 //! - [`experiments`]: plans, the order of runs, the stopping rule, the knee search, the new-run form.
 //! - [`dispatch`]: the queue, leases, and the connections of agents.
 //! - [`trends`]: one cell over versions and time.
@@ -52,6 +53,7 @@ pub mod live;
 pub mod maintenance;
 pub mod metrics;
 pub mod placement;
+pub mod profiles;
 pub mod reports;
 pub mod results;
 pub mod runs;

@@ -305,6 +305,7 @@ async fn submit(client: Client) -> anyhow::Result<(RunId, Instant)> {
         warm_up_s: 0.0,
         warm_up_auto: false,
         repetitions: 1,
+        profiled_repetitions: 0,
         stopping_rule: None,
         retries: 0,
         seed: None,

@@ -100,6 +100,7 @@ async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<RunId> {
         warm_up_s: 1.0,
         warm_up_auto: false,
         repetitions: 1,
+        profiled_repetitions: 0,
         stopping_rule: None,
         retries: default_retries(),
         seed: None,

@@ -171,6 +171,7 @@ async fn brewed(client: &Client, agent: &Apart, size: &Size) -> anyhow::Result<B
         warm_up_s: WARM_UP.as_secs_f64(),
         warm_up_auto: false,
         repetitions: 1,
+        profiled_repetitions: 0,
         stopping_rule: None,
         retries: default_retries(),
         seed: None,

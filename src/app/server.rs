@@ -40,7 +40,7 @@ use crate::{
     fleet::{self, presence::Presence},
     gate, live,
     live::feed::LiveFeed,
-    maintenance, reports,
+    maintenance, profiles, reports,
     results::{self, store::imports::Waiting},
     runs::{self, store::values::LastValues},
     search, settings, shares, trends,
@@ -245,6 +245,7 @@ fn api(
         .merge(experiments::api(presence.clone()))
         .merge(baselines::api())
         .merge(differences::api())
+        .merge(profiles::api())
         .merge(compare::api_router())
         .merge(gate::api())
         .merge(reports::api())
@@ -283,6 +284,7 @@ pub fn router(
         .merge(experiments::pages(presence.clone()))
         .merge(baselines::pages())
         .merge(differences::pages())
+        .merge(profiles::pages())
         .merge(compare::router())
         .merge(gate::pages())
         .merge(shares::pages())

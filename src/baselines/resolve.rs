@@ -81,11 +81,12 @@ async fn by_id(state: &AppState, id: &str) -> Result<(Kind, Vec<Run>)> {
     run.map(|run| (Kind::Run, vec![run])).ok_or_else(|| Error::NotFound(format!("run or experiment with runs {id:?}")))
 }
 
-/// Returns an experiment's runs except lost ones that were retried; none if it does not exist.
+/// Returns an experiment's runs except profiled ones, and lost ones that were retried; none if it does not exist.
 pub async fn of_experiment(state: &AppState, id: &ExperimentId) -> Result<Vec<Run>> {
     let all = crate::runs::store::of_experiment(&state.db.rows, id).await?;
     let retried = |run: &Run| all.iter().any(|other| other.retry_of.as_ref() == Some(&run.id));
-    Ok(all.iter().filter(|run| run.phase != Phase::Lost || !retried(run)).cloned().collect())
+    let is_measured = |run: &&Run| !run.profiled && (run.phase != Phase::Lost || !retried(run));
+    Ok(all.iter().filter(is_measured).cloned().collect())
 }
 
 async fn of_baseline(state: &AppState, name: &str, gone: &mut usize) -> Result<Vec<Run>> {

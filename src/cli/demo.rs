@@ -195,6 +195,7 @@ impl Demo {
             warm_up_s: self.warm_up,
             warm_up_auto: false,
             repetitions: self.repeat,
+            profiled_repetitions: 0,
             stopping_rule: None,
             retries: default_retries(),
             seed: None,

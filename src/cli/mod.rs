@@ -24,6 +24,7 @@ pub mod limits;
 pub mod load;
 pub mod login;
 pub mod preset;
+pub mod profile;
 pub mod program;
 pub mod progress;
 pub mod queue;
@@ -104,6 +105,9 @@ enum Command {
     /// Manage share links: comparisons that need no login
     #[command(subcommand)]
     Share(share::Share),
+    /// Show which functions take the CPU time of targets, and compare them
+    #[command(subcommand)]
+    Profile(profile::Profile),
     /// Show results over versions and time; confirm or dismiss changes; pin trends
     #[command(subcommand)]
     Trend(trend::Trend),
@@ -190,6 +194,7 @@ impl Cli {
             Command::Report(report) => report.run().await?,
             Command::Share(share) => share.run().await?,
             Command::View(view) => view.run().await?,
+            Command::Profile(profile) => profile.run().await?,
             Command::Trend(trend) => trend.run().await?,
             Command::Search(search) => search.run().await?,
             Command::Target(target) => return target.run().await,

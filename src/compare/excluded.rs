@@ -25,7 +25,7 @@ pub struct ExcludedRun {
     pub setting: String,
     /// Number of the repetition.
     pub repetition: u32,
-    /// `invalid`, `failed`, `cancelled` or `lost`.
+    /// `invalid`, `failed`, `cancelled`, `lost`, or `profiled`.
     pub state: String,
     /// Error and reasons of the verdict.
     pub reason: String,
@@ -38,6 +38,7 @@ pub fn excluded_runs(subjects: &[Subject], rows: &[Row]) -> Vec<ExcludedRun> {
         for cell in &row.cells {
             for run in &cell.runs {
                 let state = match (run.phase.as_str(), run.verdict) {
+                    ("finished", _) if run.profiled => "profiled",
                     ("finished", Some(Verdict::Invalid) | None) => "invalid",
                     (phase @ ("failed" | "cancelled" | "lost"), _) => phase,
                     _ => continue,
@@ -57,6 +58,9 @@ pub fn excluded_runs(subjects: &[Subject], rows: &[Row]) -> Vec<ExcludedRun> {
 }
 
 fn reason(run: &Run) -> String {
+    if run.profiled {
+        return "a profiler slows the target down, so the run is no measurement".to_owned();
+    }
     let reasons = run.reasons.iter().filter(|reason| reason.verdict == Verdict::Invalid).map(|reason| &reason.text);
     let mut texts: Vec<&str> = run.error.iter().chain(reasons).map(String::as_str).collect();
     // The error of a failed target is also a reason.
@@ -67,7 +71,7 @@ fn reason(run: &Run) -> String {
 /// Counts the runs by state, the most serious first: `2 failed, 1 cancelled`.
 pub fn counts(all: &[ExcludedRun]) -> String {
     let count = |state: &&str| all.iter().filter(|excluded| excluded.state == *state).count();
-    let kinds = ["failed", "invalid", "lost", "cancelled"].into_iter().map(|state| (count(&state), state));
+    let kinds = ["failed", "invalid", "lost", "cancelled", "profiled"].into_iter().map(|state| (count(&state), state));
     let parts: Vec<String> =
         kinds.filter(|(count, _)| *count > 0).map(|(count, state)| format!("{count} {state}")).collect();
     parts.join(", ")

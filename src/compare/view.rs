@@ -108,6 +108,12 @@ pub struct TimeseriesCharts {
     pub missing: Missing,
 }
 
+/// Returns the measurements; if there are none, the profiled runs, to show why they are not compared.
+fn without_profiled(runs: Vec<Run>) -> Vec<Run> {
+    let (profiled, measured): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| run.profiled);
+    if measured.is_empty() { profiled } else { measured }
+}
+
 impl Comparison {
     /// Compares runs. `baseline` is a key or a target; the default is the first subject with figures.
     pub fn new(runs: Vec<Run>, marks: &Marks, baseline: Option<&str>) -> Self {
@@ -118,6 +124,7 @@ impl Comparison {
     /// Compares runs with options and with the context of the runs.
     pub fn by(runs: Vec<Run>, marks: &Marks, options: &Options, known: &Known) -> Self {
         let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
+        let runs = without_profiled(runs);
         let Selection { subjects, settings, groups } = select(with_versions(runs), marks, options.by);
         let named = |name: &str| subjects.iter().position(|subject| subject.key == name || subject.target == name);
         let has_figures = groups.iter().filter(|group| group.runs.iter().any(Run::counts));

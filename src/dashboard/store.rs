@@ -97,7 +97,7 @@ pub async fn results(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Resul
         Measured,
         "select version, size_name, scenario, scenario_sha256, parameters, load, vus, duration_ms, warm_up_ms, agent,
              rps, p99_ms, finished_at as finished_at_ms, verdict
-         from run where target = ? and phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
+         from run where target = ? and counts
          order by seq desc limit ?",
         target,
         limit

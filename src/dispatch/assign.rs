@@ -167,6 +167,7 @@ fn needs<'a>(run: &'a QueuedRun, generators: &'a [String]) -> Result<Needs<'a>> 
         label: run.agent_label.as_deref(),
         block: run.block,
         generators,
+        profiled: run.profiled != 0,
     })
 }
 
@@ -187,6 +188,6 @@ async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
         warm_up_max_ms: (run.warm_up_auto != 0)
             .then(|| run.warm_up_ms.cast_unsigned().saturating_mul(WARM_UP_FACTOR.into())),
         role: Role::Alone,
-        profiled: false,
+        profiled: run.profiled != 0,
     })
 }

@@ -118,7 +118,7 @@ async fn add_repetitions(
         return conflict("all runs of the experiment were deleted, so their sizes and scenario revision are unknown");
     };
     let runs = crate::runs::store::of_experiment(&state.db.rows, id).await?;
-    let last = runs.iter().map(|run| run.repetition).max().unwrap_or(0);
+    let last = last_repetition(&runs);
     let planned = experiment.plan.repetitions;
     let plan = extended_plan(&experiment, &runs, repetitions)?;
     let planned_runs = next_runs::repetitions(&plan, &inputs.sizes, last + 1..=last + repetitions);
@@ -133,6 +133,11 @@ async fn add_repetitions(
     publish_change(state, id).await
 }
 
+/// Returns the number of the last measured repetition.
+fn last_repetition(runs: &[Run]) -> u32 {
+    runs.iter().filter(|run| !run.profiled).map(|run| run.repetition).max().unwrap_or(0)
+}
+
 /// Returns the plan with this many more repetitions than the experiment has.
 fn extended_plan(experiment: &Experiment, runs: &[Run], more: u32) -> Result<Plan> {
     if more == 0 {
@@ -145,7 +150,7 @@ fn extended_plan(experiment: &Experiment, runs: &[Run], more: u32) -> Result<Pla
     if all > MAX_RUNS {
         return Err(Error::Invalid(format!("this makes {all} runs; an experiment has at most {MAX_RUNS}")));
     }
-    let last = runs.iter().map(|run| run.repetition).max().unwrap_or(0);
+    let last = last_repetition(runs);
     // The number of repetitions is now fixed, so the stopping rule no longer applies.
     Ok(Plan { repetitions: last + more, stopping_rule: None, ..experiment.plan.clone() })
 }

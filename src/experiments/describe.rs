@@ -28,6 +28,10 @@ pub fn describe_plan(plan: &Plan) -> String {
     parts.push(cells(plan));
     parts.extend(plan.against.as_ref().map(|name| format!("baseline {name} measured again")));
     parts.extend(plan.stopping_rule.as_ref().map(StoppingRule::words));
+    if plan.profiled_repetitions > 0 {
+        let times = usize::try_from(plan.profiled_repetitions).unwrap_or(usize::MAX);
+        parts.push(format!("{} profiled", format::plural(times, "more repetition")));
+    }
     parts.extend(plan.agent_label.as_ref().map(|label| format!("on agents labelled {label}")));
     if plan.spread {
         parts.push("spread over several machines".to_owned());
@@ -141,6 +145,7 @@ pub(crate) mod tests {
             warm_up_s: 2.0,
             warm_up_auto: false,
             repetitions: 3,
+            profiled_repetitions: 0,
             stopping_rule: None,
             retries: 1,
             seed: None,

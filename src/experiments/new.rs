@@ -105,10 +105,10 @@ impl Form {
 
     /// Whether the advanced options are shown: one of them has a fault or is set.
     fn is_advanced(&self) -> bool {
-        let Draft { against, name, seed, agent, agent_label, spread, load_from, .. } = &self.draft;
-        let is_set = [against, name, seed, agent, agent_label].iter().any(|text| !text.is_empty());
+        let Draft { against, name, seed, agent, agent_label, spread, load_from, profile, .. } = &self.draft;
+        let is_set = [against, name, seed, agent, agent_label, profile].iter().any(|text| !text.is_empty());
         let fields =
-            ["against", "agent", "spread", "load-from", "warm-up", "until", "at-most", "retries", "seed", "name"];
+            ["against", "agent", "spread", "load-from", "warm-up", "profile", "until", "at-most", "retries", "seed", "name"];
         is_set || *spread || !load_from.is_empty() || fields.iter().any(|field| self.faults.of(field).is_some())
     }
 
@@ -127,7 +127,7 @@ impl Form {
 
     /// Summarizes the advanced options.
     fn advanced(&self) -> String {
-        let Draft { warm_up, until, at_most, retries, agent, agent_label, load, .. } = &self.draft;
+        let Draft { warm_up, until, at_most, retries, agent, agent_label, load, profile, .. } = &self.draft;
         let agent = match (agent.as_str(), agent_label.as_str()) {
             ("", "") => "any",
             ("", label) => label,
@@ -135,7 +135,8 @@ impl Form {
         };
         let is_fixed = until.is_empty() || *load == LoadBy::Knee;
         let rule = if is_fixed { "none".to_owned() } else { format!("interval ±{until}, at most {at_most}") };
-        format!("agent: {agent} · warm-up: {warm_up} · stopping rule: {rule} · retries: {retries}")
+        let profile = if profile.is_empty() { "no" } else { "yes" };
+        format!("agent: {agent} · warm-up: {warm_up} · stopping rule: {rule} · retries: {retries} · profile: {profile}")
     }
 
     /// Sketches the load; of several loads the highest.

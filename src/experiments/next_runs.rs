@@ -31,13 +31,16 @@ pub struct PlannedRun {
     pub load: Load,
     /// Repetition of its cell, from 1.
     pub repetition: u32,
+    /// Whether the target is profiled.
+    pub profiled: bool,
 }
 
 /// Returns the first runs of an experiment, in order.
 pub fn first(plan: &Plan, sizes: &[RunSize]) -> Vec<PlannedRun> {
     match &plan.knee {
         Some(knee) => rates(plan, knee, sizes, &[]),
-        None => repetitions(plan, sizes, 1..=plan.repetitions),
+        None if plan.stopping_rule.is_some() => repetitions(plan, sizes, 1..=plan.repetitions),
+        None => [repetitions(plan, sizes, 1..=plan.repetitions), profiled(plan, sizes)].concat(),
     }
 }
 
@@ -49,8 +52,16 @@ pub fn next(plan: &Plan, sizes: &[RunSize], runs: &[Run]) -> Vec<PlannedRun> {
     let step = plan.stopping_rule.map(|until| stopping_rule::narrowing(plan, until, runs).next());
     match step {
         Some(Step::Repeat { first, last }) => repetitions(plan, sizes, first..=last),
+        // Only once it is known that no measurement follows.
+        Some(Step::Enough) if !runs.iter().any(|run| run.profiled) => profiled(plan, sizes),
         Some(Step::Enough) | None => Vec::new(),
     }
+}
+
+/// Returns the profiled runs, interleaved as measured ones are.
+fn profiled(plan: &Plan, sizes: &[RunSize]) -> Vec<PlannedRun> {
+    let runs = repetitions(plan, sizes, 1..=plan.profiled_repetitions);
+    runs.into_iter().map(|run| PlannedRun { profiled: true, ..run }).collect()
 }
 
 /// Returns all cells of these repetitions, in order.
@@ -62,6 +73,7 @@ pub fn repetitions(plan: &Plan, sizes: &[RunSize], which: RangeInclusive<u32>) -
         size: sizes[cell.size].clone(),
         load: loads[cell.load].clone(),
         repetition: cell.repetition,
+        profiled: false,
     };
     order(grid, plan.seed.unwrap_or_default(), which).into_iter().map(planned).collect()
 }
@@ -82,6 +94,7 @@ fn rates(plan: &Plan, knee: &Knee, sizes: &[RunSize], runs: &[Run]) -> Vec<Plann
                     size: size.clone(),
                     load: load.clone(),
                     repetition: u32::try_from(place).unwrap_or(u32::MAX),
+                    profiled: false,
                 };
                 all.extend((before + 1..=before + times).map(planned));
             }

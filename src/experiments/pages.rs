@@ -40,6 +40,7 @@ use crate::{
         progress::Progress,
     },
     live::feed::LiveFeed,
+    profiles::links::{SettingLinks, links},
     runs::{model::Run, pages::remarks::Remarks},
     web::{
         contents::Contents,
@@ -110,6 +111,8 @@ pub struct ExperimentView {
     searches: Vec<Search>,
     /// Present once there are results to compare.
     comparison: Option<Comparison>,
+    /// Links to its profiles.
+    profiles: Vec<SettingLinks>,
     runs: RunList,
     baseline: Option<String>,
     scope: Scope,
@@ -188,6 +191,7 @@ impl ExperimentView {
             comparison,
             currents: currents(&experiment, &runs, marks, feed, now_ms()),
             so_far: so_far.clone(),
+            profiles: links(&runs, marks),
             runs: RunList::new(runs, marks),
             experiment,
             progress,
@@ -209,7 +213,8 @@ impl ExperimentView {
         ];
         let before = before.into_iter().filter(|(is_shown, ..)| *is_shown).map(|(_, id, title)| (id, title));
         let comparison = self.comparison.iter().flat_map(Comparison::sections);
-        Contents::new(before.chain(comparison).chain([("runs", "Runs")]))
+        let profiles = (!self.profiles.is_empty()).then_some(("profiles", "Profiles"));
+        Contents::new(before.chain(comparison).chain(profiles).chain([("runs", "Runs")]))
     }
 
     fn is_over(&self) -> bool {

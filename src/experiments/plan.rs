@@ -59,6 +59,9 @@ pub struct Plan {
     /// Runs of each target at each size under each load; in a knee search, runs that confirm a rate.
     #[serde(default = "default_repetitions")]
     pub repetitions: u32,
+    /// Profiled runs of each cell, 0 to 20, after all measured ones; they are no measurements.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub profiled_repetitions: u32,
     /// Stopping rule for adaptive repetitions beyond `repetitions`.
     #[serde(default)]
     #[serde(alias = "until")]
@@ -98,6 +101,18 @@ pub fn default_repetitions() -> u32 {
 /// Returns the default number of retries: a run that fails twice would usually fail again.
 pub fn default_retries() -> u32 {
     1
+}
+
+/// The number of profiled repetitions if none is named: the fewest with which a difference can be shown at 5 %, because 2
+/// of the 70 ways to assign four and four runs to two sides separate them.
+pub const PROFILED_REPETITIONS: u32 = 4;
+
+/// The most profiled repetitions of a cell.
+pub const MOST_PROFILED: u32 = 20;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Plan {

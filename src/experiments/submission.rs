@@ -29,7 +29,7 @@ use crate::{
         self,
         model::{Experiment, ExperimentWithRuns},
         next_runs::{self, PlannedRun},
-        plan::Plan,
+        plan::{MOST_PROFILED, Plan},
         store::RunInputs,
     },
     fleet::presence::Presence,
@@ -116,6 +116,7 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
         agent: plan.agent.as_deref(),
         label: plan.agent_label.as_deref(),
         generators: &plan.generators,
+        profiled: plan.profiled_repetitions > 0,
     };
     let connected = presence.list();
     if let Some(obstacle) = obstacle(needs, &connected)
@@ -219,14 +220,15 @@ pub async fn create(state: &AppState, checked: Checked, by: Caller) -> Result<Ex
 fn run_counts(plan: &Plan) -> (usize, usize) {
     let cells = plan.targets.len().saturating_mul(plan.sizes.len()).saturating_mul(plan.loads.len().max(1));
     let times = |repetitions: u32| cells.saturating_mul(usize::try_from(repetitions).unwrap_or(usize::MAX));
+    let profiled = plan.profiled_repetitions;
     match (&plan.knee, plan.stopping_rule) {
         (Some(knee), _) => {
             // Both ends of the range, and the confirmation of one of them.
             let fewest = plan.repetitions.saturating_add(1);
             (times(fewest), cells.saturating_mul(knee.rules(plan).usual_runs()))
         }
-        (None, Some(until)) => (times(plan.repetitions), times(until.at_most)),
-        (None, None) => (times(plan.repetitions), times(plan.repetitions)),
+        (None, Some(until)) => (times(plan.repetitions), times(until.at_most.saturating_add(profiled))),
+        (None, None) => (times(plan.repetitions.saturating_add(profiled)), times(plan.repetitions.saturating_add(profiled))),
     }
 }
 
@@ -261,6 +263,12 @@ pub fn check_settings(mut plan: Plan) -> Result<Plan> {
     }
     if plan.warm_up_auto && !plan.generators.is_empty() {
         return invalid("warm_up_auto: can't be combined with generators, whose warm-ups must end together");
+    }
+    if plan.profiled_repetitions > MOST_PROFILED {
+        return Err(Error::Invalid(format!("profiled_repetitions: at most {MOST_PROFILED}")));
+    }
+    if plan.profiled_repetitions > 0 && plan.knee.is_some() {
+        return invalid("profiled_repetitions: can't be combined with knee; profile a fixed rate");
     }
     if plan.retries > MAX_RETRIES {
         return Err(Error::Invalid(format!("retries: at most {MAX_RETRIES}")));
@@ -401,7 +409,7 @@ pub async fn queue(
 ) -> Result<()> {
     let plan = &experiment.plan;
     let parameters = serde_json::to_string(&plan.parameters).map_err(Error::internal)?;
-    for PlannedRun { target, size, load, repetition } in planned {
+    for PlannedRun { target, size, load, repetition, profiled } in planned {
         let run = NewRun {
             id: RunId::now(),
             experiment: Some(&experiment.id),
@@ -414,6 +422,7 @@ pub async fn queue(
             warm_up_ms: Some(milliseconds(plan.warm_up_s)),
             warm_up_auto: plan.warm_up_auto,
             repetition: *repetition,
+            profiled: *profiled,
             // A knee search handles failed runs itself: a failure may show that the target is overloaded.
             retries: if plan.knee.is_some() { 0 } else { plan.retries },
             required_agent: plan.agent.as_deref(),

@@ -1,5 +1,7 @@
 //! Checks whether connected agents can do a plan, before anything is queued. Pure.
 
+use brewbench_agent::wire::profile::ProfileOffer;
+
 use crate::{catalog::model::MachineSize, fleet::presence::Connected};
 
 /// What a plan needs from the agents.
@@ -19,6 +21,8 @@ pub struct Needs<'a> {
     pub label: Option<&'a str>,
     /// The agents that generate the load; empty if the host does.
     pub generators: &'a [String],
+    /// Whether it has profiled runs.
+    pub profiled: bool,
 }
 
 /// Where a scenario comes from.
@@ -43,6 +47,8 @@ pub struct Demand<'a> {
     pub source: Source,
     /// Whether other agents generate the load.
     pub has_generators: bool,
+    /// Whether the target is profiled.
+    pub profiled: bool,
 }
 
 /// Why an agent can't host a run, regardless of what it is doing now.
@@ -56,6 +62,8 @@ pub enum Unfit {
     NoLoad(&'static str),
     /// It runs bundled scenarios only.
     Script,
+    /// It can't profile the target; says why.
+    NoProfile(String),
 }
 
 /// Returns why an agent can't host a run. The form, the queue and the assignment share this rule.
@@ -71,9 +79,13 @@ pub fn unfit(demand: Demand<'_>, agent: &Connected) -> Option<Unfit> {
     }
     if demand.has_generators {
         // The generators run the script, not the host.
-        return load_obstacle(demand.target, agent).map(Unfit::NoLoad);
+        if let Some(why) = load_obstacle(demand.target, agent) {
+            return Some(Unfit::NoLoad(why));
+        }
+    } else if lacks_script(demand.source, agent) {
+        return Some(Unfit::Script);
     }
-    lacks_script(demand.source, agent).then_some(Unfit::Script)
+    if demand.profiled { profile_obstacle(demand.target, agent).map(Unfit::NoProfile) } else { None }
 }
 
 /// Describes the first requirement that no connected agent meets, if any.
@@ -116,7 +128,7 @@ pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<S
         for size in needs.sizes {
             let MachineSize { vcpus, memory_bytes, .. } = *size;
             let source = needs.scenario_source;
-            let demand = Demand { target, vcpus, memory_bytes, source, has_generators };
+            let demand = Demand { target, vcpus, memory_bytes, source, has_generators, profiled: false };
             if !agents.iter().any(|(_, agent)| unfit(demand, agent).is_none()) {
                 return Some(format!(
                     "size: no connected agent{labelled} that offers {target:?} can provide {}; {}",
@@ -124,6 +136,11 @@ pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<S
                     describe_lacks(&agents, size)
                 ));
             }
+        }
+        if needs.profiled
+            && let Some(why) = none_profiles(target, &agents)
+        {
+            return Some(why);
         }
     }
     None
@@ -179,6 +196,25 @@ fn load_obstacle(target: &str, agent: &Connected) -> Option<&'static str> {
     }
     let listens = agent.hello.targets.iter().any(|offer| offer.name == target && offer.anywhere);
     (!listens).then_some("has a manifest without {host} for it, so the target can't listen for other machines")
+}
+
+/// Describes why no agent that offers a target can profile it, if none can.
+fn none_profiles(target: &str, agents: &[&(String, Connected)]) -> Option<String> {
+    let mut first = None;
+    for (name, agent) in agents.iter().filter(|(_, agent)| agent.offers(target)) {
+        let why = profile_obstacle(target, agent)?;
+        first.get_or_insert_with(|| format!("profile: {name} can't profile {target:?}: {why}"));
+    }
+    first
+}
+
+/// Returns why an agent can't profile a target it offers.
+pub fn profile_obstacle(target: &str, agent: &Connected) -> Option<String> {
+    match agent.hello.targets.iter().find(|offer| offer.name == target)?.profile.as_ref() {
+        Some(ProfileOffer::Ready { .. }) => None,
+        Some(ProfileOffer::Impossible { reason }) => Some(reason.clone()),
+        None => Some("it does not say that it can".to_owned()),
+    }
 }
 
 fn offered(agents: &[&(String, Connected)]) -> String {

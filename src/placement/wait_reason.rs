@@ -37,13 +37,15 @@ pub struct Needs<'a> {
     pub block: i64,
     /// The agents that generate the load; empty if the host does.
     pub generators: &'a [String],
+    /// Whether the target is profiled.
+    pub profiled: bool,
 }
 
 impl Needs<'_> {
     /// Returns what the run needs from its host.
     pub fn demand(&self) -> Demand<'_> {
-        let Self { target, vcpus, memory_bytes, source, generators, .. } = *self;
-        Demand { target, vcpus, memory_bytes, source, has_generators: !generators.is_empty() }
+        let Self { target, vcpus, memory_bytes, source, generators, profiled, .. } = *self;
+        Demand { target, vcpus, memory_bytes, source, has_generators: !generators.is_empty(), profiled }
     }
 }
 
@@ -145,6 +147,8 @@ pub enum Reason {
     NoLoadAddress,
     /// No able agent runs user scenarios.
     ScriptNotTaken,
+    /// No able agent can profile the target.
+    NoProfiler,
     /// All able agents declined it.
     Declined,
     /// All able agents are drained.
@@ -277,6 +281,13 @@ fn unable(needs: &Needs<'_>, obstacles: &[(&str, &Ineligible)]) -> WaitReason {
     });
     if let Some(sentence) = no_load {
         return WaitReason::without_agents(Reason::NoLoadAddress, sentence);
+    }
+    let no_profile = obstacles.iter().find_map(|(name, obstacle)| match obstacle {
+        Ineligible::Unfit(Unfit::NoProfile(why)) => Some(format!("{name} can't profile {}: {why}", needs.target)),
+        _ => None,
+    });
+    if let Some(sentence) = no_profile {
+        return WaitReason::without_agents(Reason::NoProfiler, sentence);
     }
     let small: Vec<String> = obstacles
         .iter()

@@ -37,6 +37,9 @@ pub struct Evidence {
     /// Why the target's agent failed, if another agent had already ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none", alias = "said_later")]
     pub reported_later: Option<String>,
+    /// Why a profile of the target is missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profile_faults: Vec<String>,
 }
 
 impl Evidence {
@@ -52,8 +55,18 @@ impl Evidence {
             generators: Vec::new(),
             thresholds: Vec::new(),
             reported_later: None,
+            profile_faults: profile_faults(outcome),
         }
     }
+}
+
+/// The most sentences about missing profiles, and characters of each; an agent sends far less.
+const MOST_FAULTS: usize = 10;
+const LONGEST_FAULT: usize = 1_000;
+
+fn profile_faults(outcome: &Outcome) -> Vec<String> {
+    let faults = outcome.profiled.iter().flat_map(|profiled| &profiled.faults).take(MOST_FAULTS);
+    faults.map(|fault| fault.chars().take(LONGEST_FAULT).collect()).collect()
 }
 
 /// Returns the number of processors that the agent may use; agents of 0.1.0 call it `cores`.

@@ -21,6 +21,7 @@ use crate::{
         store::{
             costs,
             endings::{self, Ending},
+            profiles,
             verdicts::{self, Requested},
             work,
         },
@@ -108,6 +109,9 @@ impl<'a> Conclusion<'a> {
         }
         if let Some(cost) = end.input.as_ref().and_then(VerdictInput::cost) {
             costs::note(connection, id, cost).await?;
+        }
+        if let Some(profiled) = &outcome.profiled {
+            profiles::store(connection, id, profiled).await?;
         }
         Ok(())
     }

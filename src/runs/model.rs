@@ -61,8 +61,11 @@ pub struct Run {
     pub load: Option<Load>,
     /// Number of virtual users, if constant.
     pub vus: Option<u32>,
-    /// Number of the repetition of its cell, from 1.
+    /// Number of the repetition of its cell, from 1; profiled runs are numbered separately.
     pub repetition: u32,
+    /// Whether the target was profiled. Such a run is no measurement: it enters no comparison, trend or gate.
+    #[serde(default)]
+    pub profiled: bool,
     /// Phase.
     #[schema(value_type = String, example = "finished")]
     pub phase: Phase,
@@ -176,8 +179,13 @@ pub struct Note {
 }
 
 impl Run {
-    /// Whether the run may be compared: it is finished and not invalid.
+    /// Whether the run may be compared: it is finished, not invalid, and was not profiled.
     pub fn counts(&self) -> bool {
+        !self.profiled && self.has_result()
+    }
+
+    /// Whether the run is finished and not invalid.
+    pub fn has_result(&self) -> bool {
         self.phase == Phase::Finished && self.verdict.is_some_and(|verdict| verdict != Verdict::Invalid)
     }
 

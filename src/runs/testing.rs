@@ -77,6 +77,7 @@ fn started(target: &str, repetition: u32, phase: &str) -> Run {
         id: format!("{target}-{repetition}").into(),
         experiment: Some("e".to_owned().into()),
         retry_of: None,
+        profiled: false,
         labels: Vec::new(),
         note: None,
         origin: Origin::Agent,

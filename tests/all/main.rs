@@ -39,6 +39,7 @@ mod parts;
 mod place;
 mod plans;
 mod processes;
+mod profiles;
 mod provoked;
 mod published;
 mod queue;

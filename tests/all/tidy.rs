@@ -11,7 +11,7 @@ const FOLDERS: [&str; 3] = ["src", "agents", "tests"];
 
 /// The modules of the server in their order, and the tables that each writes. A module may use those before it.
 /// Three modules write `run`: `runs` the request and the phase, `results` the results, `dispatch` the lease.
-const MODULES: [(&str, &[&str]); 28] = [
+const MODULES: [(&str, &[&str]); 29] = [
     ("app", &[]),
     ("web", &[]),
     ("metrics", &[]),
@@ -31,6 +31,7 @@ const MODULES: [(&str, &[&str]); 28] = [
             "run_series",
             "run_series_reduced",
             "run_part",
+            "profile",
         ],
     ),
     ("distributed", &["run_part"]),
@@ -39,6 +40,7 @@ const MODULES: [(&str, &[&str]); 28] = [
     ("differences", &["accepted_difference"]),
     ("placement", &[]),
     ("compare", &["comparison_inputs"]),
+    ("profiles", &[]),
     ("experiments", &["experiment", "preset"]),
     ("dispatch", &["run", "run_phase", "lease"]),
     ("trends", &["trend_annotation", "trend_pin"]),

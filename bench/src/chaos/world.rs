@@ -284,6 +284,7 @@ fn plan(repetitions: u32, warm_up_s: f64, duration_s: f64) -> anyhow::Result<Pla
         warm_up_s,
         warm_up_auto: false,
         repetitions,
+        profiled_repetitions: 0,
         stopping_rule: None,
         retries: 2,
         seed: None,

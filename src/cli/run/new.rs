@@ -25,6 +25,9 @@ use crate::{
 
 const DEFAULT_SCENARIO: &str = "hash";
 
+/// [`crate::experiments::plan::PROFILED_REPETITIONS`] as the value of a flag.
+const PROFILED: &str = "4";
+
 /// Submit runs.
 #[derive(Debug, Args)]
 pub struct New {
@@ -68,6 +71,9 @@ pub struct PlanFlags {
     /// Repetitions of each cell; with --knee: runs that confirm a rate [default: 5]
     #[arg(long, value_name = "N")]
     repeat: Option<u32>,
+    /// Profile each cell in N more repetitions after the measured ones; N is 4 if omitted
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = PROFILED, conflicts_with = "knee")]
+    profile: Option<u32>,
     /// Add repetitions until each 95 % interval of throughput relative to the first target is narrower, e.g. 2%
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "knee")]
     until_ci: Option<f64>,
@@ -133,6 +139,7 @@ impl PlanFlags {
             warm_up_s: default_warm_up_s(),
             warm_up_auto: false,
             repetitions: default_repetitions(),
+            profiled_repetitions: 0,
             stopping_rule: None,
             retries: default_retries(),
             seed: None,
@@ -147,7 +154,7 @@ impl PlanFlags {
     /// Returns a plan with the settings that the flags name replaced.
     fn plan_from(self, plan: Plan) -> anyhow::Result<Plan> {
         let Self { targets, against, sizes, scenario, parameters, load, warm_up, repeat, until_ci, .. } = self;
-        let Self { max_repeat, retries, seed, agent, agent_label, spread, generators, name, .. } = self;
+        let Self { max_repeat, retries, seed, agent, agent_label, spread, generators, name, profile, .. } = self;
         let or = |given: Vec<String>, preset: Vec<String>| if given.is_empty() { preset } else { given };
         // Parameters belong to their scenario.
         let is_other_scenario = scenario.as_ref().is_some_and(|scenario| *scenario != plan.scenario);
@@ -170,6 +177,7 @@ impl PlanFlags {
             warm_up_s: warm_up.map_or(plan.warm_up_s, |warm_up| warm_up.seconds),
             warm_up_auto: warm_up.map_or(plan.warm_up_auto, |warm_up| warm_up.is_auto),
             repetitions: repeat.unwrap_or(plan.repetitions),
+            profiled_repetitions: profile.unwrap_or(plan.profiled_repetitions),
             stopping_rule: until,
             retries: retries.unwrap_or(plan.retries),
             seed,
@@ -222,7 +230,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::experiments::describe::tests::plan;
+    use crate::experiments::{describe::tests::plan, plan::PROFILED_REPETITIONS};
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -257,6 +265,14 @@ mod tests {
         let search = of("--preset x --knee 1..9 --objective p99<1s --duration 3s");
         assert!(search.knee.is_some() && search.loads.is_empty() && search.stopping_rule.is_none(), "{search:?}");
         assert!(Line::try_parse_from(["new", "--size", "x"]).is_err(), "without a preset, targets are needed");
+    }
+
+    #[test]
+    fn profile_without_a_number_means_the_fewest_repetitions_that_show_a_difference() {
+        let repetitions = |line: &str| flags(line).plan_from(plan()).expect("a plan").profiled_repetitions;
+        assert_eq!(repetitions("--preset x"), 0);
+        assert_eq!(repetitions("--preset x --profile"), PROFILED_REPETITIONS);
+        assert_eq!(repetitions("--preset x --profile 7"), 7);
     }
 
     #[test]

@@ -107,6 +107,7 @@ pub(crate) fn needs<'a>(row: &'a WaitingRun, run: &'a Run) -> Result<Needs<'a>> 
         label: row.agent_label.as_deref(),
         block: row.block,
         generators: &run.generators,
+        profiled: run.profiled,
     })
 }
 
@@ -207,6 +208,7 @@ pub(crate) mod fixtures {
             label: None,
             block: 0,
             generators: &[],
+            profiled: false,
         }
     }
 }

@@ -21,6 +21,7 @@ pub fn command(plan: &Plan) -> String {
         warm_up_s,
         warm_up_auto,
         repetitions,
+        profiled_repetitions,
         stopping_rule: until,
         retries,
         seed,
@@ -39,6 +40,9 @@ pub fn command(plan: &Plan) -> String {
     flags.extend(knee.as_ref().map_or_else(|| load_flags(loads), knee_flags));
     flags.push(("warm-up", warm_up_text(*warm_up_s, *warm_up_auto)));
     flags.push(("repeat", repetitions.to_string()));
+    if *profiled_repetitions > 0 {
+        flags.push(("profile", profiled_repetitions.to_string()));
+    }
     if let Some(until) = until {
         flags.push(("until-ci", share_text(until.narrower_than)));
         flags.push(("max-repeat", until.at_most.to_string()));
@@ -173,6 +177,8 @@ mod tests {
         let sweep = Plan { loads: vec![rate(500, 2.0), rate(1_000, 2.0)], seed: Some(7), retries: 0, ..plan() };
         let line = command(&sweep);
         assert!(line.contains(" --rate 500,1000 --duration 2s --warm-up 2s --repeat 3 --retries 0 --seed 7"), "{line}");
+        let profiled = command(&Plan { profiled_repetitions: 6, ..plan() });
+        assert!(profiled.ends_with("--repeat 3 --profile 6"), "{profiled}");
         let until = Some(StoppingRule { narrower_than: 0.02, at_most: 20 });
         let line = command(&Plan { stopping_rule: until, ..plan() });
         assert!(line.ends_with("--repeat 3 --until-ci 2% --max-repeat 20"), "{line}");

@@ -12,7 +12,7 @@ use url::form_urlencoded;
 use crate::experiments::{
     knee::model::DEFAULT_PRECISION,
     new::preset::Builtin,
-    plan::{Plan, default_repetitions, default_retries, default_warm_up_s, share, share_text},
+    plan::{PROFILED_REPETITIONS, Plan, default_repetitions, default_retries, default_warm_up_s, share, share_text},
     stopping_rule::StoppingRule,
 };
 
@@ -55,6 +55,8 @@ pub struct Draft {
     pub warm_up: String,
     /// Repetitions.
     pub repeat: String,
+    /// Number of profiled repetitions; empty for none.
+    pub profile: String,
     /// Interval width at which adaptive repetitions stop; empty for a fixed number of repetitions.
     pub until: String,
     /// Maximum number of adaptive repetitions.
@@ -81,7 +83,7 @@ const SPREAD: &str = "on";
 pub struct Faults(BTreeMap<&'static str, String>);
 
 /// Field names in errors of the API, and the form field of each.
-const FIELDS: [(&str, &str); 17] = [
+const FIELDS: [(&str, &str); 19] = [
     ("target", "target"),
     ("targets", "target"),
     ("against", "against"),
@@ -92,6 +94,8 @@ const FIELDS: [(&str, &str); 17] = [
     ("warm_up_s", "warm-up"),
     ("repetitions", "repeat"),
     ("until", "until"),
+    ("profile", "profile"),
+    ("profiled_repetitions", "profile"),
     ("retries", "retries"),
     ("knee", "knee"),
     ("loads", "load"),
@@ -158,6 +162,7 @@ impl Default for Draft {
             precision: share_text(DEFAULT_PRECISION),
             warm_up: seconds_text(default_warm_up_s()),
             repeat: default_repetitions().to_string(),
+            profile: String::new(),
             until: String::new(),
             at_most: "20".to_owned(),
             retries: default_retries().to_string(),
@@ -205,6 +210,7 @@ impl Draft {
                 "precision" => draft.precision = value,
                 "warm-up" => draft.warm_up = value,
                 "repeat" => draft.repeat = value,
+                "profile" => draft.profile = value,
                 "until" => draft.until = value,
                 "at-most" => draft.at_most = value,
                 "retries" => draft.retries = value,
@@ -256,6 +262,7 @@ impl Draft {
             parameters: plan.parameters.clone(),
             warm_up: warm_up_text(plan.warm_up_s, plan.warm_up_auto),
             repeat: plan.repetitions.to_string(),
+            profile: Some(plan.profiled_repetitions).filter(|n| *n > 0).map(|n| n.to_string()).unwrap_or_default(),
             until: plan.stopping_rule.map(|until| share_text(until.narrower_than)).unwrap_or_default(),
             at_most: plan.stopping_rule.map_or_else(|| default.at_most.clone(), |until| until.at_most.to_string()),
             retries: plan.retries.to_string(),
@@ -297,6 +304,9 @@ impl Draft {
             query.append_pair("max-vus", &self.max_vus);
         }
         query.append_pair("warm-up", &self.warm_up).append_pair("repeat", &self.repeat);
+        if !self.profile.is_empty() {
+            query.append_pair("profile", &self.profile);
+        }
         if !self.until.is_empty() {
             query.append_pair("until", &self.until).append_pair("at-most", &self.at_most);
         }
@@ -318,6 +328,7 @@ impl Draft {
             Err(faults) => (None, faults),
         };
         let repetitions = number("repeat", &self.repeat, &mut faults);
+        let profiled_repetitions = self.profiled_repetitions(&mut faults);
         let warm_up = warm_up(&self.warm_up, &mut faults);
         let until = self.until(&mut faults);
         let retries = number("retries", &self.retries, &mut faults);
@@ -325,11 +336,12 @@ impl Draft {
         let (
             Some((loads, knee)),
             Some(repetitions),
+            Some(profiled_repetitions),
             Some((warm_up_s, warm_up_auto)),
             Some(until),
             Some(retries),
             Some(seed),
-        ) = (load, repetitions, warm_up, until, retries, seed)
+        ) = (load, repetitions, profiled_repetitions, warm_up, until, retries, seed)
         else {
             return Err(faults);
         };
@@ -352,6 +364,7 @@ impl Draft {
             warm_up_s,
             warm_up_auto,
             repetitions,
+            profiled_repetitions,
             stopping_rule: until,
             retries,
             seed,
@@ -360,6 +373,19 @@ impl Draft {
             spread: self.spread,
             generators: self.load_from.clone(),
         })
+    }
+
+    /// Returns the number of profiled repetitions; a knee search has none.
+    fn profiled_repetitions(&self, faults: &mut Faults) -> Option<u32> {
+        if self.profile.is_empty() || self.load == LoadBy::Knee {
+            return Some(0);
+        }
+        number("profile", &self.profile, faults)
+    }
+
+    /// The value of the checkbox that requests profiles.
+    pub fn profile_choice(&self) -> String {
+        if self.profile.is_empty() { PROFILED_REPETITIONS.to_string() } else { self.profile.clone() }
     }
 
     /// Returns the stopping rule; the outer `None` if it is invalid.

@@ -121,9 +121,9 @@ impl OptionCheck<'_> {
         sizes: &[MachineSize],
         (agent, label): (Option<&str>, Option<&str>),
     ) -> Option<String> {
-        let Draft { scenario, load_from, .. } = self.draft;
-        let scenario_source = self.source;
-        let needs = Needs { targets, sizes, scenario, scenario_source, agent, label, generators: load_from };
+        let Draft { scenario, load_from, profile, .. } = self.draft;
+        let (scenario_source, profiled) = (self.source, !profile.is_empty());
+        let needs = Needs { targets, sizes, scenario, scenario_source, agent, label, generators: load_from, profiled };
         self.obstacle(needs)
     }
 
@@ -137,6 +137,7 @@ impl OptionCheck<'_> {
             agent: self.agent(),
             label: self.label(),
             generators: &[],
+            profiled: false,
         };
         let obstacle = self.obstacle(needs)?;
         let is_about_target = obstacle.starts_with("target: ");
@@ -152,6 +153,7 @@ impl OptionCheck<'_> {
             agent: self.agent(),
             label: self.label(),
             generators: &[],
+            profiled: false,
         };
         let shorten = |obstacle: String| {
             if obstacle.starts_with("scenario: ") { NOT_ALLOWED.to_owned() } else { short(&obstacle) }

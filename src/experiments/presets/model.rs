@@ -38,6 +38,7 @@ pub fn settings(plan: &Plan) -> Vec<(&'static str, String)> {
         loads: _,
         knee,
         repetitions,
+        profiled_repetitions,
         stopping_rule: until,
         retries,
         seed: _,
@@ -70,6 +71,7 @@ pub fn settings(plan: &Plan) -> Vec<(&'static str, String)> {
         ("Retries", retries.to_string()),
         ("Agent", if *spread { format!("{agent}, spread over several") } else { agent }),
     ];
+    all.extend((*profiled_repetitions > 0).then(|| ("Profiled repetitions", profiled_repetitions.to_string())));
     all.extend((!generators.is_empty()).then(|| ("Load from", generators.join(", "))));
     all.extend(against.clone().map(|name| ("Baseline", name)));
     all.extend(name.clone().map(|name| ("Name", name)));

@@ -86,6 +86,7 @@ pub async fn delete(pool: &SqlitePool, due: &[Due], now: i64) -> sqlx::Result<us
             continue;
         }
         parts::drop_series(&mut transaction, run).await?;
+        sqlx::query!("update profile set body = null where run_id = ?", run).execute(&mut *transaction).await?;
         sqlx::query!(
             "insert or replace into run_series_reduced (run_id, reduction, reduced_at) values (?, 'delete', ?)",
             run,

@@ -6,5 +6,6 @@ pub mod endings;
 pub mod figures;
 pub mod imports;
 pub mod parts;
+pub mod profiles;
 pub mod verdicts;
 pub mod work;

@@ -78,7 +78,7 @@ impl Execution {
 
     fn context(&self) -> Context<'_> {
         let Self { enforced, vcpus, load, evidence, series } = self;
-        let Evidence { observed, cores, environment, conditions, generators, .. } = evidence;
+        let Evidence { observed, cores, environment, conditions, generators, profile_faults, .. } = evidence;
         Context {
             enforced: *enforced,
             cores,
@@ -93,6 +93,7 @@ impl Execution {
                 StoredSeries::Missing => SeriesState::Missing,
                 StoredSeries::NotRecorded => SeriesState::NotRecorded,
             },
+            profile_faults,
         }
     }
 }

@@ -51,6 +51,8 @@ pub struct Context<'a> {
     pub generators: &'a [GeneratorRecord],
     /// The time series.
     pub series: SeriesState<'a>,
+    /// Why a profile of the target is missing.
+    pub profile_faults: &'a [String],
 }
 
 impl Context<'_> {

@@ -18,6 +18,8 @@ pub(super) fn judge(context: &Context<'_>, reasons: &mut Vec<Reason>) {
         let text = format!("the target's response changed during the load: {change}");
         reasons.push(Reason::new("response_changed", Verdict::Invalid, text));
     }
+    let missing = |fault: &String| Reason::new("profile_missing", Verdict::Suspect, format!("no profile: {fault}"));
+    reasons.extend(context.profile_faults.iter().map(missing));
 }
 
 /// Judges exited processes: some servers replace workers, but a target that lost all processes has crashed.

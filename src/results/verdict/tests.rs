@@ -116,6 +116,7 @@ impl Case {
             oom_kills: self.oom_kills,
             conditions: &self.conditions,
             series: self.series.as_ref().map_or(SeriesState::Missing, SeriesState::Series),
+            profile_faults: &[],
         };
         judge(&self.figures, Some(&context), &self.limits)
     }
@@ -428,6 +429,7 @@ fn a_run_from_before_series_were_recorded_is_valid() {
         oom_kills: 0,
         conditions: &Conditions::default(),
         series: SeriesState::NotRecorded,
+        profile_faults: &[],
     };
     assert_eq!(judge(&figures, Some(&context), &Limits::default()).verdict, Verdict::Valid);
 }

@@ -63,9 +63,9 @@ impl Line {
         Some(if short.len() < first.len() { format!("{short}…") } else { short })
     }
 
-    /// Whether the run may be compared.
+    /// Whether the run has a result.
     pub fn counts(&self) -> bool {
-        self.run.counts()
+        self.run.has_result()
     }
 }
 

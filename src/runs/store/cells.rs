@@ -70,8 +70,7 @@ pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx
                   vus as "vus?", engine as "engine?: String", max(target_kind) as "kind?: String", agent as "agent?", cell_key as "cell_key!: String", count(*) as "runs!: i64",
                   max(queued_at) as "newest_at!: i64"
            from run
-           where phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
-               and (?1 is not null and target = ?1 or ?1 is null and seq > (select max(seq) from run) - ?2)
+           where counts and (?1 is not null and target = ?1 or ?1 is null and seq > (select max(seq) from run) - ?2)
            group by cell_key, agent
            order by max(seq) desc"#,
         target,
@@ -105,8 +104,7 @@ pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx
 pub async fn in_cells(rows: &Rows, keys: &[String], agent: Option<&str>, limit: i64) -> sqlx::Result<Vec<Run>> {
     let (keys, agent) = (serde_json::to_string(keys).map_err(decode)?, agent.map(str::to_owned));
     let rest = "indexed by run_cell
-         where cell_key in (select value from json_each(?1)) and agent is ?2
-             and phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
+         where cell_key in (select value from json_each(?1)) and agent is ?2 and counts
          order by seq desc limit ?3";
     let mut runs = rows.read(move |connection| select(connection, rest, (keys, agent, limit))).await?;
     runs.reverse();
@@ -140,8 +138,7 @@ pub async fn past(rows: &Rows, runs: Vec<RunId>, except: &[RunId], limit: i64) -
                  on past.cell_key = asked.cell_key and past.seq > (select max(seq) from run) - ?4
              where asked.id = ?1 and past.experiment_id is not null
                  and past.load is asked.load and past.agent is asked.agent
-                 and past.phase = 'finished' and past.verdict in ('valid', 'suspect') and past.deleted_at is null
-                 and past.id not in (select value from json_each(?2))
+                 and past.counts and past.id not in (select value from json_each(?2))
              order by past.seq desc limit ?3)",
         figures.join(", ")
     );
@@ -208,7 +205,7 @@ pub async fn newest(pool: &SqlitePool, cell: &Planned<'_>) -> sqlx::Result<Optio
          )
          select id as "id: RunId" from run
          where cell_key >= (select plan_key || ' ' from planned) and cell_key < (select plan_key || '!' from planned)
-             and phase = 'finished' and verdict in ('valid', 'suspect') and deleted_at is null
+             and counts
          order by seq desc limit 1"#,
         cell.target,
         cell.vcpus,

@@ -166,6 +166,8 @@ pub struct NewRun<'a> {
     pub warm_up_auto: bool,
     /// Number of the repetition, from 1.
     pub repetition: u32,
+    /// Whether the target is profiled.
+    pub profiled: bool,
     /// Remaining retries if the run fails, is lost or is invalid.
     pub retries: u32,
     /// The required agent.
@@ -193,9 +195,9 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
     sqlx::query!(
         "insert into run (id, experiment_id, origin, target, size_name, vcpus, memory_bytes, scenario, scenario_sha256,
              parameters, vus, duration_ms, warm_up_ms, repetition, required_agent, created_by, phase, queued_at, phase_at,
-             load, retries, generators, agent_label, block, warm_up_auto)
+             load, retries, generators, agent_label, block, warm_up_auto, profiled)
          values (?1, ?2, 'agent', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'queued', ?16, ?16, ?17, ?18,
-             ?19, ?20, ?21, ?22)",
+             ?19, ?20, ?21, ?22, ?23)",
         run.id,
         run.experiment,
         run.target,
@@ -217,7 +219,8 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
         generators,
         run.agent_label,
         run.block,
-        run.warm_up_auto
+        run.warm_up_auto,
+        run.profiled
     )
     .execute(&mut *connection)
     .await?;

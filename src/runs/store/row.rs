@@ -92,6 +92,7 @@ pub struct RunRow {
     pub(crate) throttled_share: Option<f64>,
     pub(crate) startup_ms: Option<f64>,
     pub(crate) idle_memory_bytes: Option<i64>,
+    pub(crate) profiled: i64,
 }
 
 /// The columns of a row in reading order.
@@ -102,7 +103,7 @@ pub(crate) const COLUMNS: &str = "seq, id, experiment_id, retry_of, origin, targ
     iterations, dropped_iterations, checks_passed, checks_failed, thresholds, thresholds_failed, enforced_cpu, \
     enforced_memory, engine_version, engine_name, labels, note, load, target_cpu_us, target_memory_bytes, \
     received_per_s, generators, interleaved, min_new_connections, max_new_connections, statuses, protocols, \
-    warm_up_auto, warmed_up_ms, warm_up_steady, throttled_share, startup_ms, idle_memory_bytes";
+    warm_up_auto, warmed_up_ms, warm_up_steady, throttled_share, startup_ms, idle_memory_bytes, profiled";
 
 /// Reads the columns of a row by position, because a lookup by name would take longer than the read.
 struct Columns<'r> {
@@ -193,6 +194,7 @@ impl RunRow {
             throttled_share: columns.next()?,
             startup_ms: columns.next()?,
             idle_memory_bytes: columns.next()?,
+            profiled: columns.next()?,
         })
     }
 }
@@ -291,6 +293,7 @@ impl TryFrom<RunRow> for Run {
             throttled_share,
             startup_ms,
             idle_memory_bytes,
+            profiled,
         } = row;
         let origin = if origin == "import" { Origin::Import } else { Origin::Agent };
         let size = match (size_name, vcpus, memory_bytes) {
@@ -318,6 +321,7 @@ impl TryFrom<RunRow> for Run {
             load: load.as_deref().map(load::read).transpose().map_err(decode)?,
             vus: integer(vus)?,
             repetition: u32::try_from(repetition).map_err(decode)?,
+            profiled: profiled != 0,
             phase: phase.parse().map_err(decode)?,
             verdict: verdict.map(|text| text.parse()).transpose().map_err(|fault: String| decode(fault))?,
             reasons: serde_json::from_str(&reasons).map_err(decode)?,

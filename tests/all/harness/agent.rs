@@ -11,6 +11,7 @@ use brewbench_agent::{
         job::Job,
         messages::{AgentMessage, Finding, Hello, Machine, ServerMessage, TargetOffer},
         now_ms,
+        profile::{ProfileOffer, ProfileSource},
         outcome::{Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime},
         target::Identity,
         work_done::WorkDone,
@@ -141,7 +142,7 @@ pub fn hello() -> Hello {
         description: format!("the {name} one"),
         identity: Identity::Process { sha256: "ab".repeat(32) },
         anywhere: true,
-        profile: None,
+        profile: Some(ProfileOffer::Ready { source: ProfileSource::Perf }),
     };
     Hello {
         protocol: PROTOCOL,
@@ -172,6 +173,7 @@ pub fn outcome(job: &Job, summary: &str) -> Outcome {
     let now = now_ms();
     let phases = [Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting, Phase::Finished];
     Outcome {
+        profiled: None,
         run: job.run,
         ended: Ended::Finished,
         times: phases.into_iter().map(|phase| PhaseTime { phase, at_ms: now }).collect(),

@@ -134,6 +134,7 @@ impl World {
             warm_up_ms: Some(0),
             warm_up_auto: false,
             repetition: 1,
+            profiled: false,
             retries,
             required_agent,
             agent_label: None,

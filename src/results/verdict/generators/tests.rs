@@ -76,6 +76,7 @@ fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorRecord])) -> 
         thresholds: None,
     };
     let context = Context {
+        profile_faults: &[],
         enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },
         cores: &Cores { target: vec![0], generator: Vec::new() },
         machine_cores: Some(2.0),
