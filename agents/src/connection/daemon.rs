@@ -196,7 +196,7 @@ fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Resul
     let steady = steady.map_err(anyhow::Error::msg)?;
     let context = RunContext::new(sandbox, engine, options.targets.clone(), work_folder);
     let Options { idle_wait, load_address, reach, .. } = *options;
-    let context = RunContext { fingerprints, containers, profilers, idle_wait, steady, load_address, reach, ..context };
+    let context = RunContext { fingerprints, containers, idle_wait, steady, load_address, reach, profilers, ..context };
     Ok((context, hello, offered))
 }
 

@@ -3,7 +3,6 @@
 
 mod certificate;
 mod host;
-mod profilers;
 mod server;
 mod target;
 
@@ -67,7 +66,7 @@ pub async fn examine(options: &Options) -> Vec<Finding> {
     let mut findings = vec![host::engine(options).await, host::targets(options)];
     findings.push(host::container_engine(options).await);
     findings.push(host::kvm().await);
-    findings.extend(profilers::profilers(options));
+    findings.extend(host::profilers(options));
     findings.extend(host::machine(options));
     findings.extend(host::load_address(options));
     findings.push(server::disk(&options.state));

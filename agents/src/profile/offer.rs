@@ -8,9 +8,6 @@ use crate::wire::profile::{ProfileOffer, ProfileSource};
 /// Why there is no profile of a target without `[profile]` that already runs.
 const NO_ENDPOINT: &str = "the agent can't attach to a server that already runs: name its endpoint in [profile] pprof";
 
-/// Why there is no perf.
-pub const NO_PERF: &str = "perf is not installed: apt-get install linux-perf";
-
 /// Returns whether a target can be profiled, with what its owner allows.
 pub fn offer(profile: Option<&Profile>, allowed: &[ProfileSource]) -> ProfileOffer {
     match check(profile, allowed) {
@@ -35,7 +32,7 @@ pub fn check<'a>(profile: Option<&'a Profile>, allowed: &[ProfileSource]) -> Res
 
 /// Checks that perf can be used. The error is a sentence with a remedy.
 pub fn usable_perf() -> Result<perf::Access, String> {
-    perf::find().ok_or(NO_PERF)?;
+    perf::find()?;
     perf::access()
 }
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 pub use find::{Access, access, find};
 use nix::sys::signal::Signal;
-use script::{FIELDS, Reader, Script};
+use script::FIELDS;
+pub use script::{Reader, Script};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep, timeout};
@@ -36,7 +37,7 @@ const ATTACH: Duration = Duration::from_secs(2);
 const WRITE: Duration = Duration::from_secs(30);
 
 /// How long reading the result may take: unwinding by DWARF is slow.
-const READ: Duration = Duration::from_secs(120);
+const READ: Duration = Duration::from_mins(2);
 
 /// How long small questions may take.
 const ASK: Duration = Duration::from_secs(20);
@@ -69,7 +70,7 @@ impl Recorder {
         call_graph: CallGraph,
         rate_hz: u32,
     ) -> Result<Self, String> {
-        let perf = find().ok_or_else(|| super::offer::NO_PERF.to_owned())?;
+        let perf = find()?;
         let access = access()?;
         let mut fault = String::new();
         for _ in 0..ATTEMPTS {
@@ -130,6 +131,7 @@ impl Recorder {
         let version = version.trim().strip_prefix("perf version ").unwrap_or("?").to_owned();
         let file = data(place).to_string_lossy().into_owned();
         let ids = place.output(&self.perf, &["buildid-list", "-i", &file], ASK).await.unwrap_or_default();
+        let stats = place.output(&self.perf, &["report", "--stats", "-i", &file], ASK).await.unwrap_or_default();
         let lasted = self.lasted.unwrap_or_default();
         let Self { call_graph, rate_hz, began_ms, .. } = self;
         let mut notes = self.notes(&script);
@@ -151,7 +153,7 @@ impl Recorder {
             profiler: format!("perf {version}"),
             stacks,
             facts,
-            lost: Some(lost),
+            lost: Some(lost.max(lost_samples(&stats))),
             call_graph: Some(call_graph),
             notes,
         })
@@ -234,10 +236,41 @@ async fn read(mut output: Receiver) -> Result<Script, String> {
     }
 }
 
+/// Parses statistics: returns the lost samples of all events. Older versions of perf report them in its script only.
+fn lost_samples(text: &str) -> u64 {
+    // The first part counts records, each of which stands for many samples.
+    let of_events = text.lines().skip_while(|line| !line.starts_with("Aggregated")).skip(1);
+    let of_events = of_events.skip_while(|line| !line.trim_end().ends_with(" stats:"));
+    let lost =
+        of_events.filter_map(|line| line.trim().strip_prefix("LOST_SAMPLES events:")?.trim().parse::<u64>().ok());
+    lost.fold(0, u64::saturating_add)
+}
+
 /// Parses lines of build id and module; keeps those of the modules of the profile.
 fn build_ids(text: &str, modules: &BTreeSet<&str>) -> BTreeMap<String, String> {
     let pairs = text.lines().filter_map(|line| line.trim().split_once(' '));
     let known =
         pairs.filter(|(id, module)| id.bytes().all(|byte| byte.is_ascii_hexdigit()) && modules.contains(module));
     known.map(|(id, module)| (module.to_owned(), id.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_samples_are_those_of_the_events() {
+        let text = "\nAggregated stats:\n  SAMPLE events:  320  (45.7%)\n  LOST_SAMPLES events:  4  ( 0.6%)\n\
+                    cpu-clock:ppp stats:\n  SAMPLE events:  320\n  LOST_SAMPLES events:  76\n\
+                    cycles stats:\n  LOST_SAMPLES events:  1\n";
+        assert_eq!(lost_samples(text), 77);
+        assert_eq!((lost_samples(""), lost_samples("LOST_SAMPLES events: 4")), (0, 0));
+    }
+
+    #[test]
+    fn build_ids_are_those_of_the_modules() {
+        let text = "e4f18d9d [kernel.kallsyms]\n49daf84e /usr/lib/a b.so\nnoise here\nffff /other\n";
+        let ids = build_ids(text, &BTreeSet::from(["/usr/lib/a b.so", "here"]));
+        assert_eq!(ids, BTreeMap::from([("/usr/lib/a b.so".to_owned(), "49daf84e".to_owned())]));
+    }
 }

@@ -46,7 +46,9 @@ impl Taken {
     pub fn complete(self) -> Result<RunProfile, String> {
         let Self { kind, source, .. } = self;
         if self.stacks.samples.is_empty() {
-            return Err(nothing(kind).to_owned());
+            let lost = self.lost.filter(|lost| *lost > 0);
+            let all_lost = |lost| format!("{} lost all {lost} samples: take fewer with profile.rate_hz", self.profiler);
+            return Err(lost.map_or_else(|| nothing(kind).to_owned(), all_lost));
         }
         let Trimmed { data, folded_share, .. } = self.trimmed()?;
         Ok(RunProfile { kind, source, data, quality: self.quality(folded_share) })
@@ -153,13 +155,15 @@ fn unknown_modules(stacks: &Stacks) -> Vec<String> {
 /// Whether a module is a file or the kernel, and not memory.
 fn is_file(module: &str) -> bool {
     let is_memory = ["//anon", "[anon", "/memfd:", "/dev/zero", "[unknown]", "/SYSV", "[heap]", "[stack]"];
-    let is_map = module.contains("/perf-") && module.ends_with(".map");
+    let name = module.rsplit('/').next().unwrap_or_default();
+    let is_map = name.strip_prefix("perf-").and_then(|rest| rest.strip_suffix(".map")).is_some();
     !module.is_empty() && !is_map && !is_memory.iter().any(|memory| module.starts_with(memory))
 }
 
 fn left_out(stacks: &Stacks) -> Option<String> {
     let middle = stacks.frames.iter().position(|frame| frame.function == LEFT_OUT && frame.module.is_empty())?;
-    let share = stacks.share(|sample| sample.stack.len() == DEEPEST && sample.stack.contains(&(middle as u32)));
+    let middle = u32::try_from(middle).ok()?;
+    let share = stacks.share(|sample| sample.stack.len() == DEEPEST && sample.stack.contains(&middle));
     Some(format!(
         "{} of the total is in stacks of more than {DEEPEST} frames, shown without their middle",
         percent(share)
@@ -217,6 +221,8 @@ mod tests {
     fn nothing_observed_is_an_error() {
         let fault = taken(Stacks::default()).complete().expect_err("nothing");
         assert!(fault.starts_with("the CPU profile has no samples"), "{fault}");
+        let lost = Taken { lost: Some(9), ..taken(Stacks::default()) }.complete().expect_err("lost");
+        assert_eq!(lost, "perf 6.1 lost all 9 samples: take fewer with profile.rate_hz");
     }
 
     #[test]

@@ -145,7 +145,7 @@ async fn run_with(
                 }
             };
             let grace = if ended == Ended::Finished { TARGET_GRACE } else { Duration::ZERO };
-            site.clear(grace, &mut record.outcome).await;
+            Box::pin(site.clear(grace, &mut record.outcome)).await;
             ended
         }
     };
@@ -209,7 +209,7 @@ pub(crate) struct Site {
     pub(crate) generator_group: Group,
     pub(crate) generator: Option<Process>,
     /// Observes the target during the measurement.
-    pub(crate) profiler: Option<Attached>,
+    pub(crate) profiler: Option<Box<Attached>>,
     pub(crate) recording: Option<(Part, Recording)>,
     series: Series,
     work: WorkDone,
@@ -316,7 +316,7 @@ impl Site {
             outcome.generator_log = generator.log().await;
         }
         if let Some(profiler) = self.profiler.take() {
-            profiler.cancel().await;
+            Box::pin(profiler.cancel()).await;
             let faults = vec!["the run ended before the profile was complete".to_owned()];
             outcome.profiled = Some(Profiled { faults, ..Profiled::default() });
         }

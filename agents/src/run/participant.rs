@@ -195,7 +195,7 @@ impl Site {
         };
         let group = self.target.as_ref().and_then(Running::source).and_then(|source| source.group().cloned());
         let processes = || group.as_ref().map(Watch::processes).unwrap_or_default();
-        self.profiler = Some(Attached::begin(subject, processes).await);
+        self.profiler = Some(Box::new(Attached::begin(subject, processes).await));
     }
 
     /// Starts the measurement; returns the target's processes at that time.
@@ -238,7 +238,7 @@ impl Site {
         // The following requests are not part of the series.
         self.stop_recording().await;
         if let Some(profiler) = self.profiler.take() {
-            record.outcome.profiled = Some(profiler.finish().await);
+            record.outcome.profiled = Some(Box::pin(profiler.finish()).await);
         }
         if let Some(serving) = serving {
             record.outcome.conditions.response_change = Some(serving.known.change().await);

@@ -23,9 +23,11 @@ pub struct Access {
     pub privileged: bool,
 }
 
-/// Finds perf.
-pub fn find() -> Option<PathBuf> {
-    find_in(&std::env::var_os("PATH")?, &OF_KERNELS.map(Path::new))
+/// Finds perf. The error is a sentence with a remedy.
+pub fn find() -> Result<PathBuf, String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    find_in(&path, &OF_KERNELS.map(Path::new))
+        .ok_or_else(|| "perf is not installed: apt-get install linux-perf".to_owned())
 }
 
 /// `perf` may be a script that looks for the program of the running kernel and refuses all others, although any perf

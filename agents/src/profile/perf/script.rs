@@ -97,13 +97,12 @@ impl Reader {
             && let Some((symbol, module, kernel)) = place(line)
         {
             let key = (format!("{module}\0{symbol}"), kernel);
-            let frame = match self.frames.get(&key) {
-                Some(&frame) => frame,
-                None => {
-                    let frame = self.builder.frame(frame(symbol, module, kernel))?;
-                    self.frames.insert(key, frame);
-                    frame
-                }
+            let frame = if let Some(&known) = self.frames.get(&key) {
+                known
+            } else {
+                let frame = self.builder.frame(frame(symbol, module, kernel))?;
+                self.frames.insert(key, frame);
+                frame
             };
             self.stack.push(frame);
         }
@@ -249,6 +248,7 @@ mod tests {
             ("/tmp/a (b)/server", false),
             ("[kernel.kallsyms]", true),
             ("[nf_tables]", true),
+            ("/usr/bin/server", false),
             ("[vsyscall]", false),
         ];
         assert_eq!(modules, expected);

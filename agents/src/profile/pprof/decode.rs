@@ -62,6 +62,7 @@ pub enum DecodeError {
     },
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]
 fn malformed(what: impl ToString) -> DecodeError {
     DecodeError::Malformed(what.to_string())
 }
@@ -98,6 +99,7 @@ fn unpack(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
 }
 
 /// A field of the outermost message.
+#[derive(Clone, Copy)]
 enum Field<'a> {
     Number(u32, i64),
     Bytes(u32, &'a [u8]),
@@ -260,13 +262,12 @@ impl<'a> Tables<'a> {
                 functions.push(0);
             }
             for function in functions {
-                let frame = match frames.get(&(mapping_id, function)) {
-                    Some(&frame) => frame,
-                    None => {
-                        let frame = builder.frame(self.frame(mapping_id, function))?;
-                        frames.insert((mapping_id, function), frame);
-                        frame
-                    }
+                let frame = if let Some(&known) = frames.get(&(mapping_id, function)) {
+                    known
+                } else {
+                    let frame = builder.frame(self.frame(mapping_id, function))?;
+                    frames.insert((mapping_id, function), frame);
+                    frame
                 };
                 places.frames.push(frame);
             }
