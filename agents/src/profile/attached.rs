@@ -125,15 +125,17 @@ impl Attached {
         }
     }
 
-    /// Returns the profiles, or why there are none. The target must still run.
-    pub async fn finish(mut self) -> Profiled {
+    /// Returns the profiles, or why there are none. The target must still run. If this is cancelled, [`Self::cancel`]
+    /// still removes everything.
+    pub async fn finish(&mut self) -> Profiled {
         self.end();
         let Self { place, work, kinds } = self;
+        let work = std::mem::replace(work, Work::None(String::new()));
         let mut profiled = Profiled::default();
         match work {
-            Work::None(fault) => profiled.faults.push(fault),
+            Work::None(fault) => profiled.faults.push(plain(&fault)),
             Work::Perf(recorder) => {
-                let taken = match &place {
+                let taken = match place {
                     Some(place) => recorder.finish(place).await,
                     None => Err("perf has no folder".to_owned()),
                 };
@@ -144,7 +146,7 @@ impl Attached {
                 keep(&mut profiled, observer.finish(kind).await).await;
             }
             Work::Endpoint(endpoint, mut fetch) => {
-                for kind in kinds {
+                for &mut kind in kinds {
                     let taken = match fetch.take_if(|_| kind == ProfileKind::Cpu) {
                         Some(mut fetch) => match (&mut fetch.0).await {
                             Ok(taken) => taken,
@@ -156,7 +158,7 @@ impl Attached {
                 }
             }
         }
-        close(place).await;
+        close(place.take()).await;
         profiled
     }
 

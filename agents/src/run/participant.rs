@@ -237,8 +237,9 @@ impl Site {
         record.enter(Phase::Collecting);
         // The following requests are not part of the series.
         self.stop_recording().await;
-        if let Some(profiler) = self.profiler.take() {
+        if let Some(profiler) = &mut self.profiler {
             record.outcome.profiled = Some(Box::pin(profiler.finish()).await);
+            self.profiler = None;
         }
         if let Some(serving) = serving {
             record.outcome.conditions.response_change = Some(serving.known.change().await);
