@@ -8,7 +8,7 @@ MDBOOK := 0.5.4
 PREFIX ?= /usr/local
 export PATH := $(PATH):$(TOOLS)
 
-.PHONY: help demo build install dist test lint docs self-check bench bench-check bench-aa bench-kinds chaos soak fuzz screenshots assets k6 chromium network podman guest valgrind
+.PHONY: help demo build install dist test lint docs self-check bench bench-check bench-aa bench-kinds chaos soak fuzz screenshots assets k6 chromium network podman perf guest valgrind
 
 help: ## List targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,7 +27,7 @@ install: build ## Install program, targets and systemd units: make install PREFI
 dist: build ## Pack a release archive that runs without Rust, Go or Node: make dist TO=folder
 	@scripts/dist.sh $(TARGET)/release "$(or $(TO),$(TARGET)/dist)"
 
-test: assets k6 chromium network podman guest ## Run all checks: format, lints, docs, tests with real k6 and a real browser
+test: assets k6 chromium network podman perf guest ## Run all checks: format, lints, docs, tests with real k6 and a real browser
 	@scripts/test.sh $(TARGET)
 
 lint: assets ## Check format, clippy, rustdoc, and licences and vulnerabilities of dependencies
@@ -93,6 +93,10 @@ podman: ## Install Debian's podman unless it is installed, with runc, which work
 	@{ command -v podman && command -v runc && command -v conmon && test -x /usr/lib/podman/netavark && command -v iptables; } >/dev/null || { \
 	  echo "podman: apt-get install podman runc conmon netavark iptables" >&2; apt-get update -qq && \
 	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends podman runc conmon netavark iptables >/dev/null; }
+
+perf: ## Install Debian's linux-perf unless perf is installed
+	@command -v perf >/dev/null || { echo "perf: apt-get install linux-perf" >&2; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends linux-perf >/dev/null; }
 
 guest: ## Install Debian's QEMU and tools for disk images, and its cloud kernel into .tools/guest
 	@scripts/guest.sh "$(CURDIR)/.tools/guest"

@@ -8,6 +8,7 @@
 //! - [`engine`]: load generators. Everything specific to k6 is in [`engine::k6`].
 //! - [`sandbox`]: machine sizes by control groups, CPU assignment, processes, and the cage for k6 and targets.
 //! - [`series`]: per-second data of a run.
+//! - [`profile`]: profiles of a target: profilers, and the pprof format.
 //! - [`host`]: this machine: environment, CPU tuning, idle wait, procfs, cleanup.
 //! - [`doctor`]: checks whether this machine is fit for an agent.
 //! - [`scenarios`]: the bundled k6 scripts.
@@ -17,6 +18,7 @@ pub mod connection;
 pub mod doctor;
 pub mod engine;
 pub mod host;
+pub mod profile;
 pub mod reports;
 pub mod run;
 pub mod sandbox;

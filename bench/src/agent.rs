@@ -70,6 +70,7 @@ pub async fn run_child(mut arguments: impl Iterator<Item = std::ffi::OsString>) 
         load_address: None,
         reach: AddressPolicy::default(),
         container_engine: arguments.next().map(PathBuf::from),
+        profilers: Vec::new(),
     };
     let end = CancellationToken::new();
     let cancelled = end.clone();

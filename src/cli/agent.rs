@@ -21,6 +21,7 @@ use brewbench_agent::{
     host::{cpu_tuning::SYSFS, idle_wait::IdleWait},
     run::address_policy::AddressPolicy,
     sandbox::cage::{support, support::Landlock},
+    wire::profile::ProfileSource,
 };
 use clap::{Args, Subcommand};
 use url::Url;
@@ -118,6 +119,9 @@ pub struct Tools {
     /// found on this machine]
     #[arg(long, value_name = "SOCKET", env = "BREWBENCH_CONTAINER_ENGINE")]
     container_engine: Option<PathBuf>,
+    /// Profilers that may attach to targets: pprof, perf, command, comma-separated [default: none]
+    #[arg(long, value_name = "LIST", env = "BREWBENCH_PROFILERS", value_delimiter = ',')]
+    profilers: Vec<ProfileSource>,
     /// Where sysfs is mounted
     #[arg(long, hide = true, default_value = SYSFS)]
     sysfs: PathBuf,
@@ -167,7 +171,9 @@ impl Tools {
     /// Returns the agent's options.
     pub fn options(self, server: Url, key: Option<String>, state: PathBuf) -> anyhow::Result<Options> {
         let Self { manifests, k6, scenarios, idle_limit, idle_timeout, cpu_tuning, .. } = self;
-        let Self { load_address, allow_any_address, container_engine, sysfs, .. } = self;
+        let Self { load_address, allow_any_address, container_engine, mut profilers, sysfs, .. } = self;
+        profilers.sort_unstable();
+        profilers.dedup();
         let beside = || -> anyhow::Result<PathBuf> {
             let program = std::env::current_exe().context("the path of this program is unknown")?;
             Ok(program.with_file_name("targets"))
@@ -195,7 +201,17 @@ impl Tools {
             load_address,
             reach,
             container_engine,
+            profilers,
         })
+    }
+
+    /// Lets an endpoint and perf profile targets unless `--profilers` is set: the demo shows what there is.
+    #[must_use]
+    pub fn profiling(self) -> Self {
+        if self.profilers.is_empty() {
+            return Self { profilers: vec![ProfileSource::Pprof, ProfileSource::Perf], ..self };
+        }
+        self
     }
 
     /// Waits at most one second for an idle machine unless `--idle-timeout` is set, because a user is watching.

@@ -128,7 +128,7 @@ impl Demo {
         let key = local_admin::local_agent_key(&server.state.db, AGENT).await?;
         let invite = if self.once { None } else { Some(local_admin::link(&server.state).await?) };
         let state = self.data.join("agent");
-        let mut options = self.tools.clone().hurried().options(server.local_url(), Some(key), state)?;
+        let mut options = self.tools.clone().hurried().profiling().options(server.local_url(), Some(key), state)?;
         let has_container = self.offer_container(&mut options).await?;
         let client = Client::new(&server.local_url(), Some(token))?;
         let (events, db) = (server.state.events.clone(), server.state.db.clone());

@@ -40,6 +40,7 @@ use crate::wire::engine::EngineOffer;
 use crate::wire::job::{Job, Role, Scenario, hex};
 use crate::wire::messages::{AgentMessage, Finding, Gate, Hello, Machine, TargetOffer};
 use crate::wire::outcome::Outcome;
+use crate::wire::profile::ProfileSource;
 use crate::wire::{PROTOCOL, RunId, now_ms};
 
 /// How long a stopping agent tries to upload its last results; they are on its disk in any case.
@@ -77,6 +78,8 @@ pub struct Options {
     pub reach: AddressPolicy,
     /// Socket of the container engine; `None` for the only one on this machine.
     pub container_engine: Option<PathBuf>,
+    /// Which profilers may attach to targets.
+    pub profilers: Vec<ProfileSource>,
 }
 
 /// Mount point of control groups on common Linux distributions.
@@ -184,7 +187,8 @@ async fn clear(options: &Options) -> anyhow::Result<Cleared> {
 fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Result<(RunContext, Hello, Offered)> {
     let Cleared { sandbox, containers, work_folder } = cleared;
     let fingerprints = Arc::new(Fingerprints::default());
-    let offered = Offered::read(options.targets.clone(), Arc::clone(&fingerprints), containers.clone())?;
+    let (fingerprinting, profilers) = (Arc::clone(&fingerprints), options.profilers.clone());
+    let offered = Offered::read(options.targets.clone(), fingerprinting, containers.clone(), profilers.clone())?;
     let machine = machine::facts(&sandbox);
     warn_of_missing_limits(&machine);
     let hello = hello(options, machine, engine.offer());
@@ -192,7 +196,8 @@ fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Resul
     let steady = steady.map_err(anyhow::Error::msg)?;
     let context = RunContext::new(sandbox, engine, options.targets.clone(), work_folder);
     let Options { idle_wait, load_address, reach, .. } = *options;
-    Ok((RunContext { fingerprints, containers, idle_wait, steady, load_address, reach, ..context }, hello, offered))
+    let context = RunContext { fingerprints, containers, idle_wait, steady, load_address, reach, profilers, ..context };
+    Ok((context, hello, offered))
 }
 
 /// Returns a `Hello` without targets.

@@ -9,12 +9,14 @@ use crate::engine::Engine;
 use crate::wire::engine::EngineOffer;
 
 use crate::host::environment::{Facts, settings};
+use crate::profile::{offer, perf};
 use crate::sandbox::cage::support;
 use crate::sandbox::cage::support::Landlock;
 use crate::sandbox::{Sandbox, cores};
 use crate::target::container::{self, NoEngine};
 use crate::target::{self, Containers, Fingerprints, vm};
 use crate::wire::outcome::Mechanism;
+use crate::wire::profile::ProfileSource;
 
 /// Each connection of k6 needs a port; a load of short connections uses up fewer than this.
 const FEW_PORTS: u32 = 10_000;
@@ -32,7 +34,8 @@ pub(super) async fn engine(options: &Options) -> Finding {
 }
 
 pub(super) fn targets(options: &Options) -> Finding {
-    let (offers, faults) = target::offers(&options.targets, &Fingerprints::default(), &containers(options));
+    let (offers, faults) =
+        target::offers(&options.targets, &Fingerprints::default(), &containers(options), &options.profilers);
     let folder = options.targets.display();
     let names: Vec<_> = offers.iter().map(|offer| offer.name.as_str()).collect();
     let errors: Vec<_> = faults.iter().map(ToString::to_string).collect();
@@ -92,6 +95,35 @@ pub(super) fn machine(options: &Options) -> Vec<Finding> {
         ports(&facts),
         files(&facts),
     ]
+}
+
+const PROFILERS: &str = "profilers";
+
+/// Checks each profiler that the agent's owner allows. None is needed for a run, so at most their absence is a problem.
+pub(super) fn profilers(options: &Options) -> Vec<Finding> {
+    if options.profilers.is_empty() {
+        return vec![Finding::good(PROFILERS, "none may attach to targets; --profilers pprof,perf allows it")];
+    }
+    let finding = |source: &ProfileSource| match source {
+        ProfileSource::Pprof => Finding::good(PROFILERS, "pprof: endpoints of targets may be read"),
+        ProfileSource::Command => Finding::good(PROFILERS, "command: commands of manifests may attach"),
+        ProfileSource::Perf => perf_finding(),
+    };
+    options.profilers.iter().map(finding).collect()
+}
+
+fn perf_finding() -> Finding {
+    match offer::usable_perf() {
+        Ok(access) => {
+            let path = perf::find().unwrap_or_default();
+            let kernel = if access.kernel { "with" } else { "without" };
+            Finding::good(PROFILERS, format!("perf: {}, {kernel} functions of the kernel", path.display()))
+        }
+        Err(fault) => match fault.split_once(": ") {
+            Some((observed, remedy)) => Finding::doubtful(PROFILERS, format!("perf: {observed}"), remedy),
+            None => Finding::doubtful(PROFILERS, format!("perf: {fault}"), "remove perf from --profilers"),
+        },
+    }
 }
 
 /// Checks that targets can listen on the load address, if the agent has one.

@@ -66,6 +66,7 @@ pub async fn examine(options: &Options) -> Vec<Finding> {
     let mut findings = vec![host::engine(options).await, host::targets(options)];
     findings.push(host::container_engine(options).await);
     findings.push(host::kvm().await);
+    findings.extend(host::profilers(options));
     findings.extend(host::machine(options));
     findings.extend(host::load_address(options));
     findings.push(server::disk(&options.state));

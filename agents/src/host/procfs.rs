@@ -74,6 +74,13 @@ fn family() -> BTreeSet<i32> {
     family
 }
 
+/// Returns the process that started the others: the oldest of those whose parent is none of them.
+pub fn first_of(processes: &BTreeSet<i32>) -> Option<i32> {
+    let is_first = |pid: &i32| parent(*pid).is_none_or(|parent| !processes.contains(&parent));
+    let running = processes.iter().copied().filter_map(|pid| Some((start_ticks(pid)?, pid)));
+    running.filter(|(_, pid)| is_first(pid)).min().map(|(_, pid)| pid)
+}
+
 fn parent(pid: i32) -> Option<i32> {
     let status = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()

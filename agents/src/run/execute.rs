@@ -14,6 +14,7 @@ use crate::host::cpu_tuning::CpuTuning;
 use crate::host::environment::Environment;
 use crate::host::idle_wait::IdleWait;
 use crate::host::{clocks, machine};
+use crate::profile::attached::Attached;
 use crate::run::address_policy::AddressPolicy;
 use crate::run::admission::check_engine;
 use crate::run::barrier::{Barrier, Gates};
@@ -30,6 +31,7 @@ use crate::wire::job::{Job, Role};
 use crate::wire::outcome::{
     Cause, Conditions, CoreUse, Cores, Ended, Enforced, Mechanism, NetworkUse, Outcome, PhaseTime,
 };
+use crate::wire::profile::{ProfileSource, Profiled};
 use crate::wire::series::{Packed, Part, Series};
 use crate::wire::work_done::WorkDone;
 use crate::wire::{Phase, now_ms};
@@ -65,10 +67,12 @@ pub struct RunContext {
     pub load_address: Option<IpAddr>,
     /// Which targets on other machines it may load.
     pub reach: AddressPolicy,
+    /// Which profilers may attach to targets.
+    pub profilers: Vec<ProfileSource>,
 }
 
 impl RunContext {
-    /// Uses the default idle wait, no containers, no CPU tuning and no live series. Both folders must exist.
+    /// Uses the default idle wait, no containers, no CPU tuning, no profilers and no live series. Both folders must exist.
     pub fn new(sandbox: Sandbox, engine: Engine, targets: PathBuf, work_folder: PathBuf) -> Self {
         Self {
             sandbox,
@@ -83,6 +87,7 @@ impl RunContext {
             live: Live::default(),
             load_address: None,
             reach: AddressPolicy::default(),
+            profilers: Vec::new(),
         }
     }
 }
@@ -140,7 +145,7 @@ async fn run_with(
                 }
             };
             let grace = if ended == Ended::Finished { TARGET_GRACE } else { Duration::ZERO };
-            site.clear(grace, &mut record.outcome).await;
+            Box::pin(site.clear(grace, &mut record.outcome)).await;
             ended
         }
     };
@@ -197,12 +202,14 @@ impl<F: Fn(Phase)> Record<F> {
 
 /// Everything of a run that must be removed at its end.
 pub(crate) struct Site {
-    folder: TempDir,
+    pub(crate) folder: TempDir,
     pub(crate) script: Script,
     /// `None` if another agent runs the target.
     pub(crate) target: Option<Running>,
     pub(crate) generator_group: Group,
     pub(crate) generator: Option<Process>,
+    /// Observes the target during the measurement.
+    pub(crate) profiler: Option<Box<Attached>>,
     pub(crate) recording: Option<(Part, Recording)>,
     series: Series,
     work: WorkDone,
@@ -240,6 +247,7 @@ impl Site {
             target,
             generator_group,
             generator: None,
+            profiler: None,
             recording: None,
             series: Series::default(),
             work: WorkDone::default(),
@@ -306,6 +314,11 @@ impl Site {
         if let Some(mut generator) = self.generator.take() {
             log_failure(generator.stop(Duration::ZERO, &self.generator_group).await);
             outcome.generator_log = generator.log().await;
+        }
+        if let Some(profiler) = self.profiler.take() {
+            Box::pin(profiler.cancel()).await;
+            let faults = vec!["the run ended before the profile was complete".to_owned()];
+            outcome.profiled = Some(Profiled { faults, ..Profiled::default() });
         }
         self.stop_recording().await;
         outcome.work = std::mem::take(&mut self.work);

@@ -10,12 +10,14 @@ use super::failure::Failure;
 use super::interface;
 use crate::engine::{self, LoadOn, Paused, Round};
 use crate::host::process_snapshot::Snapshot;
+use crate::profile::attached::{self, Attached, Subject};
+use crate::sandbox::Watch;
 use crate::series::sampler::Source;
 use crate::target::{Running, Serving};
 use crate::wire::Phase;
 use crate::wire::job::{Job, Role};
 use crate::wire::messages::Gate;
-use crate::wire::outcome::{Cause, Conditions, Outcome};
+use crate::wire::outcome::{Cause, Conditions, Cores, Outcome};
 use crate::wire::target::Identity;
 
 /// How long participants wait for each other, including the idle wait and the start of thousands of virtual users.
@@ -76,12 +78,18 @@ impl Site {
         if let Some(serving) = &mut serving {
             serving.known.confirm().await;
         }
+        if let Some(serving) = serving.as_ref().filter(|_| job.profiled) {
+            self.begin_profile(job, context, serving, &record.outcome.cores).await;
+        }
         let before = self.begin_measurement(context, load.as_ref(), paused, record).await?;
         if load.is_some() {
             self.measured(longest).await?;
             barrier.report(Gate::End);
         } else {
             self.meet(&mut barrier, (Gate::End, own_url), longest, "during the measurement").await?;
+        }
+        if let Some(profiler) = &mut self.profiler {
+            profiler.end();
         }
         self.collect(load.is_some(), before, serving.as_ref(), record).await
     }
@@ -172,6 +180,24 @@ impl Site {
         }
     }
 
+    /// Attaches the profiler, right before the load.
+    async fn begin_profile(&mut self, job: &Job, context: &RunContext, serving: &Serving, cores: &Cores) {
+        let subject = Subject {
+            profile: self.target.as_ref().and_then(Running::profile),
+            allowed: &context.profilers,
+            sandbox: &context.sandbox,
+            run: job.run,
+            folder: self.folder.path(),
+            cores,
+            base_url: &serving.base_url,
+            client: serving.known.client(),
+            seconds: attached::seconds(job),
+        };
+        let group = self.target.as_ref().and_then(Running::source).and_then(|source| source.group().cloned());
+        let processes = || group.as_ref().map(Watch::processes).unwrap_or_default();
+        self.profiler = Some(Box::new(Attached::begin(subject, processes).await));
+    }
+
     /// Starts the measurement; returns the target's processes at that time.
     async fn begin_measurement<F: Fn(Phase)>(
         &mut self,
@@ -211,6 +237,10 @@ impl Site {
         record.enter(Phase::Collecting);
         // The following requests are not part of the series.
         self.stop_recording().await;
+        if let Some(profiler) = &mut self.profiler {
+            record.outcome.profiled = Some(Box::pin(profiler.finish()).await);
+            self.profiler = None;
+        }
         if let Some(serving) = serving {
             record.outcome.conditions.response_change = Some(serving.known.change().await);
         }

@@ -1,7 +1,7 @@
 //! Machine sizes: the resources a target may use, enforced by control groups and read back from them.
 //!
-//! A run has two groups, one per [`Side`]: the target's has the limits of its size, the generator's has limits that
-//! protect the machine, and each can be killed as a whole. Both are below one home folder, `brewbench-<agent>`, which
+//! A run has a group per [`Side`]: the target's has the limits of its size, the others have limits that protect the
+//! machine, and each can be killed as a whole. Both are below one home folder, `brewbench-<agent>`, which
 //! exists only while it contains groups. Control files are written directly: there are a dozen of them, and each is
 //! read back.
 
@@ -36,13 +36,15 @@ const CPU_PERIOD_US: u64 = 100_000;
 /// harmless for the machine.
 pub(crate) const MAX_PIDS: u64 = 8192;
 
-/// One of the two programs of a run.
+/// One of the programs of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The server under test.
     Target,
     /// k6.
     Generator,
+    /// What observes the target. Its use of CPUs is neither the target's nor k6's.
+    Profiler,
 }
 
 impl Side {
@@ -51,6 +53,7 @@ impl Side {
         match self {
             Self::Target => "target",
             Self::Generator => "generator",
+            Self::Profiler => "profiler",
         }
     }
 }

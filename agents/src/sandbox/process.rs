@@ -13,6 +13,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, getppid, write};
 use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
@@ -55,17 +56,29 @@ impl Process {
     /// The kernel kills the program when the *thread* that calls this ends: call it from a worker thread of the runtime
     /// or from its main thread, never from `spawn_blocking`.
     pub fn start(plan: &Plan, group: &Group) -> io::Result<Self> {
+        Self::start_with(plan, group, None)
+    }
+
+    /// Starts a program as [`Self::start`] does, and returns its standard output, which is not in its log then.
+    pub fn start_piped(plan: &Plan, group: &Group) -> io::Result<(Self, Receiver)> {
+        let (output, input) = io::pipe()?;
+        let started = Self::start_with(plan, group, Some(input.into()))?;
+        Ok((started, Receiver::from_owned_fd(output.into())?))
+    }
+
+    fn start_with(plan: &Plan, group: &Group, stdout: Option<Stdio>) -> io::Result<Self> {
         let (output, input) = io::pipe()?;
         let mut command = Command::new(&plan.program);
         command.args(&plan.arguments).current_dir(&plan.folder);
         command.env_clear().envs(environment::passed_on());
         command.env("HOME", plan.cage.home()).env("TMPDIR", plan.cage.home());
         command.envs(&plan.environment).envs(group.marks());
-        command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
+        let stdout = stdout.map_or_else(|| input.try_clone().map(Stdio::from), Ok)?;
+        command.stdin(Stdio::null()).stdout(stdout).stderr(input);
         command.process_group(0).kill_on_drop(true);
         place(&mut command, group.entrances()?, &plan.cores, plan.cage.lock()?)?;
         let child = command.spawn()?;
-        // The command holds the write end of the pipe: the output ends only once that is closed here.
+        // The command holds the write ends of the pipes: the output ends only once those are closed here.
         drop(command);
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).ok_or_else(|| io::Error::other("no process"))?;
         let tail = Arc::new(Mutex::new(VecDeque::new()));
@@ -156,7 +169,7 @@ pub fn find_program(name: &Path) -> Option<PathBuf> {
 }
 
 #[expect(unsafe_code, reason = "a process can enter groups, cores and sandbox only between fork and exec")]
-fn place(command: &mut Command, entrances: Vec<File>, cores: &[usize], cage: Lock) -> io::Result<()> {
+fn place(command: &mut Command, entrances: Vec<File>, cores: &[usize], cage: Option<Lock>) -> io::Result<()> {
     let mut pinned = CpuSet::new();
     for &core in cores {
         pinned.set(core)?;
@@ -176,7 +189,7 @@ fn place(command: &mut Command, entrances: Vec<File>, cores: &[usize], cage: Loc
             sched_setaffinity(Pid::from_raw(0), &pinned)?;
         }
         // Last, because after that no control group can be entered.
-        cage.close()
+        cage.as_ref().map_or(Ok(()), Lock::close)
     };
     // SAFETY: the closure runs in the forked child, where locks of other threads may be held forever. It makes system
     // calls only (prctl, getppid, write, sched_setaffinity, and those of the cage) on prepared data, allocates nothing
@@ -190,7 +203,7 @@ fn collect(
     output: io::PipeReader,
     tail: Arc<Mutex<VecDeque<u8>>>,
 ) -> io::Result<impl Future<Output = ()> + Send + 'static> {
-    let mut output = tokio::net::unix::pipe::Receiver::from_owned_fd(output.into())?;
+    let mut output = Receiver::from_owned_fd(output.into())?;
     Ok(async move {
         let mut buffer = vec![0; 8 << 10];
         while let Ok(length @ 1..) = output.read(&mut buffer).await {

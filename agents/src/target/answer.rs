@@ -54,6 +54,11 @@ impl Known {
         &self.at.base_url
     }
 
+    /// Returns the client that reaches it.
+    pub fn client(&self) -> reqwest::Client {
+        self.at.client.clone()
+    }
+
     /// Returns when the first response was verified.
     pub fn verified_at(&self) -> Instant {
         self.verified_at

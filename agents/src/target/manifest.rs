@@ -2,6 +2,7 @@
 
 mod container;
 mod file;
+mod profile;
 mod remote;
 mod vm;
 
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 pub use container::{Container, Mount, Network, Pull};
 pub use file::ManifestFile;
+pub use profile::{CallGraph, HZ, PID, PIDS, Profile, ProfileFile, Profiler, SECONDS};
 pub use remote::{Metrics, MetricsFile, Preset, Remote, UrlFile};
 use serde::{Deserialize, Serialize};
 pub use vm::{Accelerator, Machine, Qemu, Tap, VmFile};
@@ -47,6 +49,8 @@ pub struct Manifest {
     pub ready: Ready,
     /// Check of a response before the load.
     pub verify: Option<Verify>,
+    /// How it is profiled; `None` if it can't be.
+    pub profile: Option<Profile>,
 }
 
 /// How a target is provided.
@@ -235,15 +239,18 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
         metrics,
         ready,
         verify,
+        profile,
         sandbox,
     } = file;
+    let profile = profile.map(|profile| profile.with(&folder));
     let provided = match (container, vm, url) {
         (Some(container), _, _) => Provided::Container(container.below(&folder)?),
         (None, Some(vm), _) => Provided::Vm(vm.below(folder, sandbox)?),
         (None, None, Some(url)) => Provided::Url(url.with(metrics)?),
         (None, None, None) => Provided::Process(Program { command, env, sandbox: sandbox.below(&folder)?, folder }),
     };
-    Ok(Manifest { name, version, revision, description, provided, ready, verify })
+    let profile = profile.or_else(|| Profile::of(&provided));
+    Ok(Manifest { name, version, revision, description, provided, ready, verify, profile })
 }
 
 #[cfg(test)]
@@ -302,6 +309,8 @@ mod tests {
                 "[url]\nbase = \"http://x\"\n[container]\nimage = \"x\"\nport = 1\n[verify]",
                 "url: remove it",
             ),
+            ("[verify]", "[profile]\nperf = true\npprof = \"/x\"\n[verify]", "profile.perf: remove it"),
+            ("[verify]", "[profile]\nsource = \"perf\"\n[verify]", "source"),
             ("[verify]", "[metrics]\nscrape = \"http://x\"\n[verify]", "metrics: only for a target with [url]"),
         ];
         for (from, to, field) in replaced {

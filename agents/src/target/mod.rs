@@ -24,8 +24,10 @@ pub use running::{Ended, Running, Serving};
 pub use url::Scraper;
 pub use vm::Monitor;
 
+use crate::profile::offer::offer;
 use crate::wire::messages::TargetOffer;
 use crate::wire::offer::{MOST_TARGETS, target_fault};
+use crate::wire::profile::ProfileSource;
 use crate::wire::target::Identity;
 
 /// Returns what identifies a target, as far as it is known without starting it. The error is a sentence.
@@ -38,11 +40,13 @@ fn identity(provided: &Provided, fingerprints: &Fingerprints) -> Result<Identity
     }
 }
 
-/// Returns the targets that an agent can start from a folder of manifests, and the errors of the others.
+/// Returns the targets that an agent can start from a folder of manifests, and the errors of the others. `profilers` may
+/// attach to them.
 pub fn offers(
     folder: &Path,
     fingerprints: &Fingerprints,
     containers: &Containers,
+    profilers: &[ProfileSource],
 ) -> (Vec<TargetOffer>, Vec<ManifestError>) {
     let (manifests, mut errors) = manifest::load(folder);
     let mut offers = Vec::new();
@@ -60,8 +64,9 @@ pub fn offers(
                     // Only its own agent may reach it, as the manifest says.
                     Provided::Url(_) => false,
                 };
-                let Manifest { name, version, description, .. } = manifest;
-                let offer = TargetOffer { name, version, description, identity, anywhere, profile: None };
+                let Manifest { name, version, description, profile, .. } = manifest;
+                let profile = Some(offer(profile.as_ref(), profilers));
+                let offer = TargetOffer { name, version, description, identity, anywhere, profile };
                 match target_fault(&offer) {
                     None => offers.push(offer),
                     Some(message) => errors.push(ManifestError { file: folder.join(offer.name), message }),

@@ -8,6 +8,7 @@ use anyhow::Context;
 
 use super::{Containers, Fingerprints, ManifestError};
 use crate::wire::messages::TargetOffer;
+use crate::wire::profile::ProfileSource;
 
 /// A folder of manifests and what was last found in it.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub struct Offered {
     folder: PathBuf,
     fingerprints: Arc<Fingerprints>,
     containers: Containers,
+    /// Which profilers may attach.
+    profilers: Vec<ProfileSource>,
     /// What the agent offers.
     current: Found,
     /// What the last reading found.
@@ -26,19 +29,24 @@ type Found = (Vec<TargetOffer>, Vec<ManifestError>);
 
 impl Offered {
     /// Reads a folder and logs invalid manifests. Fails if the folder can't be read.
-    pub fn read(folder: PathBuf, fingerprints: Arc<Fingerprints>, containers: Containers) -> anyhow::Result<Self> {
+    pub fn read(
+        folder: PathBuf,
+        fingerprints: Arc<Fingerprints>,
+        containers: Containers,
+        profilers: Vec<ProfileSource>,
+    ) -> anyhow::Result<Self> {
         fs::read_dir(&folder).with_context(|| {
             format!(
                 "failed to read the folder of manifests {}: create it, or name another one with --manifests",
                 folder.display()
             )
         })?;
-        let current = super::offers(&folder, &fingerprints, &containers);
+        let current = super::offers(&folder, &fingerprints, &containers, &profilers);
         if current.0.is_empty() {
             tracing::warn!(folder = %folder.display(), "no targets yet: put manifests (*.toml) into this folder");
         }
         log_faults(&current.1, &[]);
-        Ok(Self { folder, fingerprints, containers, last: current.clone(), current })
+        Ok(Self { folder, fingerprints, containers, profilers, last: current.clone(), current })
     }
 
     /// Returns the targets.
@@ -50,7 +58,7 @@ impl Offered {
     ///
     /// A change counts once two readings agree, because a file may be half written.
     pub fn reread(&mut self) -> Option<Vec<TargetOffer>> {
-        let found = super::offers(&self.folder, &self.fingerprints, &self.containers);
+        let found = super::offers(&self.folder, &self.fingerprints, &self.containers, &self.profilers);
         if found != self.last {
             self.last = found;
             return None;
@@ -88,7 +96,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("a.toml");
         let mut offered =
-            Offered::read(folder.path().to_owned(), Arc::default(), Containers::none()).expect("a folder");
+            Offered::read(folder.path().to_owned(), Arc::default(), Containers::none(), Vec::new()).expect("a folder");
         assert_eq!((offered.targets(), offered.reread()), (Vec::new(), None));
 
         fs::write(&file, &manifest("a")[..20]).expect("half a file");
@@ -106,7 +114,8 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_an_error_with_a_remedy() {
-        let error = Offered::read("/nowhere/at/all".into(), Arc::default(), Containers::none()).expect_err("no folder");
+        let error = Offered::read("/nowhere/at/all".into(), Arc::default(), Containers::none(), Vec::new())
+            .expect_err("no folder");
         assert!(error.to_string().contains("/nowhere/at/all: create it"), "{error}");
     }
 }

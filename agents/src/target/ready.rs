@@ -37,7 +37,7 @@ pub enum Server {
 pub struct Endpoint {
     /// Its URL without a trailing slash; paths are appended.
     pub base_url: String,
-    client: Client,
+    pub(super) client: Client,
     /// How long the first try of a request for readiness may take; the next ones may take as much longer each.
     pub first_try: Option<Duration>,
     /// Its address, if it is on this machine.

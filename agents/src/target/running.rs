@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::answer::Known;
 use super::container::{Contained, Prepared};
 use super::fingerprint::Fingerprints;
-use super::manifest::{Manifest, Program, Remote};
+use super::manifest::{Manifest, Profile, Program, Remote};
 use super::process::Started;
 use super::url::Reached;
 use super::vm::Guest;
@@ -127,6 +127,11 @@ impl Running {
             Kind::Url(reached) => reached.start(&self.manifest).await.map_err(Failure::by(Cause::TargetNotReady)),
         };
         started.map_err(|failure| self.named(failure))
+    }
+
+    /// Returns how its manifest lets it be profiled.
+    pub fn profile(&self) -> Option<&Profile> {
+        self.manifest.profile.as_ref()
     }
 
     /// Waits until it has exited; forever if it was not started.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"net/http/pprof"
 	"strconv"
 	"strings"
 	"time"
@@ -53,6 +54,10 @@ func (s *site) find(path string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { sendText(w, http.StatusOK, "ok") }
 	case "/hash":
 		return s.sendHash
+	case "/debug/pprof/profile":
+		return pprof.Profile
+	case "/debug/pprof/heap", "/debug/pprof/allocs":
+		return pprof.Handler(path[len("/debug/pprof/"):]).ServeHTTP
 	}
 	if name, ok := strings.CutPrefix(path, "/file/"); ok {
 		if f, ok := s.files[name]; ok {

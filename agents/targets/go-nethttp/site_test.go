@@ -42,6 +42,9 @@ func TestEachPathHasItsResponse(t *testing.T) {
 		{"POST", "/r/nowhere", 404, "Location", ""},
 		{"GET", "//health", 404, "Location", ""},
 		{"GET", "/", 404, "Location", ""},
+		{"GET", "/debug/pprof/heap", 200, "Content-Type", "application/octet-stream"},
+		{"POST", "/debug/pprof/heap", 405, "Allow", "GET, HEAD"},
+		{"GET", "/debug/pprof/", 404, "Location", ""},
 	} {
 		got := answer(t, c.method, c.path, nil)
 		if got.Code != c.status || got.Header().Get(c.header) != c.value {

@@ -28,6 +28,7 @@ const EMPTY: ManifestFile = ManifestFile {
     metrics: None,
     ready: Ready { path: String::new(), status: STATUS, timeout_s: READY_TIMEOUT_S },
     verify: None,
+    profile: None,
     sandbox: Sandbox { read: Vec::new(), write: Vec::new() },
 };
 

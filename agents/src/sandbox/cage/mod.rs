@@ -38,6 +38,8 @@ enum Kind {
     Generator,
     /// A load generator that only inspects a script, without network.
     Reader,
+    /// A profiler: it attaches to other processes, which is what a cage prevents.
+    Profiler,
 }
 
 impl Cage {
@@ -51,6 +53,11 @@ impl Cage {
     pub fn generator(program: &Path, scenario: &Path, home: &Path, results: &Path) -> Self {
         let read = vec![program.to_owned(), scenario.to_owned()];
         Self { kind: Kind::Generator, home: home.to_owned(), read, write: vec![results.to_owned()] }
+    }
+
+    /// No cage, for a profiler that the agent's owner allows.
+    pub fn open(home: &Path) -> Self {
+        Self { kind: Kind::Profiler, home: home.to_owned(), read: Vec::new(), write: Vec::new() }
     }
 
     /// Denies network access.
@@ -77,11 +84,14 @@ impl Cage {
         &self.home
     }
 
-    /// Prepares everything for [`Lock::close`]. Fails if the kernel refuses a rule.
-    pub fn lock(&self) -> io::Result<Lock> {
+    /// Prepares everything for [`Lock::close`]; `None` for an open cage. Fails if the kernel refuses a rule.
+    pub fn lock(&self) -> io::Result<Option<Lock>> {
+        if self.kind == Kind::Profiler {
+            return Ok(None);
+        }
         let ruleset = files::ruleset(self)?;
         let is_confined = ruleset.is_some();
-        Ok(Lock { ruleset, filter: calls::filter(self.kind == Kind::Reader)?, is_confined })
+        Ok(Some(Lock { ruleset, filter: calls::filter(self.kind == Kind::Reader)?, is_confined }))
     }
 }
 

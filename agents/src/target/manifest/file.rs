@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::container::Container;
+use super::profile::ProfileFile;
 use super::remote::{MetricsFile, UrlFile};
 use super::vm::VmFile;
 use super::{PORT, Ready, Sandbox, Verify};
@@ -50,6 +51,9 @@ pub struct ManifestFile {
     /// Check of a response before the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<Verify>,
+    /// How it is profiled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileFile>,
     /// Additional files that its sandbox allows.
     #[serde(default, skip_serializing_if = "Sandbox::is_empty")]
     pub sandbox: Sandbox,
@@ -72,7 +76,7 @@ impl ManifestFile {
 
     /// Returns everything that is wrong, in the order of the fields. Each sentence begins with its field and a colon.
     pub fn faults(&self) -> Vec<String> {
-        let Self { name, version, revision, description, ready, verify, .. } = self;
+        let Self { name, version, revision, description, ready, verify, profile, .. } = self;
         let faults = [
             bad_name(name).or_else(|| name_fault(name)),
             unless(!version.trim().is_empty(), || "version: must not be empty".to_owned())
@@ -98,6 +102,7 @@ impl ManifestFile {
             }),
             verify.as_ref().and_then(|verify| bad_path("verify", &verify.path)),
             verify.as_ref().and_then(|verify| bad_status("verify", verify.status)),
+            profile.as_ref().and_then(|profile| profile.fault(self.url.is_some())),
         ];
         faults.into_iter().flatten().collect()
     }
@@ -191,7 +196,9 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::super::profile::CallGraph;
     use super::*;
+    use crate::wire::profile::ProfileKind;
 
     fn file() -> ManifestFile {
         ManifestFile {
@@ -207,6 +214,7 @@ mod tests {
             metrics: None,
             ready: Ready { path: "/".to_owned(), status: 200, timeout_s: 10.0 },
             verify: None,
+            profile: None,
             sandbox: Sandbox::default(),
         }
     }
@@ -234,6 +242,7 @@ mod tests {
             metrics: None,
             ready: Ready { path: "health".to_owned(), status: 42, timeout_s: f64::NAN },
             verify: Some(Verify { path: String::new(), status: 600, contains: None }),
+            profile: Some(ProfileFile { rate_hz: Some(0), ..ProfileFile::default() }),
             sandbox: Sandbox::default(),
         };
         let faults = bad.faults();
@@ -250,6 +259,7 @@ mod tests {
             "ready.timeout_s",
             "verify.path",
             "verify.status",
+            "profile.rate_hz",
         ];
         assert_eq!(fields, expected);
         assert!(faults.iter().all(|fault| fault.len() < 200), "{faults:?}");
@@ -270,6 +280,24 @@ mod tests {
         assert_eq!(nul, ["env: \"A\" contains the character NUL"]);
     }
 
+    fn any_profile() -> impl Strategy<Value = ProfileFile> {
+        let kinds = prop::sample::subsequence(ProfileKind::ALL.to_vec(), 1..=3);
+        let call_graph = prop::option::of(prop_oneof![Just(CallGraph::Fp), Just(CallGraph::Dwarf)]);
+        let rate_hz = prop::option::of(1_u32..10_000);
+        prop_oneof![
+            ("/[^\0\r\n\t]{0,9}", kinds).prop_map(|(path, kinds)| {
+                ProfileFile { pprof: Some(format!("{path}{{s}}")), kinds, ..ProfileFile::default() }
+            }),
+            ("[^\0]{1,9}", "[^\0]{0,9}", rate_hz.clone()).prop_map(|(program, word, rate_hz)| {
+                let command = vec![program, format!("{word}{{pid}}")];
+                ProfileFile { command, rate_hz, ..ProfileFile::default() }
+            }),
+            (any::<bool>(), call_graph, rate_hz).prop_map(|(perf, call_graph, rate_hz)| {
+                ProfileFile { perf, call_graph, rate_hz, ..ProfileFile::default() }
+            }),
+        ]
+    }
+
     proptest! {
         /// Whatever the values are: what is written is read again as it was.
         #[test]
@@ -278,6 +306,7 @@ mod tests {
             texts in prop::collection::vec(any::<String>(), 8),
             env in prop::collection::btree_map("[^=\0]{1,6}", "[^\0]{0,6}", 0..3),
             (status, timeout_s) in (100_u16..600, 0.001_f64..600.0),
+            profile in any_profile(),
         ) {
             let plain = |text: &str| text.replace('\0', "");
             let file = ManifestFile {
@@ -289,10 +318,11 @@ mod tests {
                 env,
                 container: None,
                 vm: None,
-            url: None,
+                url: None,
                 metrics: None,
                 ready: Ready { path: format!("/{}", texts[5]), status, timeout_s },
                 verify: Some(Verify { path: format!("/{}", texts[6]), status, contains: Some(texts[7].clone()) }),
+                profile: Some(profile),
                 sandbox: Sandbox { read: vec![PathBuf::from(&texts[4])], write: vec![PathBuf::from(&texts[5])] },
             };
             prop_assume!(file.version.chars().count() <= 100 && file.faults().is_empty());
