@@ -200,12 +200,23 @@ impl Of {
 
 fn text(found: &ProfileTable) -> String {
     let ProfileTable { target, unit, total, functions, functions_in_total, profiles, overhead, .. } = found;
-    let mut text = format!("{}: {} {unit}, mean of {}\n", plain(target), number(*total), format::plural(profiles.len(), "profiled run"));
+    let mut text = format!(
+        "{}: {} {unit}, mean of {}\n",
+        plain(target),
+        number(*total),
+        format::plural(profiles.len(), "profiled run")
+    );
     for overhead in overhead {
         let _ = writeln!(text, "{}", hanging(&self::overhead(overhead), 0));
     }
     text.push('\n');
-    let head = [("self", Align::Right), ("self %", Align::Right), ("total", Align::Right), ("total %", Align::Right), ("function", Align::Left)];
+    let head = [
+        ("self", Align::Right),
+        ("self %", Align::Right),
+        ("total", Align::Right),
+        ("total %", Align::Right),
+        ("function", Align::Left),
+    ];
     let row = |row: &FunctionRow| {
         let share = |share: f64| format::percent(Some(share)).text().replace(['\u{a0}', '%'], "");
         vec![number(row.own), share(row.own_share), number(row.total), share(row.total_share), row.function.clone()]
@@ -236,11 +247,16 @@ fn compared(found: &ProfileComparison) -> String {
 
 fn as_markdown(found: &ProfileComparison) -> String {
     let mut text = conclusions(found, str::to_owned).replace('\n', "\n\n");
-    let _ = writeln!(text, "| function | {} | {} | difference, {} | 95 % interval |", found.baseline.label, found.candidate.label, found.unit);
+    let _ = writeln!(
+        text,
+        "| function | {} | {} | difference, {} | 95 % interval |",
+        found.baseline.label, found.candidate.label, found.unit
+    );
     let _ = writeln!(text, "|---|--:|--:|--:|---|");
     for FunctionChange { function, own, .. } in &found.functions {
         let name = plain(function).replace('|', "\\|").replace('`', "'");
-        let difference = if own.is_significant { format!("**{}**", signed(own.difference)) } else { signed(own.difference) };
+        let difference =
+            if own.is_significant { format!("**{}**", signed(own.difference)) } else { signed(own.difference) };
         let _ = writeln!(
             text,
             "| `{name}` | {} | {} | {difference} | {} |",

@@ -107,8 +107,19 @@ impl Form {
     fn is_advanced(&self) -> bool {
         let Draft { against, name, seed, agent, agent_label, spread, load_from, profile, .. } = &self.draft;
         let is_set = [against, name, seed, agent, agent_label, profile].iter().any(|text| !text.is_empty());
-        let fields =
-            ["against", "agent", "spread", "load-from", "warm-up", "profile", "until", "at-most", "retries", "seed", "name"];
+        let fields = [
+            "against",
+            "agent",
+            "spread",
+            "load-from",
+            "warm-up",
+            "profile",
+            "until",
+            "at-most",
+            "retries",
+            "seed",
+            "name",
+        ];
         is_set || *spread || !load_from.is_empty() || fields.iter().any(|field| self.faults.of(field).is_some())
     }
 

@@ -228,7 +228,9 @@ fn run_counts(plan: &Plan) -> (usize, usize) {
             (times(fewest), cells.saturating_mul(knee.rules(plan).usual_runs()))
         }
         (None, Some(until)) => (times(plan.repetitions), times(until.at_most.saturating_add(profiled))),
-        (None, None) => (times(plan.repetitions.saturating_add(profiled)), times(plan.repetitions.saturating_add(profiled))),
+        (None, None) => {
+            (times(plan.repetitions.saturating_add(profiled)), times(plan.repetitions.saturating_add(profiled)))
+        }
     }
 }
 

@@ -1,19 +1,22 @@
 //! Turns decoded profiles into tables, comparisons and graphs. Pure.
 
+use crate::profiles::mean::mean;
 use brewbench_agent::wire::profile::ProfileKind;
 
 use super::{
-    changes::{Change, Changes, Subject},
     confounders::confounders,
-    functions::{Function, Functions},
     graph::{self, Graph},
-    headline::Headline,
     load::Side,
-    max_t::Interval,
     model::{
         Delta, FunctionChange, FunctionRow, Overhead, ProfileComparison, ProfileInfo, ProfileSide, ProfileTable, Scale,
     },
     package::package,
+};
+use crate::profiles::{
+    changes::{Change, Changes, Subject},
+    functions::{Function, Functions},
+    headline::Headline,
+    max_t::Interval,
     tree::Tree,
 };
 
@@ -105,7 +108,11 @@ impl<'a> Compared<'a> {
         ProfileComparison {
             kind: *kind,
             unit: scale.unit.to_owned(),
-            headline: if *kind == ProfileKind::Cpu && confounders.is_empty() { headline.sentences() } else { Vec::new() },
+            headline: if *kind == ProfileKind::Cpu && confounders.is_empty() {
+                headline.sentences()
+            } else {
+                Vec::new()
+            },
             confounders,
             baseline: self.side(0, first, of_first),
             candidate: self.side(1, second, of_second),
@@ -191,8 +198,4 @@ fn presence([baseline, candidate]: [f64; 2]) -> &'static str {
         (true, false) => "vanished",
         _ => "both",
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    super::mean(values)
 }

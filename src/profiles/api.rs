@@ -131,7 +131,7 @@ pub async fn comparison(state: &AppState, query: &CompareQuery) -> Result<Profil
 async fn sides(state: &AppState, query: &CompareQuery) -> Result<[Side; 2]> {
     let kind = load::kind(query.kind.as_deref())?;
     let baseline = load::side(state, "baseline", &query.baseline, kind).await?;
-    let candidate = load::side(state, "candidate", &query.candidate, kind).await?;
+    let mut candidate = load::side(state, "candidate", &query.candidate, kind).await?;
     if let Some(both) = baseline.runs.iter().find(|run| candidate.runs.iter().any(|other| other.id == run.id)) {
         return Err(Error::Invalid(format!("candidate: run {} is also in the baseline", both.id)));
     }
@@ -140,6 +140,7 @@ async fn sides(state: &AppState, query: &CompareQuery) -> Result<[Side; 2]> {
         let sentence = differing.join(". ");
         return Err(Error::Conflict(format!("not compared: {sentence}; allow_confounders compares anyway")));
     }
+    unify(&baseline.stacks, &mut candidate.stacks);
     Ok([baseline, candidate])
 }
 

@@ -8,12 +8,16 @@
 //! on must not decide what is asked, or the test would not be exact. So the runs with the largest shares count, as many
 //! as the smaller side has: their mean is never below that of a side.
 
+use crate::profiles::mean::mean;
 use serde::Serialize;
 
-use super::{
-    ALPHA, Functions, Interval, Tree, Unit,
-    max_t::MaxT,
+use crate::compare::statistics::ALPHA;
+use crate::profiles::{
+    functions::Functions,
+    max_t::{Interval, MaxT},
     permutation::{Assignments, Sides, fewest},
+    stacks::Unit,
+    tree::Tree,
 };
 
 /// Smallest share of the CPU time that is worth a question.
@@ -116,15 +120,18 @@ impl Changes {
         self.sides.baseline > 0 && self.sides.candidate > 0 && self.sides.least_p() <= ALPHA
     }
 
-    /// Returns the interval of the difference of the CPU time per request; None if it is unbounded or unknown.
+    /// Returns the interval of the difference of the CPU time per request.
+    ///
+    /// None if it is unbounded or unknown.
     pub fn whole_interval(&self) -> Option<Interval> {
         self.whole?;
         self.whole_test.intervals(&[0]).pop()?
     }
 
-    /// Returns the intervals of the differences of some changes, by index; None where they are unbounded.
+    /// Returns the intervals of the differences of some changes, by index.
     ///
-    /// An interval contains 0 exactly if the change is not significant. Computing several at once is faster.
+    /// None where they are unbounded. An interval contains 0 exactly if the change is not significant.
+    /// Computing several at once is faster.
     pub fn intervals(&self, changes: &[usize]) -> Vec<Option<Interval>> {
         self.test.intervals(changes)
     }
@@ -166,12 +173,12 @@ fn subjects<'a>(tree: &'a Tree, functions: &'a Functions) -> impl Iterator<Item 
 fn is_worth_asking(values: &[f64], wholes: &[f64], sides: Sides) -> bool {
     let mut shares: Vec<f64> = values.iter().zip(wholes).map(|(value, whole)| value / whole).collect();
     shares.sort_unstable_by(|a, b| b.total_cmp(a));
-    super::mean(&shares[..sides.baseline.min(sides.candidate)]) > MIN_SHARE
+    mean(&shares[..sides.baseline.min(sides.candidate)]) > MIN_SHARE
 }
 
 fn change(subject: Subject, values: &[f64], sides: Sides, p: f64) -> Change {
     let (baseline, candidate) = values.split_at(sides.baseline);
-    let (baseline, candidate) = (super::mean(baseline), super::mean(candidate));
+    let (baseline, candidate) = (mean(baseline), mean(candidate));
     let presence = match (baseline > 0.0, candidate > 0.0) {
         (false, true) => Presence::New,
         (true, false) => Presence::Vanished,
@@ -181,5 +188,4 @@ fn change(subject: Subject, values: &[f64], sides: Sides, p: f64) -> Change {
 }
 
 #[cfg(test)]
-#[path = "changes_tests.rs"]
 mod tests;

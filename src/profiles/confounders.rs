@@ -8,7 +8,10 @@ pub fn setting(run: &Run) -> [(&'static str, String); 7] {
     [
         ("Machine sizes", run.size.as_ref().map(|size| size.name.clone()).unwrap_or_default()),
         ("Scenarios", run.scenario.clone().unwrap_or_default()),
-        ("Scenario revisions", run.scenario_sha256.as_ref().map(|hash| hash.chars().take(12).collect()).unwrap_or_default()),
+        (
+            "Scenario revisions",
+            run.scenario_sha256.as_ref().map(|hash| hash.chars().take(12).collect()).unwrap_or_default(),
+        ),
         ("Parameters", parameters.join(", ")),
         ("Loads", run.load.as_ref().map(load::words).unwrap_or_default()),
         ("Agents", run.agent.clone().unwrap_or_default()),

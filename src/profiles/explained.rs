@@ -5,10 +5,14 @@
 //! Student's. For one assignment that holds between two roots of a quadratic equation around the estimate, so an end of
 //! the interval is a quantile of these roots. It is bounded exactly if the whole differs significantly. Noise that
 //! affects part and whole alike, such as a slow run, cancels.
+//!
+//! The set of all R that are not rejected contains the true share in 95 % of comparisons. Only bounded sets are shown.
+//! If a difference is so small that few comparisons find it, fewer of these intervals contain the true share: 88 % in a
+//! simulation in which one of nine found it.
 
 use serde::{Deserialize, Serialize};
 
-use super::{max_t::Interval, permutation::Assignments};
+use crate::profiles::{max_t::Interval, permutation::Assignments};
 
 /// Relative difference below which numbers are equal: rounding errors are smaller.
 const TIE: f64 = 1e-9;
@@ -22,7 +26,9 @@ pub struct Explained {
     pub interval: Option<Interval>,
 }
 
-/// Estimates which share of the difference of `whole` is that of `part`. None if `whole` has no difference.
+/// Estimates which share of the difference of `whole` is that of `part`.
+///
+/// None if `whole` has no difference.
 pub fn explained(part: &[f64], whole: &[f64], assignments: &Assignments) -> Option<Explained> {
     let pairs = || assignments.differences(part).zip(assignments.differences(whole));
     let (of_part, of_whole) = pairs().next().filter(|(_, of_whole)| *of_whole != 0.0)?;
@@ -93,7 +99,7 @@ mod tests {
         for (share, is_inside) in
             [(interval.low, true), (interval.high, true), (interval.low - 1e-6, false), (interval.high + 1e-6, false)]
         {
-            assert_eq!(p(share) > crate::profiles::ALPHA, is_inside, "{share}: {}", p(share));
+            assert_eq!(p(share) > crate::compare::statistics::ALPHA, is_inside, "{share}: {}", p(share));
         }
         assert!(interval.contains(explained.share));
     }

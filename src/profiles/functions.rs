@@ -1,5 +1,6 @@
 //! The table of functions: what each costs by itself and with everything it calls. Pure.
 
+use crate::profiles::mean::mean;
 use serde::Serialize;
 
 use super::tree::{Symbol, Tree};
@@ -44,7 +45,7 @@ impl Functions {
             }
         }
         functions.retain(|function| function.total.iter().any(|value| *value > 0.0));
-        functions.sort_by_cached_key(|function| (Descending(super::mean(&function.own)), function.symbol));
+        functions.sort_by_cached_key(|function| (Descending(mean(&function.own)), function.symbol));
         Self { functions }
     }
 }
@@ -99,7 +100,7 @@ impl Path {
 mod tests {
     use super::*;
     use crate::profiles::{
-        Profile,
+        stacks::Profile,
         tree::testing::{run, stacks},
     };
 

@@ -1,13 +1,16 @@
 //! A flame graph for the browser: the tree of a profile or of a comparison in compact arrays. Pure.
 
+use crate::profiles::mean::mean;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::{
-    changes::{Changes, Subject},
     model::Scale,
     package::{Package, package},
+};
+use crate::profiles::{
+    changes::{Changes, Subject},
     tree::Tree,
 };
 
@@ -127,10 +130,6 @@ fn outline(tree: &Tree, scale: Scale, top: f64) -> Graph {
         change: None,
         sides: None,
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 fn largest(values: &[f64]) -> f64 {

@@ -11,11 +11,12 @@ use serde::Serialize;
 
 pub use place::Place;
 
-use super::{
-    Changes, Interval, Tree, Unit,
-    changes::{Change, Presence, Subject},
+use crate::profiles::{
+    changes::{Change, Changes, Presence, Subject},
     explained::{Explained, explained},
-    tree::Symbol,
+    max_t::Interval,
+    stacks::Unit,
+    tree::{Symbol, Tree},
 };
 
 /// Maximum number of functions that are listed.
@@ -41,7 +42,9 @@ pub struct ChangedFunction {
     pub relative: Option<f64>,
     /// On which sides it occurs.
     pub presence: Presence,
-    /// Share of the total difference that it explains; None unless the total differs significantly.
+    /// Share of the total difference that it explains.
+    ///
+    /// None unless the total differs significantly.
     pub explains: Option<Explained>,
 }
 

@@ -3,10 +3,8 @@
 use brewbench_agent::{profile::pprof, wire::profile::ProfileKind};
 use tokio::task::spawn_blocking;
 
-use super::{
-    stacks::{Profile, Stacks},
-    store::{self, StoredProfile},
-};
+use super::store::{self, StoredProfile};
+use crate::profiles::stacks::{Profile, Stacks};
 use crate::{
     app::{
         error::{Error, Result},

@@ -13,12 +13,11 @@
 //! at least as extreme exactly if its mean difference is at least u, whatever s0 is, or if another question of the step
 //! is. Both happen up to some distance only, so the end of the interval is a quantile of these distances.
 
+use crate::profiles::mean::mean;
 use std::cmp::Ordering;
 
-use super::{
-    ALPHA,
-    permutation::{Assignments, Sides},
-};
+use crate::compare::statistics::ALPHA;
+use crate::profiles::permutation::{Assignments, Sides};
 
 /// Relative difference below which statistics are tied: rounding errors are smaller.
 const TIE: f64 = 1e-9;
@@ -95,9 +94,9 @@ impl MaxT {
         &self.assignments
     }
 
-    /// Returns the interval of each of these questions' mean difference; None where it is unbounded.
+    /// Returns the intervals of the mean differences of these questions.
     ///
-    /// It contains 0 exactly if the corrected p-value is above 5 %.
+    /// None where an interval is unbounded. It contains 0 exactly if the corrected p-value is above 5 %.
     pub fn intervals(&self, questions: &[usize]) -> Vec<Option<Interval>> {
         let rejected = self.adjusted.iter().take_while(|p| **p <= ALPHA).count();
         let mut ends: Vec<Ends> = questions
@@ -121,7 +120,7 @@ impl Family {
         let mut rows = vec![0.0; count * sides.runs()];
         let mut squares = vec![0.0; count];
         for (place, values) in questions.enumerate() {
-            let mean = super::mean(values);
+            let mean = mean(values);
             let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
             if values.iter().all(|value| (value - mean).abs() <= FLAT * largest) {
                 continue;
@@ -291,5 +290,4 @@ impl Ends {
 }
 
 #[cfg(test)]
-#[path = "max_t_tests.rs"]
 mod tests;

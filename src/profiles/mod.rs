@@ -2,9 +2,9 @@
 //!
 //! Agents profile the runs for which a plan requests it; [`crate::results`] stores the profiles. The unit of everything
 //! is CPU time per request: each run contributes its CPU time per request, measured by the control group, and its
-//! profile, which splits that time. [`normalize`] makes function names of different builds equal. [`Tree`] is the union
-//! of all runs' call trees and [`Functions`] its table of functions. [`Changes`] tests which of both differ, corrected
-//! for all questions. [`Headline`] says in a sentence where the difference is. [`analysis`] puts this together for
+//! profile, which splits that time. [`normalize`] makes function names of different builds equal. [`tree::Tree`] is the union
+//! of all runs' call trees and [`functions::Functions`] its table of functions. [`changes::Changes`] tests which of both differ, corrected
+//! for all questions. [`headline::Headline`] says in a sentence where the difference is. [`analysis`] puts this together for
 //! [`pages`] and [`api`]; [`graph`] is what a browser draws.
 //!
 //! The unit of the tests is the run, not the sample: samples of one run are not independent, and scatter between runs
@@ -21,25 +21,20 @@ pub mod headline;
 pub mod links;
 pub mod load;
 pub mod max_t;
+mod mean;
 pub mod model;
 pub mod normalize;
 pub mod overhead;
 pub mod package;
 pub mod pages;
 pub mod permutation;
+pub mod program;
 #[cfg(test)]
 mod simulation;
 pub mod stacks;
 pub mod store;
 pub mod tree;
 pub mod words;
-
-pub use changes::{Change, Changes, Presence, Subject};
-pub use functions::Functions;
-pub use headline::Headline;
-pub use max_t::Interval;
-pub use stacks::{Frame, Profile, Sample, Stacks, Unit};
-pub use tree::Tree;
 
 use axum::Router;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -59,12 +54,4 @@ pub fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(api::compare))
         .routes(routes!(api::compare_graph))
         .routes(routes!(api::download))
-}
-
-/// Family-wise error rate: the share of comparisons that show a difference although there is none.
-pub const ALPHA: f64 = 0.05;
-
-/// Returns the mean; 0 without values.
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
 }

@@ -4,8 +4,9 @@ use brewbench_agent::wire::profile::{ProfileKind, ProfileQuality, ProfileSource}
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{stacks::Unit, store::StoredProfile};
+use super::store::StoredProfile;
 use crate::app::ids::RunId;
+use crate::profiles::stacks::Unit;
 
 /// Which profile is requested. Runs of one cell are added.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]

@@ -4,12 +4,14 @@
 //! Profiles can be compared only if their names match. All rules are applied until none changes anything, so a
 //! normalised name stays what it is.
 
+mod characters;
 mod generics;
 mod languages;
 mod markers;
 mod modules;
 mod suffixes;
 
+use characters::{is_hex, printable};
 pub use modules::{file, module};
 
 /// Name of a function that is not known.
@@ -17,9 +19,6 @@ pub const UNKNOWN: &str = "[unknown]";
 
 /// Maximum number of characters of a name.
 pub const MAX_CHARS: usize = 500;
-
-/// Maximum number of characters of a raw name that are looked at: shortening may need more than it returns.
-const MAX_RAW_CHARS: usize = 10_000;
 
 /// Rounds after which a name is taken as it is. Real names need two or three.
 const MAX_ROUNDS: usize = 100;
@@ -48,15 +47,6 @@ fn round(name: &str) -> String {
     if is_unknown(&name) { UNKNOWN.to_owned() } else { name }
 }
 
-/// Removes control characters and those that change the direction of text.
-fn printable(raw: &str) -> String {
-    let is_invisible = |letter: char| {
-        letter.is_control()
-            || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    raw.chars().filter(|letter| !is_invisible(*letter)).take(MAX_RAW_CHARS).collect()
-}
-
 fn cut(name: &str) -> String {
     if name.chars().nth(MAX_CHARS).is_none() {
         return name.to_owned();
@@ -68,19 +58,6 @@ fn cut(name: &str) -> String {
 fn is_unknown(name: &str) -> bool {
     let is_bare_address = name.len() >= 8 && name.starts_with(|first: char| first.is_ascii_digit()) && is_hex(name);
     is_bare_address || UNKNOWN_SPELLINGS.iter().any(|spelling| name.eq_ignore_ascii_case(spelling))
-}
-
-fn is_hex(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-fn is_decimal(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Whether a character can be part of an identifier.
-fn is_identifier(letter: char) -> bool {
-    letter.is_alphanumeric() || letter == '_' || letter == '$'
 }
 
 #[cfg(test)]

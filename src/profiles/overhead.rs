@@ -1,6 +1,7 @@
 //! What the profiler costs: profiled runs relative to the measured repetitions of the same cell. Pure.
 
-use super::{ALPHA, model::Overhead};
+use super::model::Overhead;
+use crate::compare::statistics::ALPHA;
 use crate::{
     compare::statistics::{Stratum, effect},
     metrics::Metric,

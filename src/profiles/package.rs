@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::tree::Symbol;
+use crate::profiles::tree::Symbol;
 
 /// Whose code a function is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -65,7 +65,8 @@ fn is_c_runtime(file: &str) -> bool {
 /// Returns the package in a function's name: `net/http` of `net/http.(*conn).serve`, `hyper` of `hyper::proto::run` and
 /// of `<hyper::Conn as Future>::poll`.
 fn named(function: &str) -> Option<&str> {
-    let bare = function.trim_start_matches(['<', '&', '*', '(', '[']).trim_start_matches("mut ").trim_start_matches("dyn ");
+    let bare =
+        function.trim_start_matches(['<', '&', '*', '(', '[']).trim_start_matches("mut ").trim_start_matches("dyn ");
     if bare.is_empty() || bare.starts_with("unknown]") || bare.starts_with("other]") {
         return None;
     }

@@ -1,15 +1,17 @@
-//! Assignments of runs to two sides, the reference of permutation tests. Pure: random ones are seeded.
+//! Assignments of runs to two sides, the reference of permutation tests. Pure.
 //!
 //! If both sides were the same program, every assignment of the runs to the sides would have been equally likely. The
 //! p-value is the share of assignments whose statistic is at least that of the observed one. Statistics are two-sided,
 //! so with sides of equal size an assignment and its mirror image have the same one: only one of both is listed.
+//! Random ones are seeded, so equal runs always have equal results.
 
+use crate::profiles::mean::mean;
 use rand_chacha::{
     ChaCha8Rng,
     rand_core::{RngCore, SeedableRng},
 };
 
-use super::ALPHA;
+use crate::compare::statistics::ALPHA;
 
 /// Maximum number of assignments; with more runs, this many are drawn at random.
 pub const MAX_ASSIGNMENTS: usize = 20_000;
@@ -95,7 +97,7 @@ impl Assignments {
 
     /// Iterates over the differences of the means in each assignment.
     pub(super) fn differences<'a>(&'a self, values: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
-        let mean = super::mean(values);
+        let mean = mean(values);
         let sum = move |runs: &[usize]| runs.iter().map(|run| values[*run] - mean).sum::<f64>();
         self.iter().map(move |runs| sum(runs) * self.sides.per_sum())
     }

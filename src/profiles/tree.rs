@@ -29,7 +29,9 @@ pub struct Node {
     pub end: usize,
 }
 
-/// The union of the call trees of several runs. Node 0 is the root, which stands for the complete run.
+/// The union of the call trees of several runs.
+///
+/// Node 0 is the root, which stands for the complete run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tree {
     /// Unit of all values.

@@ -27,10 +27,8 @@ use crate::harness::{
 fn stacks(lines: &[(&str, u64)]) -> Stacks {
     let mut builder = Builder::default();
     for (line, value) in lines {
-        let frames: Vec<u32> = line
-            .split(';')
-            .map(|name| builder.frame(Frame::new(name, "", "server")).expect("small"))
-            .collect();
+        let frames: Vec<u32> =
+            line.split(';').map(|name| builder.frame(Frame::new(name, "", "server")).expect("small")).collect();
         builder.add(&frames, value * 1_000_000).expect("small");
     }
     builder.build()
@@ -64,7 +62,8 @@ fn measured(job: &Job, number: u64) -> Outcome {
     let noise = 1.0 + number as f64 * 0.002;
     let burnt = if is_slow { 200 } else { 0 };
     let lines = [("main;serve;hash", 700 + number), ("main;serve;write", 300 - number), ("main;serve;burn", burnt)];
-    let profiled = job.profiled.then(|| Profiled { profiles: vec![profile(ProfileKind::Cpu, &lines)], faults: Vec::new() });
+    let profiled =
+        job.profiled.then(|| Profiled { profiles: vec![profile(ProfileKind::Cpu, &lines)], faults: Vec::new() });
     let series = Some(series(noise * if is_slow { 1.2 } else { 1.0 }));
     Outcome { profiled, series, ..outcome(job, &good()) }
 }
@@ -109,7 +108,8 @@ async fn profiled_runs_come_last_and_enter_no_comparison_trend_or_baseline() {
     let listed = user.get("/api/v1/trends").await.ok().json();
     assert_eq!(listed["trends"][0]["runs"], json!(4), "{listed}");
 
-    let alone = user.get(&format!("/api/v1/compare?runs={},{}", ids(&runs, "fast"), ids(&runs, "slow"))).await.ok().text();
+    let alone =
+        user.get(&format!("/api/v1/compare?runs={},{}", ids(&runs, "fast"), ids(&runs, "slow"))).await.ok().text();
     assert!(alone.contains("none of 8 runs counts: 8 profiled"), "{alone}");
 }
 
@@ -157,7 +157,8 @@ async fn a_profile_is_shown_as_table_and_graph_and_downloaded_as_pprof() {
     let (_, runs) = experiment(&user, &mut agent, 1, 1).await;
     let id = ids(&runs, "slow");
     let table = user.get(&format!("/api/v1/profiles?runs={id}")).await.ok().json();
-    let names: Vec<_> = table["functions"].as_array().expect("functions").iter().map(|row| text(&row["function"])).collect();
+    let names: Vec<_> =
+        table["functions"].as_array().expect("functions").iter().map(|row| text(&row["function"])).collect();
     assert_eq!(names, ["hash", "write", "burn", "main", "serve"], "by own value");
     assert_eq!(table["functions"][3]["total_share"], json!(1.0), "{table}");
     assert_eq!(table["profiles"][0]["rate_hz"], json!(999.0));

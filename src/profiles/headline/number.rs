@@ -1,6 +1,6 @@
 //! Numbers of the headline. Pure.
 
-use crate::profiles::Unit;
+use crate::profiles::stacks::Unit;
 
 /// Keeps a number and its unit on one line.
 const NBSP: char = '\u{a0}';

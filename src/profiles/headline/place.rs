@@ -6,10 +6,9 @@ use serde::Serialize;
 
 use super::share_of_whole;
 use crate::profiles::{
-    Changes, Tree,
-    changes::{Change, Subject},
+    changes::{Change, Changes, Subject},
     explained::Explained,
-    tree::Symbol,
+    tree::{Symbol, Tree},
 };
 
 /// Smallest share of the difference that a place holds.
@@ -26,7 +25,7 @@ pub struct Place {
     pub node: usize,
     /// The node's function.
     pub symbol: Symbol,
-    /// The nearest caller in another package, which says on whose behalf the function runs.
+    /// The nearest caller in another package, which says why the function runs.
     pub caller: Option<Symbol>,
     /// Share of the difference.
     pub explains: Explained,

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::profiles::{
-    Functions, Profile, Stacks,
+    functions::Functions,
+    stacks::{Profile, Stacks},
     tree::testing::{run, stacks},
 };
 
@@ -51,8 +52,8 @@ fn the_sentence_names_the_place_of_the_difference() {
     assert_eq!(place.symbol.name, "runtime.mallocgc");
     assert_eq!(place.caller.as_ref().map(|caller| caller.name.as_str()), Some("bufio.NewReader"));
     let text = text(&headline);
-    let first = "80 % of the difference of −0.015 ms per request is in `bufio.NewReader` → `runtime.mallocgc`. Own time: \
-                 `runtime.mallocgc` −0.0121 ms (−40 %), `bufio.NewReader` −0.00299 ms (−30 %). \
+    let first = "80 % of the difference of −0.015 ms per request is in `bufio.NewReader` → `runtime.mallocgc`. Own \
+                 time: `runtime.mallocgc` −0.0121 ms (−40 %), `bufio.NewReader` −0.00299 ms (−30 %). \
  `runtime.mallocgc` itself explains 80 % (78 % to 85 %) of the difference.";
     assert_eq!(text, first);
 }

@@ -4,7 +4,7 @@ use super::{
     ChangedFunction, Difference, Headline, Place, Verdict,
     number::{amount, percent, signed},
 };
-use crate::profiles::{Interval, Unit, changes::Presence, explained::Explained, tree::Symbol};
+use crate::profiles::{changes::Presence, explained::Explained, max_t::Interval, stacks::Unit, tree::Symbol};
 
 impl Headline {
     /// Writes the headline as one or more sentences. Names are in backticks.

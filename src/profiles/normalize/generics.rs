@@ -3,7 +3,7 @@
 //! Angle brackets also occur in operators (`operator<<`), arrows (`->`), qualified paths (`<T as Trait>::method`), and
 //! names in brackets (`<init>`, `<module>`). Only arguments are shortened. No recursion, as names come from outside.
 
-use super::is_identifier;
+use super::characters::is_identifier;
 
 /// Operators of C++ with an angle bracket, the longest first.
 const OPERATORS: [&[char]; 10] = [

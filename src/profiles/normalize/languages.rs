@@ -1,6 +1,6 @@
 //! Spellings of names that depend on the profiler or on a virtual machine. Pure.
 
-use super::{is_decimal, modules::base_name};
+use super::{characters::is_decimal, modules::base_name};
 
 /// Prefixes of names in Node's perf maps.
 const NODE_PREFIXES: [&str; 7] =

@@ -1,6 +1,6 @@
 //! Parts in braces and brackets, and addresses within names. Pure.
 
-use super::{is_hex, is_identifier};
+use super::characters::{is_hex, is_identifier};
 
 /// Shortens `{{closure}}`, `{closure#0}` and `{lambda(int)#1}` to `{closure}` and `{lambda}`.
 pub(super) fn shorten_braces(name: &str) -> String {

@@ -1,6 +1,6 @@
 //! Names of modules and source files without folders of the build. Pure.
 
-use super::{is_decimal, is_hex, printable};
+use super::characters::{is_decimal, is_hex, printable};
 
 /// Name of the kernel as a module.
 const KERNEL: &str = "[kernel]";

@@ -1,6 +1,6 @@
 //! Endings that compilers and linkers add to names of functions. Pure.
 
-use super::{is_decimal, is_hex};
+use super::characters::{is_decimal, is_hex};
 
 /// Endings as they are.
 const FIXED: [&str; 13] = [

@@ -212,66 +212,17 @@ fn files_lose_folders_of_the_build() {
     }
 }
 
+/// Parts that the rules look for, separated by `~`.
+const PARTS: [&str; 3] = [
+    "<~>~<T as U>~::~operator~<<~->~=>~ ~(~)~[~]~{~}~{{closure}}~#0~a~B~_~.~$~/~,~&~:~…~",
+    "h0123456789abcdef~.llvm.12~.cold~.isra.0~0x~0x12345~abi:~a1b2~impl ~dyn ~ as ~$$Lambda~$14~py::~.py~",
+    "JS:~*~.js:1:2~L~;::~%2e~+0x1f~@plt~init~lambda(~ [clone .x]~std::__1::~node:~12",
+];
+
 /// Names out of the parts that the rules look for.
 fn names() -> impl Strategy<Value = String> {
-    let part = prop::sample::select(vec![
-        "<",
-        ">",
-        "<T as U>",
-        "::",
-        "operator",
-        "<<",
-        "->",
-        "=>",
-        " ",
-        "(",
-        ")",
-        "[",
-        "]",
-        "{",
-        "}",
-        "{{closure}}",
-        "#0",
-        "a",
-        "B",
-        "_",
-        ".",
-        "$",
-        "/",
-        ",",
-        "&",
-        ":",
-        "…",
-        "h0123456789abcdef",
-        ".llvm.12",
-        ".cold",
-        ".isra.0",
-        "0x",
-        "0x12345",
-        "abi:",
-        "a1b2",
-        "impl ",
-        "dyn ",
-        " as ",
-        "$$Lambda",
-        "$14",
-        "py::",
-        ".py",
-        "JS:",
-        "*",
-        ".js:1:2",
-        "L",
-        ";::",
-        "%2e",
-        "+0x1f",
-        "@plt",
-        "init",
-        "lambda(",
-        " [clone .x]",
-        "std::__1::",
-        "node:",
-        "12",
-    ]);
+    let parts: Vec<&str> = PARTS.iter().flat_map(|line| line.split('~')).collect();
+    let part = prop::sample::select(parts);
     prop_oneof![
         4 => prop::collection::vec(part, 0..14).prop_map(|parts| parts.concat()),
         1 => "\\PC{0,40}",

@@ -9,11 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Model, Scenario};
 
-use super::{
-    Changes, Functions, Headline, Profile, Stacks, Tree,
-    changes::{Change, Subject},
+use crate::profiles::{
+    changes::{Change, Changes, Subject},
     explained::explained,
+    functions::Functions,
+    headline::Headline,
     permutation::{Assignments, Sides},
+    stacks::{Profile, Stacks},
+    tree::Tree,
 };
 
 /// Counts over all simulated comparisons.
@@ -158,10 +161,10 @@ impl Simulation {
     fn count_shares(&mut self, tree: &Tree, changes: &Changes) {
         let share = |name: &str| self.truth[&format!("own {name}")] / self.truth[""];
         let is_changed = |change: &Change| key(tree, change.subject) == format!("own {}", model::CHANGED);
-        let changed = changes.changes.iter().position(is_changed).expect("ten percent is enough");
+        let number = changes.changes.iter().position(is_changed).expect("ten percent is enough");
         let assignments = Assignments::new(self.sides);
         let whole = changes.whole.is_some_and(|whole| whole.is_significant());
-        let of = explained(changes.values(changed), changes.wholes(), &assignments);
+        let of = explained(changes.values(number), changes.wholes(), &assignments);
         if let Some(interval) = of.and_then(|explained| explained.interval).filter(|_| whole) {
             self.counts.shares += 1;
             self.counts.covering_shares += usize::from(interval.contains(share(model::CHANGED)));
@@ -195,20 +198,31 @@ fn a_slower_function_is_found_and_intervals_contain_the_truth() {
     assert!(counts.covering as f64 >= 0.95 * counts.intervals as f64, "{counts:?}");
 }
 
+/// Runs thousands of comparisons and prints how they end.
+fn print_large(name: &str, scenario: Scenario, with_intervals: bool) {
+    for repetitions in [4, 5, 6] {
+        let simulation = Simulation { with_intervals, ..Simulation::new(scenario, repetitions) };
+        simulation.run(2_000).print(&format!("{name}, {repetitions} a side"));
+    }
+}
+
 #[test]
 #[ignore = "takes minutes"]
-fn large_simulation() {
-    let both = |changed: f64, other: f64| Scenario { changed, other, ..Scenario::default() };
-    for (name, scenario, with_intervals) in [
-        ("equal", Scenario::default(), false),
-        ("one function +20 %", changed_by(1.2), true),
-        ("one function +80 %", changed_by(1.8), true),
-        ("two functions +80 % and +50 %", both(1.8, 1.5), true),
-        ("half of all functions +30 %", Scenario { half: 1.3, ..Scenario::default() }, false),
-    ] {
-        for repetitions in [4, 5, 6] {
-            let simulation = Simulation { with_intervals, ..Simulation::new(scenario, repetitions) };
-            simulation.run(2_000).print(&format!("{name}, {repetitions} a side"));
-        }
-    }
+fn large_simulation_of_equal_programs() {
+    print_large("equal", Scenario::default(), false);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn large_simulation_of_a_slower_function() {
+    print_large("one function +20 %", changed_by(1.2), true);
+    print_large("one function +80 %", changed_by(1.8), true);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn large_simulation_of_many_slower_functions() {
+    let two = Scenario { other: 1.5, ..changed_by(1.8) };
+    print_large("two functions +80 % and +50 %", two, true);
+    print_large("half of all functions +30 %", Scenario { half: 1.3, ..Scenario::default() }, false);
 }

@@ -10,7 +10,7 @@ use rand_chacha::{
     rand_core::{RngCore, SeedableRng},
 };
 
-use crate::profiles::{Frame, Sample, Stacks};
+use crate::profiles::stacks::{Frame, Sample, Stacks};
 
 /// The function that changes. It takes ten percent of the time.
 pub(super) const CHANGED: &str = "f007";

@@ -8,9 +8,11 @@ use rand_chacha::{
 };
 
 use crate::profiles::{
-    Frame, Functions, Profile, Sample, Stacks, Tree,
+    functions::Functions,
     max_t::MaxT,
     permutation::{Assignments, Sides},
+    stacks::{Frame, Profile, Sample, Stacks},
+    tree::Tree,
 };
 
 /// Returns a profile with about this many nodes and stacks of about 40 functions.
@@ -63,7 +65,7 @@ fn speed() {
         let count = test.assignments().count();
         println!(
             "2,000 questions, {count} assignments: {tested:?}; {intervals} intervals: {:?}",
-            start.elapsed() - tested
+            start.elapsed().saturating_sub(tested)
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Stacks for tests. Pure.
 
-use crate::profiles::{Frame, Profile, Sample, Stacks};
+use crate::profiles::stacks::{Frame, Profile, Sample, Stacks};
 
 /// Reads stacks in the format of flame graphs: `main;serve;read 12`.
 pub fn stacks(lines: &[&str]) -> Stacks {

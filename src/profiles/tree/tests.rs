@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{testing::*, *};
-use crate::profiles::Sample;
+use crate::profiles::stacks::Sample;
 
 /// Writes a tree as lines of depth, name, total and own value of the first run.
 fn lines(tree: &Tree) -> Vec<String> {
@@ -81,7 +81,7 @@ fn deep_stacks_need_no_recursion() {
     let tree = Tree::union(&[run(&deep, 1.0)]);
     assert_eq!(tree.nodes.len(), 5_000);
     assert_eq!(tree.trimmed(0.5).tree.nodes.len(), 4_992, "the last levels are one node");
-    assert_eq!(crate::profiles::Functions::new(&tree).functions[0].total, [1.0]);
+    assert_eq!(crate::profiles::functions::Functions::new(&tree).functions[0].total, [1.0]);
 }
 
 #[test]
@@ -131,7 +131,8 @@ proptest! {
         prop_assert!(adds_up(&trimmed.tree) && trimmed.origin.len() == trimmed.tree.nodes.len());
         let kept = trimmed.origin.iter().enumerate().filter_map(|(node, origin)| Some((node, (*origin)?)));
         for (node, origin) in kept {
-            prop_assert!(trimmed.tree.symbol(node) == tree.symbol(origin) && trimmed.tree.own(node) == tree.own(origin));
+            prop_assert_eq!(trimmed.tree.symbol(node), tree.symbol(origin));
+            prop_assert_eq!(trimmed.tree.own(node), tree.own(origin));
         }
     }
 
@@ -147,7 +148,9 @@ proptest! {
             prop_assert_eq!(tree.total(node), mirrored);
         }
         let mut shuffled = stacks.clone();
-        shuffled.iter_mut().for_each(|one| one.samples.reverse());
+        for one in &mut shuffled {
+            one.samples.reverse();
+        }
         prop_assert_eq!(tree, union(&shuffled));
     }
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::profiles::mean;
+use crate::profiles::mean::mean;
 
 fn sides() -> Sides {
     Sides { baseline: 4, candidate: 4 }
@@ -60,7 +60,7 @@ fn one_question_is_the_plain_permutation_test() {
 
 #[test]
 fn more_related_questions_cost_nothing() {
-    let apart = vec![1.0, 2.0, 3.0, 4.0, 11.0, 12.0, 13.0, 14.0];
+    let apart = [1.0, 2.0, 3.0, 4.0, 11.0, 12.0, 13.0, 14.0];
     let family: Vec<Vec<f64>> = (1..=200).map(|factor| apart.iter().map(|x| x * f64::from(factor)).collect()).collect();
     let test = test(&family, sides());
     assert!((0..200).all(|question| (test.p(question) - 2.0 / 70.0).abs() < 1e-12));
@@ -107,7 +107,8 @@ proptest! {
         let test = test(&questions, sides);
         let expected = by_definition(&questions, test.assignments());
         for (question, expected) in expected.into_iter().enumerate() {
-            prop_assert!((test.p(question) - expected).abs() < 1e-9, "{}: {} and {}", question, test.p(question), expected);
+            let p = test.p(question);
+            prop_assert!((p - expected).abs() < 1e-9, "{}: {} and {}", question, p, expected);
         }
     }
 

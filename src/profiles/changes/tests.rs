@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::profiles::{
-    Profile, Stacks,
+    stacks::{Profile, Stacks},
     tree::testing::{run, stacks},
 };
 
