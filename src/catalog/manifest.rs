@@ -271,7 +271,23 @@ impl From<NewTarget> for ManifestFile {
         let sandbox = Sandbox { read: paths(read), write: paths(write) };
         let ready = Ready { path, status, timeout_s };
         let (container, vm) = (container.map(Into::into), vm.map(Into::into));
-        Self { name, version, revision, description, command, env, container, vm, url, metrics, ready, verify, sandbox }
+        let profile = None;
+        Self {
+            name,
+            version,
+            revision,
+            description,
+            command,
+            env,
+            container,
+            vm,
+            url,
+            metrics,
+            ready,
+            verify,
+            profile,
+            sandbox,
+        }
     }
 }
 

@@ -14,6 +14,9 @@ const SHALLOW: usize = 2;
 /// From this share of shallow stacks on, the program has probably no frame pointers.
 const MANY_SHALLOW: f64 = 0.5;
 
+/// Fewer samples are no reason to say so: a program that starts has few functions.
+const ENOUGH: u64 = 100;
+
 /// From this share of the total on, functions without a name are worth a sentence.
 const MANY_UNKNOWN: f64 = 0.05;
 
@@ -64,7 +67,8 @@ impl Taken {
         let Self { profiler, stacks, facts, lost, call_graph, notes, .. } = self;
         let (unknown_share, shallow_share) = (unknown_share(stacks), shallow_share(stacks));
         let mut notes = notes.clone();
-        if shallow_share >= MANY_SHALLOW && self.kind == ProfileKind::Cpu {
+        let samples = facts.samples.unwrap_or(stacks.samples.len() as u64);
+        if shallow_share >= MANY_SHALLOW && self.kind == ProfileKind::Cpu && samples >= ENOUGH {
             notes.extend(call_graph.map(|call_graph| shallow(shallow_share, call_graph)));
         }
         notes.extend(unknown_modules(stacks));
@@ -72,7 +76,7 @@ impl Taken {
         ProfileQuality {
             profiler: Some(profiler.clone()),
             duration_ms: facts.duration_ms,
-            samples: facts.samples.unwrap_or(stacks.samples.len() as u64),
+            samples,
             lost: *lost,
             rate_hz: facts.rate_hz,
             unknown_share,
@@ -191,7 +195,7 @@ mod tests {
             source: ProfileSource::Perf,
             profiler: "perf 6.1".to_owned(),
             stacks,
-            facts: Facts { samples: Some(7), ..Facts::default() },
+            facts: Facts { samples: Some(700), ..Facts::default() },
             lost: Some(0),
             call_graph: Some(CallGraph::Fp),
             notes: vec!["first".to_owned()],
@@ -211,7 +215,7 @@ mod tests {
         ]);
         let quality = taken(stacks).complete().expect("a profile").quality;
         assert!((quality.unknown_share - 0.49).abs() < 1e-9 && (quality.shallow_share - 0.79).abs() < 1e-9);
-        assert_eq!((quality.samples, quality.notes.len(), quality.notes[0].as_str()), (7, 4, "first"));
+        assert_eq!((quality.samples, quality.notes.len(), quality.notes[0].as_str()), (700, 4, "first"));
         assert!(quality.notes[1].starts_with("79 % of the CPU time is in stacks of at most two"), "{quality:?}");
         assert!(quality.notes[2].starts_with("30 % of the total is in functions of /b without names"), "{quality:?}");
         assert!(quality.notes[3].starts_with("19 % of the total is in code that belongs to no file"), "{quality:?}");

@@ -194,6 +194,7 @@ impl New {
             }),
             ready: Ready { path: ready_path, status: ready_status, timeout_s: ready_timeout },
             verify: verify_path.map(|path| Verify { path, status: verify_status, contains: verify_contains }),
+            profile: None,
             sandbox: Sandbox { read: self.read, write: self.write },
         };
         let TargetManifest { toml, file: _ } = TargetManifest::write(&file).map_err(anyhow::Error::msg)?;
