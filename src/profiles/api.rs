@@ -15,6 +15,7 @@ use super::{
     load::{self, Side},
     model::{CompareQuery, FUNCTIONS, Overhead, ProfileComparison, ProfileQuery, ProfileTable},
     overhead::overhead,
+    program::unify,
     store,
 };
 use crate::{

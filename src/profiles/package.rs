@@ -41,7 +41,7 @@ pub fn package(symbol: &Symbol) -> Package {
         return of("[kernel]", PackageKind::Kernel);
     }
     let file = symbol.module.rsplit('/').next().unwrap_or_default();
-    if file.contains(".so") || file.ends_with(".dylib") {
+    if file.contains(".so") {
         return of(file, if is_c_runtime(file) { PackageKind::Runtime } else { PackageKind::Library });
     }
     let Some(name) = named(&symbol.name) else {

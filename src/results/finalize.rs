@@ -5,6 +5,7 @@ use brewbench_agent::{
     wire::{
         Phase,
         outcome::{Ended, Enforced, Outcome},
+        profile::RunProfile,
         series::Packed,
     },
 };
@@ -17,7 +18,7 @@ use crate::{
         ids::RunId,
     },
     results::{
-        evidence::Evidence,
+        evidence::{Evidence, profile_fault},
         store::{
             costs,
             endings::{self, Ending},
@@ -50,6 +51,7 @@ pub struct Conclusion<'a> {
     summary: Option<Vec<u8>>,
     evidence: Vec<u8>,
     series: Option<&'a Packed>,
+    profiles: Vec<&'a RunProfile>,
 }
 
 impl<'a> Conclusion<'a> {
@@ -60,7 +62,8 @@ impl<'a> Conclusion<'a> {
         let packed = packed(&evidence)?;
         let end = End::from_outcome(outcome, requested, evidence, stored);
         let summary = outcome.summary.as_deref().map(|text| blob::pack(text.as_bytes()));
-        Ok(Self { outcome, scenario, end, enforced: Some(outcome.enforced), summary, evidence: packed, series })
+        let (enforced, profiles) = (Some(outcome.enforced), profiles(outcome));
+        Ok(Self { outcome, scenario, end, enforced, summary, evidence: packed, series, profiles })
     }
 
     /// Prepares a part that ends its run without metrics, with the run's error and verdict.
@@ -73,12 +76,21 @@ impl<'a> Conclusion<'a> {
     ) -> Result<Self> {
         let end = End { failure, ..End::without_results(Phase::Failed, error) };
         let evidence = packed(evidence)?;
-        Ok(Self { outcome, scenario: requested.scenario, end, enforced, summary: None, evidence, series: None })
+        Ok(Self {
+            outcome,
+            scenario: requested.scenario,
+            end,
+            enforced,
+            summary: None,
+            evidence,
+            series: None,
+            profiles: Vec::new(),
+        })
     }
 
     /// Ends the run in any phase: the caller has decided that this result counts. Queues a due retry.
     pub async fn store(&self, connection: &mut SqliteConnection, id: &RunId, now: i64) -> Result<()> {
-        let Self { outcome, scenario, end, enforced, summary, evidence, series } = self;
+        let Self { outcome, scenario, end, enforced, summary, evidence, series, profiles } = self;
         // Read within the transaction, so that a later change of the limits re-judges this run.
         let limits = verdicts::limits(&mut *connection, scenario.as_deref()).await?.limits;
         let judgement = end.judge(&limits);
@@ -110,15 +122,19 @@ impl<'a> Conclusion<'a> {
         if let Some(cost) = end.input.as_ref().and_then(VerdictInput::cost) {
             costs::note(connection, id, cost).await?;
         }
-        if let Some(profiled) = &outcome.profiled {
-            profiles::store(connection, id, profiled).await?;
-        }
+        profiles::store(connection, id, profiles).await?;
         Ok(())
     }
 }
 
 fn packed(evidence: &Evidence) -> Result<Vec<u8>> {
     Ok(blob::pack(&serde_json::to_vec(evidence).map_err(Error::internal)?))
+}
+
+/// Returns the profiles to store; the evidence says what is wrong with the others.
+fn profiles(outcome: &Outcome) -> Vec<&RunProfile> {
+    let all = outcome.profiled.iter().flat_map(|profiled| &profiled.profiles);
+    all.filter(|profile| profile_fault(profile).is_none()).collect()
 }
 
 /// Returns the series to store, and its content. An unreadable one is not stored.

@@ -1,6 +1,9 @@
 //! Spellings of names that depend on the profiler or on a virtual machine. Pure.
 
-use super::{characters::is_decimal, modules::base_name};
+use super::{
+    characters::{is_decimal, is_identifier},
+    modules::base_name,
+};
 
 /// Prefixes of names in Node's perf maps.
 const NODE_PREFIXES: [&str; 7] =
@@ -64,8 +67,7 @@ fn python(name: &str) -> Option<String> {
 /// `Lcom/example/Server;::handle` becomes `com.example.Server.handle`.
 fn java(name: &str) -> Option<String> {
     let (class, method) = name.strip_prefix('L')?.split_once(";::")?;
-    let is_class =
-        !class.is_empty() && class.chars().all(|letter| super::is_identifier(letter) || "/.-".contains(letter));
+    let is_class = !class.is_empty() && class.chars().all(|letter| is_identifier(letter) || "/.-".contains(letter));
     is_class.then(|| format!("{}.{method}", class.replace('/', ".")))
 }
 

@@ -1,6 +1,6 @@
 //! Parts in braces and brackets, and addresses within names. Pure.
 
-use super::characters::{is_hex, is_identifier};
+use super::characters::{is_decimal, is_hex, is_identifier};
 
 /// Shortens `{{closure}}`, `{closure#0}` and `{lambda(int)#1}` to `{closure}` and `{lambda}`.
 pub(super) fn shorten_braces(name: &str) -> String {
@@ -27,7 +27,7 @@ pub(super) fn shorten_braces(name: &str) -> String {
 
 /// Returns the kind of a function without a name: `closure` of `closure#0`, `lambda` of `lambda(int)#1`.
 fn kind(inner: &str) -> &str {
-    let numbered = inner.rsplit_once('#').filter(|(_, number)| super::is_decimal(number));
+    let numbered = inner.rsplit_once('#').filter(|(_, number)| is_decimal(number));
     let inner = numbered.map_or(inner, |(rest, _)| rest);
     if inner.starts_with("lambda(") { "lambda" } else { inner }
 }
