@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use brewbench_agent::wire::series::Packed;
+use brewbench_agent::{profile::pprof, wire::series::Packed};
 use serde::Serialize;
 use sqlx::SqlitePool;
 
@@ -119,7 +119,7 @@ async fn read_all(pool: &SqlitePool, kind: Blobs, found: &mut Findings) -> sqlx:
         after.clone_from(last);
         found.blobs += batch.len();
         for (run, body) in batch {
-            if let Err(fault) = read(kind, body) {
+            if let Err(fault) = read(kind, &run, body) {
                 unreadable.push(format!("the {} of run {run} can't be read: {fault}", kind.word()));
             }
         }
@@ -133,10 +133,14 @@ async fn read_all(pool: &SqlitePool, kind: Blobs, found: &mut Findings) -> sqlx:
     Ok(())
 }
 
-fn read(kind: Blobs, body: Vec<u8>) -> Result<(), String> {
+fn read(kind: Blobs, id: &str, body: Vec<u8>) -> Result<(), String> {
     match kind {
         Blobs::Summaries | Blobs::Evidence | Blobs::Parts | Blobs::PartSummaries => {
             blob::unpack(&body).map(drop).map_err(|fault| fault.to_string())
+        }
+        Blobs::Profiles => {
+            let kind = id.rsplit('#').next().unwrap_or_default().parse()?;
+            pprof::decode(&body, kind).map(drop).map_err(|fault| fault.to_string())
         }
         Blobs::Series | Blobs::PartSeries => {
             Packed::from_bytes(body).unpack().map(drop).map_err(|fault| fault.to_string())

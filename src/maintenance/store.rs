@@ -131,6 +131,8 @@ pub enum Blobs {
     Evidence,
     /// Time series.
     Series,
+    /// Profiles, each as `run#kind`.
+    Profiles,
     /// Outcomes of the participants of distributed runs.
     Parts,
     /// Summaries of the participants.
@@ -141,8 +143,15 @@ pub enum Blobs {
 
 impl Blobs {
     /// All kinds, in the order in which they are checked.
-    pub const ALL: [Self; 6] =
-        [Self::Summaries, Self::Evidence, Self::Series, Self::Parts, Self::PartSummaries, Self::PartSeries];
+    pub const ALL: [Self; 7] = [
+        Self::Summaries,
+        Self::Evidence,
+        Self::Series,
+        Self::Profiles,
+        Self::Parts,
+        Self::PartSummaries,
+        Self::PartSeries,
+    ];
 
     /// The name for sentences.
     pub fn word(self) -> &'static str {
@@ -150,6 +159,7 @@ impl Blobs {
             Self::Summaries => "summary",
             Self::Evidence => "evidence",
             Self::Series => "series",
+            Self::Profiles => "profile",
             Self::Parts => "part",
             Self::PartSummaries => "summary of a part",
             Self::PartSeries => "series of a part",
@@ -161,6 +171,10 @@ impl Blobs {
             Self::Summaries => "select run_id, body from run_summary where run_id > ? order by run_id limit ?",
             Self::Evidence => "select run_id, body from run_evidence where run_id > ? order by run_id limit ?",
             Self::Series => "select run_id, body from run_series where run_id > ? order by run_id limit ?",
+            Self::Profiles => {
+                "select run_id || '#' || kind, body from profile
+                 where run_id || '#' || kind > ? and body is not null order by 1 limit ?"
+            }
             Self::Parts => {
                 "select run_id || '#' || place, outcome from run_part
                  where run_id || '#' || place > ? and outcome is not null order by 1 limit ?"
@@ -182,6 +196,7 @@ impl Blobs {
             Self::Summaries => "run_summary",
             Self::Evidence => "run_evidence",
             Self::Series => "run_series",
+            Self::Profiles => "profile",
             Self::Parts | Self::PartSummaries | Self::PartSeries => "run_part",
         }
     }
