@@ -242,6 +242,7 @@ async fn simulate_agent(number: usize, link: Link, received: Arc<Received>, end:
 fn outcome(job: &Job) -> Outcome {
     let none = Mechanism::None;
     Outcome {
+        profiled: None,
         run: job.run,
         ended: Ended::Failed { reason: "it is simulated".to_owned(), cause: Cause::default() },
         times: Vec::new(),

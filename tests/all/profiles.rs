@@ -1,5 +1,7 @@
 //! Profiles: requested by plans, stored, shown, compared, downloaded; and kept out of measurements.
 
+mod real;
+
 use brewbench_agent::{
     profile::{
         pprof,
