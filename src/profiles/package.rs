@@ -1,10 +1,11 @@
-//! The package of a function and its kind, by which flame graphs are coloured. Pure.
+//! The package of a function and its kind: flame graphs are coloured by it, and it says which callers locate a difference.
+//! Pure.
 //!
 //! Profiles of Go and Rust name one program for most functions, so the package comes from the function's name.
 
 use serde::Serialize;
 
-use crate::profiles::tree::Symbol;
+use super::tree::Symbol;
 
 /// Whose code a function is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -14,7 +15,7 @@ pub enum PackageKind {
     App,
     /// A library that the target uses.
     Library,
-    /// The language's runtime and standard library.
+    /// The language's runtime and standard library, and what starts programs and threads.
     Runtime,
     /// The kernel.
     Kernel,
@@ -31,8 +32,14 @@ pub struct Package {
     pub kind: PackageKind,
 }
 
-/// Roots of Rust's standard library, Go's runtime and interpreters.
+/// Roots of packages of runtimes and standard libraries.
 const RUNTIMES: [&str; 9] = ["std", "core", "alloc", "runtime", "internal", "syscall", "sync", "java", "node:internal"];
+
+/// Beginnings of functions that start a program or a thread.
+const STARTS: [&str; 6] = ["_start", "__libc_start", "start_thread", "clone", "__clone", "entry_SYSCALL"];
+
+/// Beginnings of the files of C's runtime.
+const C_RUNTIMES: [&str; 6] = ["libc.", "libc-", "ld-", "libpthread", "libm.", "libgcc"];
 
 /// Returns the package of a function.
 pub fn package(symbol: &Symbol) -> Package {
@@ -42,15 +49,20 @@ pub fn package(symbol: &Symbol) -> Package {
     }
     let file = symbol.module.rsplit('/').next().unwrap_or_default();
     if file.contains(".so") {
-        return of(file, if is_c_runtime(file) { PackageKind::Runtime } else { PackageKind::Library });
+        let is_c = C_RUNTIMES.iter().any(|start| file.starts_with(start));
+        return of(file, if is_c { PackageKind::Runtime } else { PackageKind::Library });
+    }
+    if STARTS.iter().any(|start| symbol.name.starts_with(start)) {
+        return of(if file.is_empty() { &symbol.name } else { file }, PackageKind::Runtime);
     }
     let Some(name) = named(&symbol.name) else {
-        return of(if file.is_empty() { "unknown" } else { file }, PackageKind::Other);
+        let is_plain = symbol.name.starts_with(|letter: char| letter.is_alphabetic() || letter == '_');
+        let kind = if is_plain && !file.is_empty() { PackageKind::App } else { PackageKind::Other };
+        return of(if file.is_empty() { "unknown" } else { file }, kind);
     };
     let root = name.split(['/', '.']).next().unwrap_or(name);
-    let is_runtime = RUNTIMES.contains(&root);
     let is_own = name == "main" || name == file.replace('-', "_");
-    let kind = match (is_runtime, is_own) {
+    let kind = match (RUNTIMES.contains(&root), is_own) {
         (true, _) => PackageKind::Runtime,
         (_, true) => PackageKind::App,
         _ => PackageKind::Library,
@@ -58,28 +70,31 @@ pub fn package(symbol: &Symbol) -> Package {
     of(name, kind)
 }
 
-fn is_c_runtime(file: &str) -> bool {
-    ["libc.", "libc-", "ld-", "libpthread", "libm.", "libgcc"].iter().any(|start| file.starts_with(start))
-}
-
-/// Returns the package in a function's name: `net/http` of `net/http.(*conn).serve`, `hyper` of `hyper::proto::run` and
-/// of `<hyper::Conn as Future>::poll`.
+/// Returns the package in a function's name: crate, Go package, namespace, source file or Java package.
 fn named(function: &str) -> Option<&str> {
-    let bare =
-        function.trim_start_matches(['<', '&', '*', '(', '[']).trim_start_matches("mut ").trim_start_matches("dyn ");
-    if bare.is_empty() || bare.starts_with("unknown]") || bare.starts_with("other]") {
-        return None;
+    // Rust: the trait says more than a type parameter in `<T as digest::Digest>::finalize`.
+    let function = match function.strip_prefix('<').and_then(|name| name.split_once(" as ")) {
+        Some((of, by)) if !of.contains("::") => by,
+        _ => function,
+    };
+    let name = function.trim_start_matches(['<', '&', '(', '[', '*']);
+    let name = name.strip_prefix("mut ").unwrap_or(name).trim_start_matches("dyn ").trim_start_matches("impl ");
+    let is_path = |letter: char| letter.is_alphanumeric() || "_-./$%~@".contains(letter);
+    let path = name.find(|letter: char| !is_path(letter)).map_or(name, |end| &name[..end]);
+    // Rust, C++, Python and Node: crate::module::function, file.py:function.
+    if name[path.len()..].starts_with(':') {
+        return Some(path).filter(|path| !path.is_empty());
     }
-    if let Some((first, _)) = bare.split_once("::") {
-        return Some(first).filter(|first| is_word(first));
-    }
-    let path_end = bare.rfind('/').map_or(0, |slash| slash + 1);
-    let dot = bare[path_end..].find('.')?;
-    Some(&bare[..path_end + dot]).filter(|name| name.split('/').all(|part| is_word(part) || part.contains('.')))
+    // Go: net/http.(*conn).serve, runtime.mallocgc. JVM: com.example.Server.handle.
+    let end = package_end(path, path.rfind('/').unwrap_or(0))?;
+    Some(&path[..end]).filter(|path| !path.is_empty())
 }
 
-fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|letter| letter.is_alphanumeric() || "_-$:%".contains(letter))
+/// Returns where the package ends: before a class, which begins with a capital, or else before the first dot.
+fn package_end(path: &str, slash: usize) -> Option<usize> {
+    let dots = || path.match_indices('.').map(|(dot, _)| dot).filter(|dot| *dot >= slash);
+    let is_class = |dot: &usize| path[dot + 1..].starts_with(|letter: char| letter.is_uppercase());
+    dots().find(is_class).or_else(|| dots().next())
 }
 
 #[cfg(test)]
@@ -93,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_go_rust_c_and_the_kernel_have_their_package() {
+    fn functions_of_each_language_have_their_package() {
         use PackageKind::{App, Kernel, Library, Other, Runtime};
         for (name, module, package, kind) in [
             ("net/http.(*conn).serve", "go-nethttp", "net/http", Library),
@@ -101,15 +116,22 @@ mod tests {
             ("main.(*site).hash.func1", "go-nethttp", "main", App),
             ("runtime.mallocgc", "go-nethttp", "runtime", Runtime),
             ("internal/poll.(*FD).Read", "go-nethttp", "internal/poll", Runtime),
-            ("github.com/acme/shop.Buy", "shop", "github.com/acme/shop", Library),
+            ("github.com/valyala/fasthttp.(*Server).serveConn", "shop", "github.com/valyala/fasthttp", Library),
             ("hyper::proto::h1::run", "rust-hyper", "hyper", Library),
             ("rust_hyper::site::hash", "rust-hyper", "rust_hyper", App),
             ("<tokio::task::Task as core::Future>::poll", "rust-hyper", "tokio", Library),
+            ("<D as digest::digest::Digest>::finalize", "rust-hyper", "digest", Library),
             ("core::fmt::write", "rust-hyper", "core", Runtime),
+            ("std::vector<…>::push_back", "shop", "std", Runtime),
+            ("com.example.Server.handle", "java", "com.example", Library),
+            ("server.py:handle", "python3", "server.py", Library),
+            ("handle_request", "server", "server", App),
+            ("__libc_start_main", "server", "server", Runtime),
             ("malloc", "libc.so.6", "libc.so.6", Runtime),
             ("SSL_read", "/usr/lib/libssl.so.3", "libssl.so.3", Library),
             ("tcp_sendmsg", "[kernel]", "[kernel]", Kernel),
             ("[unknown]", "shop", "shop", Other),
+            ("<[T]>::sort", "shop", "shop", Other),
             ("", "", "unknown", Other),
         ] {
             assert_eq!(of(name, module), (package.to_owned(), kind), "{name}");

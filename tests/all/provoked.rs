@@ -198,7 +198,10 @@ async fn ten_ordinary_runs_are_valid_unless_the_host_disturbs_them() {
         let found = codes(&run);
         println!("ordinary run {number}: {} at {} requests/s", run["verdict"], run["rps"]);
         assert_eq!(run["phase"], "finished", "{run}");
-        assert!(found.iter().all(|code| is_of_the_host(code)), "{found:?}");
+        // A busy machine also delays k6's reports.
+        let is_disturbed = found.iter().any(|code| is_of_the_host(code));
+        let is_excused = |code: &String| is_of_the_host(code) || is_disturbed && code == "series_incomplete";
+        assert!(found.iter().all(is_excused), "{found:?}");
         assert_eq!(run["verdict"] == "valid", found.is_empty(), "{run}");
     }
 }

@@ -63,7 +63,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Attaches perf to processes; they are listed again if one has ended meanwhile. Fails with a sentence.
+    /// Attaches perf to processes; they are listed again if one ends before perf is attached. Fails with a sentence.
     pub async fn attach(
         place: &Place,
         processes: impl Fn() -> BTreeSet<i32>,

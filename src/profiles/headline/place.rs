@@ -8,15 +8,12 @@ use super::share_of_whole;
 use crate::profiles::{
     changes::{Change, Changes, Subject},
     explained::Explained,
+    package::{PackageKind, package},
     tree::{Symbol, Tree},
 };
 
 /// Smallest share of the difference that a place holds.
 const MIN_EXPLAINED: f64 = 0.5;
-
-/// Packages and prefixes of functions that call everything and so do not locate anything.
-const SCAFFOLDING: [&str; 10] =
-    ["_start", "__libc_", "start_thread", "clone", "__clone", "core", "std", "alloc", "runtime", "entry_SYSCALL"];
 
 /// A node that holds at least half of a difference.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,7 +22,7 @@ pub struct Place {
     pub node: usize,
     /// The node's function.
     pub symbol: Symbol,
-    /// The nearest caller in another package, which says why the function runs.
+    /// The nearest caller worth naming, which says why the function runs.
     pub caller: Option<Symbol>,
     /// Share of the difference.
     pub explains: Explained,
@@ -56,48 +53,23 @@ pub(super) fn find(tree: &Tree, changes: &Changes) -> Option<Place> {
     })
 }
 
-/// Returns the nearest caller that is worth naming: known, of another package, and not scaffolding.
+/// Returns the nearest caller that is worth naming: of the target itself, or else of another package than the node, and
+/// neither runtime nor kernel.
 fn caller(tree: &Tree, node: usize) -> Option<&Symbol> {
     let own = package(tree.symbol(node)?);
     let named = || tree.callers(node).filter_map(|caller| tree.symbol(caller)).filter(|caller| !caller.is_unknown());
+    let is_own = |caller: &&Symbol| package(caller).kind == PackageKind::App;
     let locates = |caller: &&Symbol| package(caller) != own && !is_scaffolding(caller);
-    named().find(locates).or_else(|| named().find(|caller| !is_scaffolding(caller))).or_else(|| named().next())
+    named()
+        .find(is_own)
+        .or_else(|| named().find(locates))
+        .or_else(|| named().find(|caller| !is_scaffolding(caller)))
+        .or_else(|| named().next())
 }
 
+/// Whether a function calls everything and so does not locate anything.
 fn is_scaffolding(symbol: &Symbol) -> bool {
-    let package = package(symbol);
-    symbol.kernel
-        || SCAFFOLDING.iter().any(|word| package == *word || (word.contains('_') && package.starts_with(word)))
-}
-
-/// Returns what a function belongs to: crate, Go package, namespace, source file, or else its module.
-fn package(symbol: &Symbol) -> &str {
-    if symbol.kernel {
-        return "kernel";
-    }
-    let name = symbol.name.trim_start_matches(['<', '&', '(', '[', '*']);
-    let name = name.strip_prefix("mut ").unwrap_or(name).trim_start_matches("dyn ").trim_start_matches("impl ");
-    let word = |end: usize| &name[..end];
-    let is_path = |letter: char| letter.is_alphanumeric() || "_-./$%~@".contains(letter);
-    let path = name.find(|letter: char| !is_path(letter)).map_or(name, word);
-    match (name.get(path.len()..), path.rfind('/')) {
-        // Rust, C++, Python and Node: crate::module::function, file.py:function.
-        (Some(rest), _) if rest.starts_with(':') => path,
-        // Go: net/http.(*conn).serve, runtime.mallocgc. JVM: com.example.Server.handle.
-        (_, slash) => match package_end(path, slash.unwrap_or(0)) {
-            Some(end) if end > 0 => &path[..end],
-            _ if symbol.module.is_empty() => path,
-            _ if SCAFFOLDING.iter().any(|word| path.starts_with(word)) => path,
-            _ => &symbol.module,
-        },
-    }
-}
-
-/// Returns where the package ends: before a class, which begins with a capital, or else before the first dot.
-fn package_end(path: &str, slash: usize) -> Option<usize> {
-    let dots = || path.match_indices('.').map(|(dot, _)| dot).filter(|dot| *dot >= slash);
-    let is_class = |dot: &usize| path[dot + 1..].starts_with(|letter: char| letter.is_uppercase());
-    dots().find(is_class).or_else(|| dots().next())
+    matches!(package(symbol).kind, PackageKind::Runtime | PackageKind::Kernel)
 }
 
 #[cfg(test)]
@@ -106,26 +78,6 @@ mod tests {
 
     fn symbol(name: &str) -> Symbol {
         Symbol { name: name.to_owned(), module: "server".to_owned(), kernel: false }
-    }
-
-    #[test]
-    fn packages_are_those_of_each_language() {
-        for (name, expected) in [
-            ("tokio::runtime::task::poll", "tokio"),
-            ("<hyper::proto::Conn<…> as core::future::Future>::poll", "hyper"),
-            ("net/http.(*conn).serve", "net/http"),
-            ("runtime.mallocgc", "runtime"),
-            ("github.com/valyala/fasthttp.(*Server).serveConn", "github.com/valyala/fasthttp"),
-            ("main.main.func1.2", "main"),
-            ("com.example.Server.handle", "com.example"),
-            ("server.py:handle", "server.py"),
-            ("std::vector<…>::push_back", "std"),
-            ("handle_request", "server"),
-            ("__libc_start_main", "__libc_start_main"),
-        ] {
-            assert_eq!(package(&symbol(name)), expected, "{name}");
-        }
-        assert_eq!(package(&Symbol { kernel: true, ..symbol("tcp_sendmsg") }), "kernel");
     }
 
     #[test]
