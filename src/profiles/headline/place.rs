@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::share_of_whole;
 use crate::profiles::{
-    changes::{Change, Changes, Subject},
+    changes::{Change, Changes, Presence, Subject},
     explained::Explained,
     package::{PackageKind, package},
     tree::{Symbol, Tree},
@@ -22,7 +22,7 @@ pub struct Place {
     pub node: usize,
     /// The node's function.
     pub symbol: Symbol,
-    /// The nearest caller worth naming, which says why the function runs.
+    /// The function above it that only one side calls there, or else the nearest caller worth naming.
     pub caller: Option<Symbol>,
     /// Share of the difference.
     pub explains: Explained,
@@ -44,11 +44,15 @@ pub(super) fn find(tree: &Tree, changes: &Changes) -> Option<Place> {
         let shares = tree.children(*node).filter_map(|child| Some((child, share(child)?)));
         Some(shares.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?.0)
     };
-    let node = std::iter::successors(below(&0), below).last()?;
+    let path: Vec<usize> = std::iter::successors(below(&0), below).collect();
+    let node = *path.last()?;
+    let is_on_one_side = |node: &&usize| changes.changes[by_node[*node]].presence != Presence::Both;
+    let added = path.iter().find(is_on_one_side).filter(|first| **first != node);
+    let caller = added.and_then(|first| tree.symbol(*first)).or_else(|| caller(tree, node));
     Some(Place {
         node,
         symbol: tree.symbol(node)?.clone(),
-        caller: caller(tree, node).cloned(),
+        caller: caller.cloned(),
         explains: share_of_whole(changes, by_node[&node])?,
     })
 }
