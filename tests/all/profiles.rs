@@ -71,7 +71,7 @@ fn measured(job: &Job, number: u64) -> Outcome {
 }
 
 /// Submits a profiled experiment of `fast` and `slow`, and lets the agent do it. Returns the experiment and its runs.
-async fn experiment(user: &Actor, agent: &mut Agent, repetitions: u32, profiled: u32) -> (String, Vec<Value>) {
+pub async fn experiment(user: &Actor, agent: &mut Agent, repetitions: u32, profiled: u32) -> (String, Vec<Value>) {
     let plan = plan_with(&json!({
         "targets": ["fast", "slow"], "repetitions": repetitions, "profiled_repetitions": profiled, "seed": 7, "retries": 0,
     }));
@@ -84,7 +84,8 @@ async fn experiment(user: &Actor, agent: &mut Agent, repetitions: u32, profiled:
     (id, found["runs"].as_array().expect("runs").clone())
 }
 
-fn ids(runs: &[Value], target: &str) -> String {
+/// The ids of a target's profiled runs, separated by commas.
+pub fn ids(runs: &[Value], target: &str) -> String {
     let own = runs.iter().filter(|run| run["target"] == target && run["profiled"] == true);
     own.map(|run| text(&run["id"])).collect::<Vec<_>>().join(",")
 }

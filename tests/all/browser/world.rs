@@ -13,13 +13,16 @@ use brewbench_agent::wire::{
 use serde_json::json;
 
 use super::import;
-use crate::harness::{
-    Actor, Agent, App,
-    agent::outcome,
-    participants::{generator_outcome, host_outcome},
-    series::{delta, matching_series},
-    submit::{plan_with, submit, text},
-    summaries::{fixture, good_checking, scaled},
+use crate::{
+    harness::{
+        Actor, Agent, App,
+        agent::outcome,
+        participants::{generator_outcome, host_outcome},
+        series::{delta, matching_series},
+        submit::{plan_with, submit, text},
+        summaries::{fixture, good_checking, scaled},
+    },
+    profiles,
 };
 
 /// A server with data, and its pages.
@@ -203,6 +206,8 @@ impl World {
         }
         let (flawed, flawed_runs) = flawed(&user, &mut agent).await;
         let adaptive = adaptive(&user, &mut agent).await;
+        let (profiled, profiles) = profiles::experiment(&user, &mut agent, 4, 4).await;
+        let [of_fast, of_slow] = ["fast", "slow"].map(|target| profiles::ids(&profiles, target));
         let plan = plan_with(&json!({"targets": ["slow", "fast"], "sizes": ["4/8GiB"], "repetitions": 4,
             "name": "after the new parser", "seed": 1}));
         let (active, active_runs) = submit(&user, &plan).await;
@@ -242,6 +247,11 @@ impl World {
                 ("experiment-flawed", &format!("/experiments/{flawed}")),
                 ("experiment-until", &format!("/experiments/{}", adaptive[0])),
                 ("experiment-knee", &format!("/experiments/{}", adaptive[1])),
+                ("experiment-profiled", &format!("/experiments/{profiled}")),
+                ("run-profiled", &format!("/runs/{}", &of_fast[..36])),
+                ("profile", &format!("/profiles?runs={of_slow}")),
+                ("profile-compare", &format!("/profiles/compare?baseline={of_fast}&candidate={of_slow}")),
+                ("profile-error", "/profiles?runs="),
                 ("experiment-add", &format!("/experiments/{finished}/repetitions")),
                 ("run-environment", &format!("/runs/{}/environment", runs[0])),
                 ("run-environments", &format!("/runs/{}/environment?with={}", runs[0], runs[2])),
