@@ -10,7 +10,7 @@ use super::{
     package::{Package, package},
 };
 use crate::profiles::{
-    changes::{Changes, Subject},
+    changes::{Change, Changes, Subject},
     tree::Tree,
 };
 
@@ -87,6 +87,10 @@ pub fn compared(tree: &Tree, changes: &Changes, baseline_runs: usize, sides: [St
         if let Subject::Node(node) = one.subject {
             change[node] = if one.difference > 0.0 { 1 } else { -1 };
         }
+    }
+    // The root stands for the total, which is tested alone.
+    if let Some(whole) = changes.whole.filter(Change::is_significant) {
+        change[0] = if whole.difference > 0.0 { 1 } else { -1 };
     }
     Graph {
         value: steps(&candidate, top),

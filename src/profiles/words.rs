@@ -52,7 +52,7 @@ pub fn interval(delta: &Delta) -> String {
 pub fn overhead(overhead: &Overhead) -> String {
     let Overhead { metric, change, low, high } = overhead;
     let title = METRICS.iter().find(|def| def.key == metric).map_or(metric.as_str(), |def| def.title);
-    let word = |value: f64| format::change(Some(1.0 + value)).text().to_owned();
+    let word = |value: f64| format::change(Some(value)).text().to_owned();
     match low.zip(*high) {
         Some((low, high)) => format!("{title} {} ({} to {})", word(*change), word(low), word(high)),
         None => format!("{title} {} (too few repetitions for an interval)", word(*change)),
@@ -75,4 +75,26 @@ pub fn quality(profile: &ProfileInfo) -> String {
     let shown = shares.into_iter().filter(|(_, share)| *share >= 0.01);
     parts.extend(shown.map(|(what, share)| format!("{} {what}", format::percent(Some(share)).text())));
     parts.join(" · ")
+}
+
+/// Splits a sentence at the backticks around its names: text, name, text, …
+pub fn parts(sentence: &str) -> impl Iterator<Item = (bool, &str)> {
+    sentence.split('`').enumerate().map(|(place, part)| (place % 2 == 1, part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_relative_to_the_measured_repetitions() {
+        let cost = Overhead { metric: "rps".to_owned(), change: -0.012, low: Some(-0.02), high: Some(0.001) };
+        assert_eq!(overhead(&cost).replace('\u{a0}', " "), "Throughput −1.2 % (−2.0 % to +0.1 %)");
+    }
+
+    #[test]
+    fn names_in_sentences_are_marked() {
+        let found: Vec<_> = parts("It is in `a` → `b`.").collect();
+        assert_eq!(found, [(false, "It is in "), (true, "a"), (false, " → "), (true, "b"), (false, ".")]);
+    }
 }
