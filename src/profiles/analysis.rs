@@ -101,7 +101,7 @@ impl<'a> Compared<'a> {
     /// Returns the comparison with at most `limit` functions.
     pub fn comparison(&self, overhead: [Vec<Overhead>; 2], limit: usize) -> ProfileComparison {
         let Self { kind, changes, scale, .. } = self;
-        let confounders = confounders(self.sides[0].first(), self.sides[1].first());
+        let confounders = confounders(self.sides[0].measured_by(), self.sides[1].measured_by());
         let headline = Headline::new(&self.tree, changes);
         let [first, second] = self.labels();
         let [of_first, of_second] = overhead;

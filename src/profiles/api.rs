@@ -136,7 +136,7 @@ async fn sides(state: &AppState, query: &CompareQuery) -> Result<[Side; 2]> {
     if let Some(both) = baseline.runs.iter().find(|run| candidate.runs.iter().any(|other| other.id == run.id)) {
         return Err(Error::Invalid(format!("candidate: run {} is also in the baseline", both.id)));
     }
-    let differing = confounders(baseline.first(), candidate.first());
+    let differing = confounders(baseline.measured_by(), candidate.measured_by());
     if !differing.is_empty() && !query.allow_confounders {
         let sentence = differing.join(". ");
         return Err(Error::Conflict(format!("not compared: {sentence}; allow_confounders compares anyway")));

@@ -1,5 +1,7 @@
 //! What differs between the runs of two profiles besides the target. Pure.
 
+use brewbench_agent::wire::profile::ProfileSource;
+
 use crate::runs::{load, model::Run};
 
 /// Everything but the target that profiled runs of one cell share, in words.
@@ -19,9 +21,13 @@ pub fn setting(run: &Run) -> [(&'static str, String); 7] {
     ]
 }
 
-/// Describes what differs, e.g. `Machine sizes differ: 1 vCPU and 2 vCPU`.
-pub fn confounders(baseline: &Run, candidate: &Run) -> Vec<String> {
-    let (one, other) = (setting(baseline), setting(candidate));
+/// Describes what differs, e.g. `Machine sizes differ: 1 vCPU and 2 vCPU`. Each side is a run and its profiler.
+pub fn confounders(baseline: (&Run, ProfileSource), candidate: (&Run, ProfileSource)) -> Vec<String> {
+    // A runtime's own profiler sees no kernel, and perf does.
+    let all = |(run, source): (&Run, ProfileSource)| -> Vec<_> {
+        setting(run).into_iter().chain([("Profilers", source.to_string())]).collect()
+    };
+    let (one, other) = (all(baseline), all(candidate));
     let named = |text: &str| if text.is_empty() { "none" } else { text }.to_owned();
     one.iter()
         .zip(&other)
@@ -38,10 +44,13 @@ mod tests {
     #[test]
     fn only_what_differs_besides_the_target_is_named() {
         let (one, mut other) = (finished("gosherve", 1), finished("servy", 2));
-        assert_eq!(confounders(&one, &other), Vec::<String>::new());
+        let perf = ProfileSource::Perf;
+        assert_eq!(confounders((&one, perf), (&other, perf)), Vec::<String>::new());
+        let sources = confounders((&one, perf), (&other, ProfileSource::Pprof));
+        assert_eq!(sources, ["Profilers differ: perf and pprof"]);
         other.agent = Some("rack-2".to_owned());
         other.parameters.insert("SIZE".to_owned(), "9".to_owned());
-        let found = confounders(&one, &other);
+        let found = confounders((&one, perf), (&other, perf));
         assert_eq!(found.len(), 2, "{found:?}");
         assert_eq!(found[0], "Parameters differ: none and SIZE=9");
     }

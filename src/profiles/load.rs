@@ -1,6 +1,9 @@
 //! Finds and decodes the profiles of one side.
 
-use brewbench_agent::{profile::pprof, wire::profile::ProfileKind};
+use brewbench_agent::{
+    profile::pprof,
+    wire::profile::{ProfileKind, ProfileSource},
+};
 use tokio::task::spawn_blocking;
 
 use super::store::{self, StoredProfile};
@@ -38,6 +41,11 @@ impl Side {
             ProfileKind::Heap | ProfileKind::Allocs => Some(stacks.total() as f64),
         };
         self.runs.iter().zip(&self.stacks).map(|(run, stacks)| Profile { stacks, cpu_ms: total(run, stacks) }).collect()
+    }
+
+    /// Returns its first run and the profiler, for what both sides have to share.
+    pub fn measured_by(&self) -> (&Run, ProfileSource) {
+        (self.first(), self.profiles[0].source)
     }
 
     /// Returns its first run; all are alike.

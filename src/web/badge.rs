@@ -36,6 +36,12 @@ pub fn state(word: &str) -> Pill {
 }
 
 impl Pill {
+    /// Adds a word.
+    #[must_use]
+    pub fn and(self, word: &str) -> Self {
+        Self { word: format!("{}, {word}", self.word), ..self }
+    }
+
     /// Adds a tooltip.
     #[must_use]
     pub fn about(self, more: String) -> Self {

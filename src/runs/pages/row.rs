@@ -142,10 +142,11 @@ fn left_text(left: Option<f64>, started: bool) -> String {
 
 /// Returns the badge of a run's verdict or phase.
 pub fn state(run: &Run) -> Pill {
-    match run.verdict.filter(|_| run.phase == Phase::Finished) {
+    let pill = match run.verdict.filter(|_| run.phase == Phase::Finished) {
         Some(verdict) => badge::state(verdict.as_str()).about(reasons(run)),
         None => badge::state(run.phase.as_str()),
-    }
+    };
+    if run.profiled { pill.and("profiled") } else { pill }
 }
 
 /// All reasons in one line.

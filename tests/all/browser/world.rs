@@ -206,8 +206,8 @@ impl World {
         }
         let (flawed, flawed_runs) = flawed(&user, &mut agent).await;
         let adaptive = adaptive(&user, &mut agent).await;
-        let (profiled, profiles) = profiles::experiment(&user, &mut agent, 4, 4).await;
-        let [of_fast, of_slow] = ["fast", "slow"].map(|target| profiles::ids(&profiles, target));
+        let (with_profiles, runs_of_it) = profiles::experiment(&user, &mut agent, 4, 4).await;
+        let [of_fast, of_slow] = ["fast", "slow"].map(|target| profiles::ids(&runs_of_it, target));
         let plan = plan_with(&json!({"targets": ["slow", "fast"], "sizes": ["4/8GiB"], "repetitions": 4,
             "name": "after the new parser", "seed": 1}));
         let (active, active_runs) = submit(&user, &plan).await;
@@ -247,7 +247,7 @@ impl World {
                 ("experiment-flawed", &format!("/experiments/{flawed}")),
                 ("experiment-until", &format!("/experiments/{}", adaptive[0])),
                 ("experiment-knee", &format!("/experiments/{}", adaptive[1])),
-                ("experiment-profiled", &format!("/experiments/{profiled}")),
+                ("experiment-profiled", &format!("/experiments/{with_profiles}")),
                 ("run-profiled", &format!("/runs/{}", &of_fast[..36])),
                 ("profile", &format!("/profiles?runs={of_slow}")),
                 ("profile-compare", &format!("/profiles/compare?baseline={of_fast}&candidate={of_slow}")),
