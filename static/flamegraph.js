@@ -91,6 +91,8 @@ function finish({ depth, frame, value, base = value, change = new Int8Array(dept
     selfBase[above] -= base[n];
     lost[above] += lost[n];
   }
+  // Values are rounded, so what is left of a frame without samples of its own may be below zero.
+  for (const values of [self, selfBase]) values.forEach((left, n) => (values[n] = Math.max(left, 0)));
   return { depth, frame, value, base, change, parent, end, self, selfBase, lost };
 }
 

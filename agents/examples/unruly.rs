@@ -30,6 +30,12 @@ fn main() {
     println!("unruly is {manner}");
     match manner.as_str() {
         "deaf" => sleep_forever(),
+        "daemon" => {
+            // Goes into the background, as old servers do: the process that was started exits.
+            let program = std::env::current_exe().expect("a path");
+            Command::new(program).args([port.as_str(), "good"]).spawn().expect("a daemon");
+            exit(0);
+        }
         "dead" => {
             eprintln!("no reason to live");
             exit(3);

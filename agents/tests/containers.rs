@@ -132,6 +132,8 @@ async fn a_container_that_does_not_serve_says_why() {
             "exited before it was ready: exit status 3; last output: unruly is dead | no reason to live",
             Cause::TargetDied,
         ),
+        // With the process that it started, the container is gone, and the daemon in it.
+        ("daemon", "exited before it was ready: exit status 0", Cause::TargetDied),
         ("deaf", "connections are refused", Cause::TargetNotReady),
         ("hungry-at-start", "exited before it was ready: OOM-killed", Cause::TargetOutOfMemory),
         ("mortal", "exited during the ", Cause::TargetDied),

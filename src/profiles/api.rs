@@ -27,6 +27,9 @@ use crate::{
     auth::caller::Read,
 };
 
+/// Start of the error if more than the target differs.
+pub const NOT_COMPARED: &str = "not compared: ";
+
 /// Media type of a compressed pprof file.
 const GZIP: HeaderValue = HeaderValue::from_static("application/gzip");
 
@@ -139,7 +142,7 @@ async fn sides(state: &AppState, query: &CompareQuery) -> Result<[Side; 2]> {
     let differing = confounders(baseline.measured_by(), candidate.measured_by());
     if !differing.is_empty() && !query.allow_confounders {
         let sentence = differing.join(". ");
-        return Err(Error::Conflict(format!("not compared: {sentence}; allow_confounders compares anyway")));
+        return Err(Error::Conflict(format!("{NOT_COMPARED}{sentence}; allow_confounders compares anyway")));
     }
     unify(&baseline.stacks, &mut candidate.stacks);
     Ok([baseline, candidate])

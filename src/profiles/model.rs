@@ -18,7 +18,7 @@ pub struct ProfileQuery {
     pub runs: String,
     /// `cpu`, `heap` or `allocs`. Default: `cpu`.
     pub kind: Option<String>,
-    /// Maximum number of functions. Default: 50.
+    /// Maximum number of functions. Default: 20.
     pub limit: Option<usize>,
 }
 
@@ -35,7 +35,7 @@ pub struct CompareQuery {
     pub candidate: String,
     /// `cpu`, `heap` or `allocs`. Default: `cpu`.
     pub kind: Option<String>,
-    /// Maximum number of functions. Default: 50.
+    /// Maximum number of functions. Default: 20.
     pub limit: Option<usize>,
     /// Compare even if more than the target differs.
     #[serde(default)]
@@ -43,7 +43,7 @@ pub struct CompareQuery {
 }
 
 /// Default of `limit`.
-pub const FUNCTIONS: usize = 50;
+pub const FUNCTIONS: usize = 20;
 
 /// How values are shown: in a unit that needs few zeros.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -160,7 +160,8 @@ async fn compare(
     let comparison = match api::comparison(&state, &query).await {
         Ok(comparison) => comparison,
         Err(Error::Conflict(why)) => {
-            let (why, _) = why.rsplit_once("; ").unwrap_or((&why, ""));
+            let why = why.strip_prefix(api::NOT_COMPARED).unwrap_or(&why);
+            let (why, _) = why.rsplit_once("; ").unwrap_or((why, ""));
             let mut anyway = form_urlencoded::Serializer::new(String::new());
             anyway.append_pair("baseline", &query.baseline).append_pair("candidate", &query.candidate);
             anyway.append_pair("allow_confounders", "true");

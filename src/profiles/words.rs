@@ -63,7 +63,11 @@ pub fn overhead(overhead: &Overhead) -> String {
 pub fn quality(profile: &ProfileInfo) -> String {
     let ProfileInfo { source, profiler, duration_s, samples, lost, rate_hz, .. } = profile;
     let mut parts = vec![profiler.clone().unwrap_or_else(|| source.to_string())];
-    parts.push(format!("{} samples", format::count(Some(*samples)).text()));
+    parts.push(if *samples == 1 {
+        "1 sample".to_owned()
+    } else {
+        format!("{} samples", format::count(Some(*samples)).text())
+    });
     parts.extend(lost.filter(|lost| *lost > 0).map(|lost| format!("{} lost", format::count(Some(lost)).text())));
     parts.extend(rate_hz.map(|rate| format!("{} per second of CPU time", number(rate))));
     parts.extend(duration_s.map(|seconds| format::duration(Some(seconds)).text().to_owned()));
