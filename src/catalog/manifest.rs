@@ -7,12 +7,15 @@ pub mod fields;
 
 use std::{collections::BTreeMap, net::IpAddr, path::PathBuf};
 
-use brewbench_agent::target::{
-    Sandbox,
-    manifest::{
-        Accelerator, Container, ManifestFile, MetricsFile, Mount, Network, Preset, Pull, Ready, Tap, UrlFile, Verify,
-        VmFile,
+use brewbench_agent::{
+    target::{
+        Sandbox,
+        manifest::{
+            Accelerator, CallGraph, Container, ManifestFile, MetricsFile, Mount, Network, Preset, ProfileFile, Pull,
+            Ready, Tap, UrlFile, Verify, VmFile,
+        },
     },
+    wire::profile::ProfileKind,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -60,6 +63,9 @@ pub struct NewTarget {
     /// A response that shows that the right program serves; null for none.
     #[serde(default)]
     pub verify: Option<ResponseCheck>,
+    /// How it is profiled; null for perf.
+    #[serde(default)]
+    pub profile: Option<TargetProfile>,
     /// Files that it may use besides its own folder.
     #[serde(default)]
     pub sandbox: Access,
@@ -204,6 +210,38 @@ pub struct ServerMetrics {
     pub labels: BTreeMap<String, String>,
 }
 
+/// How a target is profiled: with one of `pprof`, `command` and, without both, perf.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TargetProfile {
+    /// Path or URL of an endpoint that returns pprof; `{s}` becomes the seconds.
+    #[serde(default)]
+    pub pprof: Option<String>,
+    /// A command that prints pprof or collapsed stacks.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// `cpu`, `heap` and `allocs`; empty for `cpu`.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub kinds: Vec<ProfileKind>,
+    /// How perf unwinds stacks: `fp`, the default, or `dwarf`.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    pub call_graph: Option<CallGraph>,
+    /// Samples per second of perf or a command; null for its default.
+    #[serde(default)]
+    pub rate_hz: Option<u32>,
+}
+
+impl From<TargetProfile> for ProfileFile {
+    fn from(profile: TargetProfile) -> Self {
+        let TargetProfile { pprof, command, kinds, call_graph, rate_hz } = profile;
+        let usual = Self::default();
+        let kinds = if kinds.is_empty() { usual.kinds.clone() } else { kinds };
+        Self { perf: pprof.is_none() && command.is_empty(), pprof, command, kinds, call_graph, rate_hz }
+    }
+}
+
 /// The request that a target answers once it is ready.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -256,7 +294,7 @@ pub struct TargetManifest {
 impl From<NewTarget> for ManifestFile {
     fn from(target: NewTarget) -> Self {
         let NewTarget { name, version, revision, description, command, env, container, vm, url, metrics, .. } = target;
-        let NewTarget { ready, verify, sandbox, .. } = target;
+        let NewTarget { ready, verify, profile, sandbox, .. } = target;
         let url = url.map(|RunningServer { base, redirects }| UrlFile { base, redirects });
         let metrics = metrics.map(|ServerMetrics { scrape, preset, labels }| MetricsFile { scrape, preset, labels });
         let ReadyCheck { path, status, timeout_s } = ready;
@@ -271,7 +309,7 @@ impl From<NewTarget> for ManifestFile {
         let sandbox = Sandbox { read: paths(read), write: paths(write) };
         let ready = Ready { path, status, timeout_s };
         let (container, vm) = (container.map(Into::into), vm.map(Into::into));
-        let profile = None;
+        let profile = profile.map(Into::into);
         Self {
             name,
             version,

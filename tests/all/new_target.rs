@@ -63,6 +63,7 @@ async fn the_api_returns_a_manifest_that_an_agent_reads() {
     hostile["description"] = json!(texts.concat());
     hostile["verify"] = json!({"path": format!("/{}", texts[0]), "status": 404, "contains": texts.concat()});
     hostile["sandbox"] = json!({"read": texts, "write": []});
+    hostile["profile"] = json!({"command": ["py-spy", "{pid}"], "rate_hz": 50});
     let written = reader.post(API, &hostile).await.ok().json();
     let read = ManifestFile::parse(&text(&written["toml"])).expect("a manifest");
     assert_eq!((json!(read.description), json!(read.env)), (hostile["description"].clone(), hostile["env"].clone()));
@@ -70,6 +71,7 @@ async fn the_api_returns_a_manifest_that_an_agent_reads() {
     assert_eq!((json!(verify.path), verify.status), (hostile["verify"]["path"].clone(), 404));
     assert_eq!(verify.contains, Some(texts.concat()));
     assert_eq!(json!(read.sandbox.read), hostile["sandbox"]["read"]);
+    assert_eq!(read.profile.map(|profile| (profile.command.len(), profile.rate_hz)), Some((2, Some(50))));
 }
 
 #[tokio::test]
@@ -221,10 +223,18 @@ async fn the_command_prints_a_manifest_or_writes_a_new_file() {
         "/srv",
         "--write",
         "/tmp/x",
+        "--pprof",
+        "/debug/pprof/profile?seconds={s}",
+        "--profile-kind",
+        "cpu",
+        "--profile-kind",
+        "heap",
         "--",
         "serve",
     ];
     let read = ManifestFile::parse(&target_new(&all).await.ok()).expect("a manifest");
+    let profile = read.profile.expect("a profile");
+    assert_eq!((profile.pprof.as_deref(), profile.kinds.len()), (Some("/debug/pprof/profile?seconds={s}"), 2));
     let verify = read.verify.expect("a check");
     assert_eq!((read.ready.status, read.ready.timeout_s, verify.status), (204, 60.0, 201));
     assert_eq!((read.env["PORT"].as_str(), read.sandbox.write[0].as_path()), ("{port}", Path::new("/tmp/x")));

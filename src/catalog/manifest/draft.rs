@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use brewbench_agent::target::{
     Sandbox,
-    manifest::{Container, ManifestFile, MetricsFile, Mount, Pull, Ready, UrlFile, Verify, VmFile},
+    manifest::{Container, ManifestFile, MetricsFile, Mount, ProfileFile, Pull, Ready, UrlFile, Verify, VmFile},
 };
 use brewbench_agent::wire::target::TargetKind;
 use url::form_urlencoded;
@@ -156,6 +156,7 @@ impl Draft {
             description: self.get("description").to_owned(),
             ready,
             verify: has_verify.then_some(verify),
+            profile: some("profile.pprof").map(|path| ProfileFile { pprof: Some(path), ..ProfileFile::default() }),
             ..started
         }
     }

@@ -125,12 +125,18 @@ pub const CHECKS: [Field; 3] = [
 ];
 
 /// Fields that few targets need.
-pub const ADVANCED: [Field; 6] = [
+pub const ADVANCED: [Field; 7] = [
     line("revision", "Revision", "4f1c2ab", "optional, such as a commit"),
     line("ready.status", "Status when ready", "200", "default: 200"),
     line("ready.timeout_s", "Time to get ready, seconds", "10", "default: 10, at most 600"),
     line("verify.status", "Status of the verify path", "200", "default: 200"),
     lines("sandbox.read", "May also read", "/srv/www", "files and folders, one per line"),
+    line(
+        "profile.pprof",
+        "Profile endpoint",
+        "/debug/pprof/profile?seconds={s}",
+        "optional: path that returns CPU profiles as pprof; without it, perf attaches to the target",
+    ),
     lines("sandbox.write", "May also write", "/var/tmp/cache", "files and folders, one per line"),
 ];
 

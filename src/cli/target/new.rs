@@ -8,12 +8,15 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use brewbench_agent::target::{
-    Sandbox,
-    manifest::{
-        Accelerator, Container, ManifestFile, MetricsFile, Mount, Network, Preset, Pull, Ready, Tap, UrlFile, Verify,
-        VmFile,
+use brewbench_agent::{
+    target::{
+        Sandbox,
+        manifest::{
+            Accelerator, Container, ManifestFile, MetricsFile, Mount, Network, Preset, ProfileFile, Pull, Ready, Tap,
+            UrlFile, Verify, VmFile,
+        },
     },
+    wire::profile::ProfileKind,
 };
 use clap::Args;
 
@@ -103,6 +106,12 @@ pub struct New {
     /// Text in that answer
     #[arg(long, value_name = "TEXT", requires = "verify_path")]
     verify_contains: Option<String>,
+    /// Path or URL of the target that returns profiles in the pprof format, with {s} for the seconds [default: perf]
+    #[arg(long, value_name = "PATH")]
+    pprof: Option<String>,
+    /// What that endpoint's profiles count: cpu, heap or allocs; repeatable [default: cpu]
+    #[arg(long, value_name = "KIND", requires = "pprof")]
+    profile_kind: Vec<ProfileKind>,
     /// A file or folder that the target may also read and run; repeatable
     #[arg(long, value_name = "PATH")]
     read: Vec<PathBuf>,
@@ -194,7 +203,7 @@ impl New {
             }),
             ready: Ready { path: ready_path, status: ready_status, timeout_s: ready_timeout },
             verify: verify_path.map(|path| Verify { path, status: verify_status, contains: verify_contains }),
-            profile: None,
+            profile: profile(self.pprof, self.profile_kind),
             sandbox: Sandbox { read: self.read, write: self.write },
         };
         let TargetManifest { toml, file: _ } = TargetManifest::write(&file).map_err(anyhow::Error::msg)?;
@@ -230,4 +239,10 @@ fn preset(text: &str) -> Result<Preset, String> {
     let names = Preset::ALL.map(Preset::as_str);
     let found = Preset::ALL.into_iter().find(|preset| preset.as_str() == text);
     found.ok_or_else(|| format!("use one of {}", names.join(", ")))
+}
+/// Returns how the target is profiled, unless by perf.
+fn profile(pprof: Option<String>, kinds: Vec<ProfileKind>) -> Option<ProfileFile> {
+    let usual = ProfileFile::default();
+    let kinds = if kinds.is_empty() { usual.kinds.clone() } else { kinds };
+    pprof.map(|path| ProfileFile { pprof: Some(path), kinds, ..usual })
 }
