@@ -28,7 +28,7 @@ pub fn judge(experiment: &ExperimentWithRuns) -> ExitCode {
 
 /// Does the same for runs without their experiment.
 pub fn judge_runs(runs: &[RunData]) -> ExitCode {
-    let bad: Vec<_> = counted(runs).filter(|run| !run.counts()).collect();
+    let bad: Vec<_> = counted(runs).filter(|run| !run.has_result()).collect();
     for run in &bad {
         let why = run.error.clone().or_else(|| run.because().map(|reason| reason.text.clone()));
         let word = if run.phase == Phase::Finished {

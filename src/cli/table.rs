@@ -173,7 +173,8 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
         let size = run.size.as_ref().map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes));
         let verdict = run.verdict.filter(|_| run.phase == Phase::Finished);
         let state = verdict.map_or(run.phase.words(), |verdict| verdict.as_str().to_owned());
-        let state = if run.profiled { format!("{state}, profiled") } else { state };
+        // What is wrong with a profiled run matters less than that it is no measurement.
+        let state = if run.profiled && run.has_result() { "profiled".to_owned() } else { state };
         let failed = percent(run.figures.error_rate);
         let repetition = run.repetition.to_string();
         let rate = now.iter().find(|now| now.run == run.id).and_then(|now| now.rps);

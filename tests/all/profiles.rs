@@ -277,6 +277,9 @@ async fn commands_show_compare_and_download_profiles() {
     let compared = run(&compare).await.ok();
     assert!(compared.contains("burn") && compared.contains('*'), "{compared}");
     assert!(compared.lines().all(|line| line.chars().count() <= 80), "{compared}");
+    let listed = run(&["experiment", "show", &id]).await.ok();
+    let marked = |line: &&str| line.contains("1/256MiB") && line.contains("profiled");
+    assert_eq!(listed.lines().filter(marked).count(), 8, "{listed}");
     let markdown = run(&[&compare[..], &["--markdown"]].concat()).await.ok();
     assert!(markdown.contains("| `burn` |") && markdown.contains("**+"), "{markdown}");
     let json = run(&[&compare[..], &["--json"]].concat()).await.json();

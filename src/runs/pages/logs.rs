@@ -115,7 +115,7 @@ impl Logs {
             };
             all.push(Log::new(id, title, Some(log)));
         }
-        Self { run: id, search: String::new(), is_open: !run.counts(), all }
+        Self { run: id, search: String::new(), is_open: !run.has_result(), all }
     }
 
     /// Searches all logs for a text; an empty text shows them in full.

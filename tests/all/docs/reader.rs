@@ -193,6 +193,10 @@ impl Reader {
                 let runs = self.runs_of(experiment).await;
                 runs.iter().filter(|run| run["phase"] == "queued").map(|run| text_of(&run["id"])).collect()
             }
+            (None, Some(experiment)) if text.contains("profile download") => {
+                let runs = self.runs_of(experiment).await;
+                runs.iter().filter(|run| run["profiled"] == true).map(|run| text_of(&run["id"])).collect()
+            }
             _ => self.runs.clone(),
         }
     }
