@@ -50,8 +50,13 @@ impl Site {
         outcome
     }
 
+    /// Fails if anything stays behind. The monitor of a container takes a moment to exit after it.
     fn assert_clean(&self, outcome: &Outcome) {
         self.bench.assert_clean(outcome.run);
+        let since = std::time::Instant::now();
+        while !self.podman.leftovers().is_empty() && since.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
         assert_eq!(self.podman.leftovers(), Vec::<String>::new());
     }
 
