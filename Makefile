@@ -8,7 +8,7 @@ MDBOOK := 0.5.4
 PREFIX ?= /usr/local
 export PATH := $(PATH):$(TOOLS)
 
-.PHONY: help demo build install dist test lint docs self-check bench bench-check bench-aa bench-kinds chaos soak fuzz screenshots assets k6 chromium network podman perf guest valgrind
+.PHONY: help demo build install dist test lint docs self-check bench bench-check bench-aa bench-kinds bench-profiles chaos soak fuzz screenshots assets k6 chromium network podman perf guest valgrind
 
 help: ## List targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -59,6 +59,10 @@ bench-aa: build k6 ## Test the statistics on real runs: a target against itself,
 bench-kinds: EXTRA = --package brewbench-bench
 bench-kinds: build k6 podman guest ## Measure one server as program, in containers, in a virtual machine and running already, as root
 	@$(TARGET)/release/brewbench-bench kinds $(TARGET)/release/targets "$(or $(TO),$(TARGET)/kinds)" $(or $(REPEAT),8)
+
+bench-profiles: EXTRA = --package brewbench-bench
+bench-profiles: build k6 perf ## Compare profiles of targets with themselves, and measure what profilers cost; as root
+	@$(TARGET)/release/brewbench-bench profiles $(TARGET)/release/targets
 
 chaos: EXTRA = --package brewbench-bench
 chaos: build k6 network podman guest ## Inject failures into real runs, as root: make chaos TIMES=50

@@ -20,6 +20,7 @@ use brewbench_agent::{
     },
     host::idle_wait::IdleWait,
     run::address_policy::AddressPolicy,
+    wire::profile::ProfileSource,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -70,7 +71,7 @@ pub async fn run_child(mut arguments: impl Iterator<Item = std::ffi::OsString>) 
         load_address: None,
         reach: AddressPolicy::default(),
         container_engine: arguments.next().map(PathBuf::from),
-        profilers: Vec::new(),
+        profilers: vec![ProfileSource::Pprof, ProfileSource::Perf],
     };
     let end = CancellationToken::new();
     let cancelled = end.clone();

@@ -16,6 +16,7 @@ mod live;
 mod manifests;
 mod observer;
 mod overload;
+mod profiles;
 mod recorded;
 mod self_check;
 mod site;
@@ -44,7 +45,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum What {
-    /// Measure everything but aa, kinds, chaos, soak, self-check and instructions
+    /// Measure everything but aa, kinds, profiles, chaos, soak, self-check and instructions
     All {
         /// Folder of the targets' manifests
         manifests: PathBuf,
@@ -98,6 +99,11 @@ enum What {
         #[arg(default_value_t = 8)]
         repetitions: u32,
     },
+    /// Profile targets: compare each with itself, and with unprofiled runs; needs perf
+    Profiles {
+        /// Folder of the targets' manifests
+        manifests: PathBuf,
+    },
     /// Inject failures into real runs; needs root
     Chaos {
         /// Folder of the targets' manifests
@@ -146,6 +152,7 @@ async fn main() -> anyhow::Result<()> {
         What::Kinds { manifests, reports, repetitions } => {
             printed("containers and virtual machines", kinds::measure(&manifests, &reports, repetitions).await?)
         }
+        What::Profiles { manifests } => printed("profiles", profiles::measure(&manifests).await?),
         What::Chaos { manifests, times, seed } => return chaos::all(&manifests, times, seed).await,
         What::Soak { manifests, runs } => return chaos::soak::measure(&manifests, runs).await,
         What::SelfCheck { rounds } => return self_check::print(rounds),
