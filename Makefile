@@ -5,10 +5,11 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 TOOLS  := $(CURDIR)/.tools/bin
 K6     := go.k6.io/k6@v1.8.1
 MDBOOK := 0.5.4
+PY_SPY := 0.4.3
 PREFIX ?= /usr/local
 export PATH := $(PATH):$(TOOLS)
 
-.PHONY: help demo build install dist test lint docs self-check bench bench-check bench-aa bench-kinds bench-profiles chaos soak fuzz screenshots assets k6 chromium network podman perf guest valgrind
+.PHONY: help demo build install dist test lint docs self-check bench bench-check bench-aa bench-kinds bench-profiles chaos soak fuzz screenshots assets k6 chromium network podman perf py-spy guest valgrind
 
 help: ## List targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,7 +28,7 @@ install: build ## Install program, targets and systemd units: make install PREFI
 dist: build ## Pack a release archive that runs without Rust, Go or Node: make dist TO=folder
 	@scripts/dist.sh $(TARGET)/release "$(or $(TO),$(TARGET)/dist)"
 
-test: assets k6 chromium network podman perf guest ## Run all checks: format, lints, docs, tests with real k6 and a real browser
+test: assets k6 chromium network podman perf py-spy guest ## Run all checks: format, lints, docs, tests with real k6 and a real browser
 	@scripts/test.sh $(TARGET)
 
 lint: assets ## Check format, clippy, rustdoc, and licences and vulnerabilities of dependencies
@@ -101,6 +102,14 @@ podman: ## Install Debian's podman unless it is installed, with runc, which work
 perf: ## Install Debian's linux-perf unless perf is installed
 	@command -v perf >/dev/null || { echo "perf: apt-get install linux-perf" >&2; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends linux-perf >/dev/null; }
+
+py-spy: ## Install the Python profiler py-spy into .tools/bin unless it is in PATH, with Debian's Python and pip
+	@test -x /usr/bin/python3 && /usr/bin/python3 -m pip --version >/dev/null 2>&1 || { \
+	  echo "python3, pip: apt-get install python3 python3-pip" >&2; apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3 python3-pip >/dev/null; }
+	@command -v py-spy >/dev/null || { echo "py-spy: pip install py-spy $(PY_SPY) into .tools/bin" >&2; \
+	  /usr/bin/python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --no-deps \
+	    --target .tools/py-spy py-spy==$(PY_SPY) && mkdir -p $(TOOLS) && ln -sf ../py-spy/bin/py-spy $(TOOLS)/py-spy; }
 
 guest: ## Install Debian's QEMU and tools for disk images, and its cloud kernel into .tools/guest
 	@scripts/guest.sh "$(CURDIR)/.tools/guest"

@@ -2,9 +2,12 @@
 //!
 //! Lists, sorting, comparisons, gate rules, objectives, trends and exports read it, so a metric is defined only here.
 
+pub mod counters;
 pub mod definition;
+mod figures;
 mod text;
 
+pub use figures::Figures;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -12,59 +15,6 @@ use crate::{
     metrics::definition::{Better, MetricDef, Role, Unit},
     web::format::{self, Figure},
 };
-
-/// The measured figures of a run. Unknown figures are null.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Figures {
-    /// Requests in the measured phase.
-    pub requests: Option<u64>,
-    /// Requests that k6 counted as failed.
-    pub failed: Option<u64>,
-    /// `failed` ÷ `requests`.
-    pub error_rate: Option<f64>,
-    /// Requests per second of the measured phase.
-    pub rps: Option<f64>,
-    /// Mean latency of all requests, ms.
-    pub avg_ms: Option<f64>,
-    /// Minimum latency, ms.
-    pub min_ms: Option<f64>,
-    /// Median latency, ms.
-    pub p50_ms: Option<f64>,
-    /// 90th percentile, ms.
-    pub p90_ms: Option<f64>,
-    /// 95th percentile, ms.
-    pub p95_ms: Option<f64>,
-    /// 99th percentile, ms.
-    pub p99_ms: Option<f64>,
-    /// 99.9th percentile, ms.
-    pub p999_ms: Option<f64>,
-    /// Maximum latency, ms.
-    pub max_ms: Option<f64>,
-    /// Length of the measured phase as reported by k6, seconds.
-    pub measured_s: Option<f64>,
-    /// CPU time of the target per request in the measured phase, ms.
-    #[serde(default)]
-    pub cpu_ms_per_request: Option<f64>,
-    /// Peak memory of the target in the measured phase, bytes.
-    #[serde(default)]
-    pub target_memory_bytes: Option<u64>,
-    /// Share of the measured phase in which the target was CPU throttled, 0 to 1.
-    #[serde(default)]
-    pub throttled_share: Option<f64>,
-    /// Time from starting the target's process to its first verified response, milliseconds.
-    #[serde(default)]
-    pub startup_ms: Option<f64>,
-    /// Memory of the target after the idle wait, before any load, bytes.
-    #[serde(default)]
-    pub idle_memory_bytes: Option<u64>,
-    /// Bytes received in the measured phase.
-    pub data_received_bytes: Option<f64>,
-    /// Bytes sent in the measured phase.
-    pub data_sent_bytes: Option<f64>,
-    /// Bytes received per second of the measured phase; taken verbatim from text summaries.
-    #[serde(default)]
-    pub received_per_s: Option<f64>,
-}
 
 /// A metric, by its place in the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -94,6 +44,20 @@ pub enum Metric {
     Memory,
     /// Bytes received per second.
     ReceivedPerS,
+    /// Context switches per request because threads of the target waited.
+    VoluntarySwitches,
+    /// Context switches per request because other threads were given the processor.
+    InvoluntarySwitches,
+    /// Page faults per request.
+    PageFaults,
+    /// Instructions per request.
+    Instructions,
+    /// Processor cycles per request.
+    Cycles,
+    /// Misses of the last-level cache per request.
+    CacheMisses,
+    /// Mispredicted branches per request.
+    BranchMisses,
     /// Share of the measured phase in which the target was CPU throttled, 0 to 1.
     ThrottledShare,
     /// Time from starting the target's process to its first verified response, milliseconds.
@@ -130,7 +94,7 @@ const LATENCY: MetricDef = MetricDef {
 };
 
 /// All metrics in the order of [`Metric`]. Compared metrics come first, in the order of their columns.
-pub const METRICS: [MetricDef; 19] = [
+pub const METRICS: [MetricDef; 26] = [
     MetricDef {
         metric: Metric::Rps,
         key: "rps",
@@ -296,6 +260,13 @@ pub const METRICS: [MetricDef; 19] = [
         get: |figures| figures.received_per_s,
         ..LATENCY
     },
+    counters::METRICS[0],
+    counters::METRICS[1],
+    counters::METRICS[2],
+    counters::METRICS[3],
+    counters::METRICS[4],
+    counters::METRICS[5],
+    counters::METRICS[6],
     MetricDef {
         metric: Metric::ThrottledShare,
         key: "throttled_share",
@@ -428,7 +399,7 @@ impl Metric {
             Unit::BytesPerS => format::rate(value),
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is an integer in SQLite")]
             Unit::Count => format::count(value.map(|count| count as u64)),
-            Unit::RequestsPerS | Unit::Ms | Unit::Seconds => format::number(value),
+            Unit::RequestsPerS | Unit::Ms | Unit::Seconds | Unit::PerRequest => format::number(value),
         }
     }
 }

@@ -15,6 +15,7 @@
 //! - [`sanitize`]: makes foreign text safe to print.
 
 pub mod connection;
+mod counters;
 pub mod doctor;
 pub mod engine;
 pub mod host;

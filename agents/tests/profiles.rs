@@ -11,10 +11,10 @@ use brewbench_agent::profile::pprof::{Facts, decode, encode};
 use brewbench_agent::profile::stacks::{Builder, Frame, Stacks};
 use brewbench_agent::run::execute;
 use brewbench_agent::target::Containers;
-use brewbench_agent::wire::job::Job;
+use brewbench_agent::wire::job::{Job, Size};
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use brewbench_agent::wire::profile::{ProfileKind, ProfileSource, Profiled, RunProfile};
-use brewbench_testing::{Image, Podman, skip};
+use brewbench_testing::{Guest, Image, Podman, skip};
 use support::{Bench, job, processes_with, scenario, vus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -195,6 +195,66 @@ async fn a_command_profiles_by_collapsed_stacks() {
         let Profiled { profiles, faults } = profiled(&bench, &Job { profiled: true, ..job("good") }).await;
         assert!(profiles.is_empty() && faults.len() == 1 && faults[0].contains(words), "{script}: {faults:?}");
     }
+}
+
+/// A threaded server whose requests burn their time in one function.
+const PYTHON: &str = r#"
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+def burn():
+    return sum(number * number for number in range(20000))
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        body = str(burn()).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *arguments):
+        pass
+
+ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), Handler).serve_forever()
+"#;
+
+#[tokio::test]
+async fn a_python_target_is_profiled_by_py_spy() {
+    let Some(bench) = bench("profile python").await else { return };
+    if !has("py-spy") {
+        return;
+    }
+    std::fs::write(bench.work.targets.join("server.py"), PYTHON).expect("a server");
+    let manifest = "name = \"python\"\nversion = \"1\"\ncommand = [\"/usr/bin/python3\", \"server.py\", \"{host}\", \"{port}\"]\n\
+         [ready]\npath = \"/\"\n[profile]\ncommand = [\"py-spy\", \"record\", \"--pid\", \"{pid}\", \"--duration\", \"{s}\", \
+         \"--rate\", \"{hz}\", \"--format\", \"raw\", \"--output\", \"/dev/stdout\"]\n";
+    std::fs::write(bench.work.targets.join("python.toml"), manifest).expect("a manifest");
+    let profiled = profiled(&bench, &hashing("python", 3_000)).await;
+    let (profile, stacks) = only(&profiled);
+    assert_eq!(profile.source, ProfileSource::Command);
+    assert!(!names(&stacks, "burn").is_empty(), "{:?}", names(&stacks, ""));
+    let burning = stacks.share(|sample| stacks.stack(sample).any(|frame| frame.function.contains("burn")));
+    assert!(burning > 0.5, "{burning}");
+}
+
+#[tokio::test]
+async fn the_monitor_of_a_virtual_machine_is_profiled_by_perf() {
+    let Some(bench) = bench("profile vm").await else { return };
+    let (Some(program), Some(())) = (bundled("rust-hyper"), has("perf").then_some(())) else { return };
+    let Some(guest) = Guest::of(&program) else { return };
+    let (kernel, initrd) = (guest.kernel().display(), guest.ramdisk().display());
+    let manifest = format!(
+        "name = \"guest\"\nversion = \"1\"\n[vm]\nkernel = \"{kernel}\"\ninitrd = \"{initrd}\"\nport = 8080\n\
+         accelerator = \"tcg\"\n[ready]\npath = \"/health\"\ntimeout_s = 60\n"
+    );
+    std::fs::write(bench.work.targets.join("guest.toml"), manifest).expect("a manifest");
+    let size = Size { name: "1/256MiB".to_owned(), vcpus: 1.0, memory_bytes: 256 << 20 };
+    let profiled = profiled(&bench, &Job { size, ..hashing("guest", 2_000) }).await;
+    let (profile, stacks) = only(&profiled);
+    assert_eq!(profile.source, ProfileSource::Perf);
+    let programs: Vec<_> = stacks.frames.iter().map(|frame| frame.module.as_str()).collect();
+    assert!(programs.iter().any(|module| module.contains("qemu")), "{programs:?}");
 }
 
 /// Answers every path: `/` with hello, others with what an endpoint may do wrong.

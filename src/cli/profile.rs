@@ -12,6 +12,7 @@ use crate::{
     cli::{common::Common, connection::encoded},
     experiments::model::ExperimentWithRuns,
     profiles::{
+        markdown,
         model::{Delta, FunctionChange, FunctionRow, Overhead, ProfileComparison, ProfileTable},
         words,
     },
@@ -146,7 +147,7 @@ impl Compare {
         ];
         let request = client.request(Method::GET, "api/v1/profiles/compare").query(&query);
         let found: ProfileComparison = client.json(request).await?;
-        common.print(&found, if markdown { as_markdown } else { compared })
+        common.print(&found, if markdown { markdown::text } else { compared })
     }
 }
 
@@ -229,7 +230,7 @@ fn text(found: &ProfileTable) -> String {
 }
 
 fn compared(found: &ProfileComparison) -> String {
-    let mut text = conclusions(found, |text| hanging(&plain(text), 0));
+    let mut text = words::conclusions(found).iter().map(|line| hanging(&spaced(&plain(line)), 0) + "\n").collect::<String>();
     let head = [
         ("baseline", Align::Right),
         ("candidate", Align::Right),
@@ -243,46 +244,6 @@ fn compared(found: &ProfileComparison) -> String {
     };
     let _ = writeln!(text, "\n{}, functions without what they call; * shows a difference", found.unit);
     text + &table(&head, &found.functions.iter().map(row).collect::<Vec<_>>())
-}
-
-fn as_markdown(found: &ProfileComparison) -> String {
-    let mut text = conclusions(found, str::to_owned).replace('\n', "\n\n");
-    let _ = writeln!(
-        text,
-        "| function | {} | {} | difference, {} | 95 % interval |",
-        found.baseline.label, found.candidate.label, found.unit
-    );
-    let _ = writeln!(text, "|---|--:|--:|--:|---|");
-    for FunctionChange { function, own, .. } in &found.functions {
-        let name = plain(function).replace('|', "\\|").replace('`', "'");
-        let difference =
-            if own.is_significant { format!("**{}**", signed(own.difference)) } else { signed(own.difference) };
-        let _ = writeln!(
-            text,
-            "| `{name}` | {} | {} | {difference} | {} |",
-            number(own.baseline),
-            number(own.candidate),
-            interval(own)
-        );
-    }
-    text
-}
-
-/// The sentences above the table, a line each.
-fn conclusions(found: &ProfileComparison, line: impl Fn(&str) -> String) -> String {
-    let ProfileComparison { headline, confounders, baseline, candidate, .. } = found;
-    let mut lines: Vec<String> = headline.iter().map(|sentence| line(sentence)).collect();
-    if !confounders.is_empty() {
-        lines.push(line("More than the target differs, so nothing is concluded:"));
-        lines.extend(confounders.iter().map(|confounder| line(confounder)));
-    }
-    for side in [baseline, candidate] {
-        let costs = side.overhead.iter().map(overhead).collect::<Vec<_>>().join("; ");
-        if !costs.is_empty() {
-            lines.push(line(&format!("{}: {costs}", side.label)));
-        }
-    }
-    lines.iter().fold(String::new(), |text, line| text + line.trim_end() + "\n")
 }
 
 fn overhead(overhead: &Overhead) -> String {

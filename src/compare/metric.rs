@@ -58,6 +58,7 @@ impl Metric {
             Unit::Ms => "ms",
             Unit::Seconds => "s",
             Unit::Count => "in all",
+            Unit::PerRequest => "per request",
         };
         match self.better() {
             Some(Better::Higher) => format!("{unit}, higher is better"),

@@ -210,15 +210,21 @@ impl Comparison {
         }
     }
 
+    /// The metrics that tables show: what only some agents record, only if a run has it.
+    pub fn columns(&self) -> Vec<Metric> {
+        crate::metrics::compared().filter(|metric| !metric.is_recorded() || self.is_known(*metric)).collect()
+    }
+
+    fn is_known(&self, metric: Metric) -> bool {
+        self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.stat(metric).spread.is_some())
+    }
+
     /// Matrices of the requested metric, or of throughput and p99. None for a single row or subject.
     pub fn matrices(&self) -> Vec<Matrix> {
         if self.rows.len() < 2 || self.subjects.len() < 2 {
             return Vec::new();
         }
-        let is_known = |metric: &Metric| {
-            self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.stat(*metric).spread.is_some())
-        };
-        let default = || [Metric::Rps, Metric::P99Ms].into_iter().filter(is_known).collect();
+        let default = || [Metric::Rps, Metric::P99Ms].into_iter().filter(|metric| self.is_known(*metric)).collect();
         let metrics: Vec<Metric> = self.matrix.map_or_else(default, |metric| vec![metric]);
         metrics.into_iter().map(|metric| Matrix::new(&self.subjects, &self.rows, metric)).collect()
     }

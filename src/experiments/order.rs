@@ -13,9 +13,10 @@
 
 use std::ops::RangeInclusive;
 
+use crate::app::random::below;
 use rand_chacha::{
     ChaCha8Rng,
-    rand_core::{RngCore, SeedableRng},
+    rand_core::SeedableRng,
 };
 
 /// A planned run: indices into the plan's targets, sizes and loads, and its repetition.
@@ -99,18 +100,6 @@ pub fn shuffle<T>(items: &mut [T], seed: u32, stream: u64) {
     random.set_stream(stream);
     for place in (1..items.len()).rev() {
         items.swap(place, below(&mut random, place + 1));
-    }
-}
-
-/// Returns a uniformly random number below a bound, by rejecting the incomplete top of the range.
-fn below(random: &mut ChaCha8Rng, bound: usize) -> usize {
-    let bound = u64::try_from(bound).unwrap_or(u64::MAX).max(1);
-    let fair = u64::MAX - u64::MAX % bound;
-    loop {
-        let drawn = random.next_u64();
-        if drawn < fair {
-            return usize::try_from(drawn % bound).unwrap_or_default();
-        }
     }
 }
 

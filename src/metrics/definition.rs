@@ -28,6 +28,8 @@ pub enum Unit {
     BytesPerS,
     /// A count.
     Count,
+    /// A count divided by the requests.
+    PerRequest,
 }
 
 /// How comparisons use a metric.
@@ -42,7 +44,7 @@ pub enum Role {
 }
 
 /// The definition of a metric.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct MetricDef {
     /// The metric.
     pub metric: Metric,

@@ -16,6 +16,7 @@ impl Unit {
             Self::Bytes => "bytes",
             Self::BytesPerS => "bytes/s",
             Self::Count => "count",
+            Self::PerRequest => "per request",
         }
     }
 }
@@ -55,6 +56,19 @@ impl Metric {
                 "Bytes of responses received per second of the measured phase. It follows from the responses, so \
                  neither direction is better."
             }
+            Self::VoluntarySwitches => {
+                "Context switches because threads of the target waited, for example for a request or a lock, divided by \
+                 the requests."
+            }
+            Self::InvoluntarySwitches => {
+                "Context switches because other threads were given the processor of the target's threads, divided by the \
+                 requests."
+            }
+            Self::PageFaults => "Page faults of the target, with and without reading from disk, divided by the requests.",
+            Self::Instructions => "Instructions of the target, in user and kernel mode, divided by the requests.",
+            Self::Cycles => "Processor cycles of the target, in user and kernel mode, divided by the requests.",
+            Self::CacheMisses => "Misses of the last-level cache by the target, divided by the requests.",
+            Self::BranchMisses => "Branches of the target that the processor predicted wrongly, divided by the requests.",
             Self::ThrottledShare => {
                 "The share of the measured phase, averaged over its cores, in which the CPU quota of its machine size \
                  throttled the target."

@@ -1,6 +1,6 @@
 //! Links from an experiment to its profiles: each cell, and each pair of targets. Pure.
 
-use super::confounders::setting;
+use super::{confounders::setting, model::CompareQuery};
 use crate::{
     app::ids::{RunId, joined},
     runs::model::Run,
@@ -34,6 +34,11 @@ impl CellLink {
         self.runs.len()
     }
 
+    /// Its target, with the version.
+    pub fn name(&self) -> String {
+        self.version.as_ref().map_or_else(|| self.target.clone(), |version| format!("{} {version}", self.target))
+    }
+
     /// The page of its profile.
     pub fn href(&self) -> String {
         format!("/profiles?runs={}", joined(&self.runs))
@@ -41,13 +46,15 @@ impl CellLink {
 }
 
 impl SettingLinks {
-    /// Pairs of cells: the first one with each other one, and the page that compares them.
-    pub fn pairs(&self) -> Vec<(&CellLink, &CellLink, String)> {
+    /// Pairs of cells: the first one with each other one, and what compares them.
+    pub fn pairs(&self) -> Vec<(&CellLink, &CellLink, CompareQuery)> {
         let Some((baseline, others)) = self.cells.split_first() else { return Vec::new() };
-        let href = |other: &CellLink| {
-            format!("/profiles/compare?baseline={}&candidate={}", joined(&baseline.runs), joined(&other.runs))
+        let query = |other: &CellLink| CompareQuery {
+            baseline: joined(&baseline.runs),
+            candidate: joined(&other.runs),
+            ..CompareQuery::default()
         };
-        others.iter().map(|other| (baseline, other, href(other))).collect()
+        others.iter().map(|other| (baseline, other, query(other))).collect()
     }
 }
 
@@ -100,6 +107,6 @@ mod tests {
         let [go, servy] = links[1].cells.as_slice() else { panic!("{links:?}") };
         assert_eq!((go.count(), servy.count()), (1, 2));
         assert_eq!(servy.href(), "/profiles?runs=servy-2,servy-4");
-        assert_eq!(links[1].pairs()[0].2, "/profiles/compare?baseline=gosherve-3&candidate=servy-2,servy-4");
+        assert_eq!(links[1].pairs()[0].2.href(), "/profiles/compare?baseline=gosherve-3&candidate=servy-2,servy-4");
     }
 }

@@ -20,6 +20,7 @@ pub mod graph;
 pub mod headline;
 pub mod links;
 pub mod load;
+pub mod markdown;
 pub mod max_t;
 mod mean;
 pub mod model;

@@ -42,6 +42,13 @@ pub struct CompareQuery {
     pub allow_confounders: bool,
 }
 
+impl CompareQuery {
+    /// Returns the page that compares two cells.
+    pub fn href(&self) -> String {
+        format!("/profiles/compare?baseline={}&candidate={}", self.baseline, self.candidate)
+    }
+}
+
 /// Default of `limit`.
 pub const FUNCTIONS: usize = 20;
 

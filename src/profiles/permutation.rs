@@ -5,10 +5,11 @@
 //! so with sides of equal size an assignment and its mirror image have the same one: only one of both is listed.
 //! Random ones are seeded, so equal runs always have equal results.
 
+use crate::app::random::below;
 use crate::profiles::mean::mean;
 use rand_chacha::{
     ChaCha8Rng,
-    rand_core::{RngCore, SeedableRng},
+    rand_core::SeedableRng,
 };
 
 use crate::compare::statistics::ALPHA;
@@ -149,18 +150,6 @@ fn random(sides: Sides) -> Vec<usize> {
         drawn.extend_from_slice(&order[..sides.candidate]);
     }
     drawn
-}
-
-/// Returns a uniformly random number below a bound, by rejecting the incomplete top of the range.
-fn below(random: &mut ChaCha8Rng, bound: usize) -> usize {
-    let bound = u64::try_from(bound).unwrap_or(u64::MAX).max(1);
-    let fair = u64::MAX - u64::MAX % bound;
-    loop {
-        let drawn = random.next_u64();
-        if drawn < fair {
-            return usize::try_from(drawn % bound).unwrap_or_default();
-        }
-    }
 }
 
 #[cfg(test)]

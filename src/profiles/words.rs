@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 
 use brewbench_agent::wire::profile::ProfileKind;
 
-use super::model::{Delta, Overhead, ProfileInfo};
+use super::model::{Delta, Overhead, ProfileComparison, ProfileInfo};
 use crate::{app::ids::RunId, metrics::METRICS, web::format};
 
 /// The name of a kind of profile.
@@ -46,6 +46,21 @@ pub fn interval(delta: &Delta) -> String {
         (None, None) => "too small to test".to_owned(),
         (None, Some(_)) => "too few runs".to_owned(),
     }
+}
+
+/// The sentences above the functions of a comparison.
+pub fn conclusions(found: &ProfileComparison) -> Vec<String> {
+    let ProfileComparison { headline, confounders, baseline, candidate, .. } = found;
+    let mut lines = headline.clone();
+    if !confounders.is_empty() {
+        lines.push("More than the target differs, so nothing is concluded:".to_owned());
+        lines.extend_from_slice(confounders);
+    }
+    lines.extend([baseline, candidate].into_iter().filter(|side| !side.overhead.is_empty()).map(|side| {
+        let costs: Vec<String> = side.overhead.iter().map(overhead).collect();
+        format!("{} with the profiler: {}", side.label, costs.join("; "))
+    }));
+    lines
 }
 
 /// What the profiler costs: `CPU time per request +3.1 % (−0.5 % to +6.2 %)`.

@@ -8,7 +8,7 @@ use axum::{
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::{csv, html, markdown};
+use super::{csv, html, markdown, profiles};
 use crate::{
     app::{
         error::{Error, ErrorBody, QueryParams, Result},
@@ -29,6 +29,8 @@ pub struct ReportQuery {
 }
 
 /// Returns a comparison as a file: HTML with embedded charts, Markdown for a pull request, CSV or JSON.
+///
+/// HTML and Markdown include the comparison of the experiments' profiles.
 #[utoipa::path(get, path = "/api/v1/report", tag = "compare", params(Chosen, ReportQuery),
     responses((status = 200, body = Comparison, description = "as JSON; or text/html, text/markdown, text/csv"),
         (status = 404, body = ErrorBody, description = "none of the runs exists"),
@@ -47,8 +49,11 @@ pub async fn report(
     let comparison = Comparison::clone(&comparison).outside();
     let name = file_name(&comparison.title, format);
     let text = match format {
-        Format::Html => html::text(&state, comparison).await?,
-        Format::Markdown => markdown::text(&comparison),
+        Format::Html => {
+            let profiles = profiles::of(&state, &comparison).await?;
+            html::text(&state, comparison, profiles).await?
+        }
+        Format::Markdown => markdown::text(&comparison) + &markdown::profiles(&profiles::of(&state, &comparison).await?),
         Format::Csv => csv::text(&comparison),
         Format::Json => serde_json::to_string_pretty(&comparison).map_err(Error::internal)?,
     };

@@ -11,6 +11,7 @@ use crate::{
         state::AppState,
     },
     compare::view::Comparison,
+    reports::profiles::Profiled,
     web::assets,
 };
 
@@ -19,6 +20,7 @@ use crate::{
 #[template(path = "reports/report.html")]
 struct Report {
     comparison: Comparison,
+    profiles: Vec<Profiled>,
     made_at_ms: i64,
     /// The nonce of the scripts: markup that was injected through a bug cannot know it.
     nonce: String,
@@ -46,7 +48,7 @@ impl fmt::Display for Trusted {
 impl HtmlSafe for Trusted {}
 
 /// Renders the file.
-pub async fn text(state: &AppState, comparison: Comparison) -> Result<String> {
+pub async fn text(state: &AppState, comparison: Comparison, profiles: Vec<Profiled>) -> Result<String> {
     let drawn = !comparison.charts.is_empty() || comparison.timeseries.is_some();
     let report = Report {
         made_at_ms: now_ms(),
@@ -58,6 +60,7 @@ pub async fn text(state: &AppState, comparison: Comparison) -> Result<String> {
         copy: script(state, "copy.js").await?,
         drawn,
         comparison,
+        profiles,
     };
     report.render().map_err(Error::internal)
 }

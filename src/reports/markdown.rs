@@ -12,6 +12,7 @@ use crate::{
         view::Comparison,
     },
     metrics,
+    reports::profiles::Profiled,
     web::{format, markdown::plain},
 };
 
@@ -43,6 +44,18 @@ pub fn text(comparison: &Comparison) -> String {
     }
     text.push_str("\nMedians of the valid repetitions. Bold: significantly better than all others.\n\n</details>\n");
     text
+}
+
+/// Renders profiles, folded.
+pub fn profiles(all: &[Profiled]) -> String {
+    let folded = all.iter().map(|Profiled { title, found }| {
+        let text = match found {
+            Ok(comparison) => crate::profiles::markdown::text(comparison),
+            Err(why) => format!("{}\n", plain(why)),
+        };
+        format!("\n<details><summary>Profiles: {}</summary>\n\n{text}\n</details>\n", plain(title))
+    });
+    folded.collect()
 }
 
 fn excluded(run: &ExcludedRun) -> String {

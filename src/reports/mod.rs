@@ -5,6 +5,7 @@ pub mod csv;
 pub mod format;
 pub mod html;
 pub mod markdown;
+pub mod profiles;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 

@@ -2,8 +2,10 @@
 //!
 //! The wire has its own types, so that it can change without the stored form.
 
-use brewbench_agent::wire::outcome;
+use brewbench_agent::wire::{self, outcome};
 use serde::{Deserialize, Serialize};
+
+use crate::metrics::counters::Counts;
 
 /// The conditions of a measurement. Unknown values are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -36,6 +38,20 @@ pub struct Conditions {
     pub response_change: Option<String>,
     /// Whether the script may pause between its requests, for example with `sleep`.
     pub script_may_wait: Option<bool>,
+    /// What was counted for the target during the measurement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counters: Option<Counters>,
+}
+
+/// What the kernel and the processor counted for the target during the measurement.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counters {
+    /// The counts.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Why counts are absent, as sentences.
+    pub missing: Vec<String>,
 }
 
 /// The idle wait.
@@ -119,8 +135,10 @@ pub struct Cores {
     pub generator: Vec<usize>,
 }
 
-/// Longer descriptions of a changed response are cut: pages have no room for more.
-const MAX_CHANGE_CHARS: usize = 500;
+/// Longer sentences of an agent are cut: pages have no room for more.
+const MAX_CHARS: usize = 500;
+/// The most reasons for absent counts; there is one per counter.
+const MOST_REASONS: usize = 10;
 
 impl From<outcome::Conditions> for Conditions {
     fn from(reported: outcome::Conditions) -> Self {
@@ -138,9 +156,28 @@ impl From<outcome::Conditions> for Conditions {
             placement: placement.map(Placement::from),
             core_use: core_use.map(CoreUse::from),
             network: network.map(NetworkUse::from),
-            response_change: response_change.map(|text| text.chars().take(MAX_CHANGE_CHARS).collect()),
+            response_change: response_change.map(|text| text.chars().take(MAX_CHARS).collect()),
             script_may_wait: reported.script_may_wait,
+            counters: reported.counters.map(Counters::from),
         }
+    }
+}
+
+impl From<wire::counters::Counters> for Counters {
+    fn from(reported: wire::counters::Counters) -> Self {
+        let wire::counters::Counters { voluntary_switches, involuntary_switches, page_faults, .. } = reported;
+        let wire::counters::Counters { instructions, cycles, cache_misses, branch_misses, missing, .. } = reported;
+        let counts = Counts {
+            voluntary_switches,
+            involuntary_switches,
+            page_faults,
+            instructions,
+            cycles,
+            cache_misses,
+            branch_misses,
+        };
+        let missing = missing.into_iter().take(MOST_REASONS);
+        Self { counts, missing: missing.map(|text| text.chars().take(MAX_CHARS).collect()).collect() }
     }
 }
 

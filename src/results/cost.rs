@@ -2,6 +2,8 @@
 
 use brewbench_agent::wire::series::Series;
 
+use crate::metrics::counters::Counts;
+
 use super::verdict::{
     input::{Execution, StoredSeries},
     usage::throttled_share,
@@ -20,17 +22,21 @@ pub struct Cost {
     pub startup_ms: Option<f64>,
     /// Memory that the target used before the load.
     pub idle_memory_bytes: Option<u64>,
+    /// What the kernel and the processor counted.
+    pub counts: Option<Counts>,
 }
 
 impl Cost {
-    /// Returns the cost of a run; without samples only startup time and idle memory are known.
+    /// Returns the cost of a run; without samples, what the series shows is unknown.
     pub fn from_execution(execution: &Execution) -> Self {
         let sampled = match &execution.series {
             StoredSeries::Series(series) => Self::sampled(series, execution.target_cores()),
             StoredSeries::Missing | StoredSeries::NotRecorded => Self::default(),
         };
         let conditions = &execution.evidence.conditions;
-        Self { startup_ms: conditions.startup_ms, idle_memory_bytes: conditions.idle_memory_bytes, ..sampled }
+        let counts = conditions.counters.as_ref().map(|counters| counters.counts);
+        let (startup_ms, idle_memory_bytes) = (conditions.startup_ms, conditions.idle_memory_bytes);
+        Self { startup_ms, idle_memory_bytes, counts: counts.filter(|counts| *counts != Counts::default()), ..sampled }
     }
 
     /// Returns the cost by the samples of a series, on this many cores. A single sample has memory only.

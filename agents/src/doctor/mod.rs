@@ -3,6 +3,7 @@
 
 mod certificate;
 mod host;
+mod profiler;
 mod server;
 mod target;
 

@@ -1,10 +1,11 @@
-//! Checks one target without a server: reads its manifest, starts it once, sends the requests of the manifest, stops it.
+//! Checks one target without a server: reads its manifest, starts it once, sends the requests of the manifest, tries the
+//! profiler, stops it.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Finding;
+use super::{Finding, profiler};
 use crate::host::machine;
 use crate::sandbox::{Group, Sandbox, Side, cores};
 use crate::target::container::{self, Prepared};
@@ -49,17 +50,19 @@ pub async fn check_target(file: &Path, cgroups: &Path, container_engine: Option<
         Provided::Container(container) => {
             findings.extend(start_container(manifest, container, cgroups, container_engine).await);
         }
-        Provided::Url(remote) => findings.extend(reach(manifest, remote).await),
+        Provided::Url(remote) => findings.extend(reach(manifest, remote, cgroups).await),
     }
     findings
 }
 
-/// Checks a server that already runs, without load.
-async fn reach(manifest: Manifest, remote: Remote) -> Vec<Finding> {
+/// Checks a server that already runs, without load but that of its profile.
+async fn reach(manifest: Manifest, remote: Remote, cgroups: &Path) -> Vec<Finding> {
     let requests = describe_requests(&manifest);
-    let reached = Running::url(manifest, remote).start(IpAddr::V4(Ipv4Addr::LOCALHOST), |_| {}).await;
-    match reached {
-        Ok(Serving { round_trip, facts, .. }) => {
+    let mut target = Running::url(manifest, remote);
+    match target.start(IpAddr::V4(Ipv4Addr::LOCALHOST), |_| {}).await {
+        Ok(serving) => {
+            let profiled = profiler::check(&target, &serving, cgroups, &name()).await;
+            let Serving { round_trip, facts, .. } = serving;
             let round_trip = round_trip.unwrap_or_default().as_secs_f64() * 1e3;
             let addresses = &facts["target.addresses"];
             let connected = Finding::good("connection", format!("{addresses}: connected in {round_trip:.2} ms"));
@@ -68,7 +71,7 @@ async fn reach(manifest: Manifest, remote: Remote) -> Vec<Finding> {
                 let missing = "no [metrics]: CPU and memory of the target will be unknown";
                 Finding::doubtful("metrics", missing, "name its Prometheus metrics in [metrics] scrape, if it has some")
             });
-            vec![connected, Finding::good("responses", requests), metrics]
+            [connected, Finding::good("responses", requests), metrics].into_iter().chain(profiled).collect()
         }
         Err(failure) => {
             vec![Finding::bad("connection", failure.reason, "correct [url], [ready], [verify] or [metrics]")]
@@ -92,7 +95,7 @@ async fn start_here(
         }
     };
     match prepare(group, home.path().to_owned()) {
-        Ok(target) => start(target, describe_requests(manifest), remedy).await,
+        Ok(target) => start(target, describe_requests(manifest), cgroups, remedy).await,
         Err(fault) => vec![Finding::bad("start", fault, remedy)],
     }
 }
@@ -124,13 +127,17 @@ async fn start_container(
     let requests = describe_requests(&manifest);
     let target = Running::container(manifest, prepared);
     let mut findings = vec![engine];
-    findings.extend(start(target, requests, "correct [container], [ready] or [verify]").await);
+    findings.extend(start(target, requests, cgroups, "correct [container], [ready] or [verify]").await);
     findings
 }
 
-/// Starts a target, sends the requests of its manifest, and stops it.
-async fn start(mut target: Running, requests: String, remedy: &str) -> Vec<Finding> {
+/// Starts a target, sends the requests of its manifest, tries its profiler, and stops it.
+async fn start(mut target: Running, requests: String, cgroups: &Path, remedy: &str) -> Vec<Finding> {
     let started = target.start(IpAddr::V4(Ipv4Addr::LOCALHOST), |step| eprintln!("{step}")).await;
+    let profiled = match &started {
+        Ok(serving) => profiler::check(&target, serving, cgroups, &name()).await,
+        Err(_) => Vec::new(),
+    };
     let Ended { faults, .. } = target.stop(GRACE).await;
     let mut findings = match started {
         Ok(Serving { base_url, startup, .. }) => vec![
@@ -139,6 +146,7 @@ async fn start(mut target: Running, requests: String, remedy: &str) -> Vec<Findi
         ],
         Err(failure) => vec![Finding::bad("start", failure.reason, remedy)],
     };
+    findings.extend(profiled);
     findings.extend(
         faults.iter().map(|fault| Finding::doubtful("stop", fault.to_string(), "check that it exits on SIGTERM")),
     );

@@ -8,6 +8,7 @@ use super::barrier::Barrier;
 use super::execute::{Record, RunContext, Site, lost};
 use super::failure::Failure;
 use super::interface;
+use crate::counters::Counting;
 use crate::engine::{self, LoadOn, Paused, Round};
 use crate::host::process_snapshot::Snapshot;
 use crate::profile::attached::{self, Attached, Subject};
@@ -81,12 +82,17 @@ impl Site {
         if let Some(serving) = serving.as_ref().filter(|_| job.profiled) {
             self.begin_profile(job, context, serving, &record.outcome.cores).await;
         }
+        let source = self.target.as_ref().and_then(Running::source);
+        let counting = Counting::begin(source.as_ref()).await;
         let before = self.begin_measurement(context, load.as_ref(), paused, record).await?;
         if load.is_some() {
             self.measured(longest).await?;
             barrier.report(Gate::End);
         } else {
             self.meet(&mut barrier, (Gate::End, own_url), longest, "during the measurement").await?;
+        }
+        if let Some(counting) = counting {
+            record.outcome.conditions.counters = Some(counting.end(source.as_ref()).await);
         }
         if let Some(profiler) = &mut self.profiler {
             profiler.end();

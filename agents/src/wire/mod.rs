@@ -2,6 +2,7 @@
 //!
 //! Units: times are unix milliseconds in UTC, durations are milliseconds, memory is bytes, CPU is cores.
 
+pub mod counters;
 pub mod engine;
 pub mod job;
 pub mod load;
@@ -19,7 +20,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol in [`messages`], sent in the first message of both sides.
-pub const PROTOCOL: u32 = 11;
+pub const PROTOCOL: u32 = 12;
 
 /// Explains why an agent and a server with these protocols are incompatible, and which side to upgrade; `None` if they
 /// are the same.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::counters::Counters;
 use super::engine::EngineVersion;
 use super::profile::Profiled;
 use super::series::Packed;
@@ -93,6 +94,8 @@ pub struct Conditions {
     pub response_change: Option<String>,
     /// Whether the script may wait between its requests, e.g. by `sleep`.
     pub script_may_wait: Option<bool>,
+    /// What was counted for the target during the measurement; `None` from older agents.
+    pub counters: Option<Counters>,
 }
 
 /// The result of an idle wait.
@@ -297,6 +300,7 @@ pub(crate) mod tests {
                 clock_jump_ms: Some(-3),
                 placement: Some(Placement::SharedPhysicalCore),
                 core_use: Some(CoreUse { cores: 2, elapsed_us: 5, busy_us: 4, target_us: 1, generator_us: 2 }),
+                counters: Some(Counters { page_faults: Some(7), ..Counters::default() }),
                 network: Some(NetworkUse { interface: Some("eth0".to_owned()), ..NetworkUse::default() }),
                 ..Conditions::default()
             },

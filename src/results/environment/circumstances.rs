@@ -88,11 +88,14 @@ pub fn of_target(conditions: &Conditions) -> Vec<Fact> {
     });
     let placement = conditions.placement.map(|placement| on_cores(placement).to_owned());
     let round_trip = conditions.round_trip_ms.map(|ms| format::duration(Some(ms / 1e3)).text().to_owned());
+    let missing = conditions.counters.as_ref().map(|counters| counters.missing.join("; "));
+    let not_counted = missing.filter(|text| !text.is_empty());
     let facts = [
         fact("placement", placement),
         fact("time to open a connection", round_trip),
         fact("target processes", processes),
         fact("response after the load", response),
+        fact("not counted", not_counted),
     ];
     facts.into_iter().flatten().collect()
 }

@@ -8,7 +8,7 @@ use crate::{
         rows::Fault,
     },
     catalog::model::Engine,
-    metrics::Figures,
+    metrics::{Figures, counters::Counts},
     runs::{
         load,
         model::{Origin, Run, RunEnforced, RunSize},
@@ -93,6 +93,7 @@ pub struct RunRow {
     pub(crate) startup_ms: Option<f64>,
     pub(crate) idle_memory_bytes: Option<i64>,
     pub(crate) profiled: i64,
+    pub(crate) counters: Option<String>,
 }
 
 /// The columns of a row in reading order.
@@ -103,7 +104,7 @@ pub(crate) const COLUMNS: &str = "seq, id, experiment_id, retry_of, origin, targ
     iterations, dropped_iterations, checks_passed, checks_failed, thresholds, thresholds_failed, enforced_cpu, \
     enforced_memory, engine_version, engine_name, labels, note, load, target_cpu_us, target_memory_bytes, \
     received_per_s, generators, interleaved, min_new_connections, max_new_connections, statuses, protocols, \
-    warm_up_auto, warmed_up_ms, warm_up_steady, throttled_share, startup_ms, idle_memory_bytes, profiled";
+    warm_up_auto, warmed_up_ms, warm_up_steady, throttled_share, startup_ms, idle_memory_bytes, profiled, counters";
 
 /// Reads the columns of a row by position, because a lookup by name would take longer than the read.
 struct Columns<'r> {
@@ -195,6 +196,7 @@ impl RunRow {
             startup_ms: columns.next()?,
             idle_memory_bytes: columns.next()?,
             profiled: columns.next()?,
+            counters: columns.next()?,
         })
     }
 }
@@ -294,6 +296,7 @@ impl TryFrom<RunRow> for Run {
             startup_ms,
             idle_memory_bytes,
             profiled,
+            counters,
         } = row;
         let origin = if origin == "import" { Origin::Import } else { Origin::Agent };
         let size = match (size_name, vcpus, memory_bytes) {
@@ -304,6 +307,7 @@ impl TryFrom<RunRow> for Run {
         };
         let (requests, failed) = (integer::<u64>(requests)?, integer::<u64>(failed)?);
         let counts = |text: Option<String>| text.as_deref().map(serde_json::from_str).transpose().map_err(decode);
+        let counters: Option<Counts> = counters.as_deref().map(serde_json::from_str).transpose().map_err(decode)?;
         Ok(Self {
             id,
             experiment: experiment_id,
@@ -351,6 +355,7 @@ impl TryFrom<RunRow> for Run {
                 throttled_share,
                 startup_ms,
                 idle_memory_bytes: integer(idle_memory_bytes)?,
+                counters: counters.unwrap_or_default().per_request(requests),
                 data_received_bytes,
                 data_sent_bytes,
                 received_per_s: received_per_s.or_else(|| {

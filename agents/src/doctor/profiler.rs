@@ -1,0 +1,63 @@
+//! Tries the profiler of a target's manifest, under a light load.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::Finding;
+use crate::profile::attached::{Attached, Subject};
+use crate::profile::offer;
+use crate::sandbox::{Sandbox, Watch};
+use crate::series::sampler::Source;
+use crate::target::{Running, Serving};
+use crate::wire::RunId;
+use crate::wire::outcome::Cores;
+use crate::wire::profile::{ProfileSource, Profiled, RunProfile};
+
+/// Seconds to observe.
+const SECONDS: u64 = 2;
+
+/// Profiles a target that serves. Returns a finding per profile.
+pub async fn check(target: &Running, serving: &Serving, cgroups: &Path, agent: &str) -> Vec<Finding> {
+    let Some(profile) = target.profile() else { return Vec::new() };
+    let source = profile.source();
+    // Without a choice of its manifest a target has perf, and whether a machine has that is no fault of the target.
+    if source == ProfileSource::Perf && offer::check(Some(profile), &ProfileSource::ALL).is_err() {
+        return Vec::new();
+    }
+    let folder = match tempfile::tempdir() {
+        Ok(folder) => folder,
+        Err(error) => return vec![missing(format!("{source}: {error}"))],
+    };
+    let sandbox = Sandbox::detect(cgroups, agent);
+    let subject = Subject {
+        profile: Some(profile),
+        allowed: &ProfileSource::ALL,
+        sandbox: &sandbox,
+        run: RunId::now(),
+        folder: folder.path(),
+        cores: &Cores::default(),
+        base_url: &serving.base_url,
+        client: serving.known.client(),
+        seconds: SECONDS,
+    };
+    let source_of_usage = target.source();
+    let group = source_of_usage.as_ref().and_then(Source::group);
+    let mut attached = Attached::begin(subject, || group.map(Watch::processes).unwrap_or_default()).await;
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(SECONDS) {
+        // An idle target has no samples.
+        serving.known.change().await;
+    }
+    let Profiled { profiles, faults } = attached.finish().await;
+    let found = profiles.iter().map(|profile| Finding::good("profiler", describe(profile)));
+    found.chain(faults.into_iter().map(|fault| missing(format!("{source}: {fault}")))).collect()
+}
+
+fn missing(fault: String) -> Finding {
+    Finding::doubtful("profiler", fault, "correct [profile], or measure without --profile")
+}
+
+fn describe(RunProfile { kind, source, quality, .. }: &RunProfile) -> String {
+    let notes = quality.notes.iter().map(|note| format!("; {note}")).collect::<String>();
+    format!("{kind} by {source}: {} samples{notes}", quality.samples)
+}

@@ -1,0 +1,185 @@
+//! Metrics of what the kernel and the processor counted for the target, per request. Pure.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::metrics::{
+    Figures, LATENCY, Metric,
+    definition::{MetricDef, Unit},
+};
+
+/// Counts of the measured phase, as stored. Unknown ones are absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counts {
+    /// Context switches because threads waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub voluntary_switches: Option<u64>,
+    /// Context switches because other threads were given the processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub involuntary_switches: Option<u64>,
+    /// Page faults.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_faults: Option<u64>,
+    /// Instructions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<u64>,
+    /// Processor cycles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cycles: Option<u64>,
+    /// Misses of the last-level cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_misses: Option<u64>,
+    /// Mispredicted branches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch_misses: Option<u64>,
+}
+
+/// Counts per request. Unknown ones are null.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct PerRequest {
+    /// Context switches per request because threads of the target waited.
+    pub voluntary_switches_per_request: Option<f64>,
+    /// Context switches per request because other threads were given the processor.
+    pub involuntary_switches_per_request: Option<f64>,
+    /// Page faults per request.
+    pub page_faults_per_request: Option<f64>,
+    /// Instructions per request, in user and kernel mode.
+    pub instructions_per_request: Option<f64>,
+    /// Processor cycles per request, in user and kernel mode.
+    pub cycles_per_request: Option<f64>,
+    /// Misses of the last-level cache per request.
+    pub cache_misses_per_request: Option<f64>,
+    /// Mispredicted branches per request.
+    pub branch_misses_per_request: Option<f64>,
+}
+
+impl Counts {
+    /// Divides by the number of requests; unknown without any.
+    pub fn per_request(self, requests: Option<u64>) -> PerRequest {
+        let Self { voluntary_switches, involuntary_switches, page_faults, .. } = self;
+        let Self { instructions, cycles, cache_misses, branch_misses, .. } = self;
+        let requests = requests.filter(|requests| *requests > 0);
+        let per = |count: Option<u64>| count.zip(requests).map(|(count, requests)| count as f64 / requests as f64);
+        PerRequest {
+            voluntary_switches_per_request: per(voluntary_switches),
+            involuntary_switches_per_request: per(involuntary_switches),
+            page_faults_per_request: per(page_faults),
+            instructions_per_request: per(instructions),
+            cycles_per_request: per(cycles),
+            cache_misses_per_request: per(cache_misses),
+            branch_misses_per_request: per(branch_misses),
+        }
+    }
+}
+
+/// The template of the definitions: compared, but never judged, because they explain the other metrics.
+const COUNTER: MetricDef = MetricDef { unit: Unit::PerRequest, is_latency: false, is_recorded: true, ..LATENCY };
+
+/// The metrics, in the order of [`Metric`].
+pub(super) const METRICS: [MetricDef; 7] = [
+    MetricDef {
+        metric: Metric::VoluntarySwitches,
+        key: "voluntary_switches",
+        list_key: Some("voluntary_switches"),
+        head: "voluntary switches/request",
+        name: "voluntary context switches",
+        title: "Voluntary context switches per request",
+        sql: "((counters ->> 'voluntary_switches') * 1.0 / nullif(requests, 0))",
+        get: |figures| figures.counters.voluntary_switches_per_request,
+        ..COUNTER
+    },
+    MetricDef {
+        metric: Metric::InvoluntarySwitches,
+        key: "involuntary_switches",
+        list_key: Some("involuntary_switches"),
+        head: "involuntary switches/request",
+        name: "involuntary context switches",
+        title: "Involuntary context switches per request",
+        sql: "((counters ->> 'involuntary_switches') * 1.0 / nullif(requests, 0))",
+        get: |figures| figures.counters.involuntary_switches_per_request,
+        ..COUNTER
+    },
+    MetricDef {
+        metric: Metric::PageFaults,
+        key: "page_faults",
+        list_key: Some("page_faults"),
+        head: "page faults/request",
+        name: "page faults",
+        title: "Page faults per request",
+        sql: "((counters ->> 'page_faults') * 1.0 / nullif(requests, 0))",
+        get: |figures| figures.counters.page_faults_per_request,
+        ..COUNTER
+    },
+    MetricDef {
+        metric: Metric::Instructions,
+        key: "instructions",
+        list_key: Some("instructions"),
+        head: "instructions/request",
+        name: "instructions",
+        title: "Instructions per request",
+        sql: "((counters ->> 'instructions') * 1.0 / nullif(requests, 0))",
+        get: |figures| figures.counters.instructions_per_request,
+        ..COUNTER
+    },
+    MetricDef {
+        metric: Metric::Cycles,
+        key: "cycles",
+        list_key: Some("cycles"),
+        head: "cycles/request",
+        name: "processor cycles",
+        title: "Processor cycles per request",
+        sql: "((counters ->> 'cycles') * 1.0 / nullif(requests, 0))",
+        get: |figures| figures.counters.cycles_per_request,
+        ..COUNTER
+    },
+    MetricDef {
+        metric: Metric::CacheMisses,
+        key: "cache_misses",
+        list_key: Some("cache_misses"),
+        head: "cache misses/request",
+        name: "cache misses",
+        title: "Cache misses per request",
+        sql: "((counters ->> 'cache_misses') * 1.0 / nullif(requests, 0))",
+        get: |figures| figures.counters.cache_misses_per_request,
+        ..COUNTER
+    },
+    MetricDef {
+        metric: Metric::BranchMisses,
+        key: "branch_misses",
+        list_key: Some("branch_misses"),
+        head: "branch misses/request",
+        name: "mispredicted branches",
+        title: "Mispredicted branches per request",
+        sql: "((counters ->> 'branch_misses') * 1.0 / nullif(requests, 0))",
+        get: |figures| figures.counters.branch_misses_per_request,
+        ..COUNTER
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_count_or_no_requests_is_null_and_never_zero() {
+        let counts = Counts { page_faults: Some(10), cycles: Some(0), ..Counts::default() };
+        let per_request = counts.per_request(Some(4));
+        assert_eq!((per_request.page_faults_per_request, per_request.cycles_per_request), (Some(2.5), Some(0.0)));
+        assert_eq!(per_request.instructions_per_request, None);
+        assert_eq!([counts.per_request(Some(0)), counts.per_request(None)], [PerRequest::default(), PerRequest::default()]);
+        assert_eq!(serde_json::to_string(&counts).expect("JSON"), r#"{"page_faults":10,"cycles":0}"#);
+    }
+
+    #[test]
+    fn every_metric_reads_the_count_of_its_key() {
+        for (place, def) in METRICS.iter().enumerate() {
+            let stored = format!("{{\"{}\": {}}}", def.key, (place + 1) * 10);
+            let counts: Counts = serde_json::from_str(&stored).expect("a count");
+            let figures = Figures { counters: counts.per_request(Some(10)), ..Figures::default() };
+            assert_eq!((def.get)(&figures), Some((place + 1) as f64), "{}", def.key);
+            assert!(def.sql.contains(&format!("'{}'", def.key)), "{}", def.key);
+        }
+    }
+}
