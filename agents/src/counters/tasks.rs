@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use crate::series::kernel::TICK_US;
+
 /// Share of the CPU time that the counted threads or processes must have used.
 const LEAST_COVERED: f64 = 0.95;
 /// CPU time that is not worth a judgment, microseconds: `/proc` counts that of processes in steps of 10 ms.
@@ -121,20 +123,19 @@ impl Thread {
 
 impl Process {
     fn read(pid: i32) -> Option<Self> {
-        let ticks_per_s = u64::try_from(nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok()??).ok()?;
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, ticks_per_s)
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
     /// Columns 10 to 17 of proc_pid_stat(5) are minor faults of the process and of its exited children, major faults
     /// likewise, and CPU time: user, system, and both of the exited children.
-    fn parse(stat: &str, ticks_per_s: u64) -> Option<Self> {
+    fn parse(stat: &str) -> Option<Self> {
         let (_, columns) = stat.rsplit_once(')')?;
         let columns: Vec<u64> = columns.split_whitespace().skip(7).take(8).map_while(|word| word.parse().ok()).collect();
         let [minor, minor_of_children, major, major_of_children, times @ ..] = columns.as_slice() else { return None };
         let ticks: u64 = times.iter().sum();
         (times.len() == 4).then(|| Self {
             faults: minor + minor_of_children + major + major_of_children,
-            cpu_us: ticks * 1_000_000 / ticks_per_s.max(1),
+            cpu_us: ticks.saturating_mul(TICK_US),
         })
     }
 }
@@ -146,8 +147,8 @@ mod tests {
     #[test]
     fn columns_after_a_hostile_name_are_read() {
         let stat = "7 (a) 1 2) S 1 7 7 0 -1 4194560 100 20 3 4 50 60 7 8 20 0 1 0 99";
-        assert_eq!(Process::parse(stat, 100), Some(Process { faults: 127, cpu_us: 1_250_000 }));
-        assert_eq!(Process::parse("7 (a) S 1 7 7 0 -1 4194560 100", 100), None);
+        assert_eq!(Process::parse(stat), Some(Process { faults: 127, cpu_us: 1_250_000 }));
+        assert_eq!(Process::parse("7 (a) S 1 7 7 0 -1 4194560 100"), None);
     }
 
     #[test]

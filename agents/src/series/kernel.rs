@@ -4,7 +4,7 @@ use crate::wire::series::Host;
 
 /// A tick of `/proc/stat` and `/proc/<pid>/stat`, microseconds: always a hundred per second, whatever the kernel uses
 /// internally.
-const TICK_US: u64 = 10_000;
+pub const TICK_US: u64 = 10_000;
 
 /// Returns the machine's counters, from `/proc/stat`, `/proc/loadavg` and `/proc/net/dev`. Unreadable values are 0.
 pub fn host(stat: &str, loadavg: &str, net_dev: &str) -> Host {
