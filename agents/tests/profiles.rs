@@ -243,7 +243,7 @@ async fn the_monitor_of_a_virtual_machine_is_profiled_by_perf() {
     let Some(bench) = bench("profile vm").await else { return };
     let (Some(program), Some(())) = (bundled("rust-hyper"), has("perf").then_some(())) else { return };
     let Some(guest) = Guest::of(&program) else { return };
-    let (kernel, initrd) = (guest.kernel().display(), guest.ramdisk().display());
+    let (kernel, initrd) = (guest.kernel().display().to_string(), guest.ramdisk().display().to_string());
     let manifest = format!(
         "name = \"guest\"\nversion = \"1\"\n[vm]\nkernel = \"{kernel}\"\ninitrd = \"{initrd}\"\nport = 8080\n\
          accelerator = \"tcg\"\n[ready]\npath = \"/health\"\ntimeout_s = 60\n"

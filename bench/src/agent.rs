@@ -72,6 +72,8 @@ pub async fn run_child(mut arguments: impl Iterator<Item = std::ffi::OsString>) 
         reach: AddressPolicy::default(),
         container_engine: arguments.next().map(PathBuf::from),
         profilers: vec![ProfileSource::Pprof, ProfileSource::Perf],
+        kubernetes: false,
+        namespace: None,
     };
     let end = CancellationToken::new();
     let cancelled = end.clone();

@@ -11,8 +11,8 @@ use brewbench_agent::{
     target::{
         Sandbox,
         manifest::{
-            Accelerator, CallGraph, Container, ManifestFile, MetricsFile, Mount, Network, Preset, ProfileFile, Pull,
-            Ready, Tap, UrlFile, Verify, VmFile,
+            Accelerator, CallGraph, Container, KubernetesFile, ManifestFile, MetricsFile, Mount, Network, Preset,
+            ProfileFile, Pull, Ready, Tap, Toleration, UrlFile, Verify, VmFile,
         },
     },
     wire::profile::ProfileKind,
@@ -55,6 +55,9 @@ pub struct NewTarget {
     /// A server that already runs; null for other kinds of targets.
     #[serde(default)]
     pub url: Option<RunningServer>,
+    /// A Pod of a Kubernetes cluster; null for other kinds of targets.
+    #[serde(default)]
+    pub kubernetes: Option<KubernetesTarget>,
     /// Where the CPU time and memory of a server that already runs are read; null if nowhere.
     #[serde(default)]
     pub metrics: Option<ServerMetrics>,
@@ -184,6 +187,70 @@ impl From<VirtualMachine> for VmFile {
     }
 }
 
+/// A Pod that a cluster runs, with the machine size as its requests and limits.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KubernetesTarget {
+    /// Name of its image; null with a template.
+    #[serde(default)]
+    pub image: Option<String>,
+    /// A file with a Pod or a Pod template, as YAML, relative to the manifest's folder; null with an image.
+    #[serde(default)]
+    pub template: Option<String>,
+    /// The port it listens on.
+    pub port: u16,
+    /// Program and arguments instead of those of the image.
+    #[serde(default)]
+    pub command: Vec<String>,
+    /// Environment variables.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Labels that its node must have.
+    #[serde(default)]
+    pub node_selector: BTreeMap<String, String>,
+    /// Taints of nodes that it tolerates.
+    #[serde(default)]
+    pub tolerations: Vec<PodToleration>,
+    /// Runtime class; null for the cluster's default.
+    #[serde(default)]
+    pub runtime_class: Option<String>,
+    /// Secrets of the namespace that allow to pull the image.
+    #[serde(default)]
+    pub pull_secrets: Vec<String>,
+    /// Whether the load goes through a Service and not directly to the Pod.
+    #[serde(default)]
+    pub service: bool,
+}
+
+/// A taint that a Pod tolerates, in the words of Kubernetes.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PodToleration {
+    /// Key of the taint; null for all.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// `Equal` or `Exists`.
+    #[serde(default)]
+    pub operator: Option<String>,
+    /// Value of the taint.
+    #[serde(default)]
+    pub value: Option<String>,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`; null for all.
+    #[serde(default)]
+    pub effect: Option<String>,
+}
+
+impl From<KubernetesTarget> for KubernetesFile {
+    fn from(target: KubernetesTarget) -> Self {
+        let KubernetesTarget { image, template, port, command, env, node_selector, .. } = target;
+        let KubernetesTarget { tolerations, runtime_class, pull_secrets, service, .. } = target;
+        let toleration = |PodToleration { key, operator, value, effect }| Toleration { key, operator, value, effect };
+        let tolerations = tolerations.into_iter().map(toleration).collect();
+        let template = template.map(PathBuf::from);
+        Self { image, template, port, command, env, node_selector, tolerations, runtime_class, pull_secrets, service }
+    }
+}
+
 /// A server that already runs.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -294,7 +361,7 @@ pub struct TargetManifest {
 impl From<NewTarget> for ManifestFile {
     fn from(target: NewTarget) -> Self {
         let NewTarget { name, version, revision, description, command, env, container, vm, url, metrics, .. } = target;
-        let NewTarget { ready, verify, profile, sandbox, .. } = target;
+        let NewTarget { kubernetes, ready, verify, profile, sandbox, .. } = target;
         let url = url.map(|RunningServer { base, redirects }| UrlFile { base, redirects });
         let metrics = metrics.map(|ServerMetrics { scrape, preset, labels }| MetricsFile { scrape, preset, labels });
         let ReadyCheck { path, status, timeout_s } = ready;
@@ -308,7 +375,7 @@ impl From<NewTarget> for ManifestFile {
         let paths = |paths: Vec<String>| paths.into_iter().map(PathBuf::from).collect();
         let sandbox = Sandbox { read: paths(read), write: paths(write) };
         let ready = Ready { path, status, timeout_s };
-        let (container, vm) = (container.map(Into::into), vm.map(Into::into));
+        let (container, vm, kubernetes) = (container.map(Into::into), vm.map(Into::into), kubernetes.map(Into::into));
         let profile = profile.map(Into::into);
         Self {
             name,
@@ -320,6 +387,7 @@ impl From<NewTarget> for ManifestFile {
             container,
             vm,
             url,
+            kubernetes,
             metrics,
             ready,
             verify,

@@ -122,6 +122,12 @@ pub struct Tools {
     /// Profilers that may attach to targets: pprof, perf, command, comma-separated [default: none]
     #[arg(long, value_name = "LIST", env = "BREWBENCH_PROFILERS", value_delimiter = ',')]
     profilers: Vec<ProfileSource>,
+    /// Run targets with `[kubernetes]` in the cluster of this Pod, or of KUBECONFIG
+    #[arg(long, env = "BREWBENCH_KUBERNETES")]
+    kubernetes: bool,
+    /// Namespace of these targets [default: that of the service account, or of the kubeconfig's context]
+    #[arg(long, value_name = "NAMESPACE", env = "BREWBENCH_NAMESPACE", requires = "kubernetes")]
+    namespace: Option<String>,
     /// Where sysfs is mounted
     #[arg(long, hide = true, default_value = SYSFS)]
     sysfs: PathBuf,
@@ -171,7 +177,9 @@ impl Tools {
     /// Returns the agent's options.
     pub fn options(self, server: Url, key: Option<String>, state: PathBuf) -> anyhow::Result<Options> {
         let Self { manifests, k6, scenarios, idle_limit, idle_timeout, cpu_tuning, .. } = self;
-        let Self { load_address, allow_any_address, container_engine, mut profilers, sysfs, .. } = self;
+        let Self {
+            load_address, allow_any_address, container_engine, mut profilers, kubernetes, namespace, sysfs, ..
+        } = self;
         profilers.sort_unstable();
         profilers.dedup();
         let beside = || -> anyhow::Result<PathBuf> {
@@ -202,6 +210,8 @@ impl Tools {
             reach,
             container_engine,
             profilers,
+            kubernetes,
+            namespace,
         })
     }
 

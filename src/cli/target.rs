@@ -120,7 +120,7 @@ async fn list(common: &Common) -> anyhow::Result<()> {
         let row = |target: &TargetData| {
             let identity = match target.kind {
                 TargetKind::Process | TargetKind::Vm => target.identity.chars().take(12).collect(),
-                TargetKind::Container | TargetKind::Url => cut(&target.identity, 32),
+                TargetKind::Container | TargetKind::Url | TargetKind::Kubernetes => cut(&target.identity, 32),
             };
             let kind = target.kind.to_string();
             vec![cut(&target.name, 24), cut(&target.version, 12), kind, identity, target.description.clone()]

@@ -65,9 +65,10 @@ impl Connected {
             .then(|| format!("has {:.1} GiB of memory", machine.memory_bytes as f64 / (1024.0 * 1024.0 * 1024.0)))
     }
 
-    /// Returns whether it offers a target that already runs, which needs nothing of its machine.
+    /// Returns whether it offers a target that runs elsewhere, which needs nothing of its machine.
     pub fn reaches(&self, target: &str) -> bool {
-        self.hello.targets.iter().any(|offer| offer.name == target && offer.identity.kind() == TargetKind::Url)
+        let is_elsewhere = |kind| matches!(kind, TargetKind::Url | TargetKind::Kubernetes);
+        self.hello.targets.iter().any(|offer| offer.name == target && is_elsewhere(offer.identity.kind()))
     }
 
     /// Returns whether it offers a target.

@@ -71,7 +71,7 @@ pub fn unfit(demand: Demand<'_>, agent: &Connected) -> Option<Unfit> {
     if !agent.offers(demand.target) {
         return Some(Unfit::NotOffered);
     }
-    // A server that already runs uses nothing of the agent's machine.
+    // A server that already runs, or a Pod, uses nothing of the agent's machine.
     if !agent.reaches(demand.target)
         && let Some(has) = agent.lacks(demand.vcpus, demand.memory_bytes)
     {
@@ -189,7 +189,7 @@ fn none_accepts_load(target: &str, agents: &[&(String, Connected)]) -> Option<St
 /// Returns why other agents can't load a target on this agent; the end of a sentence about it.
 fn load_obstacle(target: &str, agent: &Connected) -> Option<&'static str> {
     if agent.reaches(target) {
-        return Some("reaches a server that already runs, which only the agent with its manifest may load");
+        return Some("reaches a target outside its machine, which only the agent with its manifest may load");
     }
     if agent.hello.load_address.is_none() {
         return Some("accepts no load from other agents: start it with --load-address");

@@ -35,7 +35,7 @@ use crate::run::barrier::{Gates, Opening};
 use crate::run::execute;
 use crate::run::execute::RunContext;
 use crate::sandbox::Sandbox;
-use crate::target::{Containers, Fingerprints, Offered};
+use crate::target::{Cluster, Containers, Fingerprints, Offered};
 use crate::wire::engine::EngineOffer;
 use crate::wire::job::{Job, Role, Scenario, hex};
 use crate::wire::messages::{AgentMessage, Finding, Gate, Hello, Machine, TargetOffer};
@@ -80,6 +80,10 @@ pub struct Options {
     pub container_engine: Option<PathBuf>,
     /// Which profilers may attach to targets.
     pub profilers: Vec<ProfileSource>,
+    /// Whether it runs targets in a Kubernetes cluster.
+    pub kubernetes: bool,
+    /// The namespace to use there; `None` for that of its service account or context.
+    pub namespace: Option<String>,
 }
 
 /// Mount point of control groups on common Linux distributions.
@@ -162,6 +166,7 @@ async fn lock(state: &Path) -> anyhow::Result<File> {
 struct Cleared {
     sandbox: Sandbox,
     containers: Containers,
+    cluster: Option<Cluster>,
     work_folder: PathBuf,
 }
 
@@ -180,15 +185,31 @@ async fn clear(options: &Options) -> anyhow::Result<Cleared> {
         // An idle agent tries again.
         Err(fault) => tracing::warn!(fault, "containers of an earlier process of this agent may be left"),
     }
-    Ok(Cleared { sandbox, containers, work_folder })
+    let cluster =
+        if options.kubernetes { Some(Box::pin(connect(&sandbox, options.namespace.as_deref())).await?) } else { None };
+    Ok(Cleared { sandbox, containers, cluster, work_folder })
+}
+
+/// Connects to the cluster, and removes what an earlier process of this agent left there.
+async fn connect(sandbox: &Sandbox, namespace: Option<&str>) -> anyhow::Result<Cluster> {
+    let cluster = Cluster::connect(sandbox.agent(), namespace).await.map_err(anyhow::Error::msg)?;
+    match cluster.sweep().await {
+        Ok(swept) if swept.is_empty() => {}
+        Ok(swept) => tracing::warn!(objects = ?swept, "removed Pods of an earlier process of this agent"),
+        // The next run tries again.
+        Err(fault) => tracing::warn!(fault, "Pods of an earlier process of this agent may be left"),
+    }
+    Ok(cluster)
 }
 
 /// Finds the targets, and describes this machine for `Hello`.
 fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Result<(RunContext, Hello, Offered)> {
-    let Cleared { sandbox, containers, work_folder } = cleared;
+    let Cleared { sandbox, containers, cluster, work_folder } = cleared;
     let fingerprints = Arc::new(Fingerprints::default());
     let (fingerprinting, profilers) = (Arc::clone(&fingerprints), options.profilers.clone());
-    let offered = Offered::read(options.targets.clone(), fingerprinting, containers.clone(), profilers.clone())?;
+    let has_cluster = cluster.is_some();
+    let offered =
+        Offered::read(options.targets.clone(), fingerprinting, containers.clone(), has_cluster, profilers.clone())?;
     let machine = machine::facts(&sandbox);
     warn_of_missing_limits(&machine);
     let hello = hello(options, machine, engine.offer());
@@ -196,7 +217,8 @@ fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Resul
     let steady = steady.map_err(anyhow::Error::msg)?;
     let context = RunContext::new(sandbox, engine, options.targets.clone(), work_folder);
     let Options { idle_wait, load_address, reach, .. } = *options;
-    let context = RunContext { fingerprints, containers, idle_wait, steady, load_address, reach, profilers, ..context };
+    let context =
+        RunContext { fingerprints, containers, cluster, idle_wait, steady, load_address, reach, profilers, ..context };
     Ok((context, hello, offered))
 }
 

@@ -34,8 +34,13 @@ pub(super) async fn engine(options: &Options) -> Finding {
 }
 
 pub(super) fn targets(options: &Options) -> Finding {
-    let (offers, faults) =
-        target::offers(&options.targets, &Fingerprints::default(), &containers(options), &options.profilers);
+    let (offers, faults) = target::offers(
+        &options.targets,
+        &Fingerprints::default(),
+        &containers(options),
+        options.kubernetes,
+        &options.profilers,
+    );
     let folder = options.targets.display();
     let names: Vec<_> = offers.iter().map(|offer| offer.name.as_str()).collect();
     let errors: Vec<_> = faults.iter().map(ToString::to_string).collect();

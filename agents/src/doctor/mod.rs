@@ -2,6 +2,7 @@
 //! suggests remedies. Leaves nothing behind but the state folder.
 
 mod certificate;
+mod cluster;
 mod host;
 mod profiler;
 mod server;
@@ -67,6 +68,7 @@ pub async fn examine(options: &Options) -> Vec<Finding> {
     let mut findings = vec![host::engine(options).await, host::targets(options)];
     findings.push(host::container_engine(options).await);
     findings.push(host::kvm().await);
+    findings.extend(cluster::check(options).await);
     findings.extend(host::profilers(options));
     findings.extend(host::machine(options));
     findings.extend(host::load_address(options));

@@ -58,6 +58,6 @@ fn missing(fault: String) -> Finding {
 }
 
 fn describe(RunProfile { kind, source, quality, .. }: &RunProfile) -> String {
-    let notes = quality.notes.iter().map(|note| format!("; {note}")).collect::<String>();
-    format!("{kind} by {source}: {} samples{notes}", quality.samples)
+    let observed = format!("{kind} by {source}: {} samples", quality.samples);
+    [observed].into_iter().chain(quality.notes.iter().cloned()).collect::<Vec<_>>().join("; ")
 }

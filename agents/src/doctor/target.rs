@@ -9,9 +9,9 @@ use super::{Finding, profiler};
 use crate::host::machine;
 use crate::sandbox::{Group, Sandbox, Side, cores};
 use crate::target::container::{self, Prepared};
-use crate::target::manifest::{self, Container, Manifest, Provided, Remote};
+use crate::target::manifest::{self, Container, Manifest, Provided, Remote, Workload};
 use crate::target::vm::Guest;
-use crate::target::{Containers, Ended, Running, Serving};
+use crate::target::{Cluster, Containers, Ended, Running, Serving, kubernetes};
 use crate::wire::RunId;
 use crate::wire::job::Size;
 
@@ -31,6 +31,7 @@ pub async fn check_target(file: &Path, cgroups: &Path, container_engine: Option<
         Provided::Vm(machine) => machine.describe(),
         Provided::Container(container) => format!("image {}", container.image),
         Provided::Url(remote) => remote.base.clone(),
+        Provided::Kubernetes(workload) => format!("image {}", workload.image),
     };
     let mut findings = vec![Finding::good("manifest", format!("{name} {version}: {what}"))];
     match provided.clone() {
@@ -51,6 +52,7 @@ pub async fn check_target(file: &Path, cgroups: &Path, container_engine: Option<
             findings.extend(start_container(manifest, container, cgroups, container_engine).await);
         }
         Provided::Url(remote) => findings.extend(reach(manifest, remote, cgroups).await),
+        Provided::Kubernetes(workload) => findings.extend(Box::pin(start_pod(manifest, workload, cgroups)).await),
     }
     findings
 }
@@ -61,7 +63,7 @@ async fn reach(manifest: Manifest, remote: Remote, cgroups: &Path) -> Vec<Findin
     let mut target = Running::url(manifest, remote);
     match target.start(IpAddr::V4(Ipv4Addr::LOCALHOST), |_| {}).await {
         Ok(serving) => {
-            let profiled = profiler::check(&target, &serving, cgroups, &name()).await;
+            let profiled = Box::pin(profiler::check(&target, &serving, cgroups, &name())).await;
             let Serving { round_trip, facts, .. } = serving;
             let round_trip = round_trip.unwrap_or_default().as_secs_f64() * 1e3;
             let addresses = &facts["target.addresses"];
@@ -131,11 +133,25 @@ async fn start_container(
     findings
 }
 
+/// Starts a Pod of a small size.
+async fn start_pod(manifest: Manifest, workload: Workload, cgroups: &Path) -> Vec<Finding> {
+    let cluster = match Cluster::connect(&name(), None).await {
+        Ok(cluster) => cluster,
+        Err(fault) => return vec![Finding::bad("cluster", fault, "set KUBECONFIG")],
+    };
+    let connected = Finding::good("cluster", format!("namespace {}", cluster.namespace));
+    let prepared = kubernetes::Prepared { workload, cluster, size: guest_size(), run: RunId::now() };
+    let requests = describe_requests(&manifest);
+    let target = Running::kubernetes(manifest, prepared);
+    let findings = start(target, requests, cgroups, "correct [kubernetes], [ready] or [verify]").await;
+    std::iter::once(connected).chain(findings).collect()
+}
+
 /// Starts a target, sends the requests of its manifest, tries its profiler, and stops it.
 async fn start(mut target: Running, requests: String, cgroups: &Path, remedy: &str) -> Vec<Finding> {
     let started = target.start(IpAddr::V4(Ipv4Addr::LOCALHOST), |step| eprintln!("{step}")).await;
     let profiled = match &started {
-        Ok(serving) => profiler::check(&target, serving, cgroups, &name()).await,
+        Ok(serving) => Box::pin(profiler::check(&target, serving, cgroups, &name())).await,
         Err(_) => Vec::new(),
     };
     let Ended { faults, .. } = target.stop(GRACE).await;

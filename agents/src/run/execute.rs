@@ -26,7 +26,7 @@ use crate::series::live::Live;
 use crate::series::recording::{Recorded, Recording};
 use crate::series::sampler::Watched;
 use crate::series::shared::{core_use, network_use};
-use crate::target::{self, Containers, Fingerprints, Running};
+use crate::target::{self, Cluster, Containers, Fingerprints, Running};
 use crate::wire::job::{Job, Role};
 use crate::wire::outcome::{
     Cause, Conditions, CoreUse, Cores, Ended, Enforced, Mechanism, NetworkUse, Outcome, PhaseTime,
@@ -55,6 +55,8 @@ pub struct RunContext {
     pub fingerprints: Arc<Fingerprints>,
     /// Starts containers.
     pub containers: Containers,
+    /// Runs Pods, if the agent uses a cluster.
+    pub cluster: Option<Cluster>,
     /// Facts about this machine.
     pub environment: Environment,
     /// When the machine is idle enough for a measurement.
@@ -81,6 +83,7 @@ impl RunContext {
             work_folder,
             fingerprints: Arc::default(),
             containers: Containers::none(),
+            cluster: None,
             environment: Environment::new("/"),
             idle_wait: IdleWait::default(),
             steady: None,

@@ -8,6 +8,7 @@ use crate::host::{environment, machine};
 use crate::sandbox::cores::{self, Neighbour};
 use crate::sandbox::{Group, Side};
 use crate::target::container::Prepared;
+use crate::target::kubernetes;
 use crate::target::vm::Guest;
 use crate::target::{Provided, Running};
 use crate::wire::job::{Job, Role};
@@ -19,7 +20,7 @@ pub(super) fn target(job: &Job, context: &RunContext, folder: &Path, outcome: &m
     let manifest = find_target(&job.target, context)?;
     outcome.target_version.clone_from(&manifest.version);
     outcome.environment.extend(environment::target::facts(&manifest));
-    if manifest.provided.kind() != TargetKind::Url {
+    if !matches!(manifest.provided.kind(), TargetKind::Url | TargetKind::Kubernetes) {
         check_size(job)?;
     }
     let cores = outcome.cores.target.clone();
@@ -42,6 +43,16 @@ pub(super) fn target(job: &Job, context: &RunContext, folder: &Path, outcome: &m
         }
         Provided::Url(_) if job.role == Role::Host => {
             Err(format!("target {} already runs, so only this agent may load it", manifest.name))
+        }
+        Provided::Kubernetes(_) if job.role == Role::Host => {
+            Err(format!("target {} runs in a cluster, so only this agent may load it", manifest.name))
+        }
+        Provided::Kubernetes(workload) => {
+            let cluster = context.cluster.clone().ok_or("the agent uses no cluster: start it with --kubernetes")?;
+            outcome.cores = Cores { target: Vec::new(), generator: cores::allowed() };
+            outcome.conditions.placement = None;
+            let prepared = kubernetes::Prepared { workload, cluster, size: job.size.clone(), run: job.run };
+            Ok(Running::kubernetes(manifest, prepared))
         }
         Provided::Url(remote) => {
             // The target uses none of this machine's CPUs.

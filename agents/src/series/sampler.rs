@@ -14,7 +14,7 @@ use super::collector::MAX_SECONDS;
 use super::shared::Shared;
 use super::{kernel, network};
 use crate::sandbox::Watch;
-use crate::target::{Monitor, Scraper};
+use crate::target::{Monitor, PodStats, Scraper};
 use crate::wire::outcome::Cores;
 use crate::wire::series::{Consumption, Host, Usage};
 
@@ -40,6 +40,8 @@ pub enum Source {
     Guest(Box<Watch>, Arc<Monitor>),
     /// Its metrics.
     Metrics(Arc<Scraper>),
+    /// The kubelet of its node.
+    Pod(Arc<PodStats>),
 }
 
 impl Source {
@@ -47,7 +49,7 @@ impl Source {
     pub fn group(&self) -> Option<&Watch> {
         match self {
             Self::Group(watch) | Self::Guest(watch, _) => Some(watch),
-            Self::Metrics(_) => None,
+            Self::Metrics(_) | Self::Pod(_) => None,
         }
     }
 
@@ -57,6 +59,7 @@ impl Source {
             Self::Group(watch) => consumption(watch),
             Self::Guest(watch, monitor) => in_guest(consumption(watch), monitor).await,
             Self::Metrics(scraper) => scraper.read().await,
+            Self::Pod(stats) => stats.read().await,
         }
     }
 }
@@ -155,6 +158,7 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
         let scraping = async {
             match &watched.target {
                 Some(Source::Metrics(scraper)) => Some(scraper.read().await),
+                Some(Source::Pod(stats)) => Some(stats.read().await),
                 Some(Source::Group(_) | Source::Guest(..)) | None => None,
             }
         };

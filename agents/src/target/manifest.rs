@@ -2,6 +2,7 @@
 
 mod container;
 mod file;
+mod kubernetes;
 mod profile;
 mod remote;
 mod vm;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 pub use container::{Container, Mount, Network, Pull};
 pub use file::ManifestFile;
+pub use kubernetes::{KubernetesFile, Toleration, Workload};
 pub use profile::{CallGraph, HZ, PID, PIDS, Profile, ProfileFile, Profiler, SECONDS};
 pub use remote::{Metrics, MetricsFile, Preset, Remote, UrlFile};
 use serde::{Deserialize, Serialize};
@@ -64,6 +66,8 @@ pub enum Provided {
     Vm(Machine),
     /// It already runs.
     Url(Remote),
+    /// A cluster runs it.
+    Kubernetes(Workload),
 }
 
 impl Provided {
@@ -74,6 +78,7 @@ impl Provided {
             Self::Container(_) => TargetKind::Container,
             Self::Vm(_) => TargetKind::Vm,
             Self::Url(_) => TargetKind::Url,
+            Self::Kubernetes(_) => TargetKind::Kubernetes,
         }
     }
 }
@@ -236,6 +241,7 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
         container,
         vm,
         url,
+        kubernetes,
         metrics,
         ready,
         verify,
@@ -243,11 +249,14 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
         sandbox,
     } = file;
     let profile = profile.map(|profile| profile.with(&folder));
-    let provided = match (container, vm, url) {
-        (Some(container), _, _) => Provided::Container(container.below(&folder)?),
-        (None, Some(vm), _) => Provided::Vm(vm.below(folder, sandbox)?),
-        (None, None, Some(url)) => Provided::Url(url.with(metrics)?),
-        (None, None, None) => Provided::Process(Program { command, env, sandbox: sandbox.below(&folder)?, folder }),
+    let provided = match (container, vm, url, kubernetes) {
+        (Some(container), ..) => Provided::Container(container.below(&folder)?),
+        (None, Some(vm), ..) => Provided::Vm(vm.below(folder, sandbox)?),
+        (None, None, Some(url), _) => Provided::Url(url.with(metrics)?),
+        (None, None, None, Some(kubernetes)) => Provided::Kubernetes(kubernetes.with(&folder)?),
+        (None, None, None, None) => {
+            Provided::Process(Program { command, env, sandbox: sandbox.below(&folder)?, folder })
+        }
     };
     let profile = profile.or_else(|| Profile::of(&provided));
     Ok(Manifest { name, version, revision, description, provided, ready, verify, profile })

@@ -1,9 +1,11 @@
 //! Targets: found in manifests, started, checked for readiness. The rest of the agent uses a [`Running`]; how a target
-//! is started, watched, identified and stopped depends on its kind: [`process`], [`container`], [`vm`] or [`url`].
+//! is started, watched, identified and stopped depends on its kind: [`process`], [`container`], [`vm`], [`url`] or
+//! [`kubernetes`].
 
 mod answer;
 pub mod container;
 mod fingerprint;
+pub mod kubernetes;
 pub mod manifest;
 mod offered;
 pub mod process;
@@ -17,6 +19,7 @@ use std::path::Path;
 pub use answer::Known;
 pub use container::Containers;
 pub use fingerprint::Fingerprints;
+pub use kubernetes::{Cluster, PodStats};
 pub use manifest::{Manifest, ManifestError, Provided, Sandbox};
 pub use offered::Offered;
 pub(crate) use ready::{Server, client as direct_client, server_of};
@@ -30,6 +33,9 @@ use crate::wire::offer::{MOST_TARGETS, target_fault};
 use crate::wire::profile::ProfileSource;
 use crate::wire::target::Identity;
 
+/// Why an agent does not offer a Pod.
+const NO_CLUSTER: &str = "the agent uses no cluster: start it with --kubernetes";
+
 /// Returns what identifies a target, as far as it is known without starting it. The error is a sentence.
 fn identity(provided: &Provided, fingerprints: &Fingerprints) -> Result<Identity, String> {
     match provided {
@@ -37,6 +43,7 @@ fn identity(provided: &Provided, fingerprints: &Fingerprints) -> Result<Identity
         Provided::Container(container) => Ok(Identity::Container { image: container.image.clone(), id: None }),
         Provided::Vm(machine) => machine.fingerprint(fingerprints).map(|sha256| Identity::Vm { sha256 }),
         Provided::Url(remote) => Ok(Identity::Url { base: remote.base.clone() }),
+        Provided::Kubernetes(workload) => Ok(Identity::Kubernetes { image: workload.image.clone(), id: None }),
     }
 }
 
@@ -46,6 +53,7 @@ pub fn offers(
     folder: &Path,
     fingerprints: &Fingerprints,
     containers: &Containers,
+    has_cluster: bool,
     profilers: &[ProfileSource],
 ) -> (Vec<TargetOffer>, Vec<ManifestError>) {
     let (manifests, mut errors) = manifest::load(folder);
@@ -53,7 +61,8 @@ pub fn offers(
     for manifest in manifests {
         let possible = match &manifest.provided {
             Provided::Container(_) => containers.socket().map(drop).map_err(ToString::to_string),
-            Provided::Process(_) | Provided::Vm(_) | Provided::Url(_) => Ok(()),
+            Provided::Kubernetes(_) if !has_cluster => Err(NO_CLUSTER.to_owned()),
+            Provided::Process(_) | Provided::Vm(_) | Provided::Url(_) | Provided::Kubernetes(_) => Ok(()),
         };
         match possible.and_then(|()| identity(&manifest.provided, fingerprints)) {
             Ok(identity) => {
@@ -62,7 +71,7 @@ pub fn offers(
                     Provided::Vm(machine) => machine.listens_anywhere(),
                     Provided::Container(container) => container.listens_anywhere(),
                     // Only its own agent may reach it, as the manifest says.
-                    Provided::Url(_) => false,
+                    Provided::Url(_) | Provided::Kubernetes(_) => false,
                 };
                 let Manifest { name, version, description, profile, .. } = manifest;
                 let profile = Some(offer(profile.as_ref(), profilers));

@@ -16,6 +16,8 @@ pub struct Offered {
     folder: PathBuf,
     fingerprints: Arc<Fingerprints>,
     containers: Containers,
+    /// Whether the agent uses a cluster.
+    has_cluster: bool,
     /// Which profilers may attach.
     profilers: Vec<ProfileSource>,
     /// What the agent offers.
@@ -33,6 +35,7 @@ impl Offered {
         folder: PathBuf,
         fingerprints: Arc<Fingerprints>,
         containers: Containers,
+        has_cluster: bool,
         profilers: Vec<ProfileSource>,
     ) -> anyhow::Result<Self> {
         fs::read_dir(&folder).with_context(|| {
@@ -41,12 +44,12 @@ impl Offered {
                 folder.display()
             )
         })?;
-        let current = super::offers(&folder, &fingerprints, &containers, &profilers);
+        let current = super::offers(&folder, &fingerprints, &containers, has_cluster, &profilers);
         if current.0.is_empty() {
             tracing::warn!(folder = %folder.display(), "no targets yet: put manifests (*.toml) into this folder");
         }
         log_faults(&current.1, &[]);
-        Ok(Self { folder, fingerprints, containers, profilers, last: current.clone(), current })
+        Ok(Self { folder, fingerprints, containers, has_cluster, profilers, last: current.clone(), current })
     }
 
     /// Returns the targets.
@@ -58,7 +61,8 @@ impl Offered {
     ///
     /// A change counts once two readings agree, because a file may be half written.
     pub fn reread(&mut self) -> Option<Vec<TargetOffer>> {
-        let found = super::offers(&self.folder, &self.fingerprints, &self.containers, &self.profilers);
+        let found =
+            super::offers(&self.folder, &self.fingerprints, &self.containers, self.has_cluster, &self.profilers);
         if found != self.last {
             self.last = found;
             return None;
@@ -96,7 +100,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("a.toml");
         let mut offered =
-            Offered::read(folder.path().to_owned(), Arc::default(), Containers::none(), Vec::new()).expect("a folder");
+            Offered::read(folder.path().to_owned(), Arc::default(), Containers::none(), false, Vec::new())
+                .expect("a folder");
         assert_eq!((offered.targets(), offered.reread()), (Vec::new(), None));
 
         fs::write(&file, &manifest("a")[..20]).expect("half a file");
@@ -114,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_an_error_with_a_remedy() {
-        let error = Offered::read("/nowhere/at/all".into(), Arc::default(), Containers::none(), Vec::new())
+        let error = Offered::read("/nowhere/at/all".into(), Arc::default(), Containers::none(), false, Vec::new())
             .expect_err("no folder");
         assert!(error.to_string().contains("/nowhere/at/all: create it"), "{error}");
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::answer::Known;
 use super::container::{Contained, Prepared};
 use super::fingerprint::Fingerprints;
+use super::kubernetes::{self, Scheduled};
 use super::manifest::{Manifest, Profile, Program, Remote};
 use super::process::Started;
 use super::url::Reached;
@@ -35,6 +36,7 @@ enum Kind {
     Container(Box<Contained>),
     Vm(Box<Guest>),
     Url(Reached),
+    Kubernetes(Box<Scheduled>),
 }
 
 /// A target that serves.
@@ -109,6 +111,11 @@ impl Running {
         Self { manifest, kind: Kind::Url(Reached::new(remote)) }
     }
 
+    /// Prepares a Pod to be created.
+    pub fn kubernetes(manifest: Manifest, prepared: kubernetes::Prepared) -> Self {
+        Self { manifest, kind: Kind::Kubernetes(Box::new(Scheduled::new(prepared))) }
+    }
+
     /// Returns what identifies it. A large program takes a moment to read, so this runs outside the runtime's threads.
     pub async fn identity(&self, fingerprints: &Arc<Fingerprints>) -> Result<Identity, Failure> {
         let (provided, fingerprints) = (self.manifest.provided.clone(), Arc::clone(fingerprints));
@@ -125,6 +132,7 @@ impl Running {
             Kind::Container(contained) => contained.start(&self.manifest, address, progress).await,
             Kind::Vm(guest) => guest.start(&self.manifest, address).await,
             Kind::Url(reached) => reached.start(&self.manifest).await.map_err(Failure::by(Cause::TargetNotReady)),
+            Kind::Kubernetes(scheduled) => Box::pin(scheduled.start(&self.manifest, progress)).await,
         };
         started.map_err(|failure| self.named(failure))
     }
@@ -141,6 +149,7 @@ impl Running {
             Kind::Container(contained) => contained.wait().await,
             Kind::Vm(guest) => guest.wait().await,
             Kind::Url(_) => std::future::pending().await,
+            Kind::Kubernetes(scheduled) => scheduled.wait().await,
         }
     }
 
@@ -151,6 +160,7 @@ impl Running {
             Kind::Container(contained) => contained.has_ended(),
             Kind::Vm(guest) => guest.has_ended(),
             Kind::Url(_) => false,
+            Kind::Kubernetes(scheduled) => scheduled.has_ended(),
         }
     }
 
@@ -161,6 +171,7 @@ impl Running {
             Kind::Container(contained) => contained.exit_report(when).await,
             Kind::Vm(guest) => guest.exit_report(when).await,
             Kind::Url(_) => Failure::by(Cause::Other)("was not started".to_owned()),
+            Kind::Kubernetes(scheduled) => Box::pin(scheduled.exit_report(when)).await,
         };
         Failure { reason: format!("target {} {reason}", self.manifest.name), cause }
     }
@@ -172,6 +183,7 @@ impl Running {
             Kind::Container(contained) => contained.watch().map(|watch| Source::Group(Box::new(watch))),
             Kind::Vm(guest) => Some(guest.source()),
             Kind::Url(reached) => reached.metrics().map(Source::Metrics),
+            Kind::Kubernetes(scheduled) => scheduled.stats().map(Source::Pod),
         }
     }
 
@@ -182,6 +194,7 @@ impl Running {
             Kind::Container(contained) => contained.processes(),
             Kind::Vm(guest) => guest.processes(),
             Kind::Url(reached) => reached.metrics().map(|metrics| metrics.processes()).unwrap_or_default(),
+            Kind::Kubernetes(_) => Snapshot::default(),
         }
     }
 
@@ -192,6 +205,7 @@ impl Running {
             Kind::Container(contained) => contained.stop(grace).await,
             Kind::Vm(guest) => guest.stop(grace).await,
             Kind::Url(_) => Ended::default(),
+            Kind::Kubernetes(scheduled) => Box::pin(scheduled.stop()).await,
         }
     }
 

@@ -7,6 +7,7 @@ mod metrics;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+pub(super) use exposition::{Labels, series};
 use hosts::Hosts;
 pub use metrics::Scraper;
 use reqwest::Url;

@@ -205,6 +205,8 @@ pub enum Mechanism {
     Cgroup1,
     /// The size of a virtual machine, as its guest sees it.
     Guest,
+    /// The limits of a Pod, which its node enforces.
+    Pod,
     /// Not limited: the target can use the whole machine.
     None,
 }
@@ -216,6 +218,7 @@ impl Mechanism {
             Self::Cgroup2 => "cgroup2",
             Self::Cgroup1 => "cgroup1",
             Self::Guest => "guest",
+            Self::Pod => "pod",
             Self::None => "none",
         }
     }

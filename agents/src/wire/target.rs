@@ -23,11 +23,13 @@ pub enum TargetKind {
     Vm,
     /// A server that already runs.
     Url,
+    /// A Pod of a Kubernetes cluster.
+    Kubernetes,
 }
 
 impl TargetKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Process, Self::Container, Self::Vm, Self::Url];
+    pub const ALL: [Self; 5] = [Self::Process, Self::Container, Self::Vm, Self::Url, Self::Kubernetes];
 
     /// Returns the name in manifests, columns and commands.
     pub fn as_str(self) -> &'static str {
@@ -36,6 +38,7 @@ impl TargetKind {
             Self::Container => "container",
             Self::Vm => "vm",
             Self::Url => "url",
+            Self::Kubernetes => "kubernetes",
         }
     }
 }
@@ -84,6 +87,14 @@ pub enum Identity {
         /// Its base URL.
         base: String,
     },
+    /// A Pod.
+    Kubernetes {
+        /// Name of its image, as in the manifest or its template.
+        image: String,
+        /// The image's digest, once a run has resolved the name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+    },
 }
 
 impl Identity {
@@ -94,6 +105,7 @@ impl Identity {
             Self::Container { .. } => TargetKind::Container,
             Self::Vm { .. } => TargetKind::Vm,
             Self::Url { .. } => TargetKind::Url,
+            Self::Kubernetes { .. } => TargetKind::Kubernetes,
         }
     }
 
@@ -101,7 +113,7 @@ impl Identity {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Process { sha256 } | Self::Vm { sha256 } => sha256,
-            Self::Container { image, id } => id.as_ref().unwrap_or(image),
+            Self::Container { image, id } | Self::Kubernetes { image, id } => id.as_ref().unwrap_or(image),
             Self::Url { base } => base,
         }
     }
@@ -113,12 +125,12 @@ impl Identity {
                 let is_hash = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
                 (!is_hash).then(|| "sha256: 64 hexadecimal digits".to_owned())
             }
-            Self::Container { image, id } => {
+            Self::Container { image, id } | Self::Kubernetes { image, id } => {
                 let is_word = |text: &String| {
                     !text.is_empty() && text.len() <= LONGEST_IMAGE && text.bytes().all(|byte| byte.is_ascii_graphic())
                 };
                 let is_valid = is_word(image) && id.as_ref().is_none_or(is_word);
-                (!is_valid).then(|| format!("container.image: a name of at most {LONGEST_IMAGE} characters"))
+                (!is_valid).then(|| format!("{}.image: a name of at most {LONGEST_IMAGE} characters", self.kind()))
             }
             Self::Url { base } => {
                 let is_url = base.starts_with("http://") || base.starts_with("https://");
@@ -149,7 +161,7 @@ mod tests {
         }
         assert_eq!(
             "pod".parse::<TargetKind>(),
-            Err("\"pod\" is not a kind of target: use one of process, container, vm, url".to_owned())
+            Err("\"pod\" is not a kind of target: use one of process, container, vm, url, kubernetes".to_owned())
         );
     }
 

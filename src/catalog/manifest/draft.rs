@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use brewbench_agent::target::{
     Sandbox,
-    manifest::{Container, ManifestFile, MetricsFile, Mount, ProfileFile, Pull, Ready, UrlFile, Verify, VmFile},
+    manifest::{
+        Container, KubernetesFile, ManifestFile, MetricsFile, Mount, ProfileFile, Pull, Ready, UrlFile, Verify, VmFile,
+    },
 };
 use brewbench_agent::wire::target::TargetKind;
 use url::form_urlencoded;
@@ -25,6 +27,7 @@ const EMPTY: ManifestFile = ManifestFile {
     container: None,
     vm: None,
     url: None,
+    kubernetes: None,
     metrics: None,
     ready: Ready { path: String::new(), status: STATUS, timeout_s: READY_TIMEOUT_S },
     verify: None,
@@ -134,6 +137,7 @@ impl Draft {
             TargetKind::Container => self.contained(faults),
             TargetKind::Vm => self.virtual_machine(faults),
             TargetKind::Url => self.running(),
+            TargetKind::Kubernetes => self.scheduled(faults),
         };
         let ready = Ready {
             path: self.get("ready.path").to_owned(),
@@ -226,6 +230,19 @@ impl Draft {
         let scrape = Some(self.get("metrics.scrape").to_owned()).filter(|scrape| !scrape.is_empty());
         let metrics = scrape.map(|scrape| MetricsFile { scrape, preset: None, labels: BTreeMap::new() });
         ManifestFile { url: Some(url), metrics, ..EMPTY }
+    }
+
+    /// Returns a manifest with the fields of a Pod.
+    fn scheduled(&self, faults: &mut Faults) -> ManifestFile {
+        let kubernetes = KubernetesFile {
+            image: Some(self.get("kubernetes.image").to_owned()),
+            port: self.port("kubernetes.port", faults).unwrap_or_default(),
+            command: self.words("kubernetes.command", faults),
+            env: self.variables("kubernetes.env", faults),
+            node_selector: self.variables("kubernetes.node_selector", faults),
+            ..KubernetesFile::default()
+        };
+        ManifestFile { kubernetes: Some(kubernetes), ..EMPTY }
     }
 
     fn number<T: std::str::FromStr>(&self, field: &'static str, default: T, fault: &str, faults: &mut Faults) -> T {
@@ -373,7 +390,7 @@ mod tests {
     #[test]
     fn all_required_fields_have_a_label() {
         for kind in TargetKind::ALL {
-            let empty = required(kind).map(|name| (name, ""));
+            let empty: Vec<_> = required(kind).into_iter().map(|name| (name, "")).collect();
             let draft = form(&[&[("kind", kind.as_str())][..], &empty].concat());
             assert_eq!(draft.missing().len(), empty.len(), "{kind}");
         }

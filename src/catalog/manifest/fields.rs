@@ -114,7 +114,21 @@ pub const VM: [Field; 8] = [
     line("vm.port", "Port", "8080", "for QEMU: the port of the server in the guest"),
 ];
 
-/// The choice between [`START`], [`CONTAINER`], [`VM`] and [`REMOTE`].
+/// Fields that describe a Pod.
+pub const KUBERNETES: [Field; 5] = [
+    line(
+        "kubernetes.image",
+        "Image",
+        "ghcr.io/acme/shop:1.4",
+        "started as a Pod of its own for each run. The agent needs --kubernetes",
+    ),
+    line("kubernetes.port", "Port", "8080", "the port that the server listens on"),
+    line("kubernetes.command", "Command", "/shop --listen :8080", "optional, instead of that of the image"),
+    lines("kubernetes.env", "Environment variables", "LOG_LEVEL=warn", "optional, one NAME=VALUE per line"),
+    lines("kubernetes.node_selector", "Labels of the node", "pool=bench", "optional, one NAME=VALUE per line"),
+];
+
+/// The choice between [`START`], [`CONTAINER`], [`VM`], [`REMOTE`] and [`KUBERNETES`].
 pub(super) const KIND: Field = line("kind", "Kind", "", "");
 
 /// Fields that describe how to check it.
@@ -141,13 +155,15 @@ pub const ADVANCED: [Field; 7] = [
 ];
 
 /// Fields that every target of a kind needs. A virtual machine needs its launcher only without a disk and a kernel.
-pub(super) const fn required(kind: TargetKind) -> [&'static str; 4] {
-    match kind {
-        TargetKind::Process => ["name", "version", "command", "ready.path"],
-        TargetKind::Container => ["name", "version", "container.image", "ready.path"],
-        TargetKind::Vm => ["name", "version", "vm.command", "ready.path"],
-        TargetKind::Url => ["name", "version", "url.base", "ready.path"],
-    }
+pub(super) fn required(kind: TargetKind) -> Vec<&'static str> {
+    let own = match kind {
+        TargetKind::Process => &["command"][..],
+        TargetKind::Container => &["container.image"],
+        TargetKind::Vm => &["vm.command"],
+        TargetKind::Url => &["url.base"],
+        TargetKind::Kubernetes => &["kubernetes.image", "kubernetes.port"],
+    };
+    [&["name", "version"], own, &["ready.path"]].concat()
 }
 
 /// Returns the fields of all kinds.
@@ -159,6 +175,7 @@ pub(super) fn all_fields() -> impl Iterator<Item = &'static Field> {
         .chain(&CONTAINER)
         .chain(&VM)
         .chain(&REMOTE)
+        .chain(&KUBERNETES)
         .chain(&CHECKS)
         .chain(&ADVANCED)
 }

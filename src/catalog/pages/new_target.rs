@@ -24,7 +24,7 @@ use crate::{
     catalog::manifest::{
         TargetManifest,
         draft::{Checked, Draft},
-        fields::{ADVANCED, CHECKS, CONTAINER, Field, IDENTITY, REMOTE, START, VM},
+        fields::{ADVANCED, CHECKS, CONTAINER, Field, IDENTITY, KUBERNETES, REMOTE, START, VM},
     },
     fleet::presence::Presence,
     web::{
@@ -100,19 +100,20 @@ impl Form {
     }
 
     /// Returns the groups of fields: CSS class, title, the kind that has them, and fields.
-    fn groups() -> [(&'static str, &'static str, Option<TargetKind>, &'static [Field]); 6] {
+    fn groups() -> [(&'static str, &'static str, Option<TargetKind>, &'static [Field]); 7] {
         [
             ("columns", "Target", None, &IDENTITY),
             ("stack", "Start", Some(TargetKind::Process), &START),
             ("stack", "Container", Some(TargetKind::Container), &CONTAINER),
             ("stack", "Virtual machine", Some(TargetKind::Vm), &VM),
             ("stack", "Server", Some(TargetKind::Url), &REMOTE),
+            ("stack", "Pod", Some(TargetKind::Kubernetes), &KUBERNETES),
             ("columns", "Checks", None, &CHECKS),
         ]
     }
 
     /// Returns the kinds with their descriptions, and whether each is chosen.
-    fn kinds(&self) -> [(TargetKind, &'static str, bool); 4] {
+    fn kinds(&self) -> [(TargetKind, &'static str, bool); 5] {
         let chosen = self.draft.kind();
         let kind = |kind, text| (kind, text, kind == chosen);
         [
@@ -120,6 +121,7 @@ impl Form {
             kind(TargetKind::Container, "A container that the agent starts and stops"),
             kind(TargetKind::Vm, "A virtual machine that the agent starts and stops"),
             kind(TargetKind::Url, "A server that already runs, reached by its URL"),
+            kind(TargetKind::Kubernetes, "A Pod of a Kubernetes cluster"),
         ]
     }
 

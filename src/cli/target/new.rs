@@ -12,8 +12,8 @@ use brewbench_agent::{
     target::{
         Sandbox,
         manifest::{
-            Accelerator, Container, ManifestFile, MetricsFile, Mount, Network, Preset, ProfileFile, Pull, Ready, Tap,
-            UrlFile, Verify, VmFile,
+            Accelerator, Container, KubernetesFile, ManifestFile, MetricsFile, Mount, Network, Preset, ProfileFile,
+            Pull, Ready, Tap, UrlFile, Verify, VmFile,
         },
     },
     wire::profile::ProfileKind,
@@ -61,6 +61,21 @@ pub struct New {
     /// A file or folder that the container may read; repeatable
     #[arg(long, value_name = "SOURCE:TARGET", requires = "image", value_parser = mount)]
     mount: Vec<Mount>,
+    /// Run the image as a Pod of a Kubernetes cluster; needs --port
+    #[arg(long, requires_all = ["image", "port"], conflicts_with_all = ["vm", "pull", "seccomp", "user", "mount"])]
+    kubernetes: bool,
+    /// A label that the Pod's node must have; repeatable
+    #[arg(long, value_name = "NAME=VALUE", requires = "kubernetes", value_parser = pair)]
+    node_selector: Vec<(String, String)>,
+    /// Runtime class of the Pod, such as gvisor
+    #[arg(long, value_name = "CLASS", requires = "kubernetes")]
+    runtime_class: Option<String>,
+    /// A secret of the namespace that allows to pull the image; repeatable
+    #[arg(long, value_name = "NAME", requires = "kubernetes")]
+    pull_secret: Vec<String>,
+    /// Load the Pod through a Service
+    #[arg(long, requires = "kubernetes")]
+    service: bool,
     /// URL of a server that already runs, instead of a program
     #[arg(long, value_name = "URL", conflicts_with_all = ["command", "image", "vm", "env", "read", "write"])]
     url: Option<String>,
@@ -175,7 +190,18 @@ impl New {
             accelerator,
             tap,
         });
-        let container = self.image.map(|image| Container {
+        let kubernetes = self.kubernetes.then(|| KubernetesFile {
+            image: self.image.clone(),
+            port: self.port.unwrap_or_default(),
+            command: own.0.clone(),
+            env: own.1.clone(),
+            node_selector: self.node_selector.into_iter().collect(),
+            runtime_class: self.runtime_class,
+            pull_secrets: self.pull_secret,
+            service: self.service,
+            ..KubernetesFile::default()
+        });
+        let container = self.image.filter(|_| kubernetes.is_none()).map(|image| Container {
             image,
             command: own.0,
             port: self.port,
@@ -196,6 +222,7 @@ impl New {
             container,
             vm,
             url: self.url.map(|base| UrlFile { base, redirects: self.redirect }),
+            kubernetes,
             metrics: self.metrics.map(|scrape| MetricsFile {
                 scrape,
                 preset: self.metrics_preset,

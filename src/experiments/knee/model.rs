@@ -153,7 +153,7 @@ pub(crate) mod tests {
     fn the_outcome_of_a_run_tells_target_from_generator_limits() {
         let (fine, slow) = (at("servy", 2_000, 16.0), at("servy", 2_000, 80.0));
         let (suspect, invalid) = (Verdict::Suspect, Verdict::Invalid);
-        for (run, outcome) in [
+        for (run, outcome) in vec![
             (fine.clone(), Outcome::Held),
             (slow.clone(), Outcome::Missed),
             (with_reason(fine.clone(), suspect, "host_disturbed"), Outcome::Held),

@@ -106,7 +106,7 @@ fn assigned_cores(cores: &Cores) -> Option<f64> {
 
 /// Parses a mechanism from its column.
 pub fn mechanism(word: Option<&str>) -> Mechanism {
-    [Mechanism::Cgroup1, Mechanism::Cgroup2, Mechanism::Guest]
+    [Mechanism::Cgroup1, Mechanism::Cgroup2, Mechanism::Guest, Mechanism::Pod]
         .into_iter()
         .find(|mechanism| Some(mechanism.as_str()) == word)
         .unwrap_or(Mechanism::None)

@@ -241,7 +241,7 @@ impl RunView {
     fn identity_title(&self) -> &'static str {
         match self.run().target_kind {
             Some(TargetKind::Url) => "URL",
-            Some(TargetKind::Container) => "Image ID",
+            Some(TargetKind::Container | TargetKind::Kubernetes) => "Image ID",
             Some(TargetKind::Process | TargetKind::Vm) | None => "SHA-256",
         }
     }

@@ -22,6 +22,7 @@ pub fn facts(manifest: &Manifest) -> Facts {
         }
         Provided::Vm(Machine::Qemu(qemu)) => facts.extend(qemu.facts()),
         Provided::Container(container) => facts.extend(facts_of_container(container)),
+        Provided::Kubernetes(workload) => drop(facts.insert("target.image".to_owned(), workload.image.clone())),
         Provided::Url(remote) => drop(facts.insert("target.base_url".to_owned(), remote.base.clone())),
     }
     facts

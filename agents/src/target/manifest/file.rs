@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::container::Container;
+use super::kubernetes::KubernetesFile;
 use super::profile::ProfileFile;
 use super::remote::{MetricsFile, UrlFile};
 use super::vm::VmFile;
@@ -43,6 +44,9 @@ pub struct ManifestFile {
     /// A server that already runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<UrlFile>,
+    /// A Pod of a Kubernetes cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<KubernetesFile>,
     /// Where its resource usage is read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsFile>,
@@ -86,14 +90,15 @@ impl ManifestFile {
                 || "revision: must be 1 to 200 characters; omit it if there is none".to_owned(),
             ),
             description_fault(description),
-            self.misplaced().or_else(|| match (&self.container, &self.vm, &self.url) {
-                (None, None, None) => self.bad_program(),
+            self.misplaced().or_else(|| match (&self.container, &self.vm, &self.url, &self.kubernetes) {
+                (None, None, None, None) => self.bad_program(),
                 _ => None,
             }),
             self.env.iter().find_map(|(name, value)| bad_variable(name, value)),
             self.container.as_ref().and_then(Container::fault),
             self.vm.as_ref().and_then(VmFile::fault),
             self.url.as_ref().and_then(UrlFile::fault),
+            self.kubernetes.as_ref().and_then(KubernetesFile::fault),
             self.metrics.as_ref().and_then(MetricsFile::fault),
             bad_path("ready", &ready.path),
             bad_status("ready", ready.status),
@@ -102,7 +107,7 @@ impl ManifestFile {
             }),
             verify.as_ref().and_then(|verify| bad_path("verify", &verify.path)),
             verify.as_ref().and_then(|verify| bad_status("verify", verify.status)),
-            profile.as_ref().and_then(|profile| profile.fault(self.url.is_some())),
+            profile.as_ref().and_then(|profile| profile.fault(self.url.is_some() || self.kubernetes.is_some())),
         ];
         faults.into_iter().flatten().collect()
     }
@@ -110,7 +115,7 @@ impl ManifestFile {
     fn bad_program(&self) -> Option<String> {
         let Self { command, env, .. } = self;
         if command.is_empty() {
-            let others = "for other kinds write [container], [vm] or [url]";
+            let others = "for other kinds write [container], [vm], [url] or [kubernetes]";
             return Some(format!("command: program is missing; {others}"));
         }
         bad_command(command).or_else(|| {
@@ -122,8 +127,13 @@ impl ManifestFile {
 
     /// Finds a field that belongs to another kind of target.
     fn misplaced(&self) -> Option<String> {
-        let Self { command, env, sandbox, container, vm, url, metrics, .. } = self;
-        let kinds = [("container", container.is_some()), ("vm", vm.is_some()), ("url", url.is_some())];
+        let Self { command, env, sandbox, container, vm, url, kubernetes, metrics, .. } = self;
+        let kinds = [
+            ("container", container.is_some()),
+            ("vm", vm.is_some()),
+            ("url", url.is_some()),
+            ("kubernetes", kubernetes.is_some()),
+        ];
         let mut kinds = kinds.into_iter().filter(|(_, is_given)| *is_given).map(|(kind, _)| kind);
         let (kind, other) = (kinds.next(), kinds.next());
         if metrics.is_some() && kind != Some("url") {
@@ -131,7 +141,7 @@ impl ManifestFile {
         }
         let kind = kind?;
         if let Some(other) = other {
-            return Some(format!("{other}: remove it; a target has one of [container], [vm] and [url]"));
+            return Some(format!("{other}: remove it; a target has one of [container], [vm], [url] and [kubernetes]"));
         }
         let given = [
             ("command", !command.is_empty()),
@@ -141,6 +151,7 @@ impl ManifestFile {
         let (field, _) = given.into_iter().find(|(_, is_given)| *is_given)?;
         let why = match (kind, field) {
             ("url", _) => "a target with [url] already runs".to_owned(),
+            ("kubernetes", "sandbox") => "its Pod has its own".to_owned(),
             (_, "sandbox") => "a container has its own".to_owned(),
             _ => format!("write it as {kind}.{field}"),
         };
@@ -211,6 +222,7 @@ mod tests {
             container: None,
             vm: None,
             url: None,
+            kubernetes: None,
             metrics: None,
             ready: Ready { path: "/".to_owned(), status: 200, timeout_s: 10.0 },
             verify: None,
@@ -239,6 +251,7 @@ mod tests {
             container: None,
             vm: None,
             url: None,
+            kubernetes: None,
             metrics: None,
             ready: Ready { path: "health".to_owned(), status: 42, timeout_s: f64::NAN },
             verify: Some(Verify { path: String::new(), status: 600, contains: None }),
@@ -319,6 +332,7 @@ mod tests {
                 container: None,
                 vm: None,
                 url: None,
+                kubernetes: None,
                 metrics: None,
                 ready: Ready { path: format!("/{}", texts[5]), status, timeout_s },
                 verify: Some(Verify { path: format!("/{}", texts[6]), status, contains: Some(texts[7].clone()) }),

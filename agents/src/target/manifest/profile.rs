@@ -82,7 +82,7 @@ impl CallGraph {
 impl Profile {
     /// Returns how a target without `[profile]` is profiled: by perf, if it is on this machine.
     pub(super) fn of(provided: &Provided) -> Option<Self> {
-        (!matches!(provided, Provided::Url(_))).then(|| Self {
+        (!matches!(provided, Provided::Url(_) | Provided::Kubernetes(_))).then(|| Self {
             by: Profiler::Perf { call_graph: CallGraph::Fp, rate_hz: FRAME_POINTER_HZ },
             kinds: vec![ProfileKind::Cpu],
         })

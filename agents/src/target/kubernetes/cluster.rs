@@ -1,0 +1,198 @@
+//! The cluster that an agent may use: one namespace of it.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::{Api, Client, Config, Error, ResourceExt};
+use serde_json::{Value, json};
+
+use crate::connection::client::prepare_tls;
+
+/// Label of everything that an agent creates: its name.
+pub const AGENT: &str = "brewbench.dev/agent";
+/// Label of everything that belongs to a run: its id.
+pub const RUN: &str = "brewbench.dev/run";
+
+/// Timeout of a request: a cluster that is busy answers within a second.
+pub const REQUEST: Duration = Duration::from_secs(10);
+
+/// Variables by which a Pod knows itself, set by the manifests of the agent.
+const POD_NAME: &str = "BREWBENCH_POD_NAME";
+const POD_UID: &str = "BREWBENCH_POD_UID";
+
+/// What an agent needs: verb, group, resource, and subresource; whether it belongs to the namespace, and what for.
+const PERMISSIONS: [Permission; 12] = [
+    Permission::new("create", "apps", "deployments", "start targets"),
+    Permission::new("list", "apps", "deployments", "find what an earlier agent left"),
+    Permission::new("get", "apps", "deployments", "explain why a target does not start"),
+    Permission::new("delete", "apps", "deployments", "remove targets"),
+    Permission::new("list", "", "pods", "follow targets"),
+    Permission::new("watch", "", "pods", "follow targets"),
+    Permission::new("get", "", "pods/log", "show the output of targets"),
+    Permission::new("list", "", "events", "explain why a target does not start"),
+    Permission::new("create", "", "services", "load targets through a Service"),
+    Permission::new("delete", "", "services", "load targets through a Service"),
+    Permission::of_cluster("get", "nodes", "record what a node is"),
+    Permission::of_cluster("get", "nodes/proxy", "read CPU time and memory of targets"),
+];
+
+/// A permission that an agent needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Permission {
+    verb: &'static str,
+    group: &'static str,
+    resource: &'static str,
+    /// Whether it is limited to the namespace.
+    is_namespaced: bool,
+    /// What it is needed for.
+    purpose: &'static str,
+}
+
+impl Permission {
+    const fn new(verb: &'static str, group: &'static str, resource: &'static str, purpose: &'static str) -> Self {
+        Self { verb, group, resource, is_namespaced: true, purpose }
+    }
+
+    const fn of_cluster(verb: &'static str, resource: &'static str, purpose: &'static str) -> Self {
+        Self { verb, group: "", resource, is_namespaced: false, purpose }
+    }
+}
+
+/// A connection to a cluster.
+#[derive(Clone)]
+pub struct Cluster {
+    /// The client.
+    pub client: Client,
+    /// The namespace of everything that is created.
+    pub namespace: String,
+    agent: String,
+    /// The agent's own Pod, which then owns what it creates.
+    owner: Option<Value>,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster")
+            .field("namespace", &self.namespace)
+            .field("agent", &self.agent)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// Connects as the agent's Pod, or as `KUBECONFIG` says. The error is a sentence.
+    pub async fn connect(agent: &str, namespace: Option<&str>) -> Result<Self, String> {
+        prepare_tls();
+        let mut config = Config::infer().await.map_err(|error| {
+            format!("no cluster: {error}; set KUBECONFIG, or run the agent in a Pod with a service account")
+        })?;
+        config.connect_timeout = Some(REQUEST);
+        let namespace = namespace.map_or_else(|| config.default_namespace.clone(), str::to_owned);
+        let client = Client::try_from(config).map_err(|error| format!("no cluster: {}", sentence(&error)))?;
+        let [name, uid] = [POD_NAME, POD_UID].map(|name| std::env::var(name).ok());
+        let owner = name.zip(uid).map(|(name, uid)| owner(&name, &uid));
+        Ok(Self { client, namespace, agent: agent.to_owned(), owner })
+    }
+
+    /// Returns the API of a kind of objects.
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Returns the metadata of an object of a run.
+    pub fn metadata(&self, name: &str, run: &str) -> Value {
+        let labels = json!({"app.kubernetes.io/managed-by": "brewbench", AGENT: self.agent, RUN: run});
+        let owners: Vec<&Value> = self.owner.iter().collect();
+        json!({"name": name, "namespace": self.namespace, "labels": labels, "ownerReferences": owners})
+    }
+
+    /// Removes what earlier runs of this agent left. Returns the names.
+    pub async fn sweep(&self) -> Result<Vec<String>, String> {
+        let own = ListParams::default().labels(&format!("{AGENT}={}", self.agent));
+        let mut removed = Vec::new();
+        let deployments = self.api::<Deployment>();
+        for left in deployments.list(&own).await.map_err(|error| sentence(&error))? {
+            remove(&deployments, &left.name_any()).await?;
+            removed.push(left.name_any());
+        }
+        // An agent that never used a Service may not be allowed to list them.
+        let services = self.api::<Service>();
+        for left in services.list(&own).await.into_iter().flatten() {
+            remove(&services, &left.name_any()).await?;
+            removed.push(left.name_any());
+        }
+        Ok(removed)
+    }
+
+    /// Returns what is not permitted, as sentences. Fails with one if that can't be asked.
+    pub async fn missing_permissions(&self) -> Result<Vec<String>, String> {
+        let mut missing = Vec::new();
+        for permission in PERMISSIONS {
+            if !self.is_permitted(&permission).await? {
+                let Permission { verb, resource, is_namespaced, purpose, .. } = permission;
+                let place = if is_namespaced { format!(" in {}", self.namespace) } else { String::new() };
+                missing.push(format!("not permitted to {verb} {resource}{place}, to {purpose}"));
+            }
+        }
+        Ok(missing)
+    }
+
+    async fn is_permitted(&self, permission: &Permission) -> Result<bool, String> {
+        let Permission { verb, group, resource, is_namespaced, .. } = permission;
+        let (resource, subresource) = resource.split_once('/').map_or((*resource, None), |(of, sub)| (of, Some(sub)));
+        let attributes = ResourceAttributes {
+            verb: Some((*verb).to_owned()),
+            group: Some((*group).to_owned()),
+            resource: Some(resource.to_owned()),
+            subresource: subresource.map(str::to_owned),
+            namespace: is_namespaced.then(|| self.namespace.clone()),
+            ..ResourceAttributes::default()
+        };
+        let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), ..Default::default() };
+        let review = SelfSubjectAccessReview { spec, ..Default::default() };
+        let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
+        let reviewed = reviews.create(&PostParams::default(), &review).await.map_err(|error| sentence(&error))?;
+        Ok(reviewed.status.is_some_and(|status| status.allowed))
+    }
+
+    /// Sends a `GET` to a node's kubelet, through the API server.
+    pub async fn node(&self, node: &str, path: &str) -> Result<String, String> {
+        let uri = format!("/api/v1/nodes/{node}/proxy/{path}");
+        let request = http::Request::get(uri).body(Vec::new()).map_err(|error| error.to_string())?;
+        match tokio::time::timeout(REQUEST, self.client.request_text(request)).await {
+            Ok(text) => text.map_err(|error| sentence(&error)),
+            Err(_) => Err(format!("no response within {} s", REQUEST.as_secs())),
+        }
+    }
+}
+
+/// Removes an object and everything that it owns.
+pub async fn remove<K>(api: &Api<K>, name: &str) -> Result<(), String>
+where
+    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    match api.delete(name, &DeleteParams::background()).await {
+        Err(Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(format!("can't delete {name}: {}", sentence(&error))),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn owner(name: &str, uid: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid})
+}
+
+/// Describes an error: what the API server says, or why it can't be reached.
+pub fn sentence(error: &Error) -> String {
+    match error {
+        Error::Api(status) => status.message.clone(),
+        Error::Service(source) => format!("the API server can't be reached: {source}"),
+        error => error.to_string(),
+    }
+}
