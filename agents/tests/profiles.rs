@@ -186,15 +186,19 @@ async fn a_command_profiles_by_collapsed_stacks() {
 
     for (script, words) in [
         ("echo no permission >&2; exit 3", "profiler: exit status 3: no permission"),
-        ("echo hello", "printed no profile: line 1 is not a stack"),
+        ("echo hello", "wrote no profile: line 1 is not a stack"),
         ("exit 0", "the CPU profile has no samples"),
-        ("yes 'main;work 1' | head -c 70000000; exit 0", "printed more than 64 MiB"),
+        ("yes 'main;work 1' | head -c 70000000; exit 0", "wrote more than 64 MiB"),
         ("trap '' INT; sleep 600; :", "did not end"),
     ] {
         std::fs::write(&profiler, format!("#!/bin/sh\n{script}\n")).expect("a script");
         let Profiled { profiles, faults } = profiled(&bench, &Job { profiled: true, ..job("good") }).await;
         assert!(profiles.is_empty() && faults.len() == 1 && faults[0].contains(words), "{script}: {faults:?}");
     }
+
+    bench.offer("good", "[profile]\ncommand = [\"sh\", \"-c\", \"echo 'main;work 1'; : {pid} {output}\"]");
+    let Profiled { faults, .. } = profiled(&bench, &Job { profiled: true, ..job("good") }).await;
+    assert_eq!(faults, ["profile.command: sh wrote no file {output}"]);
 }
 
 /// A threaded server whose requests burn their time in one function.
@@ -203,7 +207,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 def burn():
-    return sum(number * number for number in range(20000))
+    return sum(number * number for number in range(200000))
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -227,15 +231,15 @@ async fn a_python_target_is_profiled_by_py_spy() {
     }
     std::fs::write(bench.work.targets.join("server.py"), PYTHON).expect("a server");
     let manifest = "name = \"python\"\nversion = \"1\"\ncommand = [\"/usr/bin/python3\", \"server.py\", \"{host}\", \"{port}\"]\n\
-         [ready]\npath = \"/\"\n[profile]\ncommand = [\"py-spy\", \"record\", \"--pid\", \"{pid}\", \"--duration\", \"{s}\", \
-         \"--rate\", \"{hz}\", \"--format\", \"raw\", \"--output\", \"/dev/stdout\"]\n";
+         [ready]\npath = \"/\"\n[profile]\ncommand = [\"py-spy\", \"record\", \"--gil\", \"--pid\", \"{pid}\", \"--duration\", \"{s}\", \
+         \"--rate\", \"{hz}\", \"--format\", \"raw\", \"--output\", \"{output}\"]\n";
     std::fs::write(bench.work.targets.join("python.toml"), manifest).expect("a manifest");
     let profiled = profiled(&bench, &hashing("python", 3_000)).await;
     let (profile, stacks) = only(&profiled);
     assert_eq!(profile.source, ProfileSource::Command);
     assert!(!names(&stacks, "burn").is_empty(), "{:?}", names(&stacks, ""));
     let burning = stacks.share(|sample| stacks.stack(sample).any(|frame| frame.function.contains("burn")));
-    assert!(burning > 0.5, "{burning}");
+    assert!(burning > 0.5, "{burning} of {stacks:?}");
 }
 
 #[tokio::test]

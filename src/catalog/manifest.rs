@@ -284,7 +284,7 @@ pub struct TargetProfile {
     /// Path or URL of an endpoint that returns pprof; `{s}` becomes the seconds.
     #[serde(default)]
     pub pprof: Option<String>,
-    /// A command that prints pprof or collapsed stacks.
+    /// A command that writes or prints pprof or collapsed stacks.
     #[serde(default)]
     pub command: Vec<String>,
     /// `cpu`, `heap` and `allocs`; empty for `cpu`.

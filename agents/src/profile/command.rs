@@ -1,4 +1,5 @@
-//! Profiles from a command of the manifest, such as py-spy: it attaches by itself, and prints pprof or collapsed stacks.
+//! Profiles from a command of the manifest, such as py-spy: it attaches by itself, and writes or
+//! prints pprof or collapsed stacks.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use super::pprof::{DecodeError, Facts, decode_with_facts};
 use super::quality::Taken;
 use crate::host::procfs;
 use crate::sandbox::process::{Process, describe, find_program, last_lines};
-use crate::target::manifest::{HZ, PID, PIDS, SECONDS};
+use crate::target::manifest::{HZ, OUTPUT, PID, PIDS, SECONDS};
 use crate::wire::now_ms;
 use crate::wire::profile::{ProfileKind, ProfileSource};
 
@@ -35,6 +36,8 @@ pub struct Observer {
     process: Process,
     name: String,
     output: JoinHandle<Result<Vec<u8>, String>>,
+    /// The file that it writes instead, if it asks for one.
+    file: Option<PathBuf>,
     rate_hz: u32,
     began_ms: i64,
     began: Instant,
@@ -59,15 +62,19 @@ impl Observer {
         let program = program(command, folder)?;
         let main = procfs::first_of(processes).ok_or("the target has no processes to profile")?;
         let all: Vec<String> = processes.iter().map(ToString::to_string).collect();
+        let file = place.folder.join("profile");
+        let has_file = command.iter().any(|word| word.contains(OUTPUT));
         let fill = |word: &String| {
             let word = word.replace(PIDS, &all.join(",")).replace(PID, &main.to_string());
-            word.replace(SECONDS, &seconds.to_string()).replace(HZ, &rate_hz.to_string())
+            let word = word.replace(SECONDS, &seconds.to_string()).replace(HZ, &rate_hz.to_string());
+            word.replace(OUTPUT, &file.display().to_string())
         };
         let arguments: Vec<String> = command.iter().skip(1).map(fill).collect();
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let (process, output) = place.start_piped(&program, &arguments, folder)?;
         let output = tokio::spawn(read(output));
-        Ok(Self { process, name, output, rate_hz, began_ms: now_ms(), began: Instant::now() })
+        let file = has_file.then_some(file);
+        Ok(Self { process, name, output, file, rate_hz, began_ms: now_ms(), began: Instant::now() })
     }
 
     /// Waits for the result, which the command prints by itself or after an interrupt. Fails with a sentence.
@@ -86,13 +93,17 @@ impl Observer {
         // A child may hold the pipe open.
         let printed = timeout(GRACE, &mut self.output).await.map_err(|_| format!("{name} did not close its output"))?;
         let printed = printed.map_err(|error| format!("failed to read from {name}: {error}"))?;
-        let printed = printed.map_err(|fault| format!("profile.command: {name} {fault}"))?;
         if !status.success() {
             return Err(format!("profile.command: {name}: {}: {lines}", describe(status)));
         }
+        let written = match self.file.take() {
+            Some(file) => read_file(&file).await,
+            None => printed,
+        };
+        let printed = written.map_err(|fault| format!("profile.command: {name} {fault}"))?;
         let parsed = tokio::task::spawn_blocking(move || parse(&printed, kind, rate_hz)).await;
         let parsed = parsed.map_err(|error| format!("failed to read the profile: {error}"))?;
-        let (stacks, facts) = parsed.map_err(|fault| format!("profile.command: {name} printed no profile: {fault}"))?;
+        let (stacks, facts) = parsed.map_err(|fault| format!("profile.command: {name} wrote no profile: {fault}"))?;
         let facts = Facts {
             began_ms: facts.began_ms.or(Some(began_ms)),
             duration_ms: facts.duration_ms.or(duration_ms),
@@ -126,6 +137,18 @@ fn parse(printed: &[u8], kind: ProfileKind, rate_hz: u32) -> Result<(super::stac
     }
 }
 
+/// Reads the file that the command wrote; the error is the end of a sentence.
+async fn read_file(file: &Path) -> Result<Vec<u8>, String> {
+    let opened = tokio::fs::File::open(file).await.map_err(|_| format!("wrote no file {OUTPUT}"))?;
+    let mut written = Vec::new();
+    let limit = MOST_BYTES as u64 + 1;
+    opened.take(limit).read_to_end(&mut written).await.map_err(|error| format!("can't be read: {error}"))?;
+    if written.len() > MOST_BYTES {
+        return Err(format!("wrote more than {} MiB", MOST_BYTES >> 20));
+    }
+    Ok(written)
+}
+
 /// Reads the output; the error is the end of a sentence.
 async fn read(mut output: Receiver) -> Result<Vec<u8>, String> {
     let mut printed = Vec::new();
@@ -134,7 +157,7 @@ async fn read(mut output: Receiver) -> Result<Vec<u8>, String> {
         match output.read(&mut buffer).await {
             Ok(0) => return Ok(printed),
             Ok(length) if printed.len() + length <= MOST_BYTES => printed.extend_from_slice(&buffer[..length]),
-            Ok(_) => return Err(format!("printed more than {} MiB", MOST_BYTES >> 20)),
+            Ok(_) => return Err(format!("wrote more than {} MiB", MOST_BYTES >> 20)),
             Err(error) => return Err(format!("can't be read: {error}")),
         }
     }

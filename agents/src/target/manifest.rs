@@ -15,7 +15,7 @@ use std::time::Duration;
 pub use container::{Container, Mount, Network, Pull};
 pub use file::ManifestFile;
 pub use kubernetes::{KubernetesFile, Toleration, Workload};
-pub use profile::{CallGraph, HZ, PID, PIDS, Profile, ProfileFile, Profiler, SECONDS};
+pub use profile::{CallGraph, HZ, OUTPUT, PID, PIDS, Profile, ProfileFile, Profiler, SECONDS};
 pub use remote::{Metrics, MetricsFile, Preset, Remote, UrlFile};
 use serde::{Deserialize, Serialize};
 pub use vm::{Accelerator, Machine, Qemu, Tap, VmFile};

@@ -18,7 +18,7 @@ pub enum ProfileSource {
     Pprof,
     /// `perf record`, attached to the target's processes.
     Perf,
-    /// A command of the manifest, which prints pprof or collapsed stacks.
+    /// A command of the manifest, which writes or prints pprof or collapsed stacks.
     Command,
 }
 

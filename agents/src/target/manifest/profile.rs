@@ -17,6 +17,9 @@ pub const PIDS: &str = "{pids}";
 /// Placeholder for the samples per second.
 pub const HZ: &str = "{hz}";
 
+/// Placeholder for the file that a profiler writes; without it, the profiler prints the profile.
+pub const OUTPUT: &str = "{output}";
+
 /// Samples per second of perf with frame pointers. Not 1000, because a target that does something every millisecond
 /// would do it in every sample or in none.
 const FRAME_POINTER_HZ: u32 = 999;
@@ -105,7 +108,7 @@ pub struct ProfileFile {
     /// Path or URL of an endpoint that returns pprof.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pprof: Option<String>,
-    /// A command that prints pprof or collapsed stacks.
+    /// A command that writes or prints pprof or collapsed stacks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// perf; also without this if there is neither of the above.
