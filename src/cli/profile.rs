@@ -230,7 +230,8 @@ fn text(found: &ProfileTable) -> String {
 }
 
 fn compared(found: &ProfileComparison) -> String {
-    let mut text = words::conclusions(found).iter().map(|line| hanging(&spaced(&plain(line)), 0) + "\n").collect::<String>();
+    let mut text =
+        words::conclusions(found).iter().map(|line| hanging(&spaced(&plain(line)), 0) + "\n").collect::<String>();
     let head = [
         ("baseline", Align::Right),
         ("candidate", Align::Right),

@@ -14,10 +14,7 @@
 use std::ops::RangeInclusive;
 
 use crate::app::random::below;
-use rand_chacha::{
-    ChaCha8Rng,
-    rand_core::SeedableRng,
-};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 /// A planned run: indices into the plan's targets, sizes and loads, and its repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -168,7 +168,10 @@ mod tests {
         let per_request = counts.per_request(Some(4));
         assert_eq!((per_request.page_faults_per_request, per_request.cycles_per_request), (Some(2.5), Some(0.0)));
         assert_eq!(per_request.instructions_per_request, None);
-        assert_eq!([counts.per_request(Some(0)), counts.per_request(None)], [PerRequest::default(), PerRequest::default()]);
+        assert_eq!(
+            [counts.per_request(Some(0)), counts.per_request(None)],
+            [PerRequest::default(), PerRequest::default()]
+        );
         assert_eq!(serde_json::to_string(&counts).expect("JSON"), r#"{"page_faults":10,"cycles":0}"#);
     }
 

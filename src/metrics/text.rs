@@ -64,11 +64,15 @@ impl Metric {
                 "Context switches because other threads were given the processor of the target's threads, divided by the \
                  requests."
             }
-            Self::PageFaults => "Page faults of the target, with and without reading from disk, divided by the requests.",
+            Self::PageFaults => {
+                "Page faults of the target, with and without reading from disk, divided by the requests."
+            }
             Self::Instructions => "Instructions of the target, in user and kernel mode, divided by the requests.",
             Self::Cycles => "Processor cycles of the target, in user and kernel mode, divided by the requests.",
             Self::CacheMisses => "Misses of the last-level cache by the target, divided by the requests.",
-            Self::BranchMisses => "Branches of the target that the processor predicted wrongly, divided by the requests.",
+            Self::BranchMisses => {
+                "Branches of the target that the processor predicted wrongly, divided by the requests."
+            }
             Self::ThrottledShare => {
                 "The share of the measured phase, averaged over its cores, in which the CPU quota of its machine size \
                  throttled the target."

@@ -7,10 +7,7 @@
 
 use crate::app::random::below;
 use crate::profiles::mean::mean;
-use rand_chacha::{
-    ChaCha8Rng,
-    rand_core::SeedableRng,
-};
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use crate::compare::statistics::ALPHA;
 

@@ -53,7 +53,9 @@ pub async fn report(
             let profiles = profiles::of(&state, &comparison).await?;
             html::text(&state, comparison, profiles).await?
         }
-        Format::Markdown => markdown::text(&comparison) + &markdown::profiles(&profiles::of(&state, &comparison).await?),
+        Format::Markdown => {
+            markdown::text(&comparison) + &markdown::profiles(&profiles::of(&state, &comparison).await?)
+        }
         Format::Csv => csv::text(&comparison),
         Format::Json => serde_json::to_string_pretty(&comparison).map_err(Error::internal)?,
     };

@@ -35,8 +35,7 @@ impl Hardware {
 
     /// Adds the counts.
     pub fn read(self, into: &mut Counters) {
-        let fields =
-            [&mut into.instructions, &mut into.cycles, &mut into.cache_misses, &mut into.branch_misses];
+        let fields = [&mut into.instructions, &mut into.cycles, &mut into.cache_misses, &mut into.branch_misses];
         for ((counters, field), name) in self.0.into_iter().zip(fields).zip(NAMES) {
             match counters.and_then(sum) {
                 Ok(count) => *field = Some(count),
@@ -49,7 +48,8 @@ impl Hardware {
 /// Opens a counter for each thread. Threads that they start later inherit it.
 fn attach(event: impl Event + Copy, threads: &[i32]) -> Result<Vec<Counter>, String> {
     let opened = threads.iter().map(|tid| open(event, *tid));
-    let running = opened.filter(|opened| opened.as_ref().err().and_then(io::Error::raw_os_error) != Some(nix::libc::ESRCH));
+    let running =
+        opened.filter(|opened| opened.as_ref().err().and_then(io::Error::raw_os_error) != Some(nix::libc::ESRCH));
     running.collect::<io::Result<Vec<_>>>().map_err(|error| refused(&error))
 }
 
@@ -89,7 +89,8 @@ fn refused(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(code) if unsupported.contains(&code) => "hardware counters: this machine has none".to_owned(),
         _ if error.kind() == ErrorKind::PermissionDenied => {
-            "hardware counters: not permitted; they need kernel.perf_event_paranoid of at most 1, or CAP_PERFMON".to_owned()
+            "hardware counters: not permitted; they need kernel.perf_event_paranoid of at most 1, or CAP_PERFMON"
+                .to_owned()
         }
         _ => format!("hardware counters: {error}"),
     }

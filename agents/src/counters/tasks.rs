@@ -73,7 +73,9 @@ impl Done {
         // Without a control group, processes still count the CPU time of their exited threads.
         let lost = lost(threads.cpu_us, used_us.unwrap_or(processes.cpu_us));
         lost.map_or(Ok([threads.voluntary, threads.involuntary]), |share| {
-            Err(format!("context switches: threads that exited during the measurement used {share:.0} % of the CPU time"))
+            Err(format!(
+                "context switches: threads that exited during the measurement used {share:.0} % of the CPU time"
+            ))
         })
     }
 
@@ -129,7 +131,8 @@ impl Process {
     /// likewise, and CPU time: user, system, and both of the exited children.
     fn parse(stat: &str, ticks_per_s: u64) -> Option<Self> {
         let (_, columns) = stat.rsplit_once(')')?;
-        let columns: Vec<u64> = columns.split_whitespace().skip(7).take(8).map_while(|word| word.parse().ok()).collect();
+        let columns: Vec<u64> =
+            columns.split_whitespace().skip(7).take(8).map_while(|word| word.parse().ok()).collect();
         let [minor, minor_of_children, major, major_of_children, times @ ..] = columns.as_slice() else { return None };
         let ticks: u64 = times.iter().sum();
         (times.len() == 4).then(|| Self {

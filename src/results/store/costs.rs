@@ -9,7 +9,10 @@ pub async fn note(connection: &mut SqliteConnection, run: &RunId, cost: Cost) ->
     let Cost { cpu_us, memory_bytes, throttled_share, startup_ms, idle_memory_bytes, counts } = cost;
     let idle_memory = idle_memory_bytes.map(u64::cast_signed);
     let (cpu, memory) = (cpu_us.map(u64::cast_signed), memory_bytes.map(u64::cast_signed));
-    let counts = counts.map(|counts| serde_json::to_string(&counts)).transpose().map_err(|error| sqlx::Error::Encode(error.into()))?;
+    let counts = counts
+        .map(|counts| serde_json::to_string(&counts))
+        .transpose()
+        .map_err(|error| sqlx::Error::Encode(error.into()))?;
     sqlx::query!(
         "update run set target_cpu_us = coalesce(?2, target_cpu_us),
              target_memory_bytes = coalesce(?3, target_memory_bytes),

@@ -8,7 +8,10 @@ mod cgroup;
 mod cluster;
 mod control_plane;
 mod credentials;
+mod kubelet;
 mod network;
 mod process;
+mod quantity;
 
 pub use cluster::Cluster;
+pub use kubelet::{Image, Kubelet, NodeOptions};
