@@ -190,7 +190,8 @@ impl Group {
         }
     }
 
-    fn processes(&self) -> Vec<i32> {
+    /// Returns its processes.
+    pub fn processes(&self) -> Vec<i32> {
         let list = |path: &PathBuf| fs::read_to_string(path).unwrap_or_default();
         let text: String = self.entrances().iter().map(list).collect();
         text.lines().filter_map(|line| line.parse().ok()).filter(|&pid| pid > 0).collect()

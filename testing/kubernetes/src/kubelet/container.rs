@@ -2,13 +2,11 @@
 
 use std::{
     path::PathBuf,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use k8s_openapi::{
-    api::core::v1::{Container as Spec, Pod},
-    jiff::Timestamp,
-};
+use k8s_openapi::{api::core::v1::Container as Spec, jiff::Timestamp};
 use uuid::Uuid;
 
 use super::{
@@ -90,7 +88,7 @@ impl Container {
 
     /// Whether it runs and answers.
     pub fn is_ready(&self) -> bool {
-        matches!(&self.state, State::Running { prober, .. } if prober.is_ready())
+        matches!(&self.state, State::Running { prober, running, .. } if prober.is_ready() && running.has_started())
     }
 
     /// Returns how it has exited, if it will not run again.
@@ -106,7 +104,7 @@ impl Container {
     /// Returns what is visible from outside.
     pub fn view(&self) -> Option<ContainerView> {
         let (id, running) = match &self.state {
-            State::Running { id, running, .. } => (id, Some((running.pid(), running.group().clone()))),
+            State::Running { id, running, .. } => (id, Some((running.waiter(), Arc::clone(running.group())))),
             State::Terminated(exit) => (&exit.id, None),
             State::Waiting { .. } => (&self.last.as_ref()?.id, None),
         };
@@ -163,7 +161,9 @@ impl Container {
         let Surroundings { references, network, volumes, folder } = surroundings;
         let id = Uuid::new_v4().simple().to_string();
         let environment = references.environment(&self.spec).await?;
-        let mut mounts = volumes::mounts(volumes, &self.spec)?;
+        let etc = volumes::network_files(references, &folder.join("etc")).map_err(|error| error.to_string())?;
+        let mut mounts = etc;
+        mounts.extend(volumes::mounts(volumes, &self.spec)?);
         mounts.extend(image.programs.iter().map(|(source, target)| Mount {
             source: source.clone(),
             target: target.clone(),

@@ -22,6 +22,10 @@ use crate::{cgroup::Group, process::command};
 /// What `sh` exits with when the container could not be set up, as container engines report it.
 pub const START_ERROR: i32 = 128;
 
+/// Waits for the first process of the container. `unshare --fork` loses that a process was killed, and the shell must not
+/// write about it into the log.
+const WAIT: &str = "exec 3>&2 2>/dev/null; setpriv --pdeathsig KILL -- sh \"$1\" 2>&3 3>&-; exit $?";
+
 /// A folder or file of this machine at a path of the container.
 #[derive(Clone, Debug)]
 pub struct Mount {
@@ -63,7 +67,7 @@ impl Running {
         let log = File::options().create(true).append(true).open(&plan.log)?;
         let mut waiter = command("nsenter");
         waiter.arg(format!("--net={}", plan.network));
-        waiter.args(["unshare", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child=KILL", "sh"]);
+        waiter.args(["unshare", "--mount", "--pid", "--uts", "--ipc", "sh", "-c", WAIT, "sh"]);
         waiter.arg(outside).stdout(log.try_clone()?).stderr(log).current_dir("/");
         Ok(Self { waiter: waiter.spawn()?, group: Arc::new(group) })
     }
@@ -80,22 +84,26 @@ impl Running {
         Some(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()))
     }
 
-    /// Returns the first process of the container.
-    pub fn pid(&self) -> Option<i32> {
-        let waiter = self.waiter.id();
-        fs::read_to_string(format!("/proc/{waiter}/task/{waiter}/children")).ok()?.split(' ').next()?.parse().ok()
+    /// Whether everything is set up and the program runs.
+    pub fn has_started(&self) -> bool {
+        !self.group.processes().is_empty()
+    }
+
+    /// Returns the process by which [`first_process`] finds the container.
+    pub fn waiter(&self) -> u32 {
+        self.waiter.id()
     }
 
     /// Asks the container to exit.
     pub fn terminate(&self) {
-        if let Some(pid) = self.pid() {
+        if let Some(pid) = first_process(self.waiter()) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
         }
     }
 
     /// Kills the container.
     pub fn kill(&mut self) {
-        match self.pid() {
+        match first_process(self.waiter()) {
             // All others in its pid namespace die with it.
             Some(pid) => drop(kill(Pid::from_raw(pid), Signal::SIGKILL)),
             None => drop(self.waiter.kill()),
@@ -105,9 +113,15 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.waiter.kill();
+        self.kill();
+        // The waiter ends after the last process of the container.
         let _ = self.waiter.wait();
     }
+}
+
+/// Returns the first process of the container that this process waits for.
+pub fn first_process(waiter: u32) -> Option<i32> {
+    fs::read_to_string(format!("/proc/{waiter}/task/{waiter}/children")).ok()?.split(' ').next()?.parse().ok()
 }
 
 /// Builds the root file system: an overlay over this machine's, whose upper layer is in memory and gone with the

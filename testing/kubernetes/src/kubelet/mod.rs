@@ -97,7 +97,7 @@ impl Kubelet {
         match is_ready.await {
             Ok(Ok(())) => kubelet,
             Ok(Err(error)) => panic!("the kubelet can't start: {error}"),
-            Err(_) => panic!("the kubelet has panicked"),
+            Err(error) => panic!("the kubelet has panicked: {error}"),
         }
     }
 
@@ -120,7 +120,7 @@ impl Kubelet {
     /// Returns the id of a container's first process on this machine, while it runs.
     pub fn pid(&self, namespace: &str, pod: &str, container: &str) -> Option<i32> {
         let node = lock(&self.node).clone()?;
-        node.container(namespace, pod, container)?.running?.0
+        launch::first_process(node.container(namespace, pod, container)?.running?.0)
     }
 
     /// Kills all Pods and stops without reporting anything, as if the machine had lost its power. The node and the Pods

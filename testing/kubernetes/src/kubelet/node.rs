@@ -60,8 +60,8 @@ pub struct ContainerView {
     pub image: String,
     pub log: PathBuf,
     pub previous_log: Option<PathBuf>,
-    /// Its first process and its control group while it runs.
-    pub running: Option<(Option<i32>, Arc<Group>)>,
+    /// While it runs, the process that waits for its first one, and its control group.
+    pub running: Option<(u32, Arc<Group>)>,
 }
 
 impl Node {

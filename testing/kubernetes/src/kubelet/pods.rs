@@ -66,7 +66,9 @@ impl Workers {
             }
             Event::InitDone => {
                 let missing: Vec<_> = self.desired.keys().filter(|uid| !self.listed.contains(*uid)).cloned().collect();
-                missing.iter().for_each(|uid| self.forget(uid));
+                for uid in missing {
+                    self.forget(&uid);
+                }
             }
             Event::Apply(pod) => self.apply(pod),
             Event::Delete(pod) => self.forget(&pod.uid().unwrap_or_default()),

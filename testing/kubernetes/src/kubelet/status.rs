@@ -30,14 +30,14 @@ pub fn of(pod: &Pod, facts: &Facts<'_>, conditions: &mut Conditions) -> Value {
     let phase = phase(facts);
     let is_initialized = facts.init.iter().all(|container| container.exit().is_some_and(|exit| exit.code == 0));
     let is_ready = phase == "Running" && facts.main.iter().all(Container::is_ready);
-    let states = [
+    let current = [
         ("PodReadyToStartContainers", facts.address.is_some()),
         ("Initialized", is_initialized),
         ("ContainersReady", is_ready),
         ("Ready", is_ready && !facts.terminating),
     ];
     let now = time(Timestamp::now());
-    for (kind, state) in states {
+    for (kind, state) in current {
         let known = conditions.entry(kind).or_insert_with(|| (state, now.clone()));
         if known.0 != state {
             *known = (state, now.clone());

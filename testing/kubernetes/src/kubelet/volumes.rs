@@ -12,7 +12,10 @@ use k8s_openapi::api::{
 };
 use kube::{Api, api::PostParams};
 
-use super::{environment::References, launch::Mount};
+use super::{
+    environment::{References, host_name},
+    launch::Mount,
+};
 
 /// Folders of volumes by name.
 pub type Volumes = BTreeMap<String, PathBuf>;
@@ -113,6 +116,20 @@ fn write(folder: &Path, files: &[(String, Vec<u8>)]) -> io::Result<()> {
         fs::write(path, content)?;
     }
     Ok(())
+}
+
+/// Writes what a kubelet puts into `/etc` of every container. There is no DNS, and waiting for it would take seconds.
+pub fn network_files(references: &References<'_>, folder: &Path) -> io::Result<Vec<Mount>> {
+    let hosts =
+        format!("127.0.0.1\tlocalhost\n::1\tlocalhost\n{}\t{}\n", references.address, host_name(references.pod));
+    fs::create_dir_all(folder)?;
+    let files = [("hosts", hosts.as_str()), ("resolv.conf", "# A test cluster has no DNS.\n")];
+    let mount = |(name, content): (&str, &str)| {
+        let source = folder.join(name);
+        fs::write(&source, content)?;
+        Ok(Mount { source, target: format!("/etc/{name}"), read_only: false })
+    };
+    files.into_iter().map(mount).collect()
 }
 
 /// Returns what a container mounts; fails if it names no volume of the Pod.
