@@ -9,7 +9,7 @@ PY_SPY := 0.4.3
 PREFIX ?= /usr/local
 export PATH := $(PATH):$(TOOLS)
 
-.PHONY: help demo build install dist test lint docs self-check bench bench-check bench-aa bench-kinds bench-profiles chaos soak fuzz screenshots assets k6 chromium network podman perf py-spy guest valgrind
+.PHONY: help demo build install dist test lint docs self-check bench bench-check bench-aa bench-kinds bench-profiles chaos soak fuzz screenshots assets k6 chromium network podman perf py-spy guest kubernetes test-kubernetes valgrind
 
 help: ## List targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -113,6 +113,13 @@ py-spy: ## Install the Python profiler py-spy into .tools/bin unless it is in PA
 
 guest: ## Install Debian's QEMU and tools for disk images, and its cloud kernel into .tools/guest
 	@scripts/guest.sh "$(CURDIR)/.tools/guest"
+
+kubernetes: ## Build the control plane of Kubernetes unless it is built, and install Debian's etcd
+	@scripts/kubernetes.sh
+
+test-kubernetes: kubernetes network k6 ## Run the tests with a Kubernetes control plane, as root
+	@$(CARGO) build --quiet --locked --workspace && scripts/install-targets.sh $(TARGET)/debug
+	@BREWBENCH_NO_SKIP=1 $(CARGO) test --locked --package brewbench-kubernetes-testing --test cluster
 
 valgrind: ## Install Debian's valgrind unless it is installed
 	@command -v valgrind >/dev/null || { echo "valgrind: apt-get install valgrind" >&2; \

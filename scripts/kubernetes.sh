@@ -1,0 +1,21 @@
+#!/bin/sh
+# Builds the control plane of Kubernetes for the integration tests unless it is built, and installs Debian's etcd unless etcd is in PATH.
+# usage: kubernetes.sh
+set -eu
+cd "$(dirname "$0")/../testing/kubernetes/control-plane"
+version=$(sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\)$|\1|p' go.mod)
+folder=${BREWBENCH_KUBERNETES:-$HOME/.cache/brewbench/kubernetes}/$version
+command -v etcd >/dev/null || {
+  echo "etcd: apt-get install etcd-server" >&2
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends etcd-server >/dev/null
+}
+mkdir -p "$folder"
+for program in kube-apiserver kube-controller-manager kube-scheduler; do
+  [ -x "$folder/$program" ] && continue
+  echo "$program: go build k8s.io/kubernetes@$version into $folder, a minute or two" >&2
+  # Built beside its place and moved, so that an interrupted build leaves nothing that looks complete.
+  CGO_ENABLED=0 GOTOOLCHAIN=local go build -trimpath -buildvcs=false \
+    -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" -o "$folder/.$program" "./$program"
+  mv "$folder/.$program" "$folder/$program"
+done

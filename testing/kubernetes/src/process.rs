@@ -1,0 +1,62 @@
+//! Child processes that never outlive the test.
+
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+/// Returns a command whose process the kernel kills when the thread that starts it ends, however it ends.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program).stdin(Stdio::null());
+    command
+}
+
+/// Runs a command to its end; what it prints is the error if it fails.
+pub fn run(program: &str, arguments: &[&str]) -> io::Result<()> {
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let message = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!("{program} {}: {}", arguments.join(" "), message.trim())))
+}
+
+/// Runs `ip` with these words.
+pub fn ip(words: &str) -> io::Result<()> {
+    run("ip", &words.split(' ').collect::<Vec<_>>())
+}
+
+/// A program that runs until it is dropped, with its output in a file.
+#[derive(Debug)]
+pub struct Daemon {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Daemon {
+    /// Starts a program. Its output is appended to the log.
+    pub fn start(mut command: Command, log: &Path) -> io::Result<Self> {
+        let output = File::options().create(true).append(true).open(log)?;
+        command.stdout(output.try_clone()?).stderr(output);
+        Ok(Self { child: command.spawn()?, log: log.to_owned() })
+    }
+
+    /// Returns the end of the log if the program has exited.
+    pub fn failure(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let start = log.char_indices().rev().nth(2000).map_or(0, |(index, _)| index);
+        Some(format!("{}: {status}: {}", self.log.display(), &log[start..]))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

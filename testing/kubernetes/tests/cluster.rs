@@ -1,0 +1,179 @@
+//! The fixture itself: a control plane, and Pods on a test node.
+
+mod support;
+
+use std::{path::Path, time::Duration};
+
+use brewbench_kubernetes_testing::{Cluster, Kubelet};
+use k8s_openapi::api::{
+    batch::v1::Job,
+    core::v1::{ConfigMap, Event, Node},
+};
+use kube::{
+    Api,
+    api::{ListParams, LogParams, PostParams},
+};
+use serde_json::{Value, json};
+use support::{Pods, get, is_ready, node, pod, state};
+
+#[tokio::test]
+async fn a_pod_runs_answers_and_is_measured() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let kubelet = Kubelet::start(&cluster, node("node-1")).await;
+    let pods = Pods::of(&cluster);
+    let script = json!({"metadata": {"name": "scripts"}, "data": {"page": "content of a ConfigMap"}});
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client(), "default");
+    maps.create(&PostParams::default(), &serde_json::from_value(script).expect("a map")).await.expect("created");
+
+    let serve = "echo $GREETING; echo second; cd /scripts; exec python3 -m http.server 8000";
+    let mut web = pod(
+        "web",
+        serve,
+        json!({
+            "env": [{"name": "GREETING", "value": "hello from $(NAME)"}, {"name": "NAME", "value": "x"}],
+            "readinessProbe": {"httpGet": {"path": "/page", "port": 8000}},
+            "resources": {"limits": {"cpu": "500m", "memory": "128Mi"}},
+            "volumeMounts": [{"name": "scripts", "mountPath": "/scripts"}, {"name": "empty", "mountPath": "/data"}],
+        }),
+    );
+    web["spec"]["volumes"] =
+        json!([{"name": "scripts", "configMap": {"name": "scripts"}}, {"name": "empty", "emptyDir": {}}]);
+    pods.create(web).await;
+    let ready = pods.wait("web", is_ready).await;
+
+    let address = ready["status"]["podIP"].as_str().expect("an address");
+    assert_eq!(support::page(address, 8000, "/page").await, "content of a ConfigMap");
+    assert!(!Path::new("/scripts").exists(), "mounts are visible to the container only");
+
+    let last = LogParams { tail_lines: Some(1), ..LogParams::default() };
+    assert!(pods.0.logs("web", &last).await.expect("a log").contains("GET /page"), "requests are logged last");
+    let all = pods.0.logs("web", &LogParams::default()).await.expect("a log");
+    assert!(all.starts_with("hello from $(NAME)\nsecond\n"), "{all}");
+
+    let proxy = |path: &str| format!("/api/v1/nodes/node-1/proxy/{path}");
+    let summary: Value = serde_json::from_str(&get(&cluster, &proxy("stats/summary")).await).expect("JSON");
+    assert_eq!(summary["node"]["nodeName"], "node-1");
+    assert_eq!(summary["pods"][0]["podRef"]["uid"], ready["metadata"]["uid"]);
+    let container = &summary["pods"][0]["containers"][0];
+    assert!(container["cpu"]["usageCoreNanoSeconds"].as_u64() > Some(1_000_000), "{summary}");
+    assert!((1 << 20..128 << 20).contains(&container["memory"]["workingSetBytes"].as_u64().expect("bytes")));
+    let metrics = get(&cluster, &proxy("metrics/cadvisor")).await;
+    for name in ["container_cpu_cfs_throttled_seconds_total", "container_oom_events_total"] {
+        let series = metrics.lines().find(|line| line.starts_with(name)).expect(name);
+        assert!(series.contains("container=\"main\"") && series.contains("pod=\"web\""), "{series}");
+    }
+    let config: Value = serde_json::from_str(&get(&cluster, &proxy("configz")).await).expect("JSON");
+    assert_eq!(config["kubeletconfig"]["cpuManagerPolicy"], "none");
+
+    let pid = kubelet.pid("default", "web", "main").expect("a process");
+    pods.delete("web").await;
+    pods.wait_until_gone("web").await;
+    assert!(!Path::new(&format!("/proc/{pid}")).exists(), "its process is gone");
+}
+
+#[tokio::test]
+async fn failures_are_reported_as_by_a_kubelet() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let kubelet = Kubelet::start(&cluster, node("node-1")).await;
+    let pods = Pods::of(&cluster);
+
+    let grow = json!({"resources": {"limits": {"memory": "32Mi"}}});
+    pods.create(pod("greedy", "exec python3 -c 'x = bytearray(200 << 20)'", grow)).await;
+    pods.create(pod("missing", "true", json!({"image": "nowhere/nothing:1"}))).await;
+    pods.create(pod("throttled", "while :; do :; done", json!({"resources": {"limits": {"cpu": "100m"}}}))).await;
+    pods.create(pod("exits", "exit 3", json!({}))).await;
+    let mut restarts = pod("restarts", "exit 1", json!({}));
+    restarts["spec"]["restartPolicy"] = "Always".into();
+    pods.create(restarts).await;
+
+    let greedy = pods.wait("greedy", |pod| pod["status"]["phase"] == "Failed").await;
+    assert_eq!(state(&greedy)["terminated"]["reason"], "OOMKilled");
+    assert_eq!(state(&greedy)["terminated"]["exitCode"], 137);
+    pods.wait("missing", |pod| state(pod)["waiting"]["reason"] == "ErrImagePull").await;
+    pods.wait("missing", |pod| state(pod)["waiting"]["reason"] == "ImagePullBackOff").await;
+    let exits = pods.wait("exits", |pod| pod["status"]["phase"] == "Failed").await;
+    assert_eq!(state(&exits)["terminated"]["exitCode"], 3);
+    let restarted = |pod: &Value| pod["status"]["containerStatuses"][0]["restartCount"].as_i64() >= Some(2);
+    let restarts = pods.wait("restarts", restarted).await;
+    assert_eq!(restarts["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"], 1);
+
+    let events: Api<Event> = Api::namespaced(cluster.client(), "default");
+    let events = events.list(&ListParams::default().fields("involvedObject.name=missing")).await.expect("events");
+    assert!(events.iter().any(|event| event.reason.as_deref() == Some("Failed")), "{events:?}");
+
+    let metrics = get(&cluster, "/api/v1/nodes/node-1/proxy/metrics/cadvisor").await;
+    let throttled = metrics.lines().find(|line| {
+        line.starts_with("container_cpu_cfs_throttled_periods_total") && line.contains("pod=\"throttled\"")
+    });
+    assert!(!throttled.expect("a series").contains("} 0 "), "{throttled:?}");
+
+    kubelet.evict("default", "throttled");
+    let evicted = pods.wait("throttled", |pod| pod["status"]["phase"] == "Failed").await;
+    assert_eq!(evicted["status"]["reason"], "Evicted");
+}
+
+#[tokio::test]
+async fn pods_outlive_the_api_server_but_not_their_node() {
+    let Some(mut cluster) = Cluster::start().await else { return };
+    let mut kubelet = Kubelet::start(&cluster, node("node-1")).await;
+    let pods = Pods::of(&cluster);
+    pods.create(pod("steady", "exec sleep 600", json!({}))).await;
+    let before = pods.wait("steady", is_ready).await;
+    let pid = kubelet.pid("default", "steady", "main").expect("a process");
+
+    cluster.stop_api_server();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    pods.0.get("steady").await.expect_err("nobody answers");
+    cluster.start_api_server().await;
+    assert!(Path::new(&format!("/proc/{pid}")).exists(), "it still runs");
+    let after = pods.wait("steady", is_ready).await;
+    assert_eq!(after["status"]["containerStatuses"], before["status"]["containerStatuses"]);
+    pods.create(pod("later", "exit 0", json!({}))).await;
+    pods.wait("later", |pod| pod["status"]["phase"] == "Succeeded").await;
+
+    kubelet.kill_node();
+    assert!(!Path::new(&format!("/proc/{pid}")).exists(), "it is killed");
+    let nodes: Api<Node> = Api::all(cluster.client());
+    let is_unknown = |node: &Value| {
+        let conditions = node["status"]["conditions"].as_array();
+        conditions
+            .into_iter()
+            .flatten()
+            .any(|condition| condition["type"] == "Ready" && condition["status"] == "Unknown")
+    };
+    support::wait(&nodes, "node-1", is_unknown).await;
+}
+
+#[tokio::test]
+async fn a_job_completes_and_nothing_is_left() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let kubelets = [Kubelet::start(&cluster, node("node-1")).await, Kubelet::start(&cluster, node("node-2")).await];
+    let template = pod("unused", "echo $JOB_COMPLETION_INDEX; sleep 1", json!({}));
+    let job = json!({
+        "metadata": {"name": "three"},
+        "spec": {
+            "completions": 3, "parallelism": 3, "completionMode": "Indexed", "backoffLimit": 0,
+            "template": {"spec": template["spec"]},
+        },
+    });
+    let jobs: Api<Job> = Api::namespaced(cluster.client(), "default");
+    jobs.create(&PostParams::default(), &serde_json::from_value(job).expect("a Job")).await.expect("created");
+    let done = support::wait(&jobs, "three", |job| job["status"]["succeeded"] == 3).await;
+    assert_eq!(done["status"]["completedIndexes"], "0-2");
+    let pods = Pods::of(&cluster);
+    let mut logs = Vec::new();
+    for pod in pods.0.list(&ListParams::default()).await.expect("Pods") {
+        logs.push(pods.0.logs(&pod.metadata.name.expect("a name"), &LogParams::default()).await.expect("a log"));
+    }
+    logs.sort();
+    assert_eq!(logs, ["0\n", "1\n", "2\n"]);
+
+    pods.create(pod("left", "sleep 600 & exec sleep 600", json!({}))).await;
+    pods.wait("left", is_ready).await;
+    let folder = cluster.folder().to_owned();
+    let subnet = kubelets[0].address().octets()[2];
+    assert!(!support::leftovers(&folder, subnet).is_empty());
+    drop(cluster);
+    drop(kubelets);
+    assert_eq!(support::leftovers(&folder, subnet), Vec::<String>::new());
+}
