@@ -62,19 +62,26 @@ impl Observer {
         let program = program(command, folder)?;
         let main = procfs::first_of(processes).ok_or("the target has no processes to profile")?;
         let all: Vec<String> = processes.iter().map(ToString::to_string).collect();
-        let file = place.folder.join("profile");
+        let written = place.folder.join("profile");
         let has_file = command.iter().any(|word| word.contains(OUTPUT));
         let fill = |word: &String| {
             let word = word.replace(PIDS, &all.join(",")).replace(PID, &main.to_string());
             let word = word.replace(SECONDS, &seconds.to_string()).replace(HZ, &rate_hz.to_string());
-            word.replace(OUTPUT, &file.display().to_string())
+            word.replace(OUTPUT, &written.display().to_string())
         };
         let arguments: Vec<String> = command.iter().skip(1).map(fill).collect();
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let (process, output) = place.start_piped(&program, &arguments, folder)?;
         let output = tokio::spawn(read(output));
-        let file = has_file.then_some(file);
-        Ok(Self { process, name, output, file, rate_hz, began_ms: now_ms(), began: Instant::now() })
+        Ok(Self {
+            process,
+            name,
+            output,
+            file: has_file.then_some(written),
+            rate_hz,
+            began_ms: now_ms(),
+            began: Instant::now(),
+        })
     }
 
     /// Waits for the result, which the command prints by itself or after an interrupt. Fails with a sentence.

@@ -14,7 +14,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub use cluster::Cluster;
+pub use cluster::{Cluster, Patience};
 use cluster::{REQUEST, remove, sentence};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Pod, Service};
@@ -36,14 +36,6 @@ use crate::wire::job::Size;
 use crate::wire::outcome::{Cause, Enforced, Mechanism, Observed};
 use crate::wire::target::Identity;
 
-/// How long a Pod may wait for a node.
-const SCHEDULING: Duration = Duration::from_mins(2);
-/// How long its image may fail to be pulled before that counts as final.
-const PULL_RETRIES: Duration = Duration::from_secs(30);
-/// How long its node may take to prepare it, including the pull.
-const PREPARATION: Duration = Duration::from_mins(15);
-/// How long all of its objects may take to be gone.
-const REMOVAL: Duration = Duration::from_secs(90);
 /// Pause between two looks at objects that are not watched.
 const PAUSE: Duration = Duration::from_millis(250);
 /// Lines of output to read.
@@ -138,7 +130,8 @@ impl Scheduled {
     /// Waits until its container runs.
     async fn scheduled(&mut self, progress: impl Fn(String)) -> Result<Pod, Failure> {
         let begun = Instant::now();
-        let (mut told, mut failing_since) = (String::new(), None);
+        let Patience { scheduling, pull_retries, preparation, .. } = self.prepared.cluster.patience;
+        let (mut reported, mut failing_since) = (String::new(), None);
         loop {
             let pod = self.pods.as_ref().and_then(Pods::newest);
             let state = match &pod {
@@ -149,19 +142,19 @@ impl Scheduled {
                 State::Runs => return pod.ok_or_else(|| Failure::by(Cause::Other)("no Pod".to_owned())),
                 State::Ended(_) => return Err(self.exit_report("before it was ready").await),
                 State::Broken(why) => return Err(not_started(why, &self.events().await)),
-                State::Unscheduled(why) => (format!("waits for a node: {why}"), SCHEDULING),
-                State::Waiting(why) => (format!("starts its Pod: {why}"), PREPARATION),
-                State::PullFails(why) => (format!("can't pull its image yet: {why}"), PREPARATION),
+                State::Unscheduled(why) => (format!("waits for a node: {why}"), scheduling),
+                State::Waiting(why) => (format!("starts its Pod: {why}"), preparation),
+                State::PullFails(why) => (format!("can't pull its image yet: {why}"), preparation),
             };
             failing_since = matches!(state, State::PullFails(_)).then(|| failing_since.unwrap_or_else(Instant::now));
-            let pull_failed = failing_since.is_some_and(|since| since.elapsed() > PULL_RETRIES);
+            let pull_failed = failing_since.is_some_and(|since| since.elapsed() > pull_retries);
             if pull_failed || begun.elapsed() > limit {
                 let (waited, events) = (begun.elapsed().as_secs(), self.events().await);
                 return Err(not_started(&format!("{words} (given up after {waited} s)"), &events));
             }
-            if words != told {
+            if words != reported {
                 progress(words.clone());
-                told = words;
+                reported = words;
             }
             let _ = timeout(PAUSE, self.changed()).await;
         }
@@ -282,14 +275,14 @@ impl Scheduled {
 
     /// Deletes its objects, as long as the API server is away, and waits for the end of its Pods.
     async fn remove(&self) -> Result<(), String> {
-        let begun = Instant::now();
+        let (begun, limit) = (Instant::now(), self.prepared.cluster.patience.removal);
         loop {
             let result = self.try_remove().await;
             match result {
                 Ok(true) => return Ok(()),
-                Err(fault) if begun.elapsed() > REMOVAL => return Err(fault),
-                Ok(false) if begun.elapsed() > REMOVAL => {
-                    return Err(format!("its Pod is still there after {} s", REMOVAL.as_secs()));
+                Err(fault) if begun.elapsed() > limit => return Err(fault),
+                Ok(false) if begun.elapsed() > limit => {
+                    return Err(format!("its Pod is still there after {} s", limit.as_secs()));
                 }
                 Ok(false) | Err(_) => sleep(PAUSE).await,
             }

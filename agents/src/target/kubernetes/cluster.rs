@@ -19,7 +19,9 @@ pub const RUN: &str = "brewbench.dev/run";
 /// Timeout of a request: a cluster that is busy answers within a second.
 pub const REQUEST: Duration = Duration::from_secs(10);
 
-/// Variables by which a Pod knows itself, set by the manifests of the agent.
+/// Variables by which an agent's Pod knows itself, set by its manifests: a label that the next Pod of the agent has, too,
+/// and its own name and id.
+const LABEL: &str = "BREWBENCH_AGENT_LABEL";
 const POD_NAME: &str = "BREWBENCH_POD_NAME";
 const POD_UID: &str = "BREWBENCH_POD_UID";
 
@@ -61,6 +63,30 @@ impl Permission {
     }
 }
 
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Until a Pod has a node.
+    pub scheduling: Duration,
+    /// For which an image may fail to be pulled before that counts as final.
+    pub pull_retries: Duration,
+    /// Until its node has prepared it, including the pull.
+    pub preparation: Duration,
+    /// Until everything is removed.
+    pub removal: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            scheduling: Duration::from_mins(2),
+            pull_retries: Duration::from_secs(30),
+            preparation: Duration::from_mins(15),
+            removal: Duration::from_secs(90),
+        }
+    }
+}
+
 /// A connection to a cluster.
 #[derive(Clone)]
 pub struct Cluster {
@@ -68,6 +94,8 @@ pub struct Cluster {
     pub client: Client,
     /// The namespace of everything that is created.
     pub namespace: String,
+    /// How long things may take there.
+    pub patience: Patience,
     agent: String,
     /// The agent's own Pod, which then owns what it creates.
     owner: Option<Value>,
@@ -92,9 +120,16 @@ impl Cluster {
         config.connect_timeout = Some(REQUEST);
         let namespace = namespace.map_or_else(|| config.default_namespace.clone(), str::to_owned);
         let client = Client::try_from(config).map_err(|error| format!("no cluster: {}", sentence(&error)))?;
-        let [name, uid] = [POD_NAME, POD_UID].map(|name| std::env::var(name).ok());
+        let [label, name, uid] = [LABEL, POD_NAME, POD_UID].map(|name| std::env::var(name).ok());
         let owner = name.zip(uid).map(|(name, uid)| owner(&name, &uid));
-        Ok(Self { client, namespace, agent: agent.to_owned(), owner })
+        let agent = label.unwrap_or_else(|| agent.to_owned());
+        Ok(Self { owner, ..Self::new(client, &namespace, &agent) })
+    }
+
+    /// Uses a namespace with a client. `agent` differs from that of all other agents of the namespace.
+    pub fn new(client: Client, namespace: &str, agent: &str) -> Self {
+        let (namespace, agent) = (namespace.to_owned(), agent.to_owned());
+        Self { client, namespace, patience: Patience::default(), agent, owner: None }
     }
 
     /// Returns the API of a kind of objects.
