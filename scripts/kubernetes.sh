@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds the control plane of Kubernetes for the integration tests unless it is built, and installs Debian's etcd unless etcd is in PATH.
+# Builds the control plane of Kubernetes and Helm for the integration tests unless they are built, and installs Debian's
+# etcd unless etcd is in PATH.
 # usage: kubernetes.sh
 set -eu
 cd "$(dirname "$0")/../testing/kubernetes/control-plane"
@@ -19,3 +20,8 @@ for program in kube-apiserver kube-controller-manager kube-scheduler; do
     -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" -o "$folder/.$program" "./$program"
   mv "$folder/.$program" "$folder/$program"
 done
+helm=v3.19.0
+[ -x "$folder/helm" ] || {
+  echo "helm: go install helm.sh/helm/v3@$helm into $folder" >&2
+  GOBIN=$folder GOTOOLCHAIN=local go install "helm.sh/helm/v3/cmd/helm@$helm"
+}

@@ -17,6 +17,9 @@ pub struct Conditions {
     pub round_trip_ms: Option<f64>,
     /// Whether the target was a virtual machine whose CPU was emulated; None for other kinds.
     pub emulated: Option<bool>,
+    /// Whether other Pods of its node could use the target's cores; None for other kinds, or if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shares_cores: Option<bool>,
     /// Memory that the target used after the idle wait, before any load, bytes.
     pub idle_memory_bytes: Option<u64>,
     /// The idle wait before the load.
@@ -147,6 +150,7 @@ impl From<outcome::Conditions> for Conditions {
         Self {
             startup_ms,
             emulated: reported.emulated,
+            shares_cores: reported.shares_cores,
             round_trip_ms: reported.round_trip_ms.filter(|ms| ms.is_finite() && *ms >= 0.0),
             idle_memory_bytes,
             idle_wait: idle_wait.map(IdleWaitResult::from),

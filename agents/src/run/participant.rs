@@ -121,6 +121,7 @@ impl Site {
             let serving = target.start(address, |step| context.live.set_step(step)).await?;
             outcome.environment.extend(serving.facts.clone());
             outcome.conditions.emulated = serving.emulated;
+            outcome.conditions.shares_cores = serving.shares_cores;
             outcome.enforced = serving.enforced.unwrap_or(outcome.enforced);
             outcome.target = serving.identity.clone().or(outcome.target.take());
             let milliseconds = |time: Duration| time.as_secs_f64() * 1_000.0;

@@ -104,9 +104,10 @@ impl Scheduled {
         let image = running.container_statuses.iter().flatten().map(|container| container.image_id.clone()).next();
         let id = image.map(|image| digest(&image).to_owned()).filter(|id| !id.is_empty());
         let identity = Identity::Kubernetes { image: self.prepared.workload.image.clone(), id };
-        let facts = facts::facts(&self.prepared.cluster, &pod, &node).await;
+        let place = facts::place(&self.prepared.cluster, &pod, &node, self.prepared.size.vcpus).await;
+        let facts::Place { facts, shares_cores } = place;
         let enforced = Enforced { cpu: Mechanism::Pod, memory: Mechanism::Pod };
-        Ok(Serving { identity: Some(identity), enforced: Some(enforced), facts, ..Serving::of(known) })
+        Ok(Serving { identity: Some(identity), enforced: Some(enforced), shares_cores, facts, ..Serving::of(known) })
     }
 
     async fn create(&mut self) -> Result<(), String> {

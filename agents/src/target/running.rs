@@ -54,6 +54,8 @@ pub struct Serving {
     pub enforced: Option<Enforced>,
     /// Whether its CPU is emulated; `None` if it is not a virtual machine.
     pub emulated: Option<bool>,
+    /// Whether other Pods of its node may use its cores; `None` for other kinds.
+    pub shares_cores: Option<bool>,
     /// What identifies it, if that is known only now.
     pub identity: Option<Identity>,
     /// What the load may reach in addition to what the agent's owner allows for all targets.
@@ -72,6 +74,7 @@ impl Serving {
             round_trip: None,
             enforced: None,
             emulated: None,
+            shares_cores: None,
             identity: None,
             reach: None,
             facts: Facts::new(),

@@ -73,6 +73,8 @@ pub struct Conditions {
     pub round_trip_ms: Option<f64>,
     /// Whether the target is a virtual machine whose CPU is emulated; `None` for other kinds.
     pub emulated: Option<bool>,
+    /// Whether other Pods of the target's node may use its cores; `None` for other kinds, or if unknown.
+    pub shares_cores: Option<bool>,
     /// Memory of the target after the idle wait, before any load, bytes.
     pub idle_memory_bytes: Option<u64>,
     /// The idle wait before the load.

@@ -14,6 +14,7 @@ pub(super) enum Kind {
     Target,
     Container,
     Guest,
+    Node,
     Variables,
     Programs,
     Before,
@@ -22,7 +23,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// All groups in display order.
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Processor,
         Self::Memory,
         Self::System,
@@ -32,6 +33,7 @@ impl Kind {
         Self::Target,
         Self::Container,
         Self::Guest,
+        Self::Node,
         Self::Variables,
         Self::Programs,
         Self::Before,
@@ -49,6 +51,7 @@ impl Kind {
             Self::Target => "Target",
             Self::Container => "Container",
             Self::Guest => "Virtual machine",
+            Self::Node => "Kubernetes node",
             Self::Variables => "Target environment variables",
             Self::Programs => "Programs",
             Self::Before => "Before the run",
@@ -73,6 +76,7 @@ pub(super) fn kind(name: &str) -> Kind {
         "target" => Kind::Target,
         "container" => Kind::Container,
         "guest" => Kind::Guest,
+        "node" => Kind::Node,
         "k6" | "brewbench" => Kind::Programs,
         "load" => Kind::Before,
         _ => Kind::More,
@@ -111,7 +115,9 @@ pub(super) fn label(name: &str) -> String {
         "target.base_url" => "base URL",
         "target.image_id" => "image ID",
         "target.image_digests" => "registry digests",
-        "container.cpus" | "guest.cpus" => "CPUs",
+        "container.cpus" | "guest.cpus" | "node.cpus" => "CPUs",
+        "node.qos" => "QoS class",
+        "node.cpu_manager" => "CPU manager policy",
         "target.initrd" => "RAM disk",
         "target.seed" => "cloud-init files",
         "guest.vcpu_placement" => "vCPU placement",
@@ -121,6 +127,8 @@ pub(super) fn label(name: &str) -> String {
         "brewbench.version" => "agent version",
         "k6.version" => "k6",
         "load.before" => "load average",
+        "load.node" => "Kubernetes node",
+        "load.node_pods" => "Pods on the node",
         _ => "",
     };
     if !known.is_empty() {
@@ -134,7 +142,8 @@ pub(super) fn label(name: &str) -> String {
     }
     match name.split_once('.') {
         Some((
-            "cpu" | "memory" | "machine" | "limit" | "mitigation" | "target" | "container" | "guest" | "kernel" | "os",
+            "cpu" | "memory" | "machine" | "limit" | "mitigation" | "target" | "container" | "guest" | "node"
+            | "kernel" | "os",
             rest,
         )) if kind(name) != Kind::Limits || name.starts_with("limit.") => {
             rest.strip_suffix("_bytes").unwrap_or(rest).replace(['_', '.'], " ")

@@ -27,6 +27,11 @@ pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Re
         let text = "the virtual machine's CPU was emulated, so the figures say nothing about real machines";
         reasons.push(Reason::new("emulated", Verdict::Suspect, text));
     }
+    if context.conditions.shares_cores == Some(true) {
+        let text = "other Pods could use the target's cores: its node gives cores of their own to whole vCPUs only, and only \
+                    with the CPU manager policy `static`";
+        reasons.push(Reason::note("shares_node", text));
+    }
     reasons.extend(shared_cores(context));
     reasons.extend(context.conditions.placement.and_then(physical_cores));
     reasons.extend(clock_jumped(context.conditions, limits));

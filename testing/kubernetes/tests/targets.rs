@@ -187,8 +187,9 @@ async fn a_pod_is_loaded_and_measured_and_nothing_is_left() {
         assert!(identity.as_str().starts_with("sha256:"), "{identity:?}");
         assert_eq!((outcome.enforced.cpu, outcome.enforced.memory), (Mechanism::Pod, Mechanism::Pod));
         let facts = &outcome.environment;
-        let named = ["node", "node_type", "cpu_manager", "qos"].map(|name| facts[&format!("target.{name}")].as_str());
+        let named = ["load.node", "node.type", "node.cpu_manager", "node.qos"].map(|name| facts[name].as_str());
         assert_eq!(named, ["node-1", "test.large", "none", "Guaranteed"]);
+        assert_eq!(outcome.conditions.shares_cores, Some(true));
         let series = outcome.series.as_ref().expect("a series").unpack().expect("a series");
         let usage = series.measured.expect("a measurement").usage;
         assert!(usage.len() >= 4, "{usage:?}");

@@ -26,7 +26,7 @@ const POD_NAME: &str = "BREWBENCH_POD_NAME";
 const POD_UID: &str = "BREWBENCH_POD_UID";
 
 /// What an agent needs: verb, group, resource, and subresource; whether it belongs to the namespace, and what for.
-const PERMISSIONS: [Permission; 12] = [
+const PERMISSIONS: [Permission; 14] = [
     Permission::new("create", "apps", "deployments", "start targets"),
     Permission::new("list", "apps", "deployments", "find what an earlier agent left"),
     Permission::new("get", "apps", "deployments", "explain why a target does not start"),
@@ -36,6 +36,8 @@ const PERMISSIONS: [Permission; 12] = [
     Permission::new("get", "", "pods/log", "show the output of targets"),
     Permission::new("list", "", "events", "explain why a target does not start"),
     Permission::new("create", "", "services", "load targets through a Service"),
+    Permission::new("get", "", "services", "load targets through a Service"),
+    Permission::new("list", "", "services", "find what an earlier agent left"),
     Permission::new("delete", "", "services", "load targets through a Service"),
     Permission::of_cluster("get", "nodes", "record what a node is"),
     Permission::of_cluster("get", "nodes/proxy", "read CPU time and memory of targets"),

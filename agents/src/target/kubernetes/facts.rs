@@ -10,33 +10,55 @@ use crate::host::environment::Facts;
 /// The label by which clouds name the type of a machine.
 const TYPE: &str = "node.kubernetes.io/instance-type";
 
-/// Returns facts about the Pod's place. What may not be read is left out.
-pub async fn facts(cluster: &Cluster, pod: &Pod, node: &str) -> Facts {
+/// The kubelet's policy that gives Pods with whole cores cores of their own.
+const STATIC: &str = "static";
+
+/// A Pod's place.
+#[derive(Debug, Default)]
+pub struct Place {
+    /// Facts about its node, as far as they may be read.
+    pub facts: Facts,
+    /// Whether other Pods may use its cores; `None` if unknown.
+    pub shares_cores: Option<bool>,
+}
+
+/// Describes the Pod's place.
+pub async fn place(cluster: &Cluster, pod: &Pod, node: &str, vcpus: f64) -> Place {
     let nodes: Api<Node> = Api::all(cluster.client.clone());
     let mut facts = Facts::new();
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            facts.insert(format!("target.{name}"), value);
+            facts.insert(name.to_owned(), value);
         }
     };
-    add("node", Some(node.to_owned()));
-    add("qos", pod.status.as_ref().and_then(|status| status.qos_class.clone()));
+    add("load.node", Some(node.to_owned()));
+    add("load.node_pods", pods(cluster, node).await.map(|pods| pods.to_string()));
+    add("node.qos", pod.status.as_ref().and_then(|status| status.qos_class.clone()));
     match nodes.get(node).await {
         Ok(found) => {
             let info = found.status.as_ref().and_then(|status| status.node_info.as_ref());
             let labels = found.metadata.labels.unwrap_or_default();
-            add("node_type", labels.get(TYPE).cloned());
-            add("node_kernel", info.map(|info| info.kernel_version.clone()));
-            add("kubelet", info.map(|info| info.kubelet_version.clone()));
-            add("runtime", info.map(|info| info.container_runtime_version.clone()));
+            add("node.type", labels.get(TYPE).cloned());
+            add("node.kernel", info.map(|info| info.kernel_version.clone()));
+            add("node.kubelet", info.map(|info| info.kubelet_version.clone()));
+            add("node.runtime", info.map(|info| info.container_runtime_version.clone()));
             let capacity = found.status.and_then(|status| status.capacity).unwrap_or_default();
-            add("node_cpus", capacity.get("cpu").map(|cpus| cpus.0.clone()));
-            add("node_memory", capacity.get("memory").map(|memory| memory.0.clone()));
+            add("node.cpus", capacity.get("cpu").map(|cpus| cpus.0.clone()));
+            add("node.memory", capacity.get("memory").map(|memory| memory.0.clone()));
         }
         Err(error) => tracing::warn!(node, error = sentence(&error), "can't read the node of the target"),
     }
-    add("cpu_manager", cpu_manager(cluster, node).await);
-    facts
+    let policy = cpu_manager(cluster, node).await;
+    add("node.cpu_manager", policy.clone());
+    let shares_cores = policy.map(|policy| policy != STATIC || vcpus.fract() > 0.0);
+    Place { facts, shares_cores }
+}
+
+/// Returns the number of Pods on a node.
+async fn pods(cluster: &Cluster, node: &str) -> Option<usize> {
+    let text = cluster.node(node, "stats/summary?only_cpu_and_memory=true").await.ok()?;
+    let summary: serde_json::Value = serde_json::from_str(&text).ok()?;
+    summary.get("pods").and_then(|pods| pods.as_array()).map(Vec::len)
 }
 
 /// Returns the kubelet's policy: only `static` gives a Pod cores of its own.
