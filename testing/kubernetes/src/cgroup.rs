@@ -2,6 +2,7 @@
 
 use std::{
     fs, io,
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -11,6 +12,8 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
+
+use crate::process::is_gone;
 
 const ROOT: &str = "/sys/fs/cgroup";
 const HOMES: &str = "brewbench-kubelet-";
@@ -89,10 +92,11 @@ impl Folders {
 pub struct Groups(Folders);
 
 impl Groups {
-    /// Creates the folder for groups; fails where there are no controllers for CPU and memory.
-    pub fn create(name: &str) -> io::Result<Self> {
+    /// Creates the folder for the groups of the node with this address; fails where there are no controllers for CPU and
+    /// memory.
+    pub fn create(node: Ipv4Addr) -> io::Result<Self> {
         sweep();
-        let folders = Folders::below_root(&format!("{HOMES}{}-{name}", std::process::id()));
+        let folders = Folders::below_root(&format!("{HOMES}{}-{node}", std::process::id()));
         folders.create()?;
         let groups = Self(folders);
         if let Folders::Unified(folder) = &groups.0 {
@@ -220,7 +224,7 @@ fn sweep() {
         for entry in fs::read_dir(home).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let owner = name.strip_prefix(HOMES).and_then(|rest| rest.split('-').next());
-            if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            if owner.is_some_and(is_gone) {
                 let groups = fs::read_dir(entry.path()).into_iter().flatten().flatten();
                 groups.filter(|group| group.path().is_dir()).for_each(|group| drop(fs::remove_dir(group.path())));
                 let _ = fs::remove_dir(entry.path());

@@ -19,10 +19,11 @@ use nix::unistd::Uid;
 use tempfile::TempDir;
 
 use crate::{
+    cgroup::Groups,
     control_plane::ControlPlane,
     credentials::{ADMIN, Credentials},
     network::Network,
-    process::Daemon,
+    process::{Daemon, folder},
 };
 
 /// How long the control plane may take to start, beside other tests on a small machine.
@@ -44,7 +45,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a control plane and waits until it is ready; `None`, with a printed reason, without its programs or root.
+    /// Starts a control plane and waits until it is ready; `None`, with a printed reason, without its programs, root or control groups.
     ///
     /// # Panics
     /// If it does not become ready.
@@ -57,7 +58,11 @@ impl Cluster {
             }
         };
         let network = expect(Network::create(), "a bridge");
-        let folder = expect(tempfile::Builder::new().prefix("brewbench-cluster-").tempdir(), "a folder");
+        if let Err(error) = Groups::create(network.gateway()) {
+            skip(&format!("no control groups for CPU and memory: {error}"));
+            return None;
+        }
+        let folder = expect(folder("cluster"), "a folder");
         let address = network.gateway();
         let port = free_port(&network);
         let plane = ControlPlane { programs, folder: folder.path().to_owned(), address, port };

@@ -7,14 +7,13 @@ use std::{
     collections::BTreeSet,
     fs, io,
     net::Ipv4Addr,
-    path::Path,
     process::Child,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 
-use crate::process::{command, ip, run};
+use crate::process::{command, ip, is_gone, run};
 
 /// Networks are `10.77.N.0/24`.
 const PREFIX: [u8; 2] = [10, 77];
@@ -206,7 +205,7 @@ fn sweep() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let alias = fs::read_to_string(entry.path().join("ifalias")).unwrap_or_default();
         let owner = alias.trim().strip_prefix("pid ");
-        if name.starts_with(BRIDGES) && owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+        if name.starts_with(BRIDGES) && owner.is_some_and(is_gone) {
             let _ = ip(&format!("link delete {name}"));
         }
     }

@@ -4,10 +4,12 @@ mod support;
 
 use std::{path::Path, time::Duration};
 
-use brewbench_kubernetes_testing::{Cluster, Kubelet};
+use brewbench_kubernetes_testing::{Cluster, Image, Kubelet};
+use futures_util::{AsyncBufReadExt, StreamExt};
 use k8s_openapi::api::{
     batch::v1::Job,
-    core::v1::{ConfigMap, Event, Node},
+    core::v1::{ConfigMap, Event, Node, Pod},
+    rbac::v1::RoleBinding,
 };
 use kube::{
     Api,
@@ -110,6 +112,70 @@ async fn failures_are_reported_as_by_a_kubelet() {
     kubelet.evict("default", "throttled");
     let evicted = pods.wait("throttled", |pod| pod["status"]["phase"] == "Failed").await;
     assert_eq!(evicted["status"]["reason"], "Evicted");
+}
+
+#[tokio::test]
+async fn containers_have_probes_messages_and_predecessors() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let image = Image::new(&["/bin/sh", "-c"]).with_arguments(&["echo default"]).with_file("/bin/true", "/opt/x/works");
+    let _kubelet = Kubelet::start(&cluster, node("node-1").with_image("default:1", image)).await;
+    let pods = Pods::of(&cluster);
+
+    let mut first = pod("first", "cat /shared/made; /opt/x/works && sleep 600", json!({"image": "default:1"}));
+    first["spec"]["volumes"] = json!([{"name": "shared", "emptyDir": {}}]);
+    let mounts = json!([{"name": "shared", "mountPath": "/shared"}]);
+    first["spec"]["containers"][0]["volumeMounts"] = mounts.clone();
+    let script = "echo before > /shared/made";
+    first["spec"]["initContainers"] =
+        json!([{"name": "init", "image": "busybox:1", "command": ["sh", "-c", script], "volumeMounts": mounts}]);
+    first["spec"]["containers"][0]["readinessProbe"] = json!({"exec": {"command": ["test", "-s", "/shared/made"]}});
+    pods.create(first).await;
+    let default = json!({"image": "default:1", "command": null});
+    pods.create(pod("default", "", default)).await;
+    pods.create(pod("message", "echo why > /dev/termination-log; exit 4", json!({}))).await;
+    let unhealthy =
+        json!({"livenessProbe": {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}});
+    let mut unhealthy = pod("unhealthy", "exec sleep 600", unhealthy);
+    unhealthy["spec"]["restartPolicy"] = "Always".into();
+    pods.create(unhealthy).await;
+
+    let ready = pods.wait("first", is_ready).await;
+    assert_eq!(ready["status"]["initContainerStatuses"][0]["state"]["terminated"]["reason"], "Completed");
+    assert_eq!(pods.0.logs("first", &LogParams::default()).await.expect("a log"), "before\n");
+    let follow = LogParams { follow: true, ..LogParams::default() };
+    let mut log = pods.0.log_stream("first", &follow).await.expect("a log").lines();
+    assert_eq!(log.next().await.expect("a line").expect("text"), "before");
+    pods.delete("first").await;
+    let rest: Vec<_> = log.collect().await;
+    assert!(rest.is_empty(), "the log ends with the container: {rest:?}");
+
+    pods.wait("default", |pod| pod["status"]["phase"] == "Succeeded").await;
+    assert_eq!(pods.0.logs("default", &LogParams::default()).await.expect("a log"), "default\n");
+    let message = pods.wait("message", |pod| pod["status"]["phase"] == "Failed").await;
+    assert_eq!(state(&message)["terminated"]["message"], "why\n");
+    let restarted = |pod: &Value| pod["status"]["containerStatuses"][0]["restartCount"].as_i64() >= Some(1);
+    pods.wait("unhealthy", restarted).await;
+}
+
+#[tokio::test]
+async fn users_may_do_what_their_roles_say() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let agent: Api<Pod> = Api::namespaced(support::client(&cluster.kubeconfig_for("agent")).await, "default");
+    let refused = agent.list(&ListParams::default()).await.expect_err("no role");
+    assert!(matches!(&refused, kube::Error::Api(status) if status.is_forbidden()), "{refused}");
+    let binding = json!({
+        "metadata": {"name": "agent"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "agent"}],
+    });
+    let bindings: Api<RoleBinding> = Api::namespaced(cluster.client(), "default");
+    let binding = serde_json::from_value(binding).expect("a binding");
+    bindings.create(&PostParams::default(), &binding).await.expect("created");
+    assert_eq!(agent.list(&ListParams::default()).await.expect("a role").items.len(), 0);
+
+    let unknown = support::client(&cluster.kubeconfig_with_token("unknown")).await;
+    let unknown: Api<Pod> = Api::namespaced(unknown, "default");
+    unknown.list(&ListParams::default()).await.expect_err("no such token");
 }
 
 #[tokio::test]

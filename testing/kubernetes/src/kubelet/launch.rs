@@ -24,7 +24,7 @@ pub const START_ERROR: i32 = 128;
 
 /// Waits for the first process of the container. `unshare --fork` loses that a process was killed, and the shell must not
 /// write about it into the log.
-const WAIT: &str = "exec 3>&2 2>/dev/null; setpriv --pdeathsig KILL -- sh \"$1\" 2>&3 3>&-; exit $?";
+const WAIT: &str = "exec 3>&2 2>/dev/null; (exec setpriv --pdeathsig KILL -- sh \"$1\" 2>&3 3>&-); exit $?";
 
 /// A folder or file of this machine at a path of the container.
 #[derive(Clone, Debug)]
@@ -133,7 +133,11 @@ fn outside_script(plan: &Plan, inside: &Path) -> io::Result<String> {
          echo {host} > /proc/sys/kernel/hostname\n\
          mount -t tmpfs tmpfs {scratch}\ncd {scratch}\nmkdir upper work root\n\
          mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work root\n\
-         mount --rbind /dev root/dev\nmount --rbind /sys root/sys\nmount -t proc proc root/proc\n",
+         mount --rbind /sys root/sys\nmount -t proc proc root/proc\n\
+         mount -t tmpfs tmpfs root/dev\nmkdir root/dev/shm\n\
+         for device in null zero full random urandom; do\n\
+         touch root/dev/$device\nmount --bind /dev/$device root/dev/$device\ndone\n\
+         ln -s /proc/self/fd root/dev/fd\nln -s fd/1 root/dev/stdout\nln -s fd/2 root/dev/stderr\n",
         host = quote(&plan.host_name),
     );
     for path in other_mounts(&fs::read_to_string("/proc/self/mounts")?) {

@@ -45,6 +45,7 @@ use crate::{
     Cluster,
     cgroup::Groups,
     network::{Address, Network},
+    process::folder,
 };
 
 /// The node while it runs.
@@ -70,7 +71,7 @@ impl Kubelet {
     /// Registers a node and waits until it is ready for Pods.
     ///
     /// # Panics
-    /// If this machine has no control groups for CPU and memory, or if the API server refuses the node.
+    /// If it can't be started, or if the API server refuses the node.
     pub async fn start(cluster: &Cluster, options: NodeOptions) -> Self {
         let name = options.name.clone();
         let address = cluster.network().reserve_for_node().unwrap_or_else(|error| panic!("an address: {error}"));
@@ -165,9 +166,8 @@ impl Start {
     async fn begin(self) -> Result<(), String> {
         let Self { kubeconfig, network, address, options, commands, shared } = self;
         let (client, api) = client(&kubeconfig).await.map_err(|error| error.to_string())?;
-        let groups = Groups::create(&options.name).map_err(|error| format!("control groups: {error}"))?;
-        let folder = tempfile::Builder::new().prefix("brewbench-kubelet-").tempdir();
-        let folder = folder.map_err(|error| error.to_string())?;
+        let groups = Groups::create(address.ip()).map_err(|error| format!("control groups: {error}"))?;
+        let folder = folder("kubelet").map_err(|error| error.to_string())?;
         let listener = TcpListener::bind((address.ip(), PORT)).await.map_err(|error| error.to_string())?;
         let acceptor = server::acceptor(vec![address.ip().to_string(), options.name.clone()])?;
         let pods = Mutex::default();

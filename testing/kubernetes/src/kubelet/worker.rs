@@ -110,6 +110,10 @@ impl Worker {
             } else if !had_ended {
                 self.advance().await;
             }
+            let failed: Vec<_> = self.all().filter_map(Container::check).collect();
+            for (kind, reason, message) in failed {
+                events::report(&self.node, &self.pod, kind, reason, &message);
+            }
             self.reap(stopped);
             self.publish();
             let has_stopped = self.all().all(|container| container.running().is_none());
@@ -203,14 +207,14 @@ impl Worker {
     /// Sends the status to the API if it has changed.
     async fn report(&mut self, evicted: bool, terminating: bool) {
         let mut conditions = std::mem::take(&mut self.conditions);
-        let status = status::of(&self.pod, &self.facts(evicted, terminating), &mut conditions);
+        let status = status::of(&self.facts(evicted, terminating), &mut conditions);
         self.conditions = conditions;
         if status == self.reported || self.not_before > Instant::now() {
             return;
         }
         let pods = self.api();
         let (name, params) = (self.pod.name_any(), PatchParams::default());
-        let patch = Patch::Merge(json!({"metadata": {"uid": self.uid}, "status": status}));
+        let patch = Patch::Strategic(json!({"metadata": {"uid": self.uid}, "status": status}));
         match tokio::time::timeout(PATIENCE, pods.patch_status(&name, &params, &patch)).await {
             Ok(Ok(_)) => self.reported = status,
             Ok(Err(kube::Error::Api(error))) if error.is_not_found() => {}

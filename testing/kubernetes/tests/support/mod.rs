@@ -10,8 +10,9 @@ use std::{
 use brewbench_kubernetes_testing::{Cluster, Image, NodeOptions};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api,
+    Api, Client, Config,
     api::{DeleteParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -93,6 +94,13 @@ pub fn is_ready(pod: &Value) -> bool {
 /// Returns the state of a Pod's only container.
 pub fn state(pod: &Value) -> &Value {
     &pod["status"]["containerStatuses"][0]["state"]
+}
+
+/// Returns a client with the rights of a kubeconfig.
+pub async fn client(kubeconfig: &Path) -> Client {
+    let config = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.expect("valid");
+    Client::try_from(config).expect("a client")
 }
 
 /// Returns what the API answers to the admin.
