@@ -148,6 +148,8 @@ impl Group {
                 if let Some(bytes) = limits.memory_bytes {
                     fs::write(folder.join("memory.max"), bytes.to_string())?;
                     let _ = fs::write(folder.join("memory.swap.max"), "0");
+                    // As kubelets do: the kernel kills the whole container, not one of its processes.
+                    let _ = fs::write(folder.join("memory.oom.group"), "1");
                 }
             }
         }

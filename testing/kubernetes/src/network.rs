@@ -122,7 +122,9 @@ impl Drop for Address {
     }
 }
 
-/// The network namespace of one Pod. A process holds it, so it vanishes with the test even if that is killed.
+/// The network namespace of one Pod.
+///
+/// A process holds it, so it vanishes with the test even if that is killed.
 #[derive(Debug)]
 pub struct PodNetwork {
     holder: Child,

@@ -4,7 +4,7 @@ mod support;
 
 use std::{path::Path, time::Duration};
 
-use brewbench_kubernetes_testing::{Cluster, Image, Kubelet};
+use brewbench_kubernetes_testing::{Cluster, Image, Kubelet, NodeOptions};
 use futures_util::{AsyncBufReadExt, StreamExt};
 use k8s_openapi::api::{
     batch::v1::Job,
@@ -22,6 +22,7 @@ use support::{Pods, get, is_ready, node, pod, state};
 async fn a_pod_runs_answers_and_is_measured() {
     let Some(cluster) = Cluster::start().await else { return };
     let kubelet = Kubelet::start(&cluster, node("node-1")).await;
+    let _other = Kubelet::start(&cluster, NodeOptions { stats_interval: Duration::MAX, ..node("node-2") }).await;
     let pods = Pods::of(&cluster);
     let script = json!({"metadata": {"name": "scripts"}, "data": {"page": "content of a ConfigMap"}});
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client(), "default");
@@ -38,6 +39,7 @@ async fn a_pod_runs_answers_and_is_measured() {
             "volumeMounts": [{"name": "scripts", "mountPath": "/scripts"}, {"name": "empty", "mountPath": "/data"}],
         }),
     );
+    web["spec"]["nodeName"] = "node-1".into();
     web["spec"]["volumes"] =
         json!([{"name": "scripts", "configMap": {"name": "scripts"}}, {"name": "empty", "emptyDir": {}}]);
     pods.create(web).await;
@@ -46,6 +48,17 @@ async fn a_pod_runs_answers_and_is_measured() {
     let address = ready["status"]["podIP"].as_str().expect("an address");
     assert_eq!(support::page(address, 8000, "/page").await, "content of a ConfigMap");
     assert!(!Path::new("/scripts").exists(), "mounts are visible to the container only");
+
+    let fetch =
+        format!("python3 -c 'import urllib.request as r; print(r.urlopen(\"http://{address}:8000/page\").read())'");
+    let mut client = pod("client", &fetch, json!({}));
+    client["spec"]["nodeName"] = "node-2".into();
+    pods.create(client).await;
+    pods.wait("client", |pod| pod["status"]["phase"] == "Succeeded").await;
+    let fetched = pods.0.logs("client", &LogParams::default()).await.expect("a log");
+    assert_eq!(fetched, "b'content of a ConfigMap'\n", "Pods of different nodes reach each other");
+    let stale = "/api/v1/nodes/node-2/proxy/metrics/cadvisor";
+    assert_eq!(get(&cluster, stale).await, get(&cluster, stale).await, "it is measured once");
 
     let last = LogParams { tail_lines: Some(1), ..LogParams::default() };
     assert!(pods.0.logs("web", &last).await.expect("a log").contains("GET /page"), "requests are logged last");
@@ -80,7 +93,7 @@ async fn failures_are_reported_as_by_a_kubelet() {
     let pods = Pods::of(&cluster);
 
     let grow = json!({"resources": {"limits": {"memory": "32Mi"}}});
-    pods.create(pod("greedy", "exec python3 -c 'x = bytearray(200 << 20)'", grow)).await;
+    pods.create(pod("greedy", "exec tail /dev/zero", grow)).await;
     pods.create(pod("missing", "true", json!({"image": "nowhere/nothing:1"}))).await;
     pods.create(pod("throttled", "while :; do :; done", json!({"resources": {"limits": {"cpu": "100m"}}}))).await;
     pods.create(pod("exits", "exit 3", json!({}))).await;

@@ -40,6 +40,7 @@ pub use self::options::{Image, NodeOptions};
 use self::{
     node::{Node, PORT},
     pods::Command,
+    stats::Cached,
 };
 use crate::{
     Cluster,
@@ -170,8 +171,8 @@ impl Start {
         let folder = folder("kubelet").map_err(|error| error.to_string())?;
         let listener = TcpListener::bind((address.ip(), PORT)).await.map_err(|error| error.to_string())?;
         let acceptor = server::acceptor(vec![address.ip().to_string(), options.name.clone()])?;
-        let pods = Mutex::default();
-        let node = Arc::new(Node { options, client, api, address, network, groups, folder, pods });
+        let (pods, summary, cadvisor) = (Mutex::default(), Cached::default(), Cached::default());
+        let node = Arc::new(Node { options, client, api, address, network, groups, folder, pods, summary, cadvisor });
         node.register().await.map_err(|error| format!("the node is refused: {error}"))?;
         tokio::spawn(server::serve(Arc::clone(&node), listener, acceptor));
         tokio::spawn(Arc::clone(&node).keep_alive());

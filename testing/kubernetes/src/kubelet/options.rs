@@ -1,6 +1,6 @@
 //! What a node looks like, and which images it has.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use sha2::{Digest, Sha256};
 
@@ -19,6 +19,9 @@ pub struct NodeOptions {
     pub images: BTreeMap<String, Image>,
     /// `cpuManagerPolicy` in `/configz`. It is reported only; nothing is pinned.
     pub cpu_manager_policy: String,
+    /// How long the answers of `/stats/summary` and `/metrics/cadvisor` are repeated. A kubelet measures every ten to
+    /// fifteen seconds; zero is for tests that are about something else.
+    pub stats_interval: Duration,
 }
 
 impl NodeOptions {
@@ -31,6 +34,7 @@ impl NodeOptions {
             labels: BTreeMap::new(),
             images: BTreeMap::new(),
             cpu_manager_policy: "none".to_owned(),
+            stats_interval: Duration::ZERO,
         }
     }
 

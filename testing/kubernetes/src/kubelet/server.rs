@@ -56,11 +56,14 @@ pub async fn serve(node: Arc<Node>, listener: TcpListener, acceptor: TlsAcceptor
 }
 
 async fn answer(node: &Arc<Node>, request: &Request<Incoming>) -> Response<Body> {
+    let age = node.options.stats_interval;
     let path: Vec<_> = request.uri().path().trim_matches('/').split('/').collect();
     match path.as_slice() {
         ["healthz"] => respond("text/plain", "ok"),
-        ["stats", "summary"] => respond("application/json", stats::summary(node).to_string()),
-        ["metrics", "cadvisor"] => respond("text/plain; version=0.0.4", stats::cadvisor(node)),
+        ["stats", "summary"] => respond("application/json", node.summary.get(age, || stats::summary(node).to_string())),
+        ["metrics", "cadvisor"] => {
+            respond("text/plain; version=0.0.4", node.cadvisor.get(age, || stats::cadvisor(node)))
+        }
         ["configz"] => {
             let config = json!({"kubeletconfig": {"cpuManagerPolicy": node.options.cpu_manager_policy}});
             respond("application/json", config.to_string())
