@@ -1,4 +1,6 @@
-//! Control groups of containers: limits, usage and OOM kills, with the kernel's version 1 and version 2.
+//! Control groups of containers: limits, usage and OOM kills.
+//!
+//! The kernel's version 1 and version 2 are supported, not a mix of controllers of both.
 
 use std::{
     fs, io,
@@ -92,8 +94,9 @@ impl Folders {
 pub struct Groups(Folders);
 
 impl Groups {
-    /// Creates the folder for the groups of the node with this address; fails where there are no controllers for CPU and
-    /// memory.
+    /// Creates the folder for the groups of the node with this address.
+    ///
+    /// Fails where there are no controllers for CPU and memory.
     pub fn create(node: Ipv4Addr) -> io::Result<Self> {
         sweep();
         let folders = Folders::below_root(&format!("{HOMES}{}-{node}", std::process::id()));

@@ -1,4 +1,4 @@
-//! A bridge on this machine with an address for each node and each Pod of a cluster.
+//! A bridge on this machine, with an address for each node and each Pod.
 //!
 //! All nodes share the bridge, so Pods of different nodes reach each other without forwarding, which is a setting of the
 //! whole machine. There are no Services and no DNS.
@@ -8,7 +8,10 @@ use std::{
     fs, io,
     net::Ipv4Addr,
     process::Child,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -19,6 +22,9 @@ use crate::process::{command, ip, is_gone, run};
 const PREFIX: [u8; 2] = [10, 77];
 const BRIDGES: &str = "brewbench-k";
 
+/// Number of networks of this process so far.
+static CREATED: AtomicU32 = AtomicU32::new(0);
+
 /// A bridge with a free subnet. Dropping it removes the bridge.
 #[derive(Debug)]
 pub struct Network {
@@ -26,7 +32,9 @@ pub struct Network {
     addresses: Mutex<Addresses>,
 }
 
-/// The last parts of addresses. Freed ones are used again as late as possible, so that a stale address shows.
+/// The last parts of addresses.
+///
+/// Freed ones are used again as late as possible, so that a stale address shows.
 #[derive(Debug)]
 struct Addresses {
     last: u8,
@@ -34,11 +42,14 @@ struct Addresses {
 }
 
 impl Network {
-    /// Creates a bridge. Its name is that of its subnet, so that the kernel lets only one test have it.
+    /// Creates a bridge.
+    ///
+    /// Its name is that of its subnet, so that the kernel lets only one test have it.
     pub fn create() -> io::Result<Self> {
         sweep();
-        let first = u8::try_from(std::process::id() % 250).unwrap_or_default();
-        let numbers = (0..250).map(|step| ((u16::from(first) + step) % 250) as u8 + 1);
+        // Each network of a process is another one, so that what is left of one is not taken for the next.
+        let first = std::process::id().wrapping_add(CREATED.fetch_add(1, Ordering::Relaxed));
+        let numbers = (0..250).map(|step| (first.wrapping_add(step) % 250) as u8 + 1);
         let mut failure = io::Error::other("no free subnet below 10.77.0.0/16");
         for number in numbers.filter(|&number| is_free(number)) {
             match ip(&format!("link add {} type bridge", bridge(number))) {
@@ -185,6 +196,11 @@ impl Drop for PodNetwork {
         let _ = self.holder.kill();
         let _ = self.holder.wait();
     }
+}
+
+/// Returns the path of this machine's network namespace, for Pods without their own.
+pub fn own_path() -> String {
+    format!("/proc/{}/ns/net", std::process::id())
 }
 
 fn bridge(number: u8) -> String {

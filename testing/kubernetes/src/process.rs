@@ -13,7 +13,9 @@ use tempfile::TempDir;
 /// How temporary folders begin; the id of the test's process follows.
 const FOLDERS: &str = "brewbench-kubernetes-";
 
-/// Returns a command whose process the kernel kills when the thread that starts it ends, however it ends.
+/// Returns a command whose process ends with this one.
+///
+/// The kernel kills it when the thread that has started it ends, however it ends.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program).stdin(Stdio::null());

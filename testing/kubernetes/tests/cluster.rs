@@ -145,6 +145,9 @@ async fn containers_have_probes_messages_and_predecessors() {
     pods.create(first).await;
     let default = json!({"image": "default:1", "command": null});
     pods.create(pod("default", "", default)).await;
+    let mut host = pod("host", "exec sleep 600", json!({}));
+    host["spec"]["hostNetwork"] = true.into();
+    pods.create(host).await;
     pods.create(pod("message", "echo why > /dev/termination-log; exit 4", json!({}))).await;
     let unhealthy =
         json!({"livenessProbe": {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}});
@@ -164,6 +167,8 @@ async fn containers_have_probes_messages_and_predecessors() {
 
     pods.wait("default", |pod| pod["status"]["phase"] == "Succeeded").await;
     assert_eq!(pods.0.logs("default", &LogParams::default()).await.expect("a log"), "default\n");
+    let host = pods.wait("host", is_ready).await;
+    assert_eq!(host["status"]["podIP"], host["status"]["hostIP"]);
     let message = pods.wait("message", |pod| pod["status"]["phase"] == "Failed").await;
     assert_eq!(state(&message)["terminated"]["message"], "why\n");
     let restarted = |pod: &Value| pod["status"]["containerStatuses"][0]["restartCount"].as_i64() >= Some(1);

@@ -1,4 +1,4 @@
-//! One container of a Pod: waits for its image, runs, exits, and runs again as the restart policy says.
+//! One container of a Pod: waits for its image, runs, exits, and runs again.
 
 use std::{
     fs,

@@ -52,7 +52,9 @@ use crate::{
 /// The node while it runs.
 type Shared = Arc<Mutex<Option<Arc<Node>>>>;
 
-/// A running node of a [`Cluster`]. Dropping it kills its Pods abruptly, like [`Kubelet::kill_node`].
+/// A running node of a [`Cluster`].
+///
+/// Dropping it kills its Pods abruptly, like [`Kubelet::kill_node`].
 pub struct Kubelet {
     name: String,
     address: Ipv4Addr,
@@ -113,8 +115,9 @@ impl Kubelet {
         self.address
     }
 
-    /// Evicts a Pod, as a kubelet does when the node runs out of memory or disk: it is killed and becomes `Failed` with
-    /// the reason `Evicted`.
+    /// Evicts a Pod, as a kubelet does when the node runs out of memory.
+    ///
+    /// The Pod is killed and becomes `Failed` with the reason `Evicted`.
     pub fn evict(&self, namespace: &str, pod: &str) {
         let _ = self.commands.send(Command::Evict { namespace: namespace.to_owned(), pod: pod.to_owned() });
     }
@@ -125,8 +128,9 @@ impl Kubelet {
         launch::first_process(node.container(namespace, pod, container)?.running?.0)
     }
 
-    /// Kills all Pods and stops without reporting anything, as if the machine had lost its power. The node and the Pods
-    /// stay in the API until the cluster notices.
+    /// Kills all Pods and stops, as if the machine had lost its power.
+    ///
+    /// Nothing is reported: the node and the Pods stay in the API until the cluster notices.
     pub fn kill_node(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {

@@ -57,7 +57,9 @@ pub struct Image {
 }
 
 impl Image {
-    /// An image that runs this program with these words first. `command` of a container replaces both.
+    /// An image that runs this program with these words first.
+    ///
+    /// `command` of a container replaces both.
     pub fn new(entrypoint: &[&str]) -> Self {
         Self { entrypoint: entrypoint.iter().map(|&word| word.to_owned()).collect(), ..Self::default() }
     }
@@ -68,7 +70,9 @@ impl Image {
         Self { arguments: arguments.iter().map(|&word| word.to_owned()).collect(), ..self }
     }
 
-    /// Adds a file of this machine at a path of the container: `("target/debug/server", "/usr/bin/server")`.
+    /// Adds a file of this machine at a path of the container.
+    ///
+    /// For example, `("target/debug/server", "/usr/bin/server")` lets manifests run `server`.
     #[must_use]
     pub fn with_file(mut self, file: impl Into<PathBuf>, path: &str) -> Self {
         self.programs.push((file.into(), path.to_owned()));

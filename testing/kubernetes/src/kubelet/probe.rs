@@ -117,8 +117,10 @@ async fn run(target: Target, verdict: Arc<Verdict>) {
     tokio::join!(readiness, liveness);
 }
 
-/// Probes until `report`, which gets each success or failure that has happened often enough, returns false. Before the
-/// first success, the pause is `starting` at most.
+/// Probes until `report` returns false.
+///
+/// It gets each success or failure that has happened often enough. Before the first success, the pause is `starting` at
+/// most.
 async fn follow(probe: &Probe, target: &Target, starting: Duration, mut report: impl FnMut(bool) -> bool) {
     let seconds = |value: Option<i32>, default: u64| {
         Duration::from_secs(value.and_then(|value| u64::try_from(value).ok()).unwrap_or(default))

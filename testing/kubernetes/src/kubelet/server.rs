@@ -28,7 +28,9 @@ const FOLLOW: Duration = Duration::from_millis(100);
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Returns the TLS side of the server, with a certificate that nobody has signed: the API server does not check it.
+/// Returns the TLS side of the server.
+///
+/// Nobody has signed its certificate, and the API server does not check it.
 pub fn acceptor(names: Vec<String>) -> Result<TlsAcceptor, String> {
     let signed = rcgen::generate_simple_self_signed(names).map_err(|error| error.to_string())?;
     let key = PrivateKeyDer::try_from(signed.signing_key.serialize_der())?;

@@ -25,8 +25,9 @@ pub struct Facts<'a> {
 /// The condition types that a kubelet sets, with their state and since when it holds.
 pub type Conditions = BTreeMap<&'static str, (bool, String)>;
 
-/// Returns the status, for a strategic merge: conditions of others stay. A condition keeps its time while its state does
-/// not change.
+/// Returns the status, for a strategic merge, in which conditions of others stay.
+///
+/// A condition keeps its time while its state does not change.
 pub fn of(facts: &Facts<'_>, conditions: &mut Conditions) -> Value {
     let phase = phase(facts);
     let is_initialized = facts.init.iter().all(|container| container.exit().is_some_and(|exit| exit.code == 0));

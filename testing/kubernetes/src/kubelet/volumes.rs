@@ -119,8 +119,9 @@ fn write(folder: &Path, files: &[(String, Vec<u8>)]) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates the files that a kubelet puts into every container, in the folder of one attempt. There is no DNS, and waiting
-/// for it would take seconds.
+/// Creates the files that a kubelet puts into every container.
+///
+/// `folder` is that of one attempt. There is no DNS, and waiting for it would take seconds.
 pub fn own_files(references: &References<'_>, container: &Container, folder: &Path) -> io::Result<Vec<Mount>> {
     let (address, name) = (references.address, host_name(references.pod));
     let hosts = format!("127.0.0.1\tlocalhost\n::1\tlocalhost\n{address}\t{name}\n");
