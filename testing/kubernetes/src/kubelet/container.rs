@@ -184,14 +184,12 @@ impl Container {
         let id = Uuid::new_v4().simple().to_string();
         let environment = references.environment(&self.spec).await?;
         let folder = folder.join(format!("{}-{}", self.spec.name, self.restarts));
-        let own = volumes::own_files(references, &self.spec, &folder).map_err(|error| error.to_string())?;
-        let mut mounts = own;
+        let mut mounts = volumes::own_files(references, &self.spec, &folder).map_err(|error| error.to_string())?;
+        for (file, target) in &image.files {
+            let source = file.canonicalize().map_err(|error| format!("{}: {error}", file.display()))?;
+            mounts.push(Mount { source, target: target.clone(), read_only: true });
+        }
         mounts.extend(volumes::mounts(volumes, &self.spec)?);
-        mounts.extend(image.programs.iter().map(|(source, target)| Mount {
-            source: source.clone(),
-            target: target.clone(),
-            read_only: true,
-        }));
         let plan = Plan {
             log: folder.join(LOG),
             folder,

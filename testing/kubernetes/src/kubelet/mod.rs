@@ -172,7 +172,7 @@ impl Start {
         let Self { kubeconfig, network, address, options, commands, shared } = self;
         let (client, api) = client(&kubeconfig).await.map_err(|error| error.to_string())?;
         let groups = Groups::create(address.ip()).map_err(|error| format!("control groups: {error}"))?;
-        let folder = folder("kubelet").map_err(|error| error.to_string())?;
+        let folder = folder(&format!("kubelet-{}", address.ip())).map_err(|error| error.to_string())?;
         let listener = TcpListener::bind((address.ip(), PORT)).await.map_err(|error| error.to_string())?;
         let acceptor = server::acceptor(vec![address.ip().to_string(), options.name.clone()])?;
         let (pods, summary, cadvisor) = (Mutex::default(), Cached::default(), Cached::default());

@@ -46,14 +46,14 @@ impl NodeOptions {
     }
 }
 
-/// The root file system of this machine, with programs added, as an image.
+/// The root file system of this machine, with files added, as an image.
 ///
 /// A container sees this machine's files through an overlay: what it writes is lost with it.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
     pub(crate) entrypoint: Vec<String>,
     pub(crate) arguments: Vec<String>,
-    pub(crate) programs: Vec<(PathBuf, String)>,
+    pub(crate) files: Vec<(PathBuf, String)>,
 }
 
 impl Image {
@@ -75,7 +75,7 @@ impl Image {
     /// For example, `("target/debug/server", "/usr/bin/server")` lets manifests run `server`.
     #[must_use]
     pub fn with_file(mut self, file: impl Into<PathBuf>, path: &str) -> Self {
-        self.programs.push((file.into(), path.to_owned()));
+        self.files.push((file.into(), path.to_owned()));
         self
     }
 
