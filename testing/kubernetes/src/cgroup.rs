@@ -247,3 +247,49 @@ fn value(path: &Path, key: &str) -> u64 {
     let pairs = text.lines().filter_map(|line| line.split_once(' '));
     pairs.filter(|(name, _)| *name == key).find_map(|(_, value)| value.trim().parse().ok()).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        os::unix::process::ExitStatusExt,
+        process::{Child, Command},
+    };
+
+    use brewbench_testing::skip;
+
+    use super::*;
+
+    fn start(group: &Group, program: &str) -> Child {
+        let enter = |path: &PathBuf| format!("echo 0 > {}; ", path.display());
+        let script: String = group.entrances().iter().map(enter).collect();
+        Command::new("sh").arg("-c").arg(script + program).spawn().expect("sh")
+    }
+
+    #[test]
+    fn a_group_enforces_its_limits_and_counts() {
+        let groups = match Groups::create(Ipv4Addr::LOCALHOST) {
+            Ok(groups) => groups,
+            Err(error) => return skip(&format!("no control groups: {error}")),
+        };
+        let limits = Limits { cpu_millis: Some(100), memory_bytes: Some(16 << 20) };
+        let small = groups.open("small", limits).expect("a group");
+        let status = start(&small, "exec tail /dev/zero").wait().expect("an exit");
+        assert_eq!(status.signal(), Some(9), "killed by the kernel");
+        // The kernel counts twice where it kills whole groups.
+        assert!(small.usage().oom_kills > 0, "{:?}", small.usage());
+
+        let busy = groups.open("busy", limits).expect("a group");
+        let mut child = start(&busy, "x=$(head -c 2000000 /dev/zero | tr '\\0' x); while :; do :; done");
+        thread::sleep(Duration::from_secs(1));
+        let usage = busy.usage();
+        assert!((50_000_000..300_000_000).contains(&usage.cpu_ns), "{usage:?}");
+        assert!(usage.throttled_periods >= 5 && usage.throttled_ns > 300_000_000, "{usage:?}");
+        assert!(usage.periods >= usage.throttled_periods, "{usage:?}");
+        assert!(usage.memory_bytes >= usage.working_set_bytes && usage.rss_bytes > 100_000, "{usage:?}");
+        drop(busy);
+        assert_eq!(child.wait().expect("an exit").signal(), Some(9), "killed with its group");
+        let folders: Vec<_> = groups.0.all().into_iter().map(Path::to_owned).collect();
+        drop((small, groups));
+        assert!(folders.iter().all(|folder| !folder.exists()));
+    }
+}
