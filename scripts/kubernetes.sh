@@ -1,16 +1,18 @@
 #!/bin/sh
 # Builds the control plane of Kubernetes and Helm for the integration tests unless they are built, and installs Debian's
-# etcd unless etcd is in PATH.
+# etcd, and the Python that test Pods run as a server, unless they are installed.
 # usage: kubernetes.sh
 set -eu
 cd "$(dirname "$0")/../testing/kubernetes/control-plane"
 version=$(sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\)$|\1|p' go.mod)
 folder=${BREWBENCH_KUBERNETES:-$HOME/.cache/brewbench/kubernetes}/$version
-command -v etcd >/dev/null || {
-  echo "etcd: apt-get install etcd-server" >&2
+install() {
+  echo "$1: apt-get install $2" >&2
   apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends etcd-server >/dev/null
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >/dev/null
 }
+command -v etcd >/dev/null || install etcd etcd-server
+[ -x /usr/bin/python3 ] || install python3 python3
 mkdir -p "$folder"
 for program in kube-apiserver kube-controller-manager kube-scheduler; do
   [ -x "$folder/$program" ] && continue

@@ -1,7 +1,10 @@
-//! Control groups of containers: limits, usage and OOM kills, with the kernel's version 1 and version 2.
+//! Control groups of containers: limits, usage and OOM kills.
+//!
+//! The kernel's version 1 and version 2 are supported, not a mix of controllers of both.
 
 use std::{
     fs, io,
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -11,6 +14,8 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
+
+use crate::process::is_gone;
 
 const ROOT: &str = "/sys/fs/cgroup";
 const HOMES: &str = "brewbench-kubelet-";
@@ -89,10 +94,12 @@ impl Folders {
 pub struct Groups(Folders);
 
 impl Groups {
-    /// Creates the folder for groups; fails where there are no controllers for CPU and memory.
-    pub fn create(name: &str) -> io::Result<Self> {
+    /// Creates the folder for the groups of the node with this address.
+    ///
+    /// Fails where there are no controllers for CPU and memory.
+    pub fn create(node: Ipv4Addr) -> io::Result<Self> {
         sweep();
-        let folders = Folders::below_root(&format!("{HOMES}{}-{name}", std::process::id()));
+        let folders = Folders::below_root(&format!("{HOMES}{}-{node}", std::process::id()));
         folders.create()?;
         let groups = Self(folders);
         if let Folders::Unified(folder) = &groups.0 {
@@ -144,6 +151,8 @@ impl Group {
                 if let Some(bytes) = limits.memory_bytes {
                     fs::write(folder.join("memory.max"), bytes.to_string())?;
                     let _ = fs::write(folder.join("memory.swap.max"), "0");
+                    // As kubelets do: the kernel kills the whole container, not one of its processes.
+                    let _ = fs::write(folder.join("memory.oom.group"), "1");
                 }
             }
         }
@@ -220,7 +229,7 @@ fn sweep() {
         for entry in fs::read_dir(home).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let owner = name.strip_prefix(HOMES).and_then(|rest| rest.split('-').next());
-            if owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            if owner.is_some_and(is_gone) {
                 let groups = fs::read_dir(entry.path()).into_iter().flatten().flatten();
                 groups.filter(|group| group.path().is_dir()).for_each(|group| drop(fs::remove_dir(group.path())));
                 let _ = fs::remove_dir(entry.path());
@@ -237,4 +246,50 @@ fn value(path: &Path, key: &str) -> u64 {
     let text = fs::read_to_string(path).unwrap_or_default();
     let pairs = text.lines().filter_map(|line| line.split_once(' '));
     pairs.filter(|(name, _)| *name == key).find_map(|(_, value)| value.trim().parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        os::unix::process::ExitStatusExt,
+        process::{Child, Command},
+    };
+
+    use brewbench_testing::skip;
+
+    use super::*;
+
+    fn start(group: &Group, program: &str) -> Child {
+        let enter = |path: &PathBuf| format!("echo 0 > {}; ", path.display());
+        let script: String = group.entrances().iter().map(enter).collect();
+        Command::new("sh").arg("-c").arg(script + program).spawn().expect("sh")
+    }
+
+    #[test]
+    fn a_group_enforces_its_limits_and_counts() {
+        let groups = match Groups::create(Ipv4Addr::LOCALHOST) {
+            Ok(groups) => groups,
+            Err(error) => return skip(&format!("no control groups: {error}")),
+        };
+        let limits = Limits { cpu_millis: Some(100), memory_bytes: Some(16 << 20) };
+        let small = groups.open("small", limits).expect("a group");
+        let status = start(&small, "exec tail /dev/zero").wait().expect("an exit");
+        assert_eq!(status.signal(), Some(9), "killed by the kernel");
+        // The kernel counts twice where it kills whole groups.
+        assert!(small.usage().oom_kills > 0, "{:?}", small.usage());
+
+        let busy = groups.open("busy", limits).expect("a group");
+        let mut child = start(&busy, "x=$(head -c 2000000 /dev/zero | tr '\\0' x); while :; do :; done");
+        thread::sleep(Duration::from_secs(1));
+        let usage = busy.usage();
+        assert!((50_000_000..300_000_000).contains(&usage.cpu_ns), "{usage:?}");
+        assert!(usage.throttled_periods >= 5 && usage.throttled_ns > 300_000_000, "{usage:?}");
+        assert!(usage.periods >= usage.throttled_periods, "{usage:?}");
+        assert!(usage.memory_bytes >= usage.working_set_bytes && usage.rss_bytes > 100_000, "{usage:?}");
+        drop(busy);
+        assert_eq!(child.wait().expect("an exit").signal(), Some(9), "killed with its group");
+        let folders: Vec<_> = groups.0.all().into_iter().map(Path::to_owned).collect();
+        drop((small, groups));
+        assert!(folders.iter().all(|folder| !folder.exists()));
+    }
 }

@@ -19,18 +19,19 @@ use nix::unistd::Uid;
 use tempfile::TempDir;
 
 use crate::{
+    cgroup::Groups,
     control_plane::ControlPlane,
     credentials::{ADMIN, Credentials},
     network::Network,
-    process::Daemon,
+    process::{Daemon, folder},
 };
 
 /// How long the control plane may take to start, beside other tests on a small machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A running control plane: etcd, API server, controller manager and scheduler. Dropping it kills and removes all.
+/// A running control plane: etcd, API server, controller manager and scheduler.
 ///
-/// Its processes are also killed when the thread that has started it ends. Each cluster has its own network and files,
+/// Dropping it kills and removes all. Its processes are also killed when the thread that has started it ends. Each cluster has its own network and files,
 /// so that tests can run beside each other.
 pub struct Cluster {
     // In the order in which they are stopped.
@@ -44,7 +45,9 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a control plane and waits until it is ready; `None`, with a printed reason, without its programs or root.
+    /// Starts a control plane and waits until it is ready.
+    ///
+    /// Returns `None`, with a printed reason, without its programs, root or control groups.
     ///
     /// # Panics
     /// If it does not become ready.
@@ -57,7 +60,11 @@ impl Cluster {
             }
         };
         let network = expect(Network::create(), "a bridge");
-        let folder = expect(tempfile::Builder::new().prefix("brewbench-cluster-").tempdir(), "a folder");
+        if let Err(error) = Groups::create(network.gateway()) {
+            skip(&format!("no control groups for CPU and memory: {error}"));
+            return None;
+        }
+        let folder = expect(folder("cluster"), "a folder");
         let address = network.gateway();
         let port = free_port(&network);
         let plane = ControlPlane { programs, folder: folder.path().to_owned(), address, port };
@@ -92,8 +99,9 @@ impl Cluster {
         self.plane.url()
     }
 
-    /// Writes a kubeconfig with the token of a user: `admin`, or `agent` and `other`, who may do nothing until a test
-    /// gives them a role.
+    /// Writes a kubeconfig with the token of a user.
+    ///
+    /// `admin` may do everything, `agent` and `other` nothing until a test gives them a role.
     ///
     /// # Panics
     /// If there is no such user.
@@ -116,7 +124,7 @@ impl Cluster {
         self.api_server = None;
     }
 
-    /// Starts the API server, at the same address as before, and waits until it is ready.
+    /// Starts the API server at the same address again, and waits until it is ready.
     ///
     /// # Panics
     /// If it does not become ready.
@@ -161,8 +169,10 @@ impl Cluster {
     }
 }
 
-/// Finds a port below those that the kernel gives to outgoing connections, so that it stays free while the API server
-/// is stopped. The address is of this cluster alone.
+/// Finds a port for the API server.
+///
+/// The address is of this cluster alone, and the port is below those that the kernel gives to outgoing connections: it
+/// stays free while the API server is stopped.
 fn free_port(network: &Network) -> u16 {
     let mut ports = 6443..u16::MAX;
     let is_free = |port: &u16| TcpListener::bind((network.gateway(), *port)).is_ok();

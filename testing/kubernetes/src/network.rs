@@ -1,4 +1,4 @@
-//! A bridge on this machine with an address for each node and each Pod of a cluster.
+//! A bridge on this machine, with an address for each node and each Pod.
 //!
 //! All nodes share the bridge, so Pods of different nodes reach each other without forwarding, which is a setting of the
 //! whole machine. There are no Services and no DNS.
@@ -7,18 +7,23 @@ use std::{
     collections::BTreeSet,
     fs, io,
     net::Ipv4Addr,
-    path::Path,
     process::Child,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
 
-use crate::process::{command, ip, run};
+use crate::process::{command, ip, is_gone, run};
 
 /// Networks are `10.77.N.0/24`.
 const PREFIX: [u8; 2] = [10, 77];
 const BRIDGES: &str = "brewbench-k";
+
+/// Number of networks of this process so far.
+static CREATED: AtomicU32 = AtomicU32::new(0);
 
 /// A bridge with a free subnet. Dropping it removes the bridge.
 #[derive(Debug)]
@@ -27,7 +32,9 @@ pub struct Network {
     addresses: Mutex<Addresses>,
 }
 
-/// The last parts of addresses. Freed ones are used again as late as possible, so that a stale address shows.
+/// The last parts of addresses.
+///
+/// Freed ones are used again as late as possible, so that a stale address shows.
 #[derive(Debug)]
 struct Addresses {
     last: u8,
@@ -35,11 +42,14 @@ struct Addresses {
 }
 
 impl Network {
-    /// Creates a bridge. Its name is that of its subnet, so that the kernel lets only one test have it.
+    /// Creates a bridge.
+    ///
+    /// Its name is that of its subnet, so that the kernel lets only one test have it.
     pub fn create() -> io::Result<Self> {
         sweep();
-        let first = u8::try_from(std::process::id() % 250).unwrap_or_default();
-        let numbers = (0..250).map(|step| ((u16::from(first) + step) % 250) as u8 + 1);
+        // Each network of a process is another one, so that what is left of one is not taken for the next.
+        let first = std::process::id().wrapping_add(CREATED.fetch_add(1, Ordering::Relaxed));
+        let numbers = (0..250).map(|step| (first.wrapping_add(step) % 250) as u8 + 1);
         let mut failure = io::Error::other("no free subnet below 10.77.0.0/16");
         for number in numbers.filter(|&number| is_free(number)) {
             match ip(&format!("link add {} type bridge", bridge(number))) {
@@ -123,7 +133,9 @@ impl Drop for Address {
     }
 }
 
-/// The network namespace of one Pod. A process holds it, so it vanishes with the test even if that is killed.
+/// The network namespace of one Pod.
+///
+/// A process holds it, so it vanishes with the test even if that is killed.
 #[derive(Debug)]
 pub struct PodNetwork {
     holder: Child,
@@ -186,6 +198,11 @@ impl Drop for PodNetwork {
     }
 }
 
+/// Returns the path of this machine's network namespace, for Pods without their own.
+pub fn own_path() -> String {
+    format!("/proc/{}/ns/net", std::process::id())
+}
+
 fn bridge(number: u8) -> String {
     format!("{BRIDGES}{number}")
 }
@@ -206,7 +223,7 @@ fn sweep() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let alias = fs::read_to_string(entry.path().join("ifalias")).unwrap_or_default();
         let owner = alias.trim().strip_prefix("pid ");
-        if name.starts_with(BRIDGES) && owner.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+        if name.starts_with(BRIDGES) && owner.is_some_and(is_gone) {
             let _ = ip(&format!("link delete {name}"));
         }
     }

@@ -8,7 +8,14 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// Returns a command whose process the kernel kills when the thread that starts it ends, however it ends.
+use tempfile::TempDir;
+
+/// How temporary folders begin; the id of the test's process follows.
+const FOLDERS: &str = "brewbench-kubernetes-";
+
+/// Returns a command whose process ends with this one.
+///
+/// The kernel kills it when the thread that has started it ends, however it ends.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program).stdin(Stdio::null());
@@ -59,4 +66,21 @@ impl Drop for Daemon {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether the test with this process id, which has left something, is gone.
+pub fn is_gone(pid: &str) -> bool {
+    !Path::new("/proc").join(pid).exists()
+}
+
+/// Creates a folder for a test; removes those of tests that were killed.
+pub fn folder(name: &str) -> io::Result<TempDir> {
+    for entry in std::fs::read_dir(std::env::temp_dir())?.flatten() {
+        let found = entry.file_name().to_string_lossy().into_owned();
+        let owner = found.strip_prefix(FOLDERS).and_then(|rest| rest.split('-').next());
+        if owner.is_some_and(is_gone) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+    tempfile::Builder::new().prefix(&format!("{FOLDERS}{}-{name}-", std::process::id())).tempdir()
 }

@@ -4,10 +4,12 @@ mod support;
 
 use std::{path::Path, time::Duration};
 
-use brewbench_kubernetes_testing::{Cluster, Kubelet};
+use brewbench_kubernetes_testing::{Cluster, Image, Kubelet, NodeOptions};
+use futures_util::{AsyncBufReadExt, StreamExt};
 use k8s_openapi::api::{
     batch::v1::Job,
-    core::v1::{ConfigMap, Event, Node},
+    core::v1::{ConfigMap, Event, Node, Pod},
+    rbac::v1::RoleBinding,
 };
 use kube::{
     Api,
@@ -20,6 +22,7 @@ use support::{Pods, get, is_ready, node, pod, state};
 async fn a_pod_runs_answers_and_is_measured() {
     let Some(cluster) = Cluster::start().await else { return };
     let kubelet = Kubelet::start(&cluster, node("node-1")).await;
+    let _other = Kubelet::start(&cluster, NodeOptions { stats_interval: Duration::MAX, ..node("node-2") }).await;
     let pods = Pods::of(&cluster);
     let script = json!({"metadata": {"name": "scripts"}, "data": {"page": "content of a ConfigMap"}});
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client(), "default");
@@ -36,6 +39,7 @@ async fn a_pod_runs_answers_and_is_measured() {
             "volumeMounts": [{"name": "scripts", "mountPath": "/scripts"}, {"name": "empty", "mountPath": "/data"}],
         }),
     );
+    web["spec"]["nodeName"] = "node-1".into();
     web["spec"]["volumes"] =
         json!([{"name": "scripts", "configMap": {"name": "scripts"}}, {"name": "empty", "emptyDir": {}}]);
     pods.create(web).await;
@@ -44,6 +48,17 @@ async fn a_pod_runs_answers_and_is_measured() {
     let address = ready["status"]["podIP"].as_str().expect("an address");
     assert_eq!(support::page(address, 8000, "/page").await, "content of a ConfigMap");
     assert!(!Path::new("/scripts").exists(), "mounts are visible to the container only");
+
+    let fetch =
+        format!("python3 -c 'import urllib.request as r; print(r.urlopen(\"http://{address}:8000/page\").read())'");
+    let mut client = pod("client", &fetch, json!({}));
+    client["spec"]["nodeName"] = "node-2".into();
+    pods.create(client).await;
+    pods.wait("client", |pod| pod["status"]["phase"] == "Succeeded").await;
+    let fetched = pods.0.logs("client", &LogParams::default()).await.expect("a log");
+    assert_eq!(fetched, "b'content of a ConfigMap'\n", "Pods of different nodes reach each other");
+    let stale = "/api/v1/nodes/node-2/proxy/metrics/cadvisor";
+    assert_eq!(get(&cluster, stale).await, get(&cluster, stale).await, "it is measured once");
 
     let last = LogParams { tail_lines: Some(1), ..LogParams::default() };
     assert!(pods.0.logs("web", &last).await.expect("a log").contains("GET /page"), "requests are logged last");
@@ -78,7 +93,7 @@ async fn failures_are_reported_as_by_a_kubelet() {
     let pods = Pods::of(&cluster);
 
     let grow = json!({"resources": {"limits": {"memory": "32Mi"}}});
-    pods.create(pod("greedy", "exec python3 -c 'x = bytearray(200 << 20)'", grow)).await;
+    pods.create(pod("greedy", "exec tail /dev/zero", grow)).await;
     pods.create(pod("missing", "true", json!({"image": "nowhere/nothing:1"}))).await;
     pods.create(pod("throttled", "while :; do :; done", json!({"resources": {"limits": {"cpu": "100m"}}}))).await;
     pods.create(pod("exits", "exit 3", json!({}))).await;
@@ -110,6 +125,75 @@ async fn failures_are_reported_as_by_a_kubelet() {
     kubelet.evict("default", "throttled");
     let evicted = pods.wait("throttled", |pod| pod["status"]["phase"] == "Failed").await;
     assert_eq!(evicted["status"]["reason"], "Evicted");
+}
+
+#[tokio::test]
+async fn containers_have_probes_messages_and_predecessors() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let image = Image::new(&["/bin/sh", "-c"]).with_arguments(&["echo default"]).with_file("/bin/true", "/opt/x/works");
+    let _kubelet = Kubelet::start(&cluster, node("node-1").with_image("default:1", image)).await;
+    let pods = Pods::of(&cluster);
+
+    let mut first = pod("first", "cat /shared/made; /opt/x/works && sleep 600", json!({"image": "default:1"}));
+    first["spec"]["volumes"] = json!([{"name": "shared", "emptyDir": {}}]);
+    let mounts = json!([{"name": "shared", "mountPath": "/shared"}]);
+    first["spec"]["containers"][0]["volumeMounts"] = mounts.clone();
+    let script = "echo before > /shared/made";
+    first["spec"]["initContainers"] =
+        json!([{"name": "init", "image": "busybox:1", "command": ["sh", "-c", script], "volumeMounts": mounts}]);
+    first["spec"]["containers"][0]["readinessProbe"] = json!({"exec": {"command": ["test", "-s", "/shared/made"]}});
+    pods.create(first).await;
+    let default = json!({"image": "default:1", "command": null});
+    pods.create(pod("default", "", default)).await;
+    let mut host = pod("host", "exec sleep 600", json!({}));
+    host["spec"]["hostNetwork"] = true.into();
+    pods.create(host).await;
+    pods.create(pod("message", "echo why > /dev/termination-log; exit 4", json!({}))).await;
+    let unhealthy =
+        json!({"livenessProbe": {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}});
+    let mut unhealthy = pod("unhealthy", "exec sleep 600", unhealthy);
+    unhealthy["spec"]["restartPolicy"] = "Always".into();
+    pods.create(unhealthy).await;
+
+    let ready = pods.wait("first", is_ready).await;
+    assert_eq!(ready["status"]["initContainerStatuses"][0]["state"]["terminated"]["reason"], "Completed");
+    assert_eq!(pods.0.logs("first", &LogParams::default()).await.expect("a log"), "before\n");
+    let follow = LogParams { follow: true, ..LogParams::default() };
+    let mut log = pods.0.log_stream("first", &follow).await.expect("a log").lines();
+    assert_eq!(log.next().await.expect("a line").expect("text"), "before");
+    pods.delete("first").await;
+    let rest: Vec<_> = log.collect().await;
+    assert!(rest.is_empty(), "the log ends with the container: {rest:?}");
+
+    pods.wait("default", |pod| pod["status"]["phase"] == "Succeeded").await;
+    assert_eq!(pods.0.logs("default", &LogParams::default()).await.expect("a log"), "default\n");
+    let host = pods.wait("host", is_ready).await;
+    assert_eq!(host["status"]["podIP"], host["status"]["hostIP"]);
+    let message = pods.wait("message", |pod| pod["status"]["phase"] == "Failed").await;
+    assert_eq!(state(&message)["terminated"]["message"], "why\n");
+    let restarted = |pod: &Value| pod["status"]["containerStatuses"][0]["restartCount"].as_i64() >= Some(1);
+    pods.wait("unhealthy", restarted).await;
+}
+
+#[tokio::test]
+async fn users_may_do_what_their_roles_say() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let agent: Api<Pod> = Api::namespaced(support::client(&cluster.kubeconfig_for("agent")).await, "default");
+    let refused = agent.list(&ListParams::default()).await.expect_err("no role");
+    assert!(matches!(&refused, kube::Error::Api(status) if status.is_forbidden()), "{refused}");
+    let binding = json!({
+        "metadata": {"name": "agent"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "agent"}],
+    });
+    let bindings: Api<RoleBinding> = Api::namespaced(cluster.client(), "default");
+    let binding = serde_json::from_value(binding).expect("a binding");
+    bindings.create(&PostParams::default(), &binding).await.expect("created");
+    assert_eq!(agent.list(&ListParams::default()).await.expect("a role").items.len(), 0);
+
+    let unknown = support::client(&cluster.kubeconfig_with_token("unknown")).await;
+    let unknown: Api<Pod> = Api::namespaced(unknown, "default");
+    unknown.list(&ListParams::default()).await.expect_err("no such token");
 }
 
 #[tokio::test]

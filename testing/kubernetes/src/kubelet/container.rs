@@ -1,7 +1,8 @@
-//! One container of a Pod: waits for its image, runs, exits, and runs again as the restart policy says.
+//! One container of a Pod: waits for its image, runs, exits, and runs again.
 
 use std::{
-    path::PathBuf,
+    fs,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -24,6 +25,10 @@ const PULL_RETRY: Duration = Duration::from_secs(2);
 
 /// First pause between restarts, doubled each time. Kubelets begin with ten seconds.
 const RESTART: Duration = Duration::from_millis(500);
+
+/// Names of files in the folder of each attempt.
+pub const LOG: &str = "log";
+pub const MESSAGE: &str = "termination-log";
 
 /// A container and its state.
 #[derive(Debug)]
@@ -54,6 +59,8 @@ pub struct Exit {
     pub reason: &'static str,
     pub started: Timestamp,
     pub finished: Timestamp,
+    /// What the container has written for its status.
+    pub message: String,
 }
 
 /// Something to report as an event: type, reason and message.
@@ -89,6 +96,21 @@ impl Container {
     /// Whether it runs and answers.
     pub fn is_ready(&self) -> bool {
         matches!(&self.state, State::Running { prober, running, .. } if prober.is_ready() && running.has_started())
+    }
+
+    /// Whether it runs and its startup probe has succeeded.
+    pub fn has_started(&self) -> bool {
+        matches!(&self.state, State::Running { prober, .. } if prober.has_started())
+    }
+
+    /// Kills it if a probe has failed.
+    pub fn check(&mut self) -> Option<Happened> {
+        let State::Running { prober, running, .. } = &mut self.state else { return None };
+        prober.take_failure().then(|| {
+            running.kill();
+            let message = format!("Container {} failed a probe, will be restarted", self.spec.name);
+            ("Normal", "Killing", message)
+        })
     }
 
     /// Returns how it has exited, if it will not run again.
@@ -161,17 +183,15 @@ impl Container {
         let Surroundings { references, network, volumes, folder } = surroundings;
         let id = Uuid::new_v4().simple().to_string();
         let environment = references.environment(&self.spec).await?;
-        let etc = volumes::network_files(references, &folder.join("etc")).map_err(|error| error.to_string())?;
-        let mut mounts = etc;
-        mounts.extend(volumes::mounts(volumes, &self.spec)?);
-        mounts.extend(image.programs.iter().map(|(source, target)| Mount {
-            source: source.clone(),
-            target: target.clone(),
-            read_only: true,
-        }));
         let folder = folder.join(format!("{}-{}", self.spec.name, self.restarts));
+        let mut mounts = volumes::own_files(references, &self.spec, &folder).map_err(|error| error.to_string())?;
+        for (file, target) in &image.files {
+            let source = file.canonicalize().map_err(|error| format!("{}: {error}", file.display()))?;
+            mounts.push(Mount { source, target: target.clone(), read_only: true });
+        }
+        mounts.extend(volumes::mounts(volumes, &self.spec)?);
         let plan = Plan {
-            log: folder.join("log"),
+            log: folder.join(LOG),
             folder,
             network: network.clone(),
             host_name: host_name(references.pod),
@@ -183,7 +203,7 @@ impl Container {
         let group = references.node.groups.open(&id, quantity::limits(self.spec.resources.as_ref()));
         let running = group.and_then(|group| Running::start(&plan, group)).map_err(|error| error.to_string())?;
         self.previous_log = self.log.replace(plan.log);
-        let prober = Prober::start(&self.spec, references.address);
+        let prober = Prober::start(&self.spec, references.address, running.waiter());
         self.state = State::Running { id, started: Timestamp::now(), running, prober };
         Ok(())
     }
@@ -198,7 +218,9 @@ impl Container {
             START_ERROR => "StartError",
             _ => "Error",
         };
-        let exit = Exit { id: id.clone(), code, reason, started: *started, finished: Timestamp::now() };
+        let finished = Timestamp::now();
+        let message = message(&self.spec, self.log.as_deref(), code);
+        let exit = Exit { id: id.clone(), code, reason, started: *started, finished, message };
         let restarts = match restart_policy {
             None | Some("Never") => false,
             Some("OnFailure") => code != 0,
@@ -230,4 +252,17 @@ fn words(spec: &Spec, image: &Image, environment: &[(String, String)]) -> Vec<St
     let mut words = command.map_or_else(|| image.entrypoint.clone(), expanded);
     words.extend(arguments.map_or(defaults, expanded));
     words
+}
+
+/// Returns what the container has written for its status: by itself, or at the end of its log.
+fn message(spec: &Spec, log: Option<&Path>, code: i32) -> String {
+    let read = |path: PathBuf| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
+    let Some(log) = log else { return String::new() };
+    let written = read(log.with_file_name(MESSAGE));
+    if !written.is_empty() || code == 0 || spec.termination_message_policy.as_deref() != Some("FallbackToLogsOnError") {
+        return written.chars().take(4096).collect();
+    }
+    let log = read(log.to_owned());
+    let start = log.char_indices().rev().nth(2047).map_or(0, |(index, _)| index);
+    log[start..].to_owned()
 }

@@ -22,9 +22,10 @@ use crate::{cgroup::Group, process::command};
 /// What `sh` exits with when the container could not be set up, as container engines report it.
 pub const START_ERROR: i32 = 128;
 
-/// Waits for the first process of the container. `unshare --fork` loses that a process was killed, and the shell must not
-/// write about it into the log.
-const WAIT: &str = "exec 3>&2 2>/dev/null; setpriv --pdeathsig KILL -- sh \"$1\" 2>&3 3>&-; exit $?";
+/// Waits for the first process of the container.
+///
+/// `unshare --fork` loses that a process was killed, and the shell must not write about it into the log.
+const WAIT: &str = "exec 3>&2 2>/dev/null; (exec setpriv --pdeathsig KILL -- sh \"$1\" 2>&3 3>&-); exit $?";
 
 /// A folder or file of this machine at a path of the container.
 #[derive(Clone, Debug)]
@@ -124,8 +125,9 @@ pub fn first_process(waiter: u32) -> Option<i32> {
     fs::read_to_string(format!("/proc/{waiter}/task/{waiter}/children")).ok()?.split(' ').next()?.parse().ok()
 }
 
-/// Builds the root file system: an overlay over this machine's, whose upper layer is in memory and gone with the
-/// container. Prepares the sources of mounts, which are outside the new root.
+/// Builds the root file system, and prepares the sources of mounts, which are outside it.
+///
+/// It is an overlay over this machine's, whose upper layer is in memory and gone with the container.
 fn outside_script(plan: &Plan, inside: &Path) -> io::Result<String> {
     let scratch = quote(&plan.folder.join("scratch").display().to_string());
     let mut script = format!(
@@ -133,7 +135,11 @@ fn outside_script(plan: &Plan, inside: &Path) -> io::Result<String> {
          echo {host} > /proc/sys/kernel/hostname\n\
          mount -t tmpfs tmpfs {scratch}\ncd {scratch}\nmkdir upper work root\n\
          mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work root\n\
-         mount --rbind /dev root/dev\nmount --rbind /sys root/sys\nmount -t proc proc root/proc\n",
+         mount --rbind /sys root/sys\nmount -t proc proc root/proc\n\
+         mount -t tmpfs tmpfs root/dev\nmkdir root/dev/shm\n\
+         for device in null zero full random urandom; do\n\
+         touch root/dev/$device\nmount --bind /dev/$device root/dev/$device\ndone\n\
+         ln -s /proc/self/fd root/dev/fd\nln -s fd/1 root/dev/stdout\nln -s fd/2 root/dev/stderr\n",
         host = quote(&plan.host_name),
     );
     for path in other_mounts(&fs::read_to_string("/proc/self/mounts")?) {
@@ -153,7 +159,9 @@ fn outside_script(plan: &Plan, inside: &Path) -> io::Result<String> {
     Ok(script)
 }
 
-/// Mounts what the container asked for, and enters its control group at last, so that only the program counts.
+/// Mounts what the container has asked for, and becomes its program.
+///
+/// The control group is entered last, so that only the program counts.
 fn inside_script(plan: &Plan, group: &Group) -> String {
     let mut script = format!("set -e\ntrap 'test $? = 0 || exit {START_ERROR}' EXIT\n");
     for (number, mount) in plan.mounts.iter().enumerate() {

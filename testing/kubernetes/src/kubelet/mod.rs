@@ -40,17 +40,21 @@ pub use self::options::{Image, NodeOptions};
 use self::{
     node::{Node, PORT},
     pods::Command,
+    stats::Cached,
 };
 use crate::{
     Cluster,
     cgroup::Groups,
     network::{Address, Network},
+    process::folder,
 };
 
 /// The node while it runs.
 type Shared = Arc<Mutex<Option<Arc<Node>>>>;
 
-/// A running node of a [`Cluster`]. Dropping it kills its Pods abruptly, like [`Kubelet::kill_node`].
+/// A running node of a [`Cluster`].
+///
+/// Dropping it kills its Pods abruptly, like [`Kubelet::kill_node`].
 pub struct Kubelet {
     name: String,
     address: Ipv4Addr,
@@ -70,7 +74,7 @@ impl Kubelet {
     /// Registers a node and waits until it is ready for Pods.
     ///
     /// # Panics
-    /// If this machine has no control groups for CPU and memory, or if the API server refuses the node.
+    /// If it can't be started, or if the API server refuses the node.
     pub async fn start(cluster: &Cluster, options: NodeOptions) -> Self {
         let name = options.name.clone();
         let address = cluster.network().reserve_for_node().unwrap_or_else(|error| panic!("an address: {error}"));
@@ -111,8 +115,9 @@ impl Kubelet {
         self.address
     }
 
-    /// Evicts a Pod, as a kubelet does when the node runs out of memory or disk: it is killed and becomes `Failed` with
-    /// the reason `Evicted`.
+    /// Evicts a Pod, as a kubelet does when the node runs out of memory.
+    ///
+    /// The Pod is killed and becomes `Failed` with the reason `Evicted`.
     pub fn evict(&self, namespace: &str, pod: &str) {
         let _ = self.commands.send(Command::Evict { namespace: namespace.to_owned(), pod: pod.to_owned() });
     }
@@ -123,8 +128,9 @@ impl Kubelet {
         launch::first_process(node.container(namespace, pod, container)?.running?.0)
     }
 
-    /// Kills all Pods and stops without reporting anything, as if the machine had lost its power. The node and the Pods
-    /// stay in the API until the cluster notices.
+    /// Kills all Pods and stops, as if the machine had lost its power.
+    ///
+    /// Nothing is reported: the node and the Pods stay in the API until the cluster notices.
     pub fn kill_node(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -165,13 +171,12 @@ impl Start {
     async fn begin(self) -> Result<(), String> {
         let Self { kubeconfig, network, address, options, commands, shared } = self;
         let (client, api) = client(&kubeconfig).await.map_err(|error| error.to_string())?;
-        let groups = Groups::create(&options.name).map_err(|error| format!("control groups: {error}"))?;
-        let folder = tempfile::Builder::new().prefix("brewbench-kubelet-").tempdir();
-        let folder = folder.map_err(|error| error.to_string())?;
+        let groups = Groups::create(address.ip()).map_err(|error| format!("control groups: {error}"))?;
+        let folder = folder(&format!("kubelet-{}", address.ip())).map_err(|error| error.to_string())?;
         let listener = TcpListener::bind((address.ip(), PORT)).await.map_err(|error| error.to_string())?;
         let acceptor = server::acceptor(vec![address.ip().to_string(), options.name.clone()])?;
-        let pods = Mutex::default();
-        let node = Arc::new(Node { options, client, api, address, network, groups, folder, pods });
+        let (pods, summary, cadvisor) = (Mutex::default(), Cached::default(), Cached::default());
+        let node = Arc::new(Node { options, client, api, address, network, groups, folder, pods, summary, cadvisor });
         node.register().await.map_err(|error| format!("the node is refused: {error}"))?;
         tokio::spawn(server::serve(Arc::clone(&node), listener, acceptor));
         tokio::spawn(Arc::clone(&node).keep_alive());

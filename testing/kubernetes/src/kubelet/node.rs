@@ -19,7 +19,7 @@ use kube::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::options::NodeOptions;
+use super::{options::NodeOptions, stats::Cached};
 use crate::{
     cgroup::{Group, Groups},
     control_plane::VERSION,
@@ -43,6 +43,8 @@ pub struct Node {
     pub groups: Groups,
     pub folder: TempDir,
     pub pods: Mutex<BTreeMap<String, PodView>>,
+    pub summary: Cached,
+    pub cadvisor: Cached,
 }
 
 /// What is visible of a Pod from outside, by its uid.

@@ -1,6 +1,6 @@
 //! What a node looks like, and which images it has.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use sha2::{Digest, Sha256};
 
@@ -19,6 +19,9 @@ pub struct NodeOptions {
     pub images: BTreeMap<String, Image>,
     /// `cpuManagerPolicy` in `/configz`. It is reported only; nothing is pinned.
     pub cpu_manager_policy: String,
+    /// How long the answers of `/stats/summary` and `/metrics/cadvisor` are repeated. A kubelet measures every ten to
+    /// fifteen seconds; zero is for tests that are about something else.
+    pub stats_interval: Duration,
 }
 
 impl NodeOptions {
@@ -31,6 +34,7 @@ impl NodeOptions {
             labels: BTreeMap::new(),
             images: BTreeMap::new(),
             cpu_manager_policy: "none".to_owned(),
+            stats_interval: Duration::ZERO,
         }
     }
 
@@ -42,18 +46,20 @@ impl NodeOptions {
     }
 }
 
-/// The root file system of this machine, with programs added, as an image.
+/// The root file system of this machine, with files added, as an image.
 ///
 /// A container sees this machine's files through an overlay: what it writes is lost with it.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
     pub(crate) entrypoint: Vec<String>,
     pub(crate) arguments: Vec<String>,
-    pub(crate) programs: Vec<(PathBuf, String)>,
+    pub(crate) files: Vec<(PathBuf, String)>,
 }
 
 impl Image {
-    /// An image that runs this program with these words first. `command` of a container replaces both.
+    /// An image that runs this program with these words first.
+    ///
+    /// `command` of a container replaces both.
     pub fn new(entrypoint: &[&str]) -> Self {
         Self { entrypoint: entrypoint.iter().map(|&word| word.to_owned()).collect(), ..Self::default() }
     }
@@ -64,10 +70,12 @@ impl Image {
         Self { arguments: arguments.iter().map(|&word| word.to_owned()).collect(), ..self }
     }
 
-    /// Adds a file of this machine at a path of the container: `("target/debug/server", "/usr/bin/server")`.
+    /// Adds a file of this machine at a path of the container.
+    ///
+    /// For example, `("target/debug/server", "/usr/bin/server")` lets manifests run `server`.
     #[must_use]
     pub fn with_file(mut self, file: impl Into<PathBuf>, path: &str) -> Self {
-        self.programs.push((file.into(), path.to_owned()));
+        self.files.push((file.into(), path.to_owned()));
         self
     }
 

@@ -37,8 +37,9 @@ struct Workers {
     listed: BTreeSet<String>,
 }
 
-/// Follows the Pods of the node for ever. The watcher lists them again when the API server was away or has forgotten
-/// the version.
+/// Follows the Pods of the node for ever.
+///
+/// The watcher lists them again when the API server was away or has forgotten the version.
 pub async fn follow(node: Arc<Node>, mut commands: mpsc::UnboundedReceiver<Command>) {
     let pods: Api<Pod> = Api::all(node.client.clone());
     let config = watcher::Config::default().fields(&format!("spec.nodeName={}", node.options.name));

@@ -28,7 +28,9 @@ const FOLLOW: Duration = Duration::from_millis(100);
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Returns the TLS side of the server, with a certificate that nobody has signed: the API server does not check it.
+/// Returns the TLS side of the server.
+///
+/// Nobody has signed its certificate, and the API server does not check it.
 pub fn acceptor(names: Vec<String>) -> Result<TlsAcceptor, String> {
     let signed = rcgen::generate_simple_self_signed(names).map_err(|error| error.to_string())?;
     let key = PrivateKeyDer::try_from(signed.signing_key.serialize_der())?;
@@ -56,11 +58,14 @@ pub async fn serve(node: Arc<Node>, listener: TcpListener, acceptor: TlsAcceptor
 }
 
 async fn answer(node: &Arc<Node>, request: &Request<Incoming>) -> Response<Body> {
+    let age = node.options.stats_interval;
     let path: Vec<_> = request.uri().path().trim_matches('/').split('/').collect();
     match path.as_slice() {
         ["healthz"] => respond("text/plain", "ok"),
-        ["stats", "summary"] => respond("application/json", stats::summary(node).to_string()),
-        ["metrics", "cadvisor"] => respond("text/plain; version=0.0.4", stats::cadvisor(node)),
+        ["stats", "summary"] => respond("application/json", node.summary.get(age, || stats::summary(node).to_string())),
+        ["metrics", "cadvisor"] => {
+            respond("text/plain; version=0.0.4", node.cadvisor.get(age, || stats::cadvisor(node)))
+        }
         ["configz"] => {
             let config = json!({"kubeletconfig": {"cpuManagerPolicy": node.options.cpu_manager_policy}});
             respond("application/json", config.to_string())

@@ -1,6 +1,10 @@
 //! Resource usage in the two formats of a kubelet: the Summary API, and the metrics of cAdvisor.
 
-use std::fmt::Write;
+use std::{
+    fmt::Write,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
@@ -36,6 +40,25 @@ const METRICS: [Metric; 8] = [
         usage.oom_kills.to_string()
     }),
 ];
+
+/// The latest answer, which is given again until it is too old.
+#[derive(Debug, Default)]
+pub struct Cached(Mutex<Option<(Instant, String)>>);
+
+impl Cached {
+    /// Returns the latest answer, or a new one if that is older than this.
+    pub fn get(&self, age: Duration, compute: impl FnOnce() -> String) -> String {
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*cached {
+            Some((at, answer)) if at.elapsed() < age => answer.clone(),
+            _ => {
+                let answer = compute();
+                *cached = Some((Instant::now(), answer.clone()));
+                answer
+            }
+        }
+    }
+}
 
 /// Returns `/stats/summary`: the containers that run.
 pub fn summary(node: &Node) -> Value {

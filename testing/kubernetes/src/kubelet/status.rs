@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::Ipv4Addr};
 
-use k8s_openapi::{api::core::v1::Pod, jiff::Timestamp};
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     node::time,
 };
 
-/// What the status is made of, besides the Pod's object.
+/// What the status is made of.
 #[derive(Debug)]
 pub struct Facts<'a> {
     pub init: &'a [Container],
@@ -25,8 +25,10 @@ pub struct Facts<'a> {
 /// The condition types that a kubelet sets, with their state and since when it holds.
 pub type Conditions = BTreeMap<&'static str, (bool, String)>;
 
-/// Returns the status. A condition keeps its time while its state does not change.
-pub fn of(pod: &Pod, facts: &Facts<'_>, conditions: &mut Conditions) -> Value {
+/// Returns the status, for a strategic merge, in which conditions of others stay.
+///
+/// A condition keeps its time while its state does not change.
+pub fn of(facts: &Facts<'_>, conditions: &mut Conditions) -> Value {
     let phase = phase(facts);
     let is_initialized = facts.init.iter().all(|container| container.exit().is_some_and(|exit| exit.code == 0));
     let is_ready = phase == "Running" && facts.main.iter().all(Container::is_ready);
@@ -36,14 +38,16 @@ pub fn of(pod: &Pod, facts: &Facts<'_>, conditions: &mut Conditions) -> Value {
         ("ContainersReady", is_ready),
         ("Ready", is_ready && !facts.terminating),
     ];
+    // Only a Pod that is disrupted has this condition.
+    let disrupted = facts.evicted.then_some(("DisruptionTarget", true));
     let now = time(Timestamp::now());
-    for (kind, state) in current {
+    for (kind, state) in current.into_iter().chain(disrupted) {
         let known = conditions.entry(kind).or_insert_with(|| (state, now.clone()));
         if known.0 != state {
             *known = (state, now.clone());
         }
     }
-    let mut list = foreign_conditions(pod, conditions);
+    let mut list = Vec::new();
     for (kind, (state, since)) in &*conditions {
         let mut condition = json!({
             "type": kind, "status": if *state { "True" } else { "False" }, "lastTransitionTime": since,
@@ -55,6 +59,9 @@ pub fn of(pod: &Pod, facts: &Facts<'_>, conditions: &mut Conditions) -> Value {
                 "ContainersNotReady"
             };
             condition["reason"] = reason.into();
+        }
+        if *kind == "DisruptionTarget" {
+            condition["reason"] = "TerminationByKubelet".into();
         }
         list.push(condition);
     }
@@ -98,13 +105,6 @@ fn has_started(container: &Container) -> bool {
     container.last.is_some() || !matches!(container.state, State::Waiting { .. })
 }
 
-/// Returns the conditions that others have set, such as the scheduler.
-fn foreign_conditions(pod: &Pod, own: &Conditions) -> Vec<Value> {
-    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref()).into_iter().flatten();
-    let foreign = conditions.filter(|condition| !own.contains_key(condition.type_.as_str()));
-    foreign.filter_map(|condition| serde_json::to_value(condition).ok()).collect()
-}
-
 fn container(container: &Container) -> Value {
     let state = match &container.state {
         State::Waiting { reason, message, .. } if message.is_empty() => json!({"waiting": {"reason": reason}}),
@@ -122,7 +122,7 @@ fn container(container: &Container) -> Value {
         "image": container.spec.image,
         "imageID": container.image_id,
         "ready": container.is_ready(),
-        "started": matches!(container.state, State::Running { .. }),
+        "started": container.has_started(),
         "restartCount": container.restarts,
         "state": state,
     });
@@ -136,12 +136,16 @@ fn container(container: &Container) -> Value {
 }
 
 fn terminated(exit: &Exit) -> Value {
-    let Exit { id, code, reason, started, finished } = exit;
-    json!({"terminated": {
+    let Exit { id, code, reason, started, finished, message } = exit;
+    let mut state = json!({"terminated": {
         "containerID": format!("brewbench://{id}"),
         "exitCode": code,
         "reason": reason,
         "startedAt": time(*started),
         "finishedAt": time(*finished),
-    }})
+    }});
+    if !message.is_empty() {
+        state["terminated"]["message"] = message.as_str().into();
+    }
+    state
 }

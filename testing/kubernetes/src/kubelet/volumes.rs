@@ -13,6 +13,7 @@ use k8s_openapi::api::{
 use kube::{Api, api::PostParams};
 
 use super::{
+    container::MESSAGE,
     environment::{References, host_name},
     launch::Mount,
 };
@@ -118,16 +119,23 @@ fn write(folder: &Path, files: &[(String, Vec<u8>)]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes what a kubelet puts into `/etc` of every container. There is no DNS, and waiting for it would take seconds.
-pub fn network_files(references: &References<'_>, folder: &Path) -> io::Result<Vec<Mount>> {
-    let hosts =
-        format!("127.0.0.1\tlocalhost\n::1\tlocalhost\n{}\t{}\n", references.address, host_name(references.pod));
+/// Creates the files that a kubelet puts into every container.
+///
+/// `folder` is that of one attempt. There is no DNS, and waiting for it would take seconds.
+pub fn own_files(references: &References<'_>, container: &Container, folder: &Path) -> io::Result<Vec<Mount>> {
+    let (address, name) = (references.address, host_name(references.pod));
+    let hosts = format!("127.0.0.1\tlocalhost\n::1\tlocalhost\n{address}\t{name}\n");
+    let message = container.termination_message_path.as_deref().unwrap_or("/dev/termination-log");
     fs::create_dir_all(folder)?;
-    let files = [("hosts", hosts.as_str()), ("resolv.conf", "# A test cluster has no DNS.\n")];
-    let mount = |(name, content): (&str, &str)| {
+    let files = [
+        ("hosts", hosts.as_str(), "/etc/hosts"),
+        ("resolv.conf", "# A test cluster has no DNS.\n", "/etc/resolv.conf"),
+        (MESSAGE, "", message),
+    ];
+    let mount = |(name, content, target): (&str, &str, &str)| {
         let source = folder.join(name);
         fs::write(&source, content)?;
-        Ok(Mount { source, target: format!("/etc/{name}"), read_only: false })
+        Ok(Mount { source, target: target.to_owned(), read_only: false })
     };
     files.into_iter().map(mount).collect()
 }

@@ -26,7 +26,7 @@ use super::{
     status::{self, Conditions, Facts},
     volumes::{self, Volumes},
 };
-use crate::network::PodNetwork;
+use crate::network::{self, PodNetwork};
 
 /// Time between looks at the containers.
 const TICK: Duration = Duration::from_millis(50);
@@ -46,7 +46,9 @@ pub struct Desired {
     pub gone: bool,
 }
 
-/// Runs one Pod. Dropping it kills and removes everything that the Pod has on this machine.
+/// Runs one Pod.
+///
+/// Dropping it kills and removes everything that the Pod has on this machine.
 pub struct Worker {
     node: Arc<Node>,
     desired: watch::Receiver<Desired>,
@@ -60,7 +62,9 @@ pub struct Worker {
     started: Timestamp,
     conditions: Conditions,
     reported: Value,
-    not_before: Instant,
+    prepare_after: Instant,
+    report_after: Instant,
+    evicted: bool,
     /// When containers that were asked to exit are killed.
     deadline: Option<Instant>,
 }
@@ -84,7 +88,9 @@ impl Worker {
             started: Timestamp::now(),
             conditions: Conditions::new(),
             reported: Value::Null,
-            not_before: Instant::now(),
+            prepare_after: Instant::now(),
+            report_after: Instant::now(),
+            evicted: false,
             deadline: None,
         }
     }
@@ -93,7 +99,7 @@ impl Worker {
     pub async fn run(mut self) {
         // A Pod that had ended before this kubelet was started is not run again.
         let phase = self.pod.status.as_ref().and_then(|status| status.phase.clone()).unwrap_or_default();
-        let had_ended = ["Succeeded", "Failed"].contains(&phase.as_str());
+        let had_ended = has_ended(&phase);
         loop {
             let (evicted, gone) = {
                 let desired = self.desired.borrow_and_update();
@@ -103,18 +109,23 @@ impl Worker {
             if gone {
                 return;
             }
+            self.evicted |= evicted && !self.has_ended();
             let deleted = self.pod.metadata.deletion_timestamp.is_some();
-            let stopped = evicted || deleted;
+            let stopped = self.evicted || deleted;
             if stopped {
                 self.stop(if deleted { grace(&self.pod) } else { Duration::ZERO });
             } else if !had_ended {
                 self.advance().await;
             }
+            let failed: Vec<_> = self.all().filter_map(Container::check).collect();
+            for (kind, reason, message) in failed {
+                events::report(&self.node, &self.pod, kind, reason, &message);
+            }
             self.reap(stopped);
             self.publish();
             let has_stopped = self.all().all(|container| container.running().is_none());
-            if !had_ended && (!evicted || has_stopped) {
-                self.report(evicted, deleted).await;
+            if !had_ended && (!self.evicted || has_stopped) {
+                self.report(deleted).await;
             }
             if deleted && has_stopped && self.remove().await {
                 return;
@@ -125,21 +136,22 @@ impl Worker {
 
     /// Creates what the Pod needs, and starts the containers whose turn it is.
     async fn advance(&mut self) {
-        let has_ended = ["Succeeded", "Failed"].contains(&status::phase(&self.facts(false, false)));
-        if has_ended {
+        if self.has_ended() {
             self.network = None;
             return;
         }
-        if let Err(message) = self.prepare().await {
-            events::report(&self.node, &self.pod, "Warning", "FailedMount", &message);
-            self.not_before = Instant::now() + Duration::from_secs(1);
+        if self.prepare_after <= Instant::now()
+            && let Err((reason, message)) = self.prepare().await
+        {
+            events::report(&self.node, &self.pod, "Warning", reason, &message);
+            self.prepare_after = Instant::now() + Duration::from_secs(1);
         }
-        let (Some(network), Some(volumes)) = (&self.network, &self.volumes) else { return };
+        let (Some(address), Some(volumes)) = (self.address, &self.volumes) else { return };
         let surroundings = Surroundings {
-            references: References { node: &self.node, pod: &self.pod, address: network.address() },
-            network: network.path(),
+            references: References { node: &self.node, pod: &self.pod, address },
+            network: self.network.as_ref().map_or_else(network::own_path, PodNetwork::path),
             volumes,
-            folder: self.node.folder.path().join(&self.uid),
+            folder: self.folder(),
         };
         let next = self.init.iter_mut().find(|container| container.exit().is_none_or(|exit| exit.code != 0));
         let due = match next {
@@ -153,16 +165,24 @@ impl Worker {
         }
     }
 
-    async fn prepare(&mut self) -> Result<(), String> {
-        if self.network.is_none() {
-            let network = PodNetwork::create(&self.node.network).map_err(|error| error.to_string())?;
-            self.address = Some(network.address());
-            self.network = Some(network);
-        }
-        if self.volumes.is_none() && self.not_before <= Instant::now() {
-            let address = self.address.unwrap_or(Ipv4Addr::UNSPECIFIED);
+    /// Creates network and volumes unless they exist; fails with the reason and the message of an event.
+    async fn prepare(&mut self) -> Result<(), (&'static str, String)> {
+        let address = match self.address {
+            Some(address) => address,
+            None if spec(&self.pod).is_some_and(|spec| spec.host_network == Some(true)) => self.node.address.ip(),
+            None => {
+                let network = PodNetwork::create(&self.node.network);
+                let network = network.map_err(|error| ("FailedCreatePodSandBox", error.to_string()))?;
+                let address = network.address();
+                self.network = Some(network);
+                address
+            }
+        };
+        self.address = Some(address);
+        if self.volumes.is_none() {
             let references = References { node: &self.node, pod: &self.pod, address };
-            self.volumes = Some(volumes::create(&references, &self.folder().join("volumes")).await?);
+            let created = volumes::create(&references, &self.folder().join("volumes")).await;
+            self.volumes = Some(created.map_err(|message| ("FailedMount", message))?);
         }
         Ok(())
     }
@@ -201,27 +221,27 @@ impl Worker {
     }
 
     /// Sends the status to the API if it has changed.
-    async fn report(&mut self, evicted: bool, terminating: bool) {
+    async fn report(&mut self, terminating: bool) {
         let mut conditions = std::mem::take(&mut self.conditions);
-        let status = status::of(&self.pod, &self.facts(evicted, terminating), &mut conditions);
+        let status = status::of(&self.facts(terminating), &mut conditions);
         self.conditions = conditions;
-        if status == self.reported || self.not_before > Instant::now() {
+        if status == self.reported || self.report_after > Instant::now() {
             return;
         }
         let pods = self.api();
         let (name, params) = (self.pod.name_any(), PatchParams::default());
-        let patch = Patch::Merge(json!({"metadata": {"uid": self.uid}, "status": status}));
+        let patch = Patch::Strategic(json!({"metadata": {"uid": self.uid}, "status": status}));
         match tokio::time::timeout(PATIENCE, pods.patch_status(&name, &params, &patch)).await {
             Ok(Ok(_)) => self.reported = status,
             Ok(Err(kube::Error::Api(error))) if error.is_not_found() => {}
-            _ => self.not_before = Instant::now() + RETRY,
+            _ => self.report_after = Instant::now() + RETRY,
         }
     }
 
     /// Removes the Pod from the API once nothing of it runs; returns whether it is gone.
     async fn remove(&mut self) -> bool {
         self.network = None;
-        if self.not_before > Instant::now() {
+        if self.report_after > Instant::now() {
             return false;
         }
         let params = DeleteParams {
@@ -233,14 +253,18 @@ impl Worker {
             Ok(Ok(_)) => true,
             Ok(Err(kube::Error::Api(error))) if error.is_not_found() || error.is_conflict() => true,
             _ => {
-                self.not_before = Instant::now() + RETRY;
+                self.report_after = Instant::now() + RETRY;
                 false
             }
         }
     }
 
-    fn facts(&self, evicted: bool, terminating: bool) -> Facts<'_> {
-        let (host, started, address) = (self.node.address.ip(), self.started, self.address);
+    fn has_ended(&self) -> bool {
+        has_ended(status::phase(&self.facts(false)))
+    }
+
+    fn facts(&self, terminating: bool) -> Facts<'_> {
+        let (host, started, address, evicted) = (self.node.address.ip(), self.started, self.address, self.evicted);
         Facts { init: &self.init, main: &self.main, started, host, address, evicted, terminating }
     }
 
@@ -264,6 +288,10 @@ impl Drop for Worker {
         self.main.clear();
         let _ = std::fs::remove_dir_all(self.folder());
     }
+}
+
+fn has_ended(phase: &str) -> bool {
+    ["Succeeded", "Failed"].contains(&phase)
 }
 
 fn spec(pod: &Pod) -> Option<&PodSpec> {

@@ -10,8 +10,9 @@ use std::{
 use brewbench_kubernetes_testing::{Cluster, Image, NodeOptions};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api,
+    Api, Client, Config,
     api::{DeleteParams, PostParams},
+    config::{KubeConfigOptions, Kubeconfig},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -95,6 +96,13 @@ pub fn state(pod: &Value) -> &Value {
     &pod["status"]["containerStatuses"][0]["state"]
 }
 
+/// Returns a client with the rights of a kubeconfig.
+pub async fn client(kubeconfig: &Path) -> Client {
+    let config = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.expect("valid");
+    Client::try_from(config).expect("a client")
+}
+
 /// Returns what the API answers to the admin.
 pub async fn get(cluster: &Cluster, path: &str) -> String {
     let request = hyper::Request::get(path).body(Vec::new()).expect("a request");
@@ -111,24 +119,32 @@ pub async fn page(address: &str, port: u16, path: &str) -> String {
     answer.split_once("\r\n\r\n").expect("a body").1.to_owned()
 }
 
-/// Returns what this machine still has of a cluster with this folder and subnet: files, processes, devices and control
-/// groups.
+/// Returns what this machine still has of a cluster: folders, processes, devices and control groups.
+///
+/// `folder` is that of the control plane, `subnet` the third part of all its addresses. Other tests run at the same time.
 pub fn leftovers(folder: &Path, subnet: u8) -> Vec<String> {
-    let mut left = Vec::new();
-    left.extend(folder.exists().then(|| folder.display().to_string()));
+    let addresses = format!("-10.77.{subnet}.");
+    let group = format!("brewbench-kubelet-{}{addresses}", std::process::id());
+    let mut left: Vec<_> = folder.exists().then(|| folder.display().to_string()).into_iter().collect();
+    left.extend(names(&std::env::temp_dir()).filter(|name| name.contains(&addresses)));
+    for controller in names(Path::new("/sys/fs/cgroup")) {
+        left.extend(names(&Path::new("/sys/fs/cgroup").join(controller)).filter(|name| name.starts_with(&group)));
+    }
+    let is_device =
+        |name: &String| *name == format!("brewbench-k{subnet}") || name.starts_with(&format!("bbk{subnet}-"));
+    left.extend(names(Path::new("/sys/class/net")).filter(is_device));
     let own = folder.display().to_string();
-    for entry in fs::read_dir("/proc").expect("/proc").flatten() {
-        let read = |name: &str| fs::read_to_string(entry.path().join(name)).unwrap_or_default().replace('\0', " ");
-        let command = read("cmdline");
-        let in_group = read("cgroup").contains(&format!("brewbench-kubelet-{}-", std::process::id()));
-        if command.contains(&own) || in_group {
+    for process in names(Path::new("/proc")) {
+        let read = |name: &str| fs::read_to_string(Path::new("/proc").join(&process).join(name)).unwrap_or_default();
+        let command = read("cmdline").replace('\0', " ");
+        if command.contains(&own) || read("cgroup").contains(&group) {
             left.push(command);
         }
     }
-    let devices = fs::read_dir("/sys/class/net").expect("devices").flatten();
-    let devices = devices.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    left.extend(
-        devices.filter(|name| *name == format!("brewbench-k{subnet}") || name.starts_with(&format!("bbk{subnet}-"))),
-    );
     left
+}
+
+fn names(folder: &Path) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
 }
