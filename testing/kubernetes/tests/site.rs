@@ -110,8 +110,25 @@ fn compare(site: &Site) {
     });
     assert!(targets.is_some(), "the agent offers both");
     let (code, text) = site.run(&[
-        "run", "new", "--target", "program", "--target", "pod", "--size", "0.5/128MiB", "--scenario", "hash", "--vus", "4",
-        "--duration", "3s", "--warm-up", "1s", "--repeat", "3", "--wait",
+        "run",
+        "new",
+        "--target",
+        "program",
+        "--target",
+        "pod",
+        "--size",
+        "0.5/128MiB",
+        "--scenario",
+        "hash",
+        "--vus",
+        "4",
+        "--duration",
+        "3s",
+        "--warm-up",
+        "1s",
+        "--repeat",
+        "3",
+        "--wait",
     ]);
     assert!(matches!(code, Some(0 | 3)), "{text}");
     let runs = site.json(&["run", "list"]);
