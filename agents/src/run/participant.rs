@@ -83,6 +83,9 @@ impl Site {
             self.begin_profile(job, context, serving, &record.outcome.cores).await;
         }
         let source = self.target.as_ref().and_then(Running::source);
+        if let Some(Source::Pod(stats)) = &source {
+            stats.settle().await;
+        }
         let counting = Counting::begin(source.as_ref()).await;
         let before = self.begin_measurement(context, load.as_ref(), paused, record).await?;
         if load.is_some() {

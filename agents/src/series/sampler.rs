@@ -81,6 +81,8 @@ pub struct Sampler {
     sampling: JoinHandle<()>,
     samples: Samples,
     stop: DropGuard,
+    /// What shows the usage of a Pod, only after the fact.
+    pod: Option<Arc<PodStats>>,
 }
 
 /// The samples so far, ascending.
@@ -125,8 +127,12 @@ impl Sampler {
     /// Starts sampling, and notifies `news` of every sample.
     pub fn start(watched: Watched, clock: Clock, news: watch::Sender<()>) -> Self {
         let (stop, samples) = (CancellationToken::new(), Samples::default());
+        let pod = match &watched.target {
+            Some(Source::Pod(stats)) => Some(Arc::clone(stats)),
+            _ => None,
+        };
         let sampling = tokio::spawn(sample(watched, clock, samples.clone(), news, stop.clone()));
-        Self { sampling, samples, stop: stop.drop_guard() }
+        Self { sampling, samples, stop: stop.drop_guard(), pod }
     }
 
     /// Returns a handle to the samples so far.
@@ -139,7 +145,12 @@ impl Sampler {
         drop(self.stop);
         // Samples taken before a panic count, too.
         let _ = self.sampling.await;
-        self.samples.all().points.clone()
+        let mut samples = self.samples.all().points.clone();
+        if let Some(pod) = self.pod {
+            pod.settle().await;
+            spread(&mut samples, &pod);
+        }
+        samples
     }
 }
 
@@ -174,6 +185,16 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
         if stop.is_cancelled() {
             break;
         }
+    }
+}
+
+/// Sets the CPU time of a Pod, which its node has read only now and then.
+fn spread(samples: &mut [Sample], pod: &PodStats) {
+    let times: Vec<i64> = samples.iter().map(|sample| sample.at_ms).collect();
+    let mut before = None;
+    for (sample, cpu_us) in samples.iter_mut().zip(pod.cpu_at(&times)) {
+        sample.usage.target.cpu_us = cpu_us.map(|now| now.saturating_sub(before.unwrap_or(now)));
+        before = cpu_us;
     }
 }
 

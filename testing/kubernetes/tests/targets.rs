@@ -96,10 +96,13 @@ impl Bench {
         let pods: Api<Pod> = Api::default_namespaced(client());
         let services: Api<Service> = Api::default_namespaced(client());
         let managed = ListParams::default().labels("app.kubernetes.io/managed-by=brewbench");
-        let left = deployments.list(&all).await.expect("a list").items.len()
-            + pods.list(&all).await.expect("a list").items.len()
-            + services.list(&managed).await.expect("a list").items.len();
-        assert_eq!(left, 0, "objects are left");
+        let deployments = deployments.list(&all).await.expect("a list").items;
+        let pods = pods.list(&all).await.expect("a list").items;
+        let services = services.list(&managed).await.expect("a list").items;
+        assert!(
+            deployments.is_empty() && pods.is_empty() && services.is_empty(),
+            "{deployments:?} {pods:?} {services:?}"
+        );
         assert_eq!(fs::read_dir(self.folder.path().join("work")).expect("a folder").count(), 0, "files are left");
     }
 
@@ -133,6 +136,8 @@ fn node(server: &Path) -> NodeOptions {
         .with_arguments(&["--listen", "0.0.0.0:8080"])
         .with_file(server, "/usr/bin/rust-hyper");
     let mut options = NodeOptions::new("node-1").with_image("rust-hyper:1", image);
+    // Real kubelets read their containers every ten seconds.
+    options.stats_interval = Duration::from_secs(3);
     options.labels.insert("node.kubernetes.io/instance-type".to_owned(), "test.large".to_owned());
     options.with_image("shell:1", Image::new(&["/bin/sh"]))
 }
@@ -262,7 +267,7 @@ async fn a_run_survives_an_outage_of_the_api_server() {
         while phases.recv().await.expect("phases") != Phase::Measuring {}
         cluster.stop_api_server();
         while phases.recv().await.expect("phases") != Phase::Collecting {}
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
         cluster.start_api_server().await;
     };
     let (outcome, ()) = tokio::join!(running, outage);

@@ -1,21 +1,25 @@
 //! CPU time and memory of a Pod, as its node's kubelet reports them.
 //!
-//! A kubelet reads its containers about every ten seconds unless the runtime reports on demand, and says when. A value
-//! that is older than the sample it is for is unknown: CPU time would be that of other seconds.
+//! A kubelet reads its containers about every ten seconds unless the runtime reports on demand. So a measurement begins
+//! right after a reading and is complete with the first reading after its end, while the target is idle. Between two
+//! readings, CPU time is spread evenly.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::cluster::Cluster;
+use crate::wire::now_ms;
 use crate::wire::series::Consumption;
 
-/// Maximum age of a value.
-const FRESH: Duration = Duration::from_secs(2);
 /// Timeout of a reading: the next one is due after a second.
 const TIMEOUT: Duration = Duration::from_millis(900);
+/// Pause between two requests while waiting for a reading.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long a kubelet may take to read its containers again: twice its usual interval.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Reads the figures of one Pod.
 #[derive(Debug)]
@@ -23,30 +27,89 @@ pub struct PodStats {
     cluster: Cluster,
     node: String,
     uid: String,
+    seen: Mutex<Seen>,
+}
+
+/// What was read so far.
+#[derive(Debug, Default)]
+struct Seen {
+    readings: Vec<Reading>,
     /// The last fault, so that it is logged once.
-    fault: Mutex<Option<String>>,
+    fault: Option<String>,
+}
+
+/// Figures of a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Reading {
+    /// When it was first seen, on this machine's clock; that of the node may differ.
+    at_ms: i64,
+    /// When the kubelet read it, in its words.
+    stamp: String,
+    cpu_us: u64,
+    memory_bytes: Option<u64>,
 }
 
 impl PodStats {
     /// Reads the figures of a Pod on this node.
     pub fn new(cluster: Cluster, node: String, uid: String) -> Self {
-        Self { cluster, node, uid, fault: Mutex::default() }
+        Self { cluster, node, uid, seen: Mutex::default() }
     }
 
-    /// Returns its CPU time and memory so far; what is unknown, old or came too late is absent.
+    /// Returns its CPU time and memory so far, as last read by its node; absent if that is unknown.
     pub async fn read(&self) -> Consumption {
-        let read =
-            tokio::time::timeout(TIMEOUT, self.cluster.node(&self.node, "stats/summary?only_cpu_and_memory=true"));
-        let found = read.await.unwrap_or_else(|_| Err("it did not respond in time".to_owned()));
-        let found = found.and_then(|text| consumption(&text, &self.uid, Timestamp::now()));
-        found.unwrap_or_else(|fault| {
-            let mut last = self.fault.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            if last.as_ref() != Some(&fault) {
-                tracing::warn!(node = self.node, %fault, "no figures of the target");
-                *last = Some(fault);
+        let path = "stats/summary?only_cpu_and_memory=true";
+        let answer = timeout(TIMEOUT, self.cluster.node(&self.node, path)).await;
+        let answer = answer.unwrap_or_else(|_| Err("it did not respond in time".to_owned()));
+        let read = answer.and_then(|text| reading(&text, &self.uid, now_ms()));
+        let mut seen = self.seen();
+        match read {
+            Ok(reading) => {
+                let consumption = reading.consumption();
+                if seen.readings.last().is_none_or(|last| last.stamp != reading.stamp) {
+                    seen.readings.push(reading);
+                }
+                consumption
             }
-            Consumption::default()
-        })
+            Err(fault) => {
+                if seen.fault.as_ref() != Some(&fault) {
+                    tracing::warn!(node = self.node, %fault, "no figures of the target");
+                    seen.fault = Some(fault);
+                }
+                Consumption::default()
+            }
+        }
+    }
+
+    /// Waits until the node has read its containers again. The caller does not load the target meanwhile.
+    pub async fn settle(&self) {
+        let begun = Instant::now();
+        // A reading that is seen now may be old.
+        let first = self.read().await;
+        let count = self.seen().readings.len();
+        let mut is_known = first.cpu_us.is_some();
+        // What a node can't say now, it rarely says a little later.
+        while is_known && self.seen().readings.len() == count && begun.elapsed() < LONGEST_INTERVAL {
+            sleep(PAUSE).await;
+            is_known = self.read().await.cpu_us.is_some();
+        }
+    }
+
+    /// Returns CPU time so far at the times of samples, of which the first was right after a settled reading and the last
+    /// right before one. Unknown without these.
+    pub fn cpu_at(&self, times_ms: &[i64]) -> Vec<Option<u64>> {
+        let seen = self.seen();
+        let (Some(first), Some(last)) = (times_ms.first(), times_ms.last()) else { return Vec::new() };
+        let begin = seen.readings.iter().rfind(|reading| reading.at_ms <= *first);
+        let end = seen.readings.iter().find(|reading| reading.at_ms > *last);
+        let (Some(begin), Some(end)) = (begin, end) else { return vec![None; times_ms.len()] };
+        let between = seen.readings.iter().filter(|reading| reading.at_ms > *first && reading.at_ms <= *last);
+        // All CPU time of the measurement is used between its first and its last sample.
+        let known: Vec<(i64, u64)> = [(*first, begin.cpu_us)]
+            .into_iter()
+            .chain(between.map(|reading| (reading.at_ms, reading.cpu_us)))
+            .chain([(*last, end.cpu_us)])
+            .collect();
+        times_ms.iter().map(|at_ms| Some(interpolated(&known, *at_ms))).collect()
     }
 
     /// Returns for how long the CPU quota has throttled its container, and how often the kernel killed a process of it.
@@ -55,6 +118,31 @@ impl PodStats {
         let sum = |name: &str| total(&text, name, namespace, pod);
         let throttled_us = sum("container_cpu_cfs_throttled_seconds_total").map(|seconds| seconds * 1e6);
         (throttled_us.and_then(whole), sum("container_oom_events_total").and_then(whole))
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reading {
+    fn consumption(&self) -> Consumption {
+        let Self { cpu_us, memory_bytes, .. } = *self;
+        Consumption { cpu_us: Some(cpu_us), memory_bytes, ..Consumption::default() }
+    }
+}
+
+/// Returns the value at a time between known ones, ascending.
+fn interpolated(known: &[(i64, u64)], at_ms: i64) -> u64 {
+    let after = known.iter().position(|(time, _)| *time >= at_ms);
+    match after {
+        None => known.last().map_or(0, |(_, value)| *value),
+        Some(0) => known[0].1,
+        Some(after) => {
+            let ((from_ms, from), (to_ms, to)) = (known[after - 1], known[after]);
+            let (passed, length) = (at_ms.abs_diff(from_ms), to_ms.abs_diff(from_ms).max(1));
+            from + to.saturating_sub(from) * passed / length
+        }
     }
 }
 
@@ -88,31 +176,23 @@ struct ContainerPart {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Cpu {
-    time: Option<Timestamp>,
+    time: Option<String>,
     usage_core_nano_seconds: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Memory {
-    time: Option<Timestamp>,
     working_set_bytes: Option<u64>,
 }
 
-fn consumption(summary: &str, uid: &str, now: Timestamp) -> Result<Consumption, String> {
+fn reading(summary: &str, uid: &str, at_ms: i64) -> Result<Reading, String> {
     let Summary { pods } = serde_json::from_str(summary).map_err(|error| format!("unknown answer: {error}"))?;
     let pod = pods.into_iter().find(|pod| pod.pod_ref.uid == uid).ok_or("its node does not list its Pod")?;
     let container = pod.containers.into_iter().next().ok_or("its node does not list its container")?;
-    let is_fresh = |time: Option<Timestamp>| time.is_some_and(|time| now.duration_since(time).unsigned_abs() <= FRESH);
-    let ContainerPart { cpu, memory } = container;
-    if !is_fresh(cpu.time) {
-        return Err("its node reads CPU time less often than once a second".to_owned());
-    }
-    Ok(Consumption {
-        cpu_us: cpu.usage_core_nano_seconds.map(|nanoseconds| nanoseconds / 1_000),
-        memory_bytes: memory.working_set_bytes.filter(|_| is_fresh(memory.time)),
-        ..Consumption::default()
-    })
+    let ContainerPart { cpu: Cpu { time, usage_core_nano_seconds }, memory } = container;
+    let (stamp, nanoseconds) = time.zip(usage_core_nano_seconds).ok_or("its node does not know its CPU time yet")?;
+    Ok(Reading { at_ms, stamp, cpu_us: nanoseconds / 1_000, memory_bytes: memory.working_set_bytes })
 }
 
 /// Adds up a metric over the containers of a Pod. The series without a container are of the Pod as a whole.
@@ -135,31 +215,35 @@ fn whole(value: f64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).expect("a time")
-    }
-
-    fn summary(time: i64) -> String {
-        let time = at(time);
-        format!(
-            r#"{{"node":{{"nodeName":"n"}},"pods":[{{"podRef":{{"name":"a","namespace":"b","uid":"u"}},"containers":[
-            {{"name":"target","cpu":{{"time":"{time}","usageNanoCores":1,"usageCoreNanoSeconds":2500000}},
-            "memory":{{"time":"{time}","workingSetBytes":4096,"rssBytes":1}}}}]}}]}}"#
-        )
-    }
+    const SUMMARY: &str = r#"{"node":{"nodeName":"n"},"pods":[{"podRef":{"name":"a","namespace":"b","uid":"u"},"containers":[
+        {"name":"target","cpu":{"time":"2026-01-02T03:04:05Z","usageNanoCores":1,"usageCoreNanoSeconds":2500000},
+        "memory":{"time":"2026-01-02T03:04:05Z","workingSetBytes":4096,"rssBytes":1}}]}]}"#;
 
     #[test]
-    fn fresh_figures_are_read() {
-        let expected = Consumption { cpu_us: Some(2_500), memory_bytes: Some(4_096), ..Consumption::default() };
-        assert_eq!(consumption(&summary(100), "u", at(101)), Ok(expected));
+    fn figures_of_the_pod_are_read() {
+        let stamp = "2026-01-02T03:04:05Z".to_owned();
+        let expected = Reading { at_ms: 7, stamp, cpu_us: 2_500, memory_bytes: Some(4_096) };
+        assert_eq!(reading(SUMMARY, "u", 7), Ok(expected));
+        assert!(reading(SUMMARY, "v", 7).expect_err("another").contains("does not list its Pod"));
+        assert!(reading("<html>", "u", 7).expect_err("garbage").contains("unknown answer"));
+        let early = SUMMARY.replace(r#","usageCoreNanoSeconds":2500000"#, "");
+        assert!(reading(&early, "u", 7).expect_err("early").contains("does not know its CPU time yet"));
     }
 
-    #[test]
-    fn old_figures_and_those_of_others_are_unknown() {
-        let old = consumption(&summary(100), "u", at(110)).expect_err("old");
-        assert!(old.contains("less often"), "{old}");
-        assert!(consumption(&summary(100), "v", at(100)).expect_err("another").contains("does not list its Pod"));
-        assert!(consumption("<html>", "u", at(100)).expect_err("garbage").contains("unknown answer"));
+    #[tokio::test]
+    async fn cpu_time_is_complete_however_seldom_the_node_reads_it() {
+        let client = kube::Client::try_from(kube::Config::new("http://127.0.0.1:9".parse().expect("a URL")));
+        crate::connection::client::prepare_tls();
+        let cluster = Cluster::new(client.expect("a client"), "bench", "test");
+        let stats = PodStats::new(cluster, "n".to_owned(), "u".to_owned());
+        let times = [10_000, 11_000, 12_000, 13_000, 14_000];
+        assert_eq!(stats.cpu_at(&times), vec![None; 5], "nothing was read");
+        let reading = |at_ms: i64, cpu_us| Reading { at_ms, stamp: at_ms.to_string(), cpu_us, memory_bytes: None };
+        // Before and after the load the target is idle.
+        stats.seen().readings = vec![reading(2_000, 50), reading(9_900, 100), reading(12_000, 500)];
+        assert_eq!(stats.cpu_at(&times), vec![None; 5], "the last reading is missing");
+        stats.seen().readings.push(reading(22_000, 1_100));
+        assert_eq!(stats.cpu_at(&times), [100, 300, 500, 800, 1_100].map(Some));
     }
 
     #[test]
