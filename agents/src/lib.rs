@@ -8,6 +8,7 @@
 //! - [`engine`]: load generators. Everything specific to k6 is in [`engine::k6`].
 //! - [`sandbox`]: machine sizes by control groups, CPU assignment, processes, and the cage for k6 and targets.
 //! - [`series`]: per-second data of a run.
+//! - `counters`: context switches, page faults and hardware events of a target.
 //! - [`profile`]: profiles of a target: profilers, and the pprof format.
 //! - [`host`]: this machine: environment, CPU tuning, idle wait, procfs, cleanup.
 //! - [`doctor`]: checks whether this machine is fit for an agent.

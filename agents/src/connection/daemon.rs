@@ -185,21 +185,12 @@ async fn clear(options: &Options) -> anyhow::Result<Cleared> {
         // An idle agent tries again.
         Err(fault) => tracing::warn!(fault, "containers of an earlier process of this agent may be left"),
     }
-    let cluster =
-        if options.kubernetes { Some(Box::pin(connect(&sandbox, options.namespace.as_deref())).await?) } else { None };
-    Ok(Cleared { sandbox, containers, cluster, work_folder })
-}
-
-/// Connects to the cluster, and removes what an earlier process of this agent left there.
-async fn connect(sandbox: &Sandbox, namespace: Option<&str>) -> anyhow::Result<Cluster> {
-    let cluster = Cluster::connect(sandbox.agent(), namespace).await.map_err(anyhow::Error::msg)?;
-    match cluster.sweep().await {
-        Ok(swept) if swept.is_empty() => {}
-        Ok(swept) => tracing::warn!(objects = ?swept, "removed Pods of an earlier process of this agent"),
-        // The next run tries again.
-        Err(fault) => tracing::warn!(fault, "Pods of an earlier process of this agent may be left"),
+    let mut cluster = None;
+    if options.kubernetes {
+        let opened = Box::pin(Cluster::open(sandbox.agent(), options.namespace.as_deref())).await;
+        cluster = Some(opened.map_err(anyhow::Error::msg)?);
     }
-    Ok(cluster)
+    Ok(Cleared { sandbox, containers, cluster, work_folder })
 }
 
 /// Finds the targets, and describes this machine for `Hello`.

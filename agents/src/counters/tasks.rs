@@ -42,7 +42,7 @@ pub struct Done {
 }
 
 impl Tasks {
-    /// Reads the counts so far. Processes that end meanwhile are left out.
+    /// Reads the counts so far. Processes that end during the reading are left out.
     pub fn read(processes: &BTreeSet<i32>) -> Self {
         let threads = threads(processes).into_iter().filter_map(|(pid, tid)| Some((tid, Thread::read(pid, tid)?)));
         let counted = processes.iter().filter_map(|&pid| Some((pid, Process::read(pid)?)));

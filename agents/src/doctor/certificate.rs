@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::connection::certificate::{Expiry, Left, SOON_DAYS, day};
 use crate::connection::client::Client;
 use crate::doctor::server::PATIENCE;

@@ -1,6 +1,6 @@
 //! Checks the Kubernetes cluster: that it answers, and what the agent may do there.
 
-use super::Finding;
+use super::finding::Finding;
 use crate::connection::daemon::Options;
 use crate::target::Cluster;
 

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::connection::daemon::Options;
 use crate::engine::Engine;
 use crate::wire::engine::EngineOffer;
@@ -245,7 +245,7 @@ fn files(facts: &Facts) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Rank;
+    use super::super::finding::Rank;
     use super::*;
 
     fn facts(known: &[(&str, &str)]) -> Facts {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::Finding;
+use super::finding::Finding;
 use crate::profile::attached::{Attached, Subject};
 use crate::profile::offer;
 use crate::sandbox::{Sandbox, Watch};

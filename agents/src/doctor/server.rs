@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::sys::statvfs::statvfs;
 use reqwest::{Method, StatusCode, header};
 
-use super::{Finding, Rank};
+use super::finding::{Finding, Rank};
 use crate::connection::client::{Client, Fault};
 use crate::connection::daemon::Options;
 use crate::connection::key::{Enrolled, Keys, ONE_TIME};

@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Finding, profiler};
+use super::finding::Finding;
+use super::profiler;
 use crate::host::machine;
 use crate::sandbox::{Group, Sandbox, Side, cores};
 use crate::target::container::{self, Prepared};

@@ -128,6 +128,18 @@ impl Cluster {
         Ok(Self { owner, ..Self::new(client, &namespace, &agent) })
     }
 
+    /// Connects, and removes what an earlier process of this agent left.
+    pub async fn open(agent: &str, namespace: Option<&str>) -> Result<Self, String> {
+        let cluster = Self::connect(agent, namespace).await?;
+        match cluster.sweep().await {
+            Ok(swept) if swept.is_empty() => {}
+            Ok(swept) => tracing::warn!(objects = ?swept, "removed Pods of an earlier process of this agent"),
+            // The next run tries again.
+            Err(fault) => tracing::warn!(fault, "Pods of an earlier process of this agent may be left"),
+        }
+        Ok(cluster)
+    }
+
     /// Uses a namespace with a client. `agent` differs from that of all other agents of the namespace.
     pub fn new(client: Client, namespace: &str, agent: &str) -> Self {
         let (namespace, agent) = (namespace.to_owned(), agent.to_owned());

@@ -80,7 +80,7 @@ impl PodStats {
         }
     }
 
-    /// Waits until the node has read its containers again. The caller does not load the target meanwhile.
+    /// Waits until the node has read its containers again. The caller does not load the target in that time.
     pub async fn settle(&self) {
         let begun = Instant::now();
         // A reading that is seen now may be old.
