@@ -29,6 +29,7 @@ use super::answer::Known;
 use super::manifest::{Manifest, Workload};
 use super::ready::{self, Endpoint};
 use super::running::{Ended, Serving};
+use crate::run::address_policy::LoadLimits;
 use crate::run::failure::Failure;
 use crate::sandbox::process::{LOG_BYTES, last_lines};
 use crate::wire::RunId;
@@ -107,7 +108,17 @@ impl Scheduled {
         let place = facts::place(&self.prepared.cluster, &pod, &node, self.prepared.size.vcpus).await;
         let facts::Place { facts, shares_cores } = place;
         let enforced = Enforced { cpu: Mechanism::Pod, memory: Mechanism::Pod };
-        Ok(Serving { identity: Some(identity), enforced: Some(enforced), shares_cores, facts, ..Serving::of(known) })
+        // The manifest's Pod may be loaded wherever its cluster has put it.
+        let allowed = address.parse().into_iter().collect();
+        let reach = Some(LoadLimits { allowed, redirects: false });
+        Ok(Serving {
+            identity: Some(identity),
+            enforced: Some(enforced),
+            shares_cores,
+            reach,
+            facts,
+            ..Serving::of(known)
+        })
     }
 
     async fn create(&mut self) -> Result<(), String> {

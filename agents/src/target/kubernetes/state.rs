@@ -56,7 +56,10 @@ impl State {
             return Self::Ended(Exit { reason: format!("its Pod was deleted{why}"), is_memory: false });
         }
         match status.container_statuses.as_deref() {
-            Some([container]) => Self::of_container(container),
+            Some([container]) => match Self::of_container(container) {
+                Self::Runs if status.pod_ip.is_none() => Self::Waiting("it has no address yet".to_owned()),
+                state => state,
+            },
             _ => Self::before_containers(&status),
         }
     }
@@ -128,7 +131,7 @@ mod tests {
     fn container(state: &Value) -> State {
         let container =
             json!({"name": "target", "image": "a", "imageID": "", "ready": false, "restartCount": 0, "state": state});
-        self::state(&json!({"containerStatuses": [container]}))
+        self::state(&json!({"containerStatuses": [container], "podIP": "10.0.0.9"}))
     }
 
     #[test]
@@ -143,6 +146,10 @@ mod tests {
         let waiting = container(&json!({"waiting": {"reason": "ContainerCreating"}}));
         assert_eq!(waiting, State::Waiting("ContainerCreating".to_owned()));
         assert_eq!(container(&json!({"running": {}})), State::Runs);
+        let running = json!({"name": "target", "image": "a", "imageID": "", "ready": true, "restartCount": 0,
+            "state": {"running": {}}});
+        let waiting = State::Waiting("it has no address yet".to_owned());
+        assert_eq!(state(&json!({"containerStatuses": [running]})), waiting);
     }
 
     #[test]
