@@ -82,11 +82,7 @@ impl Site {
         if let Some(serving) = serving.as_ref().filter(|_| job.profiled) {
             self.begin_profile(job, context, serving, &record.outcome.cores).await;
         }
-        let source = self.target.as_ref().and_then(Running::source);
-        if let Some(Source::Pod(stats)) = &source {
-            stats.settle().await;
-        }
-        let counting = Counting::begin(source.as_ref()).await;
+        let counting = self.begin_counting().await;
         let before = self.begin_measurement(context, load.as_ref(), paused, record).await?;
         if load.is_some() {
             self.measured(longest).await?;
@@ -94,12 +90,7 @@ impl Site {
         } else {
             self.meet(&mut barrier, (Gate::End, own_url), longest, "during the measurement").await?;
         }
-        if let Some(counting) = counting {
-            record.outcome.conditions.counters = Some(counting.end(source.as_ref()).await);
-        }
-        if let Some(profiler) = &mut self.profiler {
-            profiler.end();
-        }
+        self.end_counting(counting, &mut record.outcome.conditions).await;
         self.collect(load.is_some(), before, serving.as_ref(), record).await
     }
 
@@ -187,6 +178,26 @@ impl Site {
             biased;
             failure = self.early_end() => Err(failure),
             ready = paused.wait(&watch) => ready.map(|()| paused).map_err(broken),
+        }
+    }
+
+    /// Starts the counters of the target, right before the load.
+    async fn begin_counting(&self) -> Option<Counting> {
+        let source = self.target.as_ref().and_then(Running::source);
+        if let Some(Source::Pod(stats)) = &source {
+            stats.settle().await;
+        }
+        Counting::begin(source.as_ref()).await
+    }
+
+    /// Ends the counters and the profiler, right after the load.
+    async fn end_counting(&mut self, counting: Option<Counting>, conditions: &mut Conditions) {
+        if let Some(counting) = counting {
+            let source = self.target.as_ref().and_then(Running::source);
+            conditions.counters = Some(counting.end(source.as_ref()).await);
+        }
+        if let Some(profiler) = &mut self.profiler {
+            profiler.end();
         }
     }
 
