@@ -135,6 +135,16 @@ async fn the_bundled_rust_target_is_profiled_by_perf() {
 }
 
 #[tokio::test]
+async fn context_switches_of_lasting_threads_are_counted() {
+    let Some(bench) = bench("profile switches").await else { return };
+    let Some(()) = offer_bundled(&bench, "rust-hyper", "perf = true") else { return };
+    let outcome = run(&bench, &Job { profiled: false, ..hashing("rust-hyper", 1_500) }).await;
+    let counters = outcome.conditions.counters.expect("counters");
+    let switches = counters.voluntary_switches.zip(counters.involuntary_switches);
+    assert!(switches.is_some_and(|(voluntary, _)| voluntary > 0) && counters.page_faults.is_some(), "{counters:?}");
+}
+
+#[tokio::test]
 async fn a_container_is_profiled_by_perf_with_the_names_of_its_program() {
     let Some(mut bench) = bench("profile container").await else { return };
     if !has("perf") {

@@ -86,8 +86,9 @@ async fn a_run_enters_all_phases_and_returns_everything() {
     assert!(conditions.clock_jump_ms.is_some() && conditions.idle_wait.is_none(), "{conditions:?}");
     assert!(conditions.idle_memory_bytes.is_some_and(|bytes| bytes > 0), "{conditions:?}");
     let counters = conditions.counters.as_ref().expect("counters");
-    let switches = counters.voluntary_switches.zip(counters.involuntary_switches);
-    assert!(switches.is_some_and(|(voluntary, _)| voluntary > 0) && counters.page_faults.is_some(), "{counters:?}");
+    // The unruly target serves each connection in a thread of its own, whose counts go with it.
+    let lost = counters.missing.iter().any(|reason| reason.starts_with("context switches: threads that exited"));
+    assert!(counters.voluntary_switches.is_some() != lost && counters.page_faults.is_some(), "{counters:?}");
     assert!(counters.instructions.is_some_and(|count| count > 0) || !counters.missing.is_empty(), "{counters:?}");
     let startup = conditions.startup_ms.expect("a start-up time");
     let preparing = (outcome.times[1].at_ms - outcome.times[0].at_ms) as f64;
