@@ -65,23 +65,22 @@ fn open(event: impl Event, tid: i32) -> io::Result<Counter> {
         .build()
 }
 
-/// Adds up, scaled by the time for which the processor had room for the counter.
+/// Adds up, each scaled by the time for which the processor had room for the counter.
 fn sum(counters: Vec<Counter>) -> Result<u64, String> {
-    let (mut total, mut enabled, mut running) = (0.0, 0.0, 0.0);
+    let mut total = 0.0;
     for mut counter in counters {
         let data = counter.read_full().map_err(|error| error.to_string())?;
-        total += data.count() as f64;
-        enabled += data.time_enabled().unwrap_or_default().as_secs_f64();
-        running += data.time_running().unwrap_or_default().as_secs_f64();
-    }
-    if enabled == 0.0 {
-        return Err("the target did not run".to_owned());
-    }
-    if running == 0.0 {
-        return Err("another program uses the counter".to_owned());
+        let [enabled, running] = [data.time_enabled(), data.time_running()].map(Option::unwrap_or_default);
+        if running.is_zero() && !enabled.is_zero() {
+            return Err("another program uses the counter".to_owned());
+        }
+        // A thread that did not run has counted nothing.
+        if !running.is_zero() {
+            total += data.count() as f64 * enabled.as_secs_f64() / running.as_secs_f64();
+        }
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is a positive count")]
-    Ok((total * enabled / running) as u64)
+    Ok(total as u64)
 }
 
 fn refused(error: &io::Error) -> String {
