@@ -37,7 +37,7 @@ use crate::wire::job::Size;
 use crate::wire::outcome::{Cause, Enforced, Mechanism, Observed};
 use crate::wire::target::Identity;
 
-/// Pause between two looks at objects that are not watched.
+/// Pause between two requests for objects that are not watched.
 const PAUSE: Duration = Duration::from_millis(250);
 /// Lines of output to read.
 const LOG_LINES: i64 = 2_000;
@@ -285,7 +285,7 @@ impl Scheduled {
         ended
     }
 
-    /// Deletes its objects, as long as the API server is away, and waits for the end of its Pods.
+    /// Deletes its objects and waits for the end of its Pods. Retries while the API server is away.
     async fn remove(&self) -> Result<(), String> {
         let (begun, limit) = (Instant::now(), self.prepared.cluster.patience.removal);
         loop {

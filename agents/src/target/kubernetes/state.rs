@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_start_is_told_from_what_may() {
+    fn failed_pulls_are_retried_and_invalid_pods_are_not() {
         let pull = json!({"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"x\""}});
         assert_eq!(container(&pull), State::PullFails("ImagePullBackOff: Back-off pulling image \"x\"".to_owned()));
         let config = json!({"waiting": {"reason": "CreateContainerConfigError", "message": "secret \"x\" not found"}});

@@ -47,6 +47,8 @@ struct Reading {
     stamp: String,
     cpu_us: u64,
     memory_bytes: Option<u64>,
+    /// Whether it was read while the target was idle: it contains all CPU time until then, and none of later.
+    is_settled: bool,
 }
 
 impl PodStats {
@@ -80,27 +82,34 @@ impl PodStats {
         }
     }
 
-    /// Waits until the node has read its containers again. The caller does not load the target in that time.
+    /// Waits until the node has read its containers again. The caller does not load the target in that time. Gives up if
+    /// the node does not answer, or reads too seldom; CPU time is then unknown.
     pub async fn settle(&self) {
         let begun = Instant::now();
-        // A reading that is seen now may be old.
-        let first = self.read().await;
+        // What is seen now may have been read under load.
+        let mut is_known = self.read().await.cpu_us.is_some();
         let count = self.seen().readings.len();
-        let mut is_known = first.cpu_us.is_some();
-        // What a node can't say now, it rarely says a little later.
-        while is_known && self.seen().readings.len() == count && begun.elapsed() < LONGEST_INTERVAL {
+        while is_known && begun.elapsed() < LONGEST_INTERVAL {
             sleep(PAUSE).await;
             is_known = self.read().await.cpu_us.is_some();
+            let mut seen = self.seen();
+            if seen.readings.len() > count {
+                if let Some(last) = seen.readings.last_mut() {
+                    last.is_settled = true;
+                }
+                return;
+            }
         }
     }
 
-    /// Returns CPU time so far at the times of samples, of which the first was right after a settled reading and the last
-    /// right before one. Unknown without these.
+    /// Returns CPU time so far at the times of samples. Unknown unless [`Self::settle`] succeeded before the first and after
+    /// the last.
     pub fn cpu_at(&self, times_ms: &[i64]) -> Vec<Option<u64>> {
         let seen = self.seen();
         let (Some(first), Some(last)) = (times_ms.first(), times_ms.last()) else { return Vec::new() };
-        let begin = seen.readings.iter().rfind(|reading| reading.at_ms <= *first);
-        let end = seen.readings.iter().find(|reading| reading.at_ms > *last);
+        let mut settled = seen.readings.iter().filter(|reading| reading.is_settled);
+        let begin = settled.clone().rfind(|reading| reading.at_ms <= *first);
+        let end = settled.find(|reading| reading.at_ms > *last);
         let (Some(begin), Some(end)) = (begin, end) else { return vec![None; times_ms.len()] };
         let between = seen.readings.iter().filter(|reading| reading.at_ms > *first && reading.at_ms <= *last);
         // All CPU time of the measurement is used between its first and its last sample.
@@ -192,7 +201,8 @@ fn reading(summary: &str, uid: &str, at_ms: i64) -> Result<Reading, String> {
     let container = pod.containers.into_iter().next().ok_or("its node does not list its container")?;
     let ContainerPart { cpu: Cpu { time, usage_core_nano_seconds }, memory } = container;
     let (stamp, nanoseconds) = time.zip(usage_core_nano_seconds).ok_or("its node does not know its CPU time yet")?;
-    Ok(Reading { at_ms, stamp, cpu_us: nanoseconds / 1_000, memory_bytes: memory.working_set_bytes })
+    let (cpu_us, memory_bytes) = (nanoseconds / 1_000, memory.working_set_bytes);
+    Ok(Reading { at_ms, stamp, cpu_us, memory_bytes, is_settled: false })
 }
 
 /// Adds up a metric over the containers of a Pod. The series without a container are of the Pod as a whole.
@@ -222,7 +232,7 @@ mod tests {
     #[test]
     fn figures_of_the_pod_are_read() {
         let stamp = "2026-01-02T03:04:05Z".to_owned();
-        let expected = Reading { at_ms: 7, stamp, cpu_us: 2_500, memory_bytes: Some(4_096) };
+        let expected = Reading { at_ms: 7, stamp, cpu_us: 2_500, memory_bytes: Some(4_096), is_settled: false };
         assert_eq!(reading(SUMMARY, "u", 7), Ok(expected));
         assert!(reading(SUMMARY, "v", 7).expect_err("another").contains("does not list its Pod"));
         assert!(reading("<html>", "u", 7).expect_err("garbage").contains("unknown answer"));
@@ -238,12 +248,25 @@ mod tests {
         let stats = PodStats::new(cluster, "n".to_owned(), "u".to_owned());
         let times = [10_000, 11_000, 12_000, 13_000, 14_000];
         assert_eq!(stats.cpu_at(&times), vec![None; 5], "nothing was read");
-        let reading = |at_ms: i64, cpu_us| Reading { at_ms, stamp: at_ms.to_string(), cpu_us, memory_bytes: None };
-        // Before and after the load the target is idle.
-        stats.seen().readings = vec![reading(2_000, 50), reading(9_900, 100), reading(12_000, 500)];
+        let reading = |at_ms: i64, cpu_us, is_settled| Reading {
+            at_ms,
+            stamp: at_ms.to_string(),
+            cpu_us,
+            memory_bytes: None,
+            is_settled,
+        };
+        let before = [reading(2_000, 50, true), reading(9_900, 100, true), reading(12_000, 500, false)];
+        stats.seen().readings = before.to_vec();
         assert_eq!(stats.cpu_at(&times), vec![None; 5], "the last reading is missing");
-        stats.seen().readings.push(reading(22_000, 1_100));
+        // Seen after the load, but read under load.
+        stats.seen().readings.push(reading(14_100, 900, false));
+        assert_eq!(stats.cpu_at(&times), vec![None; 5], "the last reading is still missing");
+        stats.seen().readings.push(reading(22_000, 1_100, true));
         assert_eq!(stats.cpu_at(&times), [100, 300, 500, 800, 1_100].map(Some));
+        for reading in &mut stats.seen().readings[..2] {
+            reading.is_settled = false;
+        }
+        assert_eq!(stats.cpu_at(&times), vec![None; 5], "the first reading may be from before the warm-up");
     }
 
     #[test]
