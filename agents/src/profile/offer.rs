@@ -5,8 +5,9 @@ use super::{command, perf};
 use crate::target::manifest::{Profile, Profiler};
 use crate::wire::profile::{ProfileOffer, ProfileSource};
 
-/// Why there is no profile of a target without `[profile]` that already runs.
-const NO_ENDPOINT: &str = "the agent can't attach to a server that already runs: name its endpoint in [profile] pprof";
+/// Why there is no profile of a target without `[profile]` that runs outside the agent's machine.
+const NO_ENDPOINT: &str =
+    "the agent can't attach to a target outside its machine: name its endpoint in [profile] pprof";
 
 /// Returns whether a target can be profiled, with what its owner allows.
 pub fn offer(profile: Option<&Profile>, allowed: &[ProfileSource]) -> ProfileOffer {

@@ -140,8 +140,9 @@ fn is_cpu(kinds: &[ProfileKind]) -> bool {
 }
 
 impl ProfileFile {
-    /// Explains what is wrong; the sentence starts with the field. `is_url` is whether the target already runs.
-    pub(super) fn fault(&self, is_url: bool) -> Option<String> {
+    /// Explains what is wrong; the sentence starts with the field. `is_elsewhere` is whether the target runs outside the agent's
+    /// machine.
+    pub(super) fn fault(&self, is_elsewhere: bool) -> Option<String> {
         let Self { pprof, command, perf, kinds, call_graph, rate_hz } = self;
         let given = [("pprof", pprof.is_some()), ("command", !command.is_empty()), ("perf", *perf)];
         let mut given = given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name);
@@ -150,8 +151,8 @@ impl ProfileFile {
             return Some(format!("profile.{second}: remove it; a target has one of pprof, command and perf"));
         }
         let source = first.unwrap_or("perf");
-        if is_url && source != "pprof" {
-            return Some(format!("profile.{source}: a target with [url] can only have profile.pprof"));
+        if is_elsewhere && source != "pprof" {
+            return Some(format!("profile.{source}: a target with [url] or [kubernetes] can only have profile.pprof"));
         }
         if call_graph.is_some() && source != "perf" {
             return Some("profile.call_graph: only for perf".to_owned());
