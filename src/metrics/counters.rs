@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::metrics::{
-    LATENCY, Metric,
+    Figures, LATENCY, Metric,
     definition::{MetricDef, Unit},
 };
 
@@ -158,10 +158,19 @@ pub(super) const METRICS: [MetricDef; 7] = [
     },
 ];
 
+/// Returns the known counts of a run in words: `1.25 voluntary context switches per request`.
+pub fn describe(figures: &Figures) -> Option<String> {
+    let known = METRICS.iter().filter_map(|def| {
+        let value = (def.get)(figures)?;
+        Some(format!("{} {}", def.metric.figure(Some(value)).text(), def.name))
+    });
+    let known: Vec<String> = known.collect();
+    (!known.is_empty()).then(|| format!("{} per request", known.join(", ")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Figures;
 
     #[test]
     fn an_unknown_count_or_no_requests_is_null_and_never_zero() {
@@ -174,6 +183,14 @@ mod tests {
             [PerRequest::default(), PerRequest::default()]
         );
         assert_eq!(serde_json::to_string(&counts).expect("JSON"), r#"{"page_faults":10,"cycles":0}"#);
+    }
+
+    #[test]
+    fn known_counts_are_described_and_unknown_ones_left_out() {
+        let counts = Counts { voluntary_switches: Some(5), page_faults: Some(0), ..Counts::default() };
+        let figures = Figures { counters: counts.per_request(Some(4)), ..Figures::default() };
+        assert_eq!(describe(&figures).as_deref(), Some("1.25 voluntary context switches, 0 page faults per request"));
+        assert_eq!(describe(&Figures::default()), None);
     }
 
     #[test]

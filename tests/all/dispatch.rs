@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use brewbench::results::settlement::Settled;
 use brewbench_agent::wire::{
     PROTOCOL, Phase, RunId,
+    counters::Counters,
     load::Load,
     messages::AgentMessage,
     now_ms,
-    outcome::{Cause, Ended, Outcome},
+    outcome::{Cause, Conditions, Ended, Outcome},
     series::Packed,
 };
 use serde_json::{Value, json};
@@ -590,4 +591,28 @@ async fn the_throttled_share_is_stored_exported_and_sortable() {
     assert!(csv.lines().next().is_some_and(|head| head.split(',').any(|key| key == "throttled_share")), "{csv}");
     let sorted = user.get("/api/v1/runs?sort=-throttled").await.ok().json();
     assert_eq!(sorted["runs"][0]["id"], id.as_str());
+}
+
+#[tokio::test]
+async fn counters_are_stored_exported_sortable_and_explained_where_they_are_missing() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let id = submit_one(&user).await;
+    let job = agent.job().await;
+    let missing = vec!["hardware counters: this machine has none".to_owned()];
+    let counters = Counters { voluntary_switches: Some(3), page_faults: Some(0), missing, ..Counters::default() };
+    let conditions = Conditions { counters: Some(counters), ..Conditions::default() };
+    agent.end(Outcome { conditions, ..outcome(&job, &good()) }).await;
+    let run = user.run(&id).await;
+    let requests = run["requests"].as_f64().expect("requests");
+    assert_eq!(run["voluntary_switches_per_request"], 3.0 / requests);
+    assert_eq!((&run["page_faults_per_request"], &run["instructions_per_request"]), (&0.0.into(), &Value::Null));
+    let csv = user.get(&format!("/api/v1/runs/export?format=csv&runs={id}")).await.ok().text();
+    assert!(csv.lines().next().is_some_and(|head| head.split(',').any(|key| key == "voluntary_switches")), "{csv}");
+    let sorted = user.get("/api/v1/runs?sort=-voluntary_switches").await.ok().json();
+    assert_eq!(sorted["runs"][0]["id"], id.as_str());
+    let page = user.in_browser().get(&format!("/runs/{id}")).await.ok().text();
+    assert!(page.contains("voluntary context switches, 0 page faults per request"), "{page}");
+    assert!(page.contains("hardware counters: this machine has none"), "{page}");
 }

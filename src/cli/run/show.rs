@@ -10,6 +10,7 @@ use crate::{
         table,
     },
     distributed::shares::{GeneratorList, GeneratorShare},
+    metrics::counters,
     results::evidence::WholeThreshold,
     runs::{
         load,
@@ -83,6 +84,7 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
         ("max ms", figure(run.figures.max_ms)),
         ("CPU ms/request", figure(run.figures.cpu_ms_per_request)),
         ("memory MiB", figure(run.figures.target_memory_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20)))),
+        ("counters", counters::describe(&run.figures).map_or("–".to_owned(), |text| text.replace('\u{a0}', " "))),
         ("warm-up", run.warm_up_text().unwrap_or_else(|| "–".to_owned()).replace('\u{a0}', " ")),
         ("measured s", figure(run.figures.measured_s)),
         ("requests/iter.", figure(run.work.requests_per_iteration)),

@@ -1,6 +1,7 @@
 //! The agent's evidence of a run as named facts: machine, sandbox and enforcement. Pure.
 
 use crate::{
+    metrics::counters,
     results::{
         environment::{
             circumstances,
@@ -33,6 +34,7 @@ pub fn sandbox(run: &Run, evidence: &Evidence) -> Vec<Fact> {
         facts.push(fact("cores of k6", place(&evidence.cores.generator)));
     }
     facts.extend(circumstances::of_target(&evidence.conditions));
+    facts.extend(counters::describe(&run.figures).map(|text| fact("counters", text)));
     let Some(observed) = evidence.observed else { return facts };
     let seconds = |us: u64| format::duration(Some(us as f64 / 1e6)).text().to_owned();
     if let Some(used) = observed.cpu_us {
