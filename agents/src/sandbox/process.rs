@@ -160,12 +160,15 @@ pub fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Finds a program by path if the name contains a slash, else in `PATH`.
+/// Finds a program by path if the name contains a slash, else in `PATH`. Returns an absolute path, because a program is
+/// started in another folder than the agent.
 pub fn find_program(name: &Path) -> Option<PathBuf> {
-    if name.components().count() > 1 {
-        return name.is_file().then(|| name.to_owned());
-    }
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(|path| path.is_file())
+    let found = if name.components().count() > 1 {
+        name.is_file().then(|| name.to_owned())?
+    } else {
+        std::env::split_paths(&std::env::var_os("PATH")?).map(|dir| dir.join(name)).find(|path| path.is_file())?
+    };
+    std::path::absolute(found).ok()
 }
 
 #[expect(unsafe_code, reason = "a process can enter groups, cores and sandbox only between fork and exec")]
@@ -260,6 +263,13 @@ mod tests {
         assert!(group.processes().len() >= 2);
         process.stop(Duration::from_millis(20), &group).await.expect("a stop");
         assert!(group.processes().is_empty());
+    }
+
+    #[test]
+    fn a_program_with_a_relative_path_is_found_at_its_absolute_path() {
+        let own = std::env::current_dir().expect("a folder");
+        assert_eq!(find_program(Path::new("src/lib.rs")), Some(own.join("src/lib.rs")));
+        assert_eq!(find_program(Path::new("src/nowhere")), None);
     }
 
     #[tokio::test]
