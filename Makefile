@@ -119,7 +119,7 @@ kubernetes: ## Build the control plane of Kubernetes unless it is built, and ins
 
 test-kubernetes: kubernetes network k6 ## Run the tests with a Kubernetes control plane, as root
 	@$(CARGO) build --quiet --locked --workspace && scripts/install-targets.sh $(TARGET)/debug
-	@BREWBENCH_NO_SKIP=1 $(CARGO) test --locked --package brewbench-kubernetes-testing --test cluster --test chart --test targets --test site
+	@BREWBENCH_NO_SKIP=1 $(CARGO) test --locked --package brewbench-kubernetes-testing --test cluster --test chart --test load --test targets --test site
 
 valgrind: ## Install Debian's valgrind unless it is installed
 	@command -v valgrind >/dev/null || { echo "valgrind: apt-get install valgrind" >&2; \

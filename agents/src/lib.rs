@@ -6,6 +6,7 @@
 //! - [`run`]: executes one run, alone or together with other agents.
 //! - [`target`]: manifests; starts a target, checks its readiness, describes its exit.
 //! - [`engine`]: load generators. Everything specific to k6 is in [`engine::k6`].
+//! - [`generators`]: load generators in a Kubernetes cluster.
 //! - [`sandbox`]: machine sizes by control groups, CPU assignment, processes, and the cage for k6 and targets.
 //! - [`series`]: per-second data of a run.
 //! - `counters`: context switches, page faults and hardware events of a target.
@@ -18,6 +19,7 @@
 pub mod connection;
 mod counters;
 pub mod doctor;
+pub mod generators;
 pub mod engine;
 pub mod host;
 pub mod profile;

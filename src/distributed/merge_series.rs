@@ -5,14 +5,12 @@
 //! a whole to the grid line nearest to its end, so every total is exact. Samples of target and machine come from the
 //! host; those of the generators' machines are stored with each generator.
 
-use std::collections::BTreeMap;
-
-use brewbench_agent::wire::series::{Gaps, Part, Second, Series, Window};
+use brewbench_agent::{
+    series::merge::{GRID_MS, add_up, gaps, line, lines, moved},
+    wire::series::{Gaps, Part, Series, Window},
+};
 
 use crate::results::clock::{Clocked, clamped};
-
-/// The distance between grid lines.
-const GRID_MS: u32 = 1_000;
 
 /// Merges all series by the server's clock. `host` has the samples of the target's machine, `generators` the load.
 pub fn merged(host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> Series {
@@ -29,7 +27,7 @@ fn window(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> 
     let windows = || parts.iter().filter_map(|one| Some((one.window(part)?, one.after_ms(part, start_ms))));
     Some(Window {
         start_ms,
-        seconds: added(windows().map(|(window, after)| lines(&window.seconds, after, 0)).collect()),
+        seconds: add_up(windows().map(|(window, after)| lines(&window.seconds, after, 0)).collect()),
         usage: host.map_or_else(Vec::new, |host| host.usage_after(part, start_ms, i32::MIN)),
         gaps: windows().fold(Gaps::default(), |sum, (window, _)| gaps(sum, window.gaps)),
     })
@@ -96,7 +94,7 @@ pub fn fresh(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>], 
     };
     let points = Window {
         start_ms,
-        seconds: added(generators.iter().filter_map(complete_lines).collect()),
+        seconds: add_up(generators.iter().filter_map(complete_lines).collect()),
         usage: host.map_or_else(Vec::new, |host| host.usage_after(part, start_ms, usage_after_ms)),
         gaps: Gaps::default(),
     };
@@ -104,70 +102,6 @@ pub fn fresh(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>], 
     let half = if after_line == 0 { 0 } else { GRID_MS / 2 - 1 };
     let seconds_after_ms = after_line.saturating_mul(GRID_MS).saturating_add(half);
     Some(Fresh { seconds_after_ms, usage_after_ms, points })
-}
-
-/// Returns the grid line of a second that ends at this time, ms after the start.
-fn line(until_ms: u32) -> u32 {
-    (until_ms.saturating_add(GRID_MS / 2) / GRID_MS).max(1)
-}
-
-fn moved(until_ms: u32, after_ms: i64) -> u32 {
-    u32::try_from(i64::from(until_ms).saturating_add(after_ms).max(0)).unwrap_or(u32::MAX)
-}
-
-/// The seconds of a generator by grid line.
-type Lines = BTreeMap<u32, Second>;
-
-/// Returns the seconds after a grid line.
-fn lines(seconds: &[Second], after_ms: i64, after_line: u32) -> Lines {
-    let mut lines = Lines::new();
-    for second in seconds {
-        let until_ms = moved(second.until_ms, after_ms);
-        let line = line(until_ms);
-        if line > after_line {
-            let moved = Second { until_ms, ..second.clone() };
-            lines.entry(line).and_modify(|known| known.add(moved.clone())).or_insert(moved);
-        }
-    }
-    lines
-}
-
-fn added(generators: Vec<Lines>) -> Vec<Second> {
-    let all = generators.len();
-    let mut grid: BTreeMap<u32, (Second, usize)> = BTreeMap::new();
-    for (line, second) in generators.into_iter().flatten() {
-        match grid.get_mut(&line) {
-            Some((sum, count)) => {
-                add(sum, &second);
-                *count += 1;
-            }
-            None => drop(grid.insert(line, (second, 1))),
-        }
-    }
-    // The number of virtual users is unknown unless all generators have reported it.
-    let known = |(second, count): (Second, usize)| Second { vus: second.vus.filter(|_| count == all), ..second };
-    grid.into_values().map(known).collect()
-}
-
-/// Adds the second of another generator.
-fn add(sum: &mut Second, other: &Second) {
-    let vus = sum.vus.zip(other.vus).map(|(a, b)| a.saturating_add(b));
-    sum.add(other.clone());
-    sum.vus = vus;
-}
-
-/// Merges gaps. Each generator has as many seconds as the sum, so the worst count of missing and doubled seconds
-/// applies.
-fn gaps(sum: Gaps, other: Gaps) -> Gaps {
-    let Gaps { missing_seconds, doubled_seconds, restarts, damaged, dropped_values, unfinished } = other;
-    Gaps {
-        missing_seconds: sum.missing_seconds.max(missing_seconds),
-        doubled_seconds: sum.doubled_seconds.max(doubled_seconds),
-        restarts: sum.restarts.saturating_add(restarts),
-        damaged: sum.damaged.saturating_add(damaged),
-        dropped_values: sum.dropped_values.saturating_add(dropped_values),
-        unfinished: sum.unfinished.saturating_add(unfinished),
-    }
 }
 
 #[cfg(test)]

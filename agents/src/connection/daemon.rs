@@ -226,6 +226,7 @@ fn hello(options: &Options, machine: Machine, engine: EngineOffer) -> Hello {
         holds: Vec::new(),
         life: Some(Uuid::new_v4()),
         load_address: options.load_address,
+        generators: None,
         engines: vec![engine],
     }
 }

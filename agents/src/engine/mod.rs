@@ -2,6 +2,7 @@
 
 pub mod k6;
 
-pub use k6::receiver::{Arrivals, Receiver};
+pub use k6::receiver::{Arrivals, Received, Receiver, Sent};
+pub use k6::remote;
 pub use k6::remote_write::Push;
 pub use k6::{K6 as Engine, LoadOn, NoK6 as NoEngine, Paused, Round, Script, inspection, judge, offer};

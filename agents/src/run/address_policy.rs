@@ -42,6 +42,15 @@ pub struct LoadLimits {
     pub redirects: bool,
 }
 
+/// What k6 refuses to load.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Networks.
+    pub blocked: Vec<IpNet>,
+    /// Whether it follows redirects.
+    pub redirects: bool,
+}
+
 /// Refuses addresses that are never loaded. The error is a sentence.
 pub fn check_address(address: IpAddr) -> Result<(), String> {
     if contains(&METADATA, address.to_canonical()) {
@@ -74,6 +83,14 @@ impl AddressPolicy {
     /// Returns the k6 flags that enforce the limit, whatever the script requests and wherever the target redirects. k6
     /// checks resolved addresses, so names can't bypass it. A target that the agent did not start has limits of its own.
     pub fn arguments(self, own: Option<&LoadLimits>) -> Vec<String> {
+        let Limits { blocked, redirects } = self.limits(own);
+        let no_redirects = (!redirects).then(|| ["--max-redirects", "0"].map(str::to_owned));
+        let blocked = blocked.into_iter().flat_map(|net| ["--blacklist-ip".to_owned(), net.to_string()]);
+        no_redirects.into_iter().flatten().chain(blocked).collect()
+    }
+
+    /// Returns the limit of a load.
+    pub fn limits(self, own: Option<&LoadLimits>) -> Limits {
         let allowed = own.iter().flat_map(|own| &own.allowed).map(|address| IpNet::from(*address));
         let blocked = match self {
             Self::Anywhere => networks(&METADATA).collect(),
@@ -82,10 +99,7 @@ impl AddressPolicy {
                 outside(&inside).into_iter().chain(networks(&METADATA)).collect::<Vec<_>>()
             }
         };
-        let redirects = own.map_or(self == Self::Anywhere, |own| own.redirects);
-        let no_redirects = (!redirects).then(|| ["--max-redirects", "0"].map(str::to_owned));
-        let blocked = blocked.into_iter().flat_map(|net| ["--blacklist-ip".to_owned(), net.to_string()]);
-        no_redirects.into_iter().flatten().chain(blocked).collect()
+        Limits { blocked, redirects: own.map_or(self == Self::Anywhere, |own| own.redirects) }
     }
 }
 

@@ -9,6 +9,8 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, Round, Script};
+use crate::generators::Generators;
+use crate::generators::runners::Runners;
 use crate::host::cleanup::RUN_FOLDER_PREFIX;
 use crate::host::cpu_tuning::CpuTuning;
 use crate::host::environment::Environment;
@@ -57,6 +59,8 @@ pub struct RunContext {
     pub containers: Containers,
     /// Runs Pods, if the agent uses a cluster.
     pub cluster: Option<Cluster>,
+    /// Generates load in that cluster, if its owner allows it.
+    pub generators: Option<Generators>,
     /// Facts about this machine.
     pub environment: Environment,
     /// When the machine is idle enough for a measurement.
@@ -84,6 +88,7 @@ impl RunContext {
             fingerprints: Arc::default(),
             containers: Containers::none(),
             cluster: None,
+            generators: None,
             environment: Environment::new("/"),
             idle_wait: IdleWait::default(),
             steady: None,
@@ -187,6 +192,7 @@ fn empty_outcome(job: &Job, context: &RunContext) -> Outcome {
         environment,
         conditions: Conditions::default(),
         profiled: None,
+        generators: Vec::new(),
     }
 }
 
@@ -211,13 +217,15 @@ pub(crate) struct Site {
     pub(crate) target: Option<Running>,
     pub(crate) generator_group: Group,
     pub(crate) generator: Option<Process>,
+    /// Load generators in a cluster.
+    pub(crate) runners: Option<Runners>,
     /// Observes the target during the measurement.
     pub(crate) profiler: Option<Box<Attached>>,
     pub(crate) recording: Option<(Part, Recording)>,
-    series: Series,
+    pub(crate) series: Series,
     work: WorkDone,
     /// The CPUs of both sides.
-    cores: Cores,
+    pub(crate) cores: Cores,
     /// Network interface of the load, if it leaves the machine.
     pub(crate) interface: Option<String>,
     /// Usage of the run's cores and network during the measurement.
@@ -250,6 +258,7 @@ impl Site {
             target,
             generator_group,
             generator: None,
+            runners: None,
             profiler: None,
             recording: None,
             series: Series::default(),
@@ -317,6 +326,9 @@ impl Site {
         if let Some(mut generator) = self.generator.take() {
             log_failure(generator.stop(Duration::ZERO, &self.generator_group).await);
             outcome.generator_log = generator.log().await;
+        }
+        if let Some(runners) = self.runners.take() {
+            log_failure(runners.remove().await.map_err(std::io::Error::other));
         }
         if let Some(profiler) = self.profiler.take() {
             Box::pin(profiler.cancel()).await;

@@ -7,6 +7,7 @@
 pub mod address_policy;
 pub mod admission;
 pub mod barrier;
+mod cluster_load;
 pub mod execute;
 pub mod failure;
 pub mod interface;

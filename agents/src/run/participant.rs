@@ -28,10 +28,10 @@ const WAIT_FOR_OTHERS: Duration = Duration::from_mins(10);
 const LONGEST_SCRIPT: Duration = Duration::from_hours(25);
 
 /// The result of the preparation: a host has its target, a generator its load.
-struct Prepared {
-    serving: Option<Serving>,
+pub(super) struct Prepared {
+    pub(super) serving: Option<Serving>,
     /// Maximum duration of the measured load.
-    longest: Duration,
+    pub(super) longest: Duration,
 }
 
 impl Site {
@@ -45,6 +45,9 @@ impl Site {
     ) -> Result<(), Failure> {
         if job.role != Role::Alone && barrier.is_open() {
             return Err(alone());
+        }
+        if job.cluster_generators > 0 {
+            return Box::pin(self.work_with_cluster(job, context, record)).await;
         }
         let Prepared { mut serving, longest } = self.prepare(job, context, &mut record.outcome).await?;
         self.wait_until_idle(context, &mut record.outcome.conditions).await;
@@ -95,7 +98,7 @@ impl Site {
     }
 
     /// Starts the target, and determines the maximum duration of the load.
-    async fn prepare(&mut self, job: &Job, context: &RunContext, outcome: &mut Outcome) -> Result<Prepared, Failure> {
+    pub(super) async fn prepare(&mut self, job: &Job, context: &RunContext, outcome: &mut Outcome) -> Result<Prepared, Failure> {
         let address = match job.role {
             Role::Alone | Role::Generator(_) => Ipv4Addr::LOCALHOST.into(),
             Role::Host => load_address(context)?,
@@ -140,7 +143,12 @@ impl Site {
         let group = target.as_ref().and_then(Source::group).cloned();
         let own: Vec<_> = group.into_iter().chain([self.generator_group.watch()]).collect();
         conditions.idle_wait = context.idle_wait.wait(&own).await;
-        conditions.idle_memory_bytes = match &target {
+        self.note_idle_memory(conditions).await;
+    }
+
+    /// Reads the memory of the target, which has had no load yet.
+    pub(super) async fn note_idle_memory(&self, conditions: &mut Conditions) {
+        conditions.idle_memory_bytes = match self.target.as_ref().and_then(Running::source) {
             Some(target) => target.consumption().await.memory_bytes,
             None => None,
         };
@@ -182,7 +190,7 @@ impl Site {
     }
 
     /// Starts the counters of the target, right before the load.
-    async fn begin_counting(&self) -> Option<Counting> {
+    pub(super) async fn begin_counting(&self) -> Option<Counting> {
         let source = self.target.as_ref().and_then(Running::source);
         if let Some(Source::Pod(stats)) = &source {
             stats.settle().await;
@@ -191,7 +199,7 @@ impl Site {
     }
 
     /// Ends the counters and the profiler, right after the load.
-    async fn end_counting(&mut self, counting: Option<Counting>, conditions: &mut Conditions) {
+    pub(super) async fn end_counting(&mut self, counting: Option<Counting>, conditions: &mut Conditions) {
         if let Some(counting) = counting {
             let source = self.target.as_ref().and_then(Running::source);
             conditions.counters = Some(counting.end(source.as_ref()).await);
@@ -202,7 +210,7 @@ impl Site {
     }
 
     /// Attaches the profiler, right before the load.
-    async fn begin_profile(&mut self, job: &Job, context: &RunContext, serving: &Serving, cores: &Cores) {
+    pub(super) async fn begin_profile(&mut self, job: &Job, context: &RunContext, serving: &Serving, cores: &Cores) {
         let subject = Subject {
             profile: self.target.as_ref().and_then(Running::profile),
             allowed: &context.profilers,
@@ -228,9 +236,9 @@ impl Site {
         record: &mut Record<F>,
     ) -> Result<Snapshot, Failure> {
         if let Some(paused) = paused {
-            paused.resume().await.map_err(Failure::by(Cause::Generator))?;
             record.enter(Phase::Measuring);
             self.begin_recording();
+            paused.resume().await.map_err(Failure::by(Cause::Generator))?;
             return Ok(self.processes());
         }
         record.enter(Phase::Measuring);
@@ -243,7 +251,7 @@ impl Site {
     }
 
     /// Records the state of the target after the measurement, and reads the load generator's report.
-    async fn collect<F: Fn(Phase)>(
+    pub(super) async fn collect<F: Fn(Phase)>(
         &mut self,
         has_load: bool,
         before: Snapshot,
@@ -313,7 +321,7 @@ impl Site {
         Failure::by(Cause::Generator)(fault.unwrap_or_else(|| "k6 exited before the measurement".to_owned()))
     }
 
-    fn processes(&self) -> Snapshot {
+    pub(super) fn processes(&self) -> Snapshot {
         self.target.as_ref().map(Running::processes).unwrap_or_default()
     }
 }

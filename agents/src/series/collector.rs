@@ -41,6 +41,7 @@ pub struct Collector {
     /// Early pushes since the last one on time.
     early: u64,
     has_ended: bool,
+    has_pushed: bool,
 }
 
 /// The last values of a series.
@@ -62,16 +63,29 @@ impl Collector {
             halvings: 0,
             early: 0,
             has_ended: false,
+            has_pushed: false,
         }
     }
 
-    /// Sets a load start that is later than the start of k6.
+    /// Sets a load start that is later than the start of k6, which pushes while it is paused, too.
     pub fn begin(&mut self, at_ms: i64) {
         self.begun_ms = at_ms;
+        // Idle seconds from before.
+        if self.window.seconds.iter().all(Second::is_idle) {
+            let gaps = Gaps { missing_seconds: 0, doubled_seconds: 0, ..self.window.gaps };
+            self.window = Window { start_ms: at_ms, gaps, ..Window::default() };
+            (self.early, self.halvings) = (0, 0);
+        }
+    }
+
+    /// Whether anything was pushed.
+    pub fn has_pushed(&self) -> bool {
+        self.has_pushed
     }
 
     /// Adds the body of a push received at this time, unix milliseconds.
     pub fn take(&mut self, body: &[u8], at_ms: i64) {
+        self.has_pushed = true;
         let Ok(push) = Push::unpack(body) else { return self.miss() };
         let mut second = Second::default();
         let restarts = self.window.gaps.restarts;

@@ -8,6 +8,7 @@
 //! - [`collector`]: turns pushes into seconds; [`clock`]: one for all series; [`level`]: detects the end of a warm-up.
 //! - [`sampler`]: resource usage, sampled from the kernel; [`kernel`]: parses its files.
 //! - [`shared`]: everything else on the run's cores and network; [`network`]: parses the kernel's network files.
+//! - [`merge`]: adds up the series of several load generators.
 //! - [`live`]: sends the current run to the server while it is in progress.
 //! - [`metric`]: which of k6's metrics are used; [`work_counter`]: counts requests by status, protocol and connection.
 //! - [`histogram`]: latencies that can be added and subtracted, and their percentiles.
@@ -18,6 +19,7 @@ pub mod histogram;
 pub mod kernel;
 pub mod level;
 pub mod live;
+pub mod merge;
 pub mod messages;
 pub mod metric;
 pub mod network;

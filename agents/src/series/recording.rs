@@ -1,13 +1,14 @@
 //! Records one k6 process from start to end: its metrics and the resource usage.
 
 use std::io;
+use std::net::IpAddr;
 
 use tokio::sync::watch;
 
 use super::clock::Clock;
 use super::sampler::{Sample, Sampler, Samples, Watched};
 use super::shared::Span;
-use crate::engine::{Arrivals, Receiver};
+use crate::engine::{Arrivals, Received, Receiver};
 use crate::wire::series::{Second, Usage, Window};
 use crate::wire::work_done::WorkDone;
 
@@ -16,6 +17,7 @@ use crate::wire::work_done::WorkDone;
 pub struct Recording {
     receiver: Receiver,
     sampler: Sampler,
+    clock: Clock,
 }
 
 impl Recording {
@@ -23,7 +25,42 @@ impl Recording {
     pub async fn start(watched: Watched, news: watch::Sender<()>) -> io::Result<Self> {
         let clock = Clock::new();
         let receiver = Receiver::open(clock, news.clone()).await?;
-        Ok(Self { receiver, sampler: Sampler::start(watched, clock, news) })
+        Ok(Self { receiver, sampler: Sampler::start(watched, clock, news), clock })
+    }
+
+    /// Starts recording several k6 processes on other machines, which reach this one at this address and port. Each has
+    /// a name. Fails if the port is not free.
+    pub async fn start_for(
+        (address, port): (IpAddr, u16),
+        names: &[String],
+        watched: Watched,
+        news: watch::Sender<()>,
+    ) -> io::Result<Self> {
+        let clock = Clock::new();
+        let receiver = Receiver::open_for(address, port, names, clock, news.clone()).await?;
+        Ok(Self { receiver, sampler: Sampler::start(watched, clock, news), clock })
+    }
+
+    /// Returns the clock of all points.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Returns a handle to what has arrived so far.
+    pub fn arrivals(&self) -> Arrivals {
+        self.receiver.arrivals()
+    }
+
+    /// Starts the series of one of several k6 processes.
+    pub fn begin_one(&self, index: usize, at_ms: i64) {
+        self.receiver.begin_one(index, at_ms);
+    }
+
+    /// Returns what each of several k6 processes has sent, and the usage of the target since `start_ms`.
+    pub async fn finish_all(self, start_ms: i64) -> (Vec<Received>, Vec<Usage>) {
+        let samples = self.sampler.finish().await;
+        let usage = samples.iter().map(|sample| usage_at(start_ms, sample)).collect();
+        (self.receiver.finish(), usage)
     }
 
     /// Returns the URL that k6 shall push to.
@@ -44,7 +81,9 @@ impl Recording {
     /// Returns everything, once k6 has ended.
     pub async fn finish(self) -> Recorded {
         let samples = self.sampler.finish().await;
-        let (window, work) = self.receiver.finish();
+        let Some(Received { window, work, .. }) = self.receiver.finish().into_iter().next() else {
+            return Recorded::default();
+        };
         let start_ms = window.start_ms;
         let spans = spans(start_ms, &samples);
         let usage = samples.into_iter().map(|sample| usage_at(start_ms, &sample)).collect();
@@ -53,7 +92,7 @@ impl Recording {
 }
 
 /// The result of a recording.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Recorded {
     /// The points.
     pub window: Window,

@@ -3,12 +3,12 @@
 //! The API server is asked to create and to delete a Deployment of one Pod; the Pod is followed by a watch that goes on
 //! after an outage of the API server. Its figures come from its node's kubelet.
 
-mod cluster;
-mod facts;
+pub(crate) mod cluster;
+pub(crate) mod facts;
 mod objects;
-mod pods;
-mod state;
-mod stats;
+pub(crate) mod pods;
+pub(crate) mod state;
+pub(crate) mod stats;
 
 use std::io;
 use std::sync::Arc;
@@ -128,7 +128,7 @@ impl Scheduled {
         let invalid = |error: serde_json::Error| format!("kubernetes.template: {error}");
         let deployment: Deployment =
             serde_json::from_value(objects::deployment(workload, size, &metadata, &run)).map_err(invalid)?;
-        self.pods = Some(Pods::watch(cluster, &run));
+        self.pods = Some(Pods::watch(cluster, cluster::RUN, &run));
         let created = cluster.api::<Deployment>().create(&PostParams::default(), &deployment).await;
         created.map_err(|error| format!("can't create the Deployment: {}", sentence(&error)))?;
         if workload.service {
@@ -250,7 +250,7 @@ impl Scheduled {
             State::Ended(exit) => Some(exit),
             _ => None,
         });
-        let Exit { reason, is_memory } = self.exit().or(at_start).unwrap_or_default();
+        let Exit { reason, is_memory, .. } = self.exit().or(at_start).unwrap_or_default();
         let cause = if is_memory { Cause::TargetOutOfMemory } else { Cause::TargetDied };
         let output = match last_lines(&self.log().await) {
             lines if lines.is_empty() => "no output".to_owned(),

@@ -35,6 +35,9 @@ pub struct Job {
     /// Whether the target is profiled during the measurement.
     #[serde(default)]
     pub profiled: bool,
+    /// Number of load generators in the agent's cluster; 0 if the agent itself generates the load.
+    #[serde(default)]
+    pub cluster_generators: u32,
 }
 
 impl Job {
@@ -179,6 +182,7 @@ pub(crate) mod tests {
             warm_up_max_ms: None,
             role: Role::Alone,
             profiled: false,
+            cluster_generators: 0,
         }
     }
 

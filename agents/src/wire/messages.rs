@@ -195,6 +195,20 @@ pub struct Hello {
     /// Address on which targets accept load from other machines; absent if not allowed.
     #[serde(default)]
     pub load_address: Option<IpAddr>,
+    /// Load generators in a cluster; absent if not allowed.
+    #[serde(default)]
+    pub generators: Option<GeneratorsOffer>,
+}
+
+/// Load generators that an agent can start in its cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorsOffer {
+    /// How many a run may have.
+    pub most: u32,
+    /// CPU cores of each.
+    pub vcpus: f64,
+    /// Memory of each.
+    pub memory_bytes: u64,
 }
 
 /// Reads the protocol of a hello, even if it is too old or too new to be parsed as [`AgentMessage::Hello`].
@@ -291,6 +305,7 @@ pub(crate) mod tests {
             holds: vec![RunId::now()],
             life: Some(RunId::now().0),
             load_address: Some(IpAddr::from([10, 0, 0, 5])),
+            generators: Some(GeneratorsOffer { most: 20, vcpus: 2.0, memory_bytes: 1 << 30 }),
             engines: vec![EngineOffer {
                 name: "k6".to_owned(),
                 version: "1.8.1".to_owned(),
@@ -360,6 +375,7 @@ pub(crate) mod tests {
                 warm_up_max_ms: None,
                 role: Role::Generator(Segment { index: 1, of: 2 }),
                 profiled: true,
+                cluster_generators: 4,
             })));
         }
         round_trips(&ServerMessage::Welcome { protocol: 1, name: "a".to_owned(), heartbeat_ms: 2_000 });

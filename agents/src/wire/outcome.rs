@@ -61,6 +61,30 @@ pub struct Outcome {
     /// Profiles of the target; `None` if the job did not request them.
     #[serde(default)]
     pub profiled: Option<Profiled>,
+    /// The load generators in a cluster, in the order of their segments; empty if the agent itself generated the load.
+    #[serde(default)]
+    pub generators: Vec<Generator>,
+}
+
+/// The result of one load generator in a cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Generator {
+    /// Number and node: `1 on node-3`.
+    pub name: String,
+    /// Its report, verbatim.
+    pub summary: String,
+    /// Its series, on the agent's clock.
+    pub series: Packed,
+    /// Requests of the measured phase by status, protocol and new connections.
+    pub work: WorkDone,
+    /// The end of its output.
+    pub log: String,
+    /// The program; `None` if unknown.
+    pub engine: Option<EngineVersion>,
+    /// Facts about its node, by name.
+    pub environment: BTreeMap<String, String>,
+    /// How much later than its series says it may have started, milliseconds.
+    pub start_error_ms: f64,
 }
 
 /// Conditions of a measurement that only the agent can observe. Unknown values are absent.
@@ -310,6 +334,16 @@ pub(crate) mod tests {
                 ..Conditions::default()
             },
             profiled: Some(Profiled { faults: vec!["no samples".to_owned()], ..Profiled::default() }),
+            generators: vec![Generator {
+                name: "1 on node-3".to_owned(),
+                summary: "{}".to_owned(),
+                series: Packed::pack(&Series::default()),
+                work: WorkDone::default(),
+                log: "up".to_owned(),
+                engine: None,
+                environment: BTreeMap::new(),
+                start_error_ms: 1.5,
+            }],
         }
     }
 

@@ -1,175 +1,27 @@
 //! Real runs of Pods: k6 loads them, their node reports their figures, and whatever happens, nothing of them is left.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+#[path = "support/bench.rs"]
+mod bench;
 
+use std::time::Duration;
+
+use bench::{Bench, agent, job, reason};
 use brewbench_agent::{
-    engine::k6::K6,
-    host::idle_wait::IdleWait,
-    run::execute::{self, RunContext},
-    sandbox::Sandbox,
-    target::{Cluster as Used, kubernetes::Patience},
+    run::execute,
     wire::{
-        Phase, RunId,
-        job::{Job, Role, Scenario, ScenarioKind, Size},
-        load::{Closed, Form, Load},
-        outcome::{Cause, Ended, Mechanism, Outcome},
+        Phase,
+        job::{Job, Size},
+        outcome::{Cause, Ended, Mechanism},
         target::TargetKind,
     },
 };
-use brewbench_kubernetes_testing::{Cluster, Image, Kubelet, NodeOptions};
-use brewbench_testing::skip;
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    core::v1::{Pod, ResourceQuota, Service},
-};
+use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ListParams, PostParams},
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-
-const SCRIPT: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/hash'); }";
-
-/// An agent's part of a run, in a cluster with one node.
-struct Bench {
-    cluster: Cluster,
-    node: Kubelet,
-    work: RunContext,
-    folder: tempfile::TempDir,
-}
-
-impl Bench {
-    /// `None`, with a printed reason, without a control plane, k6 or the bundled server.
-    async fn start() -> Option<Self> {
-        let cluster = Cluster::start().await?;
-        let node = Kubelet::start(&cluster, node(&server()?)).await;
-        let k6 = K6::find(None).await.map_err(|fault| skip(&fault.to_string())).ok()?;
-        let folder = tempfile::tempdir().expect("a folder");
-        let [targets, work] = ["targets", "work"].map(|name| folder.path().join(name));
-        for folder in [&targets, &work] {
-            fs::create_dir(folder).expect("a folder");
-        }
-        let work = RunContext::new(Sandbox::none("test pods"), k6, targets, work);
-        let idle_wait = IdleWait { longest: Duration::ZERO, ..work.idle_wait };
-        let work = RunContext { idle_wait, cluster: Some(agent(&cluster)), ..work };
-        Some(Self { cluster, node, work, folder })
-    }
-
-    /// Writes a manifest with these lines in `[kubernetes]`.
-    fn offer(&self, name: &str, lines: &str) {
-        let text = format!(
-            "name = \"{name}\"\nversion = \"1\"\n[kubernetes]\nport = 8080\n{lines}\n[ready]\npath = \"/health\"\n\
-             timeout_s = 20\n"
-        );
-        fs::write(self.work.targets.join(format!("{name}.toml")), text).expect("a manifest");
-    }
-
-    async fn run(&self, job: &Job) -> Outcome {
-        let outcome = execute::run(job, &self.work, &CancellationToken::new(), |_| {}).await;
-        self.assert_clean().await;
-        outcome
-    }
-
-    /// Runs a job while something happens once it is measured.
-    async fn run_while(&self, job: &Job, happens: impl AsyncFnOnce()) -> Outcome {
-        let (sender, mut phases) = tokio::sync::mpsc::unbounded_channel();
-        let cancel = CancellationToken::new();
-        let running = execute::run(job, &self.work, &cancel, |phase| sender.send(phase).unwrap_or_default());
-        let happening = async {
-            while phases.recv().await.expect("phases") != Phase::Measuring {}
-            happens().await;
-        };
-        tokio::join!(running, happening).0
-    }
-
-    /// Asserts that neither objects in the cluster nor files are left.
-    async fn assert_clean(&self) {
-        let all = ListParams::default();
-        let client = || self.cluster.client();
-        let deployments: Api<Deployment> = Api::default_namespaced(client());
-        let pods: Api<Pod> = Api::default_namespaced(client());
-        let services: Api<Service> = Api::default_namespaced(client());
-        let managed = ListParams::default().labels("app.kubernetes.io/managed-by=brewbench");
-        let deployments = deployments.list(&all).await.expect("a list").items;
-        let pods = pods.list(&all).await.expect("a list").items;
-        let services = services.list(&managed).await.expect("a list").items;
-        assert!(
-            deployments.is_empty() && pods.is_empty() && services.is_empty(),
-            "{deployments:?} {pods:?} {services:?}"
-        );
-        assert_eq!(fs::read_dir(self.folder.path().join("work")).expect("a folder").count(), 0, "files are left");
-    }
-
-    fn pods(&self) -> Api<Pod> {
-        Api::default_namespaced(self.cluster.client())
-    }
-}
-
-/// The cluster as an agent uses it, with little patience.
-fn agent(cluster: &Cluster) -> Used {
-    let [scheduling, pull_retries] = [Duration::from_secs(3); 2];
-    let patience = Patience { scheduling, pull_retries, ..Patience::default() };
-    let mut used = Used::new(cluster.client(), "default", "test");
-    used.patience = patience;
-    used
-}
-
-/// The bundled server, which cargo builds next to the tests.
-fn server() -> Option<PathBuf> {
-    let own = std::env::current_exe().expect("own path");
-    let path = own.ancestors().nth(2).expect("target/profile/deps/test").join("rust-hyper");
-    if !path.exists() {
-        skip(&format!("no {}: cargo build -p rust-hyper", path.display()));
-        return None;
-    }
-    Some(path)
-}
-
-fn node(server: &Path) -> NodeOptions {
-    let image = Image::new(&["/usr/bin/rust-hyper"])
-        .with_arguments(&["--listen", "0.0.0.0:8080"])
-        .with_file(server, "/usr/bin/rust-hyper");
-    let mut options = NodeOptions::new("node-1").with_image("rust-hyper:1", image);
-    // Real kubelets read their containers every ten seconds.
-    options.stats_interval = Duration::from_secs(3);
-    options.labels.insert("node.kubernetes.io/instance-type".to_owned(), "test.large".to_owned());
-    options.with_image("shell:1", Image::new(&["/bin/sh"]))
-}
-
-fn job(target: &str) -> Job {
-    let scenario = Scenario {
-        name: "hash".to_owned(),
-        kind: ScenarioKind::K6,
-        script: SCRIPT.to_owned(),
-        files: BTreeMap::new(),
-        defaults: BTreeMap::new(),
-    };
-    Job {
-        run: RunId::now(),
-        target: target.to_owned(),
-        size: Size { name: "0.5/64MiB".to_owned(), vcpus: 0.5, memory_bytes: 64 << 20 },
-        scenario,
-        parameters: BTreeMap::new(),
-        load: Load::Closed(Closed::new(Form::Constant { level: 4, duration_ms: 4_000 }).expect("a load")),
-        warm_up_ms: 500,
-        warm_up_max_ms: None,
-        role: Role::Alone,
-        profiled: false,
-    }
-}
-
-fn reason(outcome: &Outcome) -> (&str, Cause) {
-    match &outcome.ended {
-        Ended::Failed { reason, cause } => (reason, *cause),
-        ended => panic!("{ended:?}"),
-    }
-}
 
 #[tokio::test]
 async fn a_pod_is_loaded_and_measured_and_nothing_is_left() {

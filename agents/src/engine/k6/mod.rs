@@ -4,6 +4,7 @@ mod exit;
 pub mod inspection;
 mod paused;
 pub mod receiver;
+pub mod remote;
 pub mod remote_write;
 mod script;
 mod tags;
@@ -54,6 +55,9 @@ const RUNTIME: [(&str, Option<&str>); 3] = [("GOGC", Some("200")), ("GOMAXPROCS"
 
 /// Value of `--address` that disables k6's REST interface.
 const NO_INTERFACE: &str = "";
+
+/// The variable that disables k6's usage report.
+const NO_USAGE_REPORT: &str = "K6_NO_USAGE_REPORT";
 
 /// How long k6 lets iterations finish at the end of the load.
 const GRACEFUL_STOP: Duration = Duration::from_secs(30);
@@ -310,8 +314,12 @@ impl K6 {
 /// requests may be in no push before.
 fn push_to(recording: &Recording, version: &Version) -> Vec<(String, String)> {
     // Later versions have a flag instead, and warn about this setting.
-    let histograms = (!version.has_feature_flags()).then_some(("TREND_AS_NATIVE_HISTOGRAM", "true"));
-    let settings = [("SERVER_URL", recording.url()), ("PUSH_INTERVAL", "1s"), ("STALE_MARKERS", "true")];
+    push_settings(recording.url(), !version.has_feature_flags())
+}
+
+fn push_settings(url: &str, sets_histograms: bool) -> Vec<(String, String)> {
+    let histograms = sets_histograms.then_some(("TREND_AS_NATIVE_HISTOGRAM", "true"));
+    let settings = [("SERVER_URL", url), ("PUSH_INTERVAL", "1s"), ("STALE_MARKERS", "true")];
     let named = |(name, value): (&str, &str)| (format!("K6_PROMETHEUS_RW_{name}"), value.to_owned());
     settings.into_iter().chain(histograms).map(named).collect()
 }

@@ -48,6 +48,22 @@ impl Paused {
         Ok(Self { at: TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()? })
     }
 
+    /// Uses a k6 on another machine.
+    pub fn at(at: SocketAddr) -> Self {
+        Self { at }
+    }
+
+    /// Whether all virtual users are created and k6 waits. Fails with a sentence if it does not answer.
+    pub async fn is_ready(&self) -> Result<bool, String> {
+        let Attributes { status, paused } = self.status().await?;
+        Ok(status == PAUSED_BEFORE_RUN && paused)
+    }
+
+    /// Whether the load has started. Fails with a sentence if k6 does not answer.
+    pub async fn has_started(&self) -> Result<bool, String> {
+        self.status().await.map(|Attributes { paused, .. }| !paused)
+    }
+
     /// Returns the value of `--address`.
     pub(super) fn address(&self) -> String {
         self.at.to_string()

@@ -1,13 +1,15 @@
-//! Receives k6's pushes: an HTTP endpoint on a loopback port, at a random path known only to this run's k6.
+//! Receives k6's pushes: an HTTP endpoint at a random path known only to this run's k6. It is a loopback port, unless the
+//! load comes from other machines.
 
 use std::convert::Infallible;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::{Bytes, Incoming};
+use hyper::header::USER_AGENT;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -19,104 +21,221 @@ use uuid::Uuid;
 use crate::engine::k6::remote_write::MAX_BODY;
 use crate::series::clock::Clock;
 use crate::series::collector::Collector;
+use crate::series::merge::{add_up, line, lines, moved};
 use crate::wire::series::{Second, Window};
 use crate::wire::work_done::WorkDone;
 
-/// k6 uses one connection. The limit protects memory from other clients.
+/// k6 uses one connection for its series and one for its summary. The limit protects memory from other clients.
 const MAX_CONNECTIONS: usize = 8;
 
 /// Closes connections that send no request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Receives the pushes of one k6 process, until dropped.
+/// Summaries of k6 have a few kilobytes, or hundreds with thousands of groups and checks.
+const MAX_SUMMARY: usize = 16 << 20;
+
+/// The end of the path to which a k6 on another machine sends its summary.
+const SUMMARY: &str = "/summary";
+
+/// Receives the pushes of one k6 process, or of several, until dropped.
 #[derive(Debug)]
 pub struct Receiver {
     url: String,
-    shared: Arc<Shared>,
+    sources: Vec<Arc<Source>>,
     _accepting: JoinSet<()>,
 }
 
+/// One k6 process.
 #[derive(Debug)]
-struct Shared {
+struct Source {
     path: String,
     clock: Clock,
     collector: Mutex<Collector>,
+    sent: Mutex<Sent>,
     news: watch::Sender<()>,
 }
 
+/// What a k6 process has sent besides its series.
+#[derive(Clone, Debug, Default)]
+pub struct Sent {
+    /// Its summary.
+    pub summary: Option<String>,
+    /// The name and version of the program that sent it.
+    pub user_agent: Option<String>,
+}
+
+/// Everything received from one k6 process.
+#[derive(Debug)]
+pub struct Received {
+    /// Its series.
+    pub window: Window,
+    /// Counts of its requests.
+    pub work: WorkDone,
+    /// The rest.
+    pub sent: Sent,
+}
+
 impl Receiver {
-    /// Opens a port, and notifies `news` of every push. Fails if there is no free port.
+    /// Opens a loopback port for one k6 process, and notifies `news` of every push. Fails if there is no free port.
     pub async fn open(clock: Clock, news: watch::Sender<()>) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let path = format!("/{}", Uuid::new_v4().simple());
-        let url = format!("http://{}{path}", listener.local_addr()?);
-        let collector = Mutex::new(Collector::new(clock.now_ms()));
-        let shared = Arc::new(Shared { path, clock, collector, news });
-        let mut accepting = JoinSet::new();
-        accepting.spawn(accept(listener, Arc::clone(&shared)));
-        Ok(Self { url, shared, _accepting: accepting })
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Self::bind(address, address.ip(), &path, vec![path.clone()], clock, news).await
     }
 
-    /// Returns the URL that k6 shall push to. It is a secret: its holder can add to the series.
+    /// Opens a port for k6 processes on other machines, which reach this one at `address`. Each has a name, the last
+    /// part of its path. Port 0 is any free port.
+    pub async fn open_for(
+        address: IpAddr,
+        port: u16,
+        names: &[String],
+        clock: Clock,
+        news: watch::Sender<()>,
+    ) -> io::Result<Self> {
+        let root = format!("/{}", Uuid::new_v4().simple());
+        let all: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { "::".parse().map_err(io::Error::other)? };
+        let paths = names.iter().map(|name| format!("{root}/{name}")).collect();
+        Self::bind(SocketAddr::new(all, port), address, &root, paths, clock, news).await
+    }
+
+    async fn bind(
+        at: SocketAddr,
+        address: IpAddr,
+        root: &str,
+        paths: Vec<String>,
+        clock: Clock,
+        news: watch::Sender<()>,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(at).await?;
+        let url = format!("http://{}{root}", SocketAddr::new(address, listener.local_addr()?.port()));
+        let source = |path| {
+            let (collector, news) = (Mutex::new(Collector::new(clock.now_ms())), news.clone());
+            Arc::new(Source { path, clock, collector, sent: Mutex::default(), news })
+        };
+        let sources: Vec<_> = paths.into_iter().map(source).collect();
+        let mut accepting = JoinSet::new();
+        accepting.spawn(accept(listener, sources.clone().into()));
+        Ok(Self { url, sources, _accepting: accepting })
+    }
+
+    /// Returns the URL that k6 shall push to, without the name of a process on another machine. It is a secret: its
+    /// holder can add to the series.
     pub fn url(&self) -> &str {
         &self.url
     }
 
     /// Starts the series now, when k6 resumes.
     pub fn begin(&self) {
-        let now_ms = self.shared.clock.now_ms();
-        self.shared.with(|collector| collector.begin(now_ms));
+        for source in &self.sources {
+            let now_ms = source.clock.now_ms();
+            source.with(|collector| collector.begin(now_ms));
+        }
+    }
+
+    /// Starts the series of one process at a time of this machine's clock.
+    pub fn begin_one(&self, index: usize, at_ms: i64) {
+        if let Some(source) = self.sources.get(index) {
+            source.with(|collector| collector.begin(at_ms));
+        }
     }
 
     /// Returns a handle to the points received so far.
     pub fn arrivals(&self) -> Arrivals {
-        Arrivals(Arc::clone(&self.shared))
+        Arrivals(self.sources.clone())
     }
 
-    /// Returns everything received. k6 waits for the response to its last push, so nothing is missing once it has
-    /// exited.
-    pub fn finish(self) -> (Window, WorkDone) {
-        let empty = Collector::new(self.shared.clock.now_ms());
-        self.shared.with(|collector| std::mem::replace(collector, empty)).finish()
+    /// Returns everything received, in the order of the names. k6 waits for the response to its last push, so nothing is
+    /// missing once it has exited.
+    pub fn finish(self) -> Vec<Received> {
+        let finish = |source: &Arc<Source>| {
+            let empty = Collector::new(source.clock.now_ms());
+            let (window, work) = source.with(|collector| std::mem::replace(collector, empty)).finish();
+            Received { window, work, sent: source.sent() }
+        };
+        self.sources.iter().map(finish).collect()
     }
 }
 
-/// The points of a receiver so far.
+/// The points of a receiver so far; those of several processes added up.
 #[derive(Clone, Debug)]
-pub struct Arrivals(Arc<Shared>);
+pub struct Arrivals(Vec<Arc<Source>>);
 
 impl Arrivals {
     /// Returns the start of the first second, unix milliseconds; known once it has ended.
     pub fn start_ms(&self) -> Option<i64> {
-        self.0.with(|collector| collector.start_ms())
+        let starts = self.0.iter().map(|source| source.with(|collector| collector.start_ms()));
+        starts.collect::<Option<Vec<i64>>>()?.into_iter().min()
     }
 
     /// Returns how often the series was downsampled.
     pub fn halvings(&self) -> u32 {
-        self.0.with(|collector| collector.halvings())
+        self.0.iter().map(|source| source.with(|collector| collector.halvings())).sum()
+    }
+
+    /// Whether a process has pushed anything.
+    pub fn has_pushed(&self, index: usize) -> bool {
+        self.0.get(index).is_some_and(|source| source.with(|collector| collector.has_pushed()))
+    }
+
+    /// Whether a process has sent its summary.
+    pub fn has_summary(&self, index: usize) -> bool {
+        self.0.get(index).is_some_and(|source| source.sent().summary.is_some())
     }
 
     /// Returns the first `most` seconds that end after this, milliseconds since the start. The last of all may still
     /// grow.
     pub fn seconds_after(&self, until_ms: u32, most: usize) -> Vec<Second> {
-        self.0.with(|collector| collector.seconds_after(until_ms).iter().take(most).cloned().collect())
+        match self.0.as_slice() {
+            [source] => {
+                source.with(|collector| collector.seconds_after(until_ms).iter().take(most).cloned().collect())
+            }
+            sources => sum_after(sources, self.start_ms(), until_ms, most),
+        }
     }
 }
 
-impl Shared {
+/// Adds up the seconds of several processes that all of them have reported.
+fn sum_after(sources: &[Arc<Source>], start_ms: Option<i64>, until_ms: u32, most: usize) -> Vec<Second> {
+    let Some(start_ms) = start_ms else { return Vec::new() };
+    let after_line = if until_ms == 0 { 0 } else { line(until_ms) - 1 };
+    let mut complete = u32::MAX;
+    let mut all = Vec::with_capacity(sources.len());
+    for source in sources {
+        source.with(|collector| {
+            let after_ms = collector.start_ms().unwrap_or(start_ms).saturating_sub(start_ms);
+            let seconds = collector.seconds_after(0);
+            complete = complete.min(seconds.last().map_or(0, |last| line(moved(last.until_ms, after_ms))));
+            all.push(lines(seconds, after_ms, after_line));
+        });
+    }
+    for lines in &mut all {
+        lines.retain(|line, _| *line <= complete);
+    }
+    let mut seconds = add_up(all);
+    seconds.retain(|second| second.until_ms > until_ms);
+    seconds.truncate(most);
+    seconds
+}
+
+impl Source {
     fn with<T>(&self, act: impl FnOnce(&mut Collector) -> T) -> T {
         // A collector accepts any push, so its data is usable even after a panic.
         act(&mut self.collector.lock().unwrap_or_else(PoisonError::into_inner))
     }
+
+    fn sent(&self) -> Sent {
+        self.sent.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, sources: Arc<[Arc<Source>]>) {
     let mut connections = JoinSet::new();
+    let most = MAX_CONNECTIONS * sources.len();
     loop {
         tokio::select! {
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
-                Ok((stream, _)) => drop(connections.spawn(serve(stream, Arc::clone(&shared)))),
+            accepted = listener.accept(), if connections.len() < most => match accepted {
+                Ok((stream, _)) => drop(connections.spawn(serve(stream, Arc::clone(&sources)))),
                 // For example no free descriptors: k6 retries.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             },
@@ -124,8 +243,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn serve(stream: TcpStream, shared: Arc<Shared>) {
-    let service = service_fn(|request| answer(request, &shared));
+async fn serve(stream: TcpStream, sources: Arc<[Arc<Source>]>) {
+    let service = service_fn(|request| answer(request, &sources));
     let mut server = hyper::server::conn::http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(16 << 10);
     if let Err(error) = server.serve_connection(TokioIo::new(stream), service).await {
@@ -133,28 +252,50 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     }
 }
 
-async fn answer(request: Request<Incoming>, shared: &Shared) -> Result<Response<Empty<Bytes>>, Infallible> {
+async fn answer(request: Request<Incoming>, sources: &[Arc<Source>]) -> Result<Response<Empty<Bytes>>, Infallible> {
     let mut response = Response::new(Empty::new());
-    *response.status_mut() = if request.method() == Method::POST && request.uri().path() == shared.path {
-        if let Ok(body) = Limited::new(request.into_body(), MAX_BODY).collect().await {
-            let at_ms = shared.clock.now_ms();
-            shared.with(|collector| collector.take(&body.to_bytes(), at_ms));
-            shared.news.send_replace(());
-            StatusCode::NO_CONTENT
-        } else {
-            shared.with(Collector::miss);
-            StatusCode::PAYLOAD_TOO_LARGE
-        }
-    } else {
-        StatusCode::NOT_FOUND
+    let path = request.uri().path();
+    let (of, is_summary) = path.strip_suffix(SUMMARY).map_or((path, false), |of| (of, true));
+    let source = sources.iter().find(|source| source.path == of).filter(|_| request.method() == Method::POST);
+    *response.status_mut() = match source {
+        Some(source) if is_summary => take_summary(request, source).await,
+        Some(source) => take_push(request, source).await,
+        None => StatusCode::NOT_FOUND,
     };
     Ok(response)
+}
+
+async fn take_push(request: Request<Incoming>, source: &Source) -> StatusCode {
+    let Ok(body) = Limited::new(request.into_body(), MAX_BODY).collect().await else {
+        source.with(Collector::miss);
+        return StatusCode::PAYLOAD_TOO_LARGE;
+    };
+    let at_ms = source.clock.now_ms();
+    source.with(|collector| collector.take(&body.to_bytes(), at_ms));
+    source.news.send_replace(());
+    StatusCode::NO_CONTENT
+}
+
+async fn take_summary(request: Request<Incoming>, source: &Source) -> StatusCode {
+    let user_agent = request.headers().get(USER_AGENT).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let Ok(body) = Limited::new(request.into_body(), MAX_SUMMARY).collect().await else {
+        return StatusCode::PAYLOAD_TOO_LARGE;
+    };
+    let Ok(text) = String::from_utf8(body.to_bytes().into()) else { return StatusCode::BAD_REQUEST };
+    let sent = Sent { summary: Some(text), user_agent };
+    *source.sent.lock().unwrap_or_else(PoisonError::into_inner) = sent;
+    source.news.send_replace(());
+    StatusCode::NO_CONTENT
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::wire::series::Gaps;
+
+    fn gaps(receiver: Receiver) -> Gaps {
+        receiver.finish().remove(0).window.gaps
+    }
 
     async fn status(url: &str, body: Vec<u8>) -> u16 {
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -169,7 +310,7 @@ mod tests {
         assert_eq!(status(&format!("{root}/"), b"foreign".to_vec()).await, 404);
         assert_eq!(status(&format!("{root}/api/v1/write"), b"foreign".to_vec()).await, 404);
         assert_eq!(receiver.arrivals().seconds_after(0, 9), []);
-        assert_eq!(receiver.finish().0.gaps, Gaps { unfinished: 1, ..Gaps::default() });
+        assert_eq!(gaps(receiver), Gaps { unfinished: 1, ..Gaps::default() });
     }
 
     #[tokio::test]
@@ -180,13 +321,13 @@ mod tests {
         assert_eq!(status(receiver.url(), b"\xff".to_vec()).await, 204);
         let until_ms = receiver.arrivals().seconds_after(0, 9).first().map_or(0, |second| second.until_ms);
         assert_eq!(receiver.arrivals().seconds_after(until_ms, 9), []);
-        assert_eq!(receiver.finish().0.gaps.damaged, 1);
+        assert_eq!(gaps(receiver).damaged, 1);
     }
 
     #[tokio::test]
     async fn an_oversized_push_is_refused_and_counted() {
         let receiver = Receiver::open(Clock::new(), watch::Sender::default()).await.expect("a port");
         assert_eq!(status(receiver.url(), vec![0; MAX_BODY + 1]).await, 413);
-        assert_eq!(receiver.finish().0.gaps.damaged, 1);
+        assert_eq!(gaps(receiver).damaged, 1);
     }
 }

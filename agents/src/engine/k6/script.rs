@@ -13,7 +13,7 @@ use super::{Round, tags, waits, wrapper};
 use crate::wire::job::{Job, Scenario};
 use crate::wire::load::Load;
 
-const SCRIPT: &str = "script.js";
+pub(super) const SCRIPT: &str = "script.js";
 /// Wrappers around the script that set a load: see [`super::wrapper`].
 const WARM_UP: &str = "brewbench-warm-up.js";
 const MEASURED: &str = "brewbench-measured.js";
@@ -27,7 +27,7 @@ const OURS: [&str; 4] = [SCRIPT, WARM_UP, MEASURED, CONFIG];
 const SUMMARY_BYTES: u64 = 64 << 20;
 
 /// The environment variable with the target's URL; not allowed as a parameter.
-const BASE_URL: &str = "BASE_URL";
+pub(super) const BASE_URL: &str = "BASE_URL";
 
 /// A job's scenario, written to the folder of a run.
 #[derive(Debug)]

@@ -10,6 +10,11 @@ use crate::wire::load::{Form, Load, SHORTEST, Shape, Stage};
 
 /// Returns the wrapper for the measured load; `None` if the script sets its load.
 pub fn measured(load: &Load, script: &str) -> Option<String> {
+    Some(around(script, &measured_scenario(load)?))
+}
+
+/// Returns k6's scenario for the measured load; `None` if the script sets its load.
+pub fn measured_scenario(load: &Load) -> Option<Value> {
     let scenario = match load {
         Load::Script => return None,
         Load::Closed(closed) => match closed.vus().form() {
@@ -24,12 +29,17 @@ pub fn measured(load: &Load, script: &str) -> Option<String> {
             ),
         },
     };
-    Some(around(script, &scenario))
+    Some(scenario)
 }
 
 /// Returns the wrapper for the warm-up, with the highest level for the whole time, so that caches, pools and threads
 /// have grown before the measurement.
 pub fn warm_up(load: &Load, length: Duration, script: &str) -> Option<String> {
+    Some(around(script, &warm_up_scenario(load, length)?))
+}
+
+/// Returns k6's scenario for the warm-up; `None` if the script sets its load.
+pub fn warm_up_scenario(load: &Load, length: Duration) -> Option<Value> {
     let duration_ms = u64::try_from(length.max(SHORTEST).as_millis()).unwrap_or(u64::MAX);
     let peak = load.shape().map_or(0, Shape::peak);
     let scenario = match load {
@@ -37,7 +47,7 @@ pub fn warm_up(load: &Load, length: Duration, script: &str) -> Option<String> {
         Load::Closed(_) => vus(peak, duration_ms),
         Load::Open(open) => rate(peak, duration_ms, open.max_vus()),
     };
-    Some(around(script, &scenario))
+    Some(scenario)
 }
 
 fn vus(vus: u32, duration_ms: u64) -> Value {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client, Config, Error, ResourceExt};
 use serde_json::{Value, json};
@@ -156,7 +157,12 @@ impl Cluster {
 
     /// Returns the metadata of an object of a run.
     pub fn metadata(&self, name: &str, run: &str) -> Value {
-        let labels = json!({"app.kubernetes.io/managed-by": "brewbench", AGENT: self.agent, RUN: run});
+        self.labelled(name, RUN, run)
+    }
+
+    /// Returns the metadata of an object of this agent, with another label.
+    pub fn labelled(&self, name: &str, label: &str, value: &str) -> Value {
+        let labels = json!({"app.kubernetes.io/managed-by": "brewbench", AGENT: self.agent, label: value});
         let owners: Vec<&Value> = self.owner.iter().collect();
         json!({"name": name, "namespace": self.namespace, "labels": labels, "ownerReferences": owners})
     }
@@ -176,7 +182,27 @@ impl Cluster {
             remove(&services, &left.name_any()).await?;
             removed.push(left.name_any());
         }
+        removed.extend(self.sweep_generators(&own).await);
         Ok(removed)
+    }
+
+    /// Removes generators. An agent without them may not be allowed to list them.
+    async fn sweep_generators(&self, own: &ListParams) -> Vec<String> {
+        let mut removed = Vec::new();
+        // First what would create the others again.
+        let test_runs = crate::generators::test_runs(self);
+        for left in test_runs.list(own).await.into_iter().flatten() {
+            removed.extend(remove(&test_runs, &left.name_any()).await.map(|()| left.name_any()));
+        }
+        let jobs = self.api::<Job>();
+        for left in jobs.list(own).await.into_iter().flatten() {
+            removed.extend(remove(&jobs, &left.name_any()).await.map(|()| left.name_any()));
+        }
+        let maps = self.api::<ConfigMap>();
+        for left in maps.list(own).await.into_iter().flatten() {
+            removed.extend(remove(&maps, &left.name_any()).await.map(|()| left.name_any()));
+        }
+        removed
     }
 
     /// Returns what is not permitted, as sentences. Fails with one if that can't be asked.

@@ -24,6 +24,16 @@ pub struct Place {
 
 /// Describes the Pod's place.
 pub async fn place(cluster: &Cluster, pod: &Pod, node: &str, vcpus: f64) -> Place {
+    let mut facts = of_node(cluster, node).await;
+    let qos = pod.status.as_ref().and_then(|status| status.qos_class.clone());
+    facts.extend(qos.map(|qos| ("node.qos".to_owned(), qos)));
+    let policy = facts.get("node.cpu_manager");
+    let shares_cores = policy.map(|policy| policy != STATIC || vcpus.fract() > 0.0);
+    Place { facts, shares_cores }
+}
+
+/// Describes a node, as far as it may be read.
+pub async fn of_node(cluster: &Cluster, node: &str) -> Facts {
     let nodes: Api<Node> = Api::all(cluster.client.clone());
     let mut facts = Facts::new();
     let mut add = |name: &str, value: Option<String>| {
@@ -33,7 +43,6 @@ pub async fn place(cluster: &Cluster, pod: &Pod, node: &str, vcpus: f64) -> Plac
     };
     add("load.node", Some(node.to_owned()));
     add("load.node_pods", pods(cluster, node).await.map(|pods| pods.to_string()));
-    add("node.qos", pod.status.as_ref().and_then(|status| status.qos_class.clone()));
     match nodes.get(node).await {
         Ok(found) => {
             let info = found.status.as_ref().and_then(|status| status.node_info.as_ref());
@@ -46,12 +55,10 @@ pub async fn place(cluster: &Cluster, pod: &Pod, node: &str, vcpus: f64) -> Plac
             add("node.cpus", capacity.get("cpu").map(|cpus| cpus.0.clone()));
             add("node.memory", capacity.get("memory").map(|memory| memory.0.clone()));
         }
-        Err(error) => tracing::warn!(node, error = sentence(&error), "can't read the node of the target"),
+        Err(error) => tracing::warn!(node, error = sentence(&error), "can't read a node"),
     }
-    let policy = cpu_manager(cluster, node).await;
-    add("node.cpu_manager", policy.clone());
-    let shares_cores = policy.map(|policy| policy != STATIC || vcpus.fract() > 0.0);
-    Place { facts, shares_cores }
+    add("node.cpu_manager", cpu_manager(cluster, node).await);
+    facts
 }
 
 /// Returns the number of Pods on a node.

@@ -1,4 +1,4 @@
-//! Follows the Pods of a run.
+//! Follows Pods.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,16 @@ use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::cluster::{Cluster, RUN};
+use super::cluster::Cluster;
 use super::state::{Exit, State};
 
-/// All Pods of a run by name, as last seen; those that are gone remain, marked.
+/// The label of a Job's Pods, set by Kubernetes: the name of the Job.
+pub const JOB: &str = "job-name";
+
+/// All Pods by name, as last seen; those that are gone remain, marked.
 type Seen = BTreeMap<String, Option<Pod>>;
 
-/// The Pods of a run, followed in the background.
+/// Pods, followed in the background.
 #[derive(Debug)]
 pub struct Pods {
     seen: watch::Receiver<Seen>,
@@ -24,10 +27,10 @@ pub struct Pods {
 }
 
 impl Pods {
-    /// Starts to follow.
-    pub fn watch(cluster: &Cluster, run: &str) -> Self {
+    /// Starts to follow the Pods with a label.
+    pub fn watch(cluster: &Cluster, label: &str, value: &str) -> Self {
         let (sender, seen) = watch::channel(Seen::new());
-        let own = watcher::Config::default().labels(&format!("{RUN}={run}"));
+        let own = watcher::Config::default().labels(&format!("{label}={value}"));
         // A watch that expires, or breaks with the API server, begins again with a list.
         let mut events = watcher(cluster.api::<Pod>(), own).default_backoff().boxed();
         let watching = tokio::spawn(async move {
@@ -39,7 +42,7 @@ impl Pods {
                     Ok(Event::InitDone) => sender.send_modify(|seen| replace(seen, std::mem::take(&mut listed))),
                     Ok(Event::Apply(pod)) => sender.send_modify(|seen| drop(seen.insert(pod.name_any(), Some(pod)))),
                     Ok(Event::Delete(pod)) => sender.send_modify(|seen| drop(seen.insert(pod.name_any(), None))),
-                    Err(error) => tracing::debug!(%error, "the watch of a target's Pods begins again"),
+                    Err(error) => tracing::debug!(%error, "a watch of Pods begins again"),
                 }
             }
         });
@@ -68,6 +71,24 @@ impl Pods {
         seen.values().flatten().max_by_key(|pod| pod.creation_timestamp()).cloned()
     }
 
+    /// Returns the newest Pod of a Job, if it exists.
+    pub fn of_job(&self, job: &str) -> Option<Pod> {
+        let is_own = |pod: &&Pod| pod.labels().get(JOB).is_some_and(|found| found == job);
+        let seen = self.seen.borrow();
+        seen.values().flatten().filter(is_own).max_by_key(|pod| pod.creation_timestamp()).cloned()
+    }
+
+    /// Returns how the newest Pod of a Job ended, or that it was deleted; `None` while it runs, or before there is one.
+    pub fn exit_of_job(&self, job: &str) -> Option<Exit> {
+        let seen = self.seen.borrow();
+        let start = format!("{job}-");
+        // The Pods of a Job are named after it.
+        let is_own = |name: &String| name.strip_prefix(&start).is_some_and(|rest| !rest.contains('-'));
+        let mut exits = seen.keys().filter(|name| is_own(name)).map(|name| exit_of(&seen, name));
+        // A Pod that replaces another one does not run the same load.
+        exits.find_map(|exit| exit)
+    }
+
     /// Returns how a Pod ended; `None` while it runs.
     pub fn exit_of(&self, name: &str) -> Option<Exit> {
         exit_of(&self.seen.borrow(), name)
@@ -76,7 +97,7 @@ impl Pods {
 
 fn exit_of(seen: &Seen, name: &str) -> Option<Exit> {
     match seen.get(name)? {
-        None => Some(Exit { reason: "its Pod was deleted".to_owned(), is_memory: false }),
+        None => Some(Exit { reason: "its Pod was deleted".to_owned(), ..Exit::default() }),
         Some(pod) => match State::of(pod) {
             State::Ended(exit) => Some(exit),
             _ => None,

@@ -38,6 +38,8 @@ pub struct Exit {
     pub reason: String,
     /// Whether the kernel killed it because its memory limit was reached.
     pub is_memory: bool,
+    /// Its exit code, if its container has ended.
+    pub code: Option<i32>,
 }
 
 impl State {
@@ -46,14 +48,14 @@ impl State {
         let status = pod.status.clone().unwrap_or_default();
         if status.phase.as_deref() == Some("Failed") && status.reason.is_some() {
             let reason = sentence(status.reason.as_deref(), status.message.as_deref());
-            return Self::Ended(Exit { reason, is_memory: false });
+            return Self::Ended(Exit { reason, ..Exit::default() });
         }
         if pod.metadata.deletion_timestamp.is_some() {
             let disrupted = status.conditions.iter().flatten().find(|one| one.type_ == "DisruptionTarget");
             let why = disrupted.map_or_else(String::new, |one| {
                 format!(": {}", sentence(one.reason.as_deref(), one.message.as_deref()))
             });
-            return Self::Ended(Exit { reason: format!("its Pod was deleted{why}"), is_memory: false });
+            return Self::Ended(Exit { reason: format!("its Pod was deleted{why}"), ..Exit::default() });
         }
         match status.container_statuses.as_deref() {
             Some([container]) => match Self::of_container(container) {
@@ -109,7 +111,7 @@ impl Exit {
         };
         let message = ended.message.as_deref().filter(|_| !is_memory).map(str::trim).filter(|text| !text.is_empty());
         let reason = message.map_or(reason.clone(), |message| format!("{reason}: {message}"));
-        Self { reason, is_memory }
+        Self { reason, is_memory, code: Some(ended.exit_code) }
     }
 }
 

@@ -14,6 +14,10 @@ use super::cluster::Cluster;
 use crate::wire::now_ms;
 use crate::wire::series::Consumption;
 
+/// What a kubelet serves: figures of all its Pods, and a page of metrics.
+pub(crate) const SUMMARY_PATH: &str = "stats/summary?only_cpu_and_memory=true";
+pub(crate) const CADVISOR: &str = "metrics/cadvisor";
+
 /// Timeout of a reading: the next one is due after a second.
 const TIMEOUT: Duration = Duration::from_millis(900);
 /// Pause between two requests while waiting for a reading.
@@ -40,13 +44,13 @@ struct Seen {
 
 /// Figures of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Reading {
+pub(crate) struct Reading {
     /// When it was first seen, on this machine's clock; that of the node may differ.
-    at_ms: i64,
+    pub(crate) at_ms: i64,
     /// When the kubelet read it, in its words.
-    stamp: String,
-    cpu_us: u64,
-    memory_bytes: Option<u64>,
+    pub(crate) stamp: String,
+    pub(crate) cpu_us: u64,
+    pub(crate) memory_bytes: Option<u64>,
     /// Whether it was read while the target was idle: it contains all CPU time until then, and none of later.
     is_settled: bool,
 }
@@ -59,8 +63,7 @@ impl PodStats {
 
     /// Returns its CPU time and memory so far, as last read by its node; absent if that is unknown.
     pub async fn read(&self) -> Consumption {
-        let path = "stats/summary?only_cpu_and_memory=true";
-        let answer = timeout(TIMEOUT, self.cluster.node(&self.node, path)).await;
+        let answer = timeout(TIMEOUT, self.cluster.node(&self.node, SUMMARY_PATH)).await;
         let answer = answer.unwrap_or_else(|_| Err("it did not respond in time".to_owned()));
         let read = answer.and_then(|text| reading(&text, &self.uid, now_ms()));
         let mut seen = self.seen();
@@ -123,10 +126,9 @@ impl PodStats {
 
     /// Returns for how long the CPU quota has throttled its container, and how often the kernel killed a process of it.
     pub async fn throttling(&self, namespace: &str, pod: &str) -> (Option<u64>, Option<u64>) {
-        let text = self.cluster.node(&self.node, "metrics/cadvisor").await.unwrap_or_default();
-        let sum = |name: &str| total(&text, name, namespace, pod);
-        let throttled_us = sum("container_cpu_cfs_throttled_seconds_total").map(|seconds| seconds * 1e6);
-        (throttled_us.and_then(whole), sum("container_oom_events_total").and_then(whole))
+        let text = self.cluster.node(&self.node, CADVISOR).await.unwrap_or_default();
+        let ooms = total(&text, "container_oom_events_total", namespace, pod);
+        (throttled_us(&text, namespace, pod), ooms.and_then(whole))
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -195,7 +197,7 @@ struct Memory {
     working_set_bytes: Option<u64>,
 }
 
-fn reading(summary: &str, uid: &str, at_ms: i64) -> Result<Reading, String> {
+pub(crate) fn reading(summary: &str, uid: &str, at_ms: i64) -> Result<Reading, String> {
     let Summary { pods } = serde_json::from_str(summary).map_err(|error| format!("unknown answer: {error}"))?;
     let pod = pods.into_iter().find(|pod| pod.pod_ref.uid == uid).ok_or("its node does not list its Pod")?;
     let container = pod.containers.into_iter().next().ok_or("its node does not list its container")?;
@@ -203,6 +205,11 @@ fn reading(summary: &str, uid: &str, at_ms: i64) -> Result<Reading, String> {
     let (stamp, nanoseconds) = time.zip(usage_core_nano_seconds).ok_or("its node does not know its CPU time yet")?;
     let (cpu_us, memory_bytes) = (nanoseconds / 1_000, memory.working_set_bytes);
     Ok(Reading { at_ms, stamp, cpu_us, memory_bytes, is_settled: false })
+}
+
+/// Returns for how long the CPU quota has throttled the container of a Pod, from a page of cAdvisor.
+pub(crate) fn throttled_us(page: &str, namespace: &str, pod: &str) -> Option<u64> {
+    total(page, "container_cpu_cfs_throttled_seconds_total", namespace, pod).and_then(|seconds| whole(seconds * 1e6))
 }
 
 /// Adds up a metric over the containers of a Pod. The series without a container are of the Pod as a whole.

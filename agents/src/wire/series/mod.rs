@@ -65,6 +65,11 @@ impl Second {
         self.succeeded.total().saturating_add(self.failed.total())
     }
 
+    /// Whether the load did nothing.
+    pub fn is_idle(&self) -> bool {
+        self.requests() == 0 && self.iterations == 0 && self.dropped_iterations == 0
+    }
+
     /// Adds the following second.
     pub fn add(&mut self, next: Self) {
         let Self { until_ms, vus, iterations, dropped_iterations, received_bytes, sent_bytes, succeeded, failed } =

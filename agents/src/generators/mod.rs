@@ -1,0 +1,17 @@
+//! Load generators in a Kubernetes cluster: k6 in Pods of its own, all of which push to this agent.
+//!
+//! - [`manifest`]: what the agent's owner allows.
+//! - `objects`: what is created: a `ConfigMap` with the scenario, and Jobs, or a `TestRun` for k6-operator.
+//! - `operator`: whether k6-operator is installed.
+//! - [`runners`]: the Pods of one round, from their creation to their removal.
+//! - `usage`: their CPU time, as reported by their nodes.
+
+pub mod manifest;
+mod objects;
+mod operator;
+pub mod runners;
+pub mod usage;
+
+pub use manifest::Generators;
+pub(crate) use objects::JOB_VARIABLE;
+pub(crate) use operator::test_runs;

@@ -1,0 +1,154 @@
+//! The objects of one round of load: a `ConfigMap` with the scenario, and a Job for each generator, or one `TestRun`. Pure.
+//!
+//! Both ways name Jobs and Pods alike, with k6-operator's scheme: the Pods of generator `n` belong to the Job `NAME-n`.
+
+use serde_json::{Map, Value, json};
+
+use super::manifest::Generators;
+use crate::engine::remote::{self, ENTRY, PORT, Remote};
+use crate::wire::job::Segment;
+
+/// Label of the Pods of a round: its name.
+pub const LOAD: &str = "brewbench.dev/load";
+
+/// Where k6-operator mounts the scenario, and so do own Jobs.
+const FOLDER: &str = "/test";
+
+/// The variable with the name of a Pod's Job, by which the agent tells its generators apart.
+pub const JOB_VARIABLE: &str = "BREWBENCH_JOB";
+
+/// An etcd object has at most 1.5 MiB; Kubernetes limits a `ConfigMap` to this.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The name and the labels of everything in a round.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// The name of the round.
+    pub name: String,
+    /// Metadata of its objects, with labels and owner.
+    pub metadata: Value,
+}
+
+impl Names {
+    /// Returns the name of the Job of a generator.
+    pub fn job(&self, index: u32) -> String {
+        format!("{}-{}", self.name, index + 1)
+    }
+
+    fn named(&self, name: &str) -> Value {
+        let mut metadata = self.metadata.clone();
+        metadata["name"] = json!(name);
+        metadata
+    }
+}
+
+/// Returns the `ConfigMap` of a scenario. Fails with a sentence if it is too large for one.
+pub fn config_map(remote: &Remote, names: &Names) -> Result<Value, String> {
+    let bytes: usize = remote.files.iter().map(|(name, text)| name.len() + text.len()).sum();
+    if bytes > MOST_BYTES {
+        let (largest, text) = remote.files.iter().max_by_key(|(_, text)| text.len()).ok_or("no files")?;
+        return Err(format!(
+            "the scenario has {} KiB, but a ConfigMap holds at most 1024 KiB; its largest file is {largest} with {} KiB",
+            bytes >> 10,
+            text.len() >> 10
+        ));
+    }
+    let metadata = names.named(&names.name);
+    Ok(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": remote.files}))
+}
+
+/// Returns the Job of a generator. Kubernetes ends it after this time, even without the agent.
+pub fn job(remote: &Remote, generators: &Generators, names: &Names, segment: Segment, longest_s: u64) -> Value {
+    let container = json!({
+        "name": "k6", "image": generators.image, "command": remote::command(FOLDER, segment), "env": environment(remote),
+        "resources": generators.resources(), "securityContext": Generators::container_security(),
+        "ports": [{"containerPort": PORT}], "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{"name": "scenario", "mountPath": FOLDER, "readOnly": true}],
+    });
+    let mut spec = generators.place();
+    let own = json!({
+        "restartPolicy": "Never", "automountServiceAccountToken": false, "enableServiceLinks": false,
+        "terminationGracePeriodSeconds": 1, "securityContext": Generators::pod_security(), "containers": [container],
+        "volumes": [{"name": "scenario", "configMap": {"name": names.name}}],
+    });
+    merge(&mut spec, own);
+    let metadata = names.named(&names.job(segment.index));
+    let labels = metadata["labels"].clone();
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": metadata,
+        "spec": {
+            "backoffLimit": 0, "activeDeadlineSeconds": longest_s,
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    })
+}
+
+/// Returns the `TestRun` of all generators. Its runners get what own Jobs get; k6-operator adds segments and the pause.
+pub fn test_run(remote: &Remote, generators: &Generators, names: &Names, count: u32) -> Value {
+    let mut runner = generators.place();
+    let own = json!({
+        "image": generators.image, "env": environment(remote), "resources": generators.resources(),
+        "metadata": {"labels": names.metadata["labels"]}, "automountServiceAccountToken": "false",
+        "securityContext": Generators::pod_security(), "containerSecurityContext": Generators::container_security(),
+    });
+    merge(&mut runner, own);
+    json!({
+        "apiVersion": super::operator::API_VERSION, "kind": "TestRun", "metadata": names.named(&names.name),
+        "spec": {
+            "parallelism": count, "quiet": "true", "script": {"configMap": {"name": names.name, "file": ENTRY}},
+            "initializer": {"disabled": true}, "runner": runner,
+        },
+    })
+}
+
+fn environment(remote: &Remote) -> Vec<Value> {
+    let job = json!({"name": JOB_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['job-name']"}}});
+    let own = remote.environment.iter().map(|(name, value)| json!({"name": name, "value": value}));
+    std::iter::once(job).chain(own).collect()
+}
+
+fn merge(into: &mut Value, from: Value) {
+    if let (Some(into), Value::Object(from)) = (into.as_object_mut(), from) {
+        into.extend::<Map<String, Value>>(from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use k8s_openapi::api::batch::v1::Job;
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    fn names() -> Names {
+        Names { name: "brewbench-1-m".to_owned(), metadata: json!({"labels": {LOAD: "brewbench-1-m"}}) }
+    }
+
+    fn remote(text: &str) -> Remote {
+        let files = BTreeMap::from([("data.json".to_owned(), text.to_owned()), (ENTRY.to_owned(), "x".to_owned())]);
+        Remote { files, environment: vec![("A".to_owned(), "$(BREWBENCH_JOB)".to_owned())] }
+    }
+
+    #[test]
+    fn jobs_and_test_runs_have_the_same_names_and_environment() {
+        let (generators, names) = (Generators::parse("vcpus = 0.5", "1.8.1").expect("a file"), names());
+        let built = job(&remote(""), &generators, &names, Segment { index: 1, of: 2 }, 60);
+        assert_eq!(built["metadata"]["name"], "brewbench-1-m-2");
+        let env = built["spec"]["template"]["spec"]["containers"][0]["env"].clone();
+        assert_eq!(env[0]["name"], JOB_VARIABLE, "later variables refer to it");
+        serde_json::from_value::<Job>(built).expect("a Job");
+        let run = test_run(&remote(""), &generators, &names, 2);
+        assert_eq!(run["spec"]["runner"]["env"], env);
+        assert_eq!(run["spec"]["runner"]["metadata"]["labels"], json!({LOAD: "brewbench-1-m"}));
+    }
+
+    #[test]
+    fn a_scenario_that_is_too_large_is_refused_with_its_largest_file() {
+        let fits = config_map(&remote("{}"), &names()).expect("fits");
+        serde_json::from_value::<ConfigMap>(fits).expect("a ConfigMap");
+        let fault = config_map(&remote(&"x".repeat(2 << 20)), &names()).expect_err("too large");
+        assert!(fault.contains("2048 KiB") && fault.contains("data.json"), "{fault}");
+    }
+}

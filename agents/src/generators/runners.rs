@@ -1,0 +1,375 @@
+//! The Pods of one round of load: created, waited for, started together, and removed.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::{join_all, try_join_all};
+use futures_util::stream;
+use k8s_openapi::api::batch::v1::Job as BatchJob;
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
+use kube::ResourceExt;
+use kube::api::{ListParams, LogParams, PostParams};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::manifest::Generators;
+use super::objects::{self, LOAD, Names};
+use super::operator;
+use super::usage::Placed;
+use crate::engine::remote::{PORT, Remote};
+use crate::engine::{Arrivals, Paused, judge};
+use crate::run::failure::Failure;
+use crate::sandbox::process::{LOG_BYTES, last_lines};
+use crate::series::clock::Clock;
+use crate::target::Cluster;
+use crate::target::kubernetes::cluster::{remove, sentence};
+use crate::target::kubernetes::pods::Pods;
+use crate::target::kubernetes::state::{Exit, State};
+use crate::wire::job::Segment;
+use crate::wire::outcome::Cause;
+
+/// Pause between two looks at what is not watched.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How many requests are sent to the API server at once.
+const AT_ONCE: usize = 16;
+/// How long a k6 that runs may take to create its virtual users.
+const LONGEST_SETUP: Duration = Duration::from_mins(5);
+/// How long the first push of a k6 may take: it pushes every second, even while it is paused.
+const FIRST_PUSH: Duration = Duration::from_secs(15);
+/// How long the API server may take to report the end of a Pod.
+const LONGEST_END: Duration = Duration::from_mins(2);
+/// Lines of output to read.
+const LOG_LINES: i64 = 2_000;
+
+/// The generators of one round.
+#[derive(Debug)]
+pub struct Runners {
+    cluster: Cluster,
+    generators: Generators,
+    names: Names,
+    count: u32,
+    remote: Remote,
+    longest: Duration,
+    pods: Pods,
+    /// Whether k6-operator creates and starts them.
+    has_operator: bool,
+}
+
+/// When a generator has started, by this machine's clock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Start {
+    /// The earliest time.
+    pub at_ms: i64,
+    /// How much later it may have been.
+    pub error_ms: i64,
+}
+
+/// A round of load.
+#[derive(Clone, Debug)]
+pub struct Round {
+    /// Its name, which differs between all rounds.
+    pub name: String,
+    /// How many generators.
+    pub count: u32,
+    /// What they run.
+    pub remote: Remote,
+    /// The maximum duration of the load.
+    pub longest: Duration,
+}
+
+impl Runners {
+    /// Prepares a round. Nothing is created yet.
+    pub async fn new(cluster: &Cluster, generators: &Generators, round: Round) -> Result<Self, String> {
+        let Round { name, count, remote, longest } = round;
+        let has_operator = operator::is_installed(cluster).await?;
+        let metadata = cluster.labelled(&name, LOAD, &name);
+        let pods = Pods::watch(cluster, LOAD, &name);
+        let names = Names { name, metadata };
+        let (cluster, generators) = (cluster.clone(), generators.clone());
+        Ok(Self { cluster, generators, names, count, remote, longest, pods, has_operator })
+    }
+
+    /// Returns the names of the generators' Jobs, by which they push.
+    pub fn jobs(&self) -> Vec<String> {
+        (0..self.count).map(|index| self.names.job(index)).collect()
+    }
+
+    /// Creates what generates the load. The error is a sentence.
+    pub async fn create(&self) -> Result<(), Failure> {
+        let broken = Failure::by(Cause::Generator);
+        let map = objects::config_map(&self.remote, &self.names).map_err(&broken)?;
+        let map: ConfigMap = serde_json::from_value(map).map_err(|error| broken(error.to_string()))?;
+        let created = self.cluster.api::<ConfigMap>().create(&PostParams::default(), &map).await;
+        created.map_err(|error| broken(format!("can't create the ConfigMap: {}", sentence(&error))))?;
+        if self.has_operator {
+            let run = objects::test_run(&self.remote, &self.generators, &self.names, self.count);
+            let run = serde_json::from_value(run).map_err(|error| broken(error.to_string()))?;
+            let created = operator::test_runs(&self.cluster).create(&PostParams::default(), &run).await;
+            return created
+                .map(drop)
+                .map_err(|error| broken(format!("can't create the TestRun: {}", sentence(&error))));
+        }
+        let creating = stream::iter((0..self.count).map(|index| self.create_job(index))).buffer_unordered(AT_ONCE);
+        let created: Vec<Result<(), String>> = creating.collect().await;
+        created.into_iter().collect::<Result<(), String>>().map_err(broken)
+    }
+
+    async fn create_job(&self, index: u32) -> Result<(), String> {
+        let segment = Segment { index, of: self.count };
+        let longest_s = (self.longest + LONGEST_SETUP + self.cluster.patience.preparation).as_secs();
+        let job = objects::job(&self.remote, &self.generators, &self.names, segment, longest_s);
+        let job: BatchJob = serde_json::from_value(job).map_err(|error| error.to_string())?;
+        let created = self.cluster.api::<BatchJob>().create(&PostParams::default(), &job).await;
+        created.map(drop).map_err(|error| format!("can't create a Job: {}", sentence(&error)))
+    }
+
+    /// Waits until every generator runs, has all virtual users, and its series arrives here. `progress` is called with
+    /// sentences.
+    pub async fn ready(&self, arrivals: &Arrivals, url: &str, progress: impl Fn(String)) -> Result<Vec<Placed>, Failure> {
+        let begun = Instant::now();
+        loop {
+            let running = (0..self.count).filter(|index| self.address(*index).is_some()).count();
+            let limit = self.check_start(begun).await?;
+            if running == self.count as usize {
+                break;
+            }
+            progress(format!("starts its generators: {running} of {} run", self.count));
+            if begun.elapsed() > limit {
+                let reason = format!("only {running} of {} generators run after {} s", self.count, begun.elapsed().as_secs());
+                return Err(Failure::by(Cause::Generator)(reason));
+            }
+            let _ = timeout(PAUSE * 5, self.pods.changed()).await;
+        }
+        progress("waits for the virtual users of its generators".to_owned());
+        let waiting = (0..self.count).map(|index| self.wait_until_ready(index, arrivals, url));
+        tokio::select! {
+            biased;
+            failure = self.any_failed() => Err(failure),
+            placed = try_join_all(waiting) => placed,
+        }
+    }
+
+    /// Fails if a generator can't start. Returns how long the slowest may take.
+    async fn check_start(&self, begun: Instant) -> Result<Duration, Failure> {
+        let patience = self.cluster.patience;
+        let mut limit = patience.preparation;
+        for index in 0..self.count {
+            let state = self.pods.of_job(&self.names.job(index)).as_ref().map(State::of);
+            let fault = match state {
+                Some(State::Runs) => None,
+                Some(State::Waiting(_)) => None,
+                Some(State::Ended(exit)) => Some(exit.reason),
+                Some(State::Broken(why)) => Some(why),
+                Some(State::PullFails(why)) => {
+                    (begun.elapsed() > patience.pull_retries).then(|| format!("can't pull its image: {why}"))
+                }
+                Some(State::Unscheduled(why)) => {
+                    limit = patience.scheduling;
+                    (begun.elapsed() > patience.scheduling).then(|| format!("waits for a node: {why}"))
+                }
+                None => {
+                    limit = patience.scheduling;
+                    self.refusal(index).await
+                }
+            };
+            if let Some(fault) = fault {
+                return Err(self.failure(index, &format!("did not start: {fault}")));
+            }
+        }
+        Ok(limit)
+    }
+
+    /// Explains why a generator gets no Pod, if the cluster says so.
+    async fn refusal(&self, index: u32) -> Option<String> {
+        let own = ListParams::default().fields(&format!("involvedObject.name={}", self.names.job(index)));
+        let listed = self.cluster.api::<Event>().list(&own).await.ok()?;
+        let failed = listed.into_iter().find(|event| event.reason.as_deref() == Some("FailedCreate"))?;
+        failed.message
+    }
+
+    async fn wait_until_ready(&self, index: u32, arrivals: &Arrivals, url: &str) -> Result<Placed, Failure> {
+        let place = index as usize;
+        let paused = self.paused(index)?;
+        let begun = Instant::now();
+        // k6-operator starts it as soon as it is ready.
+        while !self.has_operator {
+            match paused.is_ready().await {
+                Ok(true) => break,
+                Ok(false) | Err(_) if begun.elapsed() < LONGEST_SETUP => sleep(PAUSE).await,
+                Ok(false) => return Err(self.failure(index, "did not create its virtual users in time")),
+                Err(fault) => return Err(self.failure(index, &format!("does not answer on port {PORT}: {fault}"))),
+            }
+        }
+        let ready = Instant::now();
+        while !arrivals.has_pushed(place) {
+            if ready.elapsed() > FIRST_PUSH {
+                let reason = format!(
+                    "runs, but its series does not arrive at {url}: is the agent reachable from Pods, and does a network \
+                     policy allow it?"
+                );
+                return Err(self.failure(index, &reason));
+            }
+            sleep(PAUSE).await;
+        }
+        let pod = self.pods.of_job(&self.names.job(index)).ok_or_else(|| self.failure(index, "its Pod was deleted"))?;
+        Ok(placed(&pod))
+    }
+
+    /// Starts all at once.
+    pub async fn start(&self, clock: Clock) -> Result<Vec<Start>, Failure> {
+        let starting = (0..self.count).map(|index| async move {
+            let paused = self.paused(index)?;
+            if self.has_operator {
+                return self.wait_for_start(index, &paused, clock).await;
+            }
+            let at_ms = clock.now_ms();
+            paused.resume().await.map_err(|fault| self.failure(index, &fault))?;
+            Ok(Start { at_ms, error_ms: clock.now_ms().saturating_sub(at_ms) })
+        });
+        tokio::select! {
+            biased;
+            failure = self.any_failed() => Err(failure),
+            started = try_join_all(starting) => started,
+        }
+    }
+
+    /// Waits until k6-operator has started it.
+    async fn wait_for_start(&self, index: u32, paused: &Paused, clock: Clock) -> Result<Start, Failure> {
+        let begun = Instant::now();
+        let mut at_ms = clock.now_ms();
+        while begun.elapsed() < LONGEST_SETUP {
+            let asked_ms = clock.now_ms();
+            match paused.has_started().await {
+                Ok(true) => return Ok(Start { at_ms, error_ms: clock.now_ms().saturating_sub(at_ms) }),
+                Ok(false) => at_ms = asked_ms,
+                Err(_) => {}
+            }
+            sleep(PAUSE / 2).await;
+        }
+        Err(self.failure(index, "was not started by k6-operator"))
+    }
+
+    /// Waits until every generator has sent its summary or ended.
+    pub async fn measured(&self, arrivals: &Arrivals) -> Result<(), Failure> {
+        loop {
+            let mut is_open = false;
+            for index in 0..self.count {
+                if !arrivals.has_summary(index as usize) {
+                    is_open = true;
+                    if self.exit(index).is_some() {
+                        return Err(self.exit_failure(index).await);
+                    }
+                }
+            }
+            if !is_open {
+                return Ok(());
+            }
+            let _ = timeout(PAUSE, self.pods.changed()).await;
+        }
+    }
+
+    /// Waits for the ends of all Pods, and returns their output. Fails if k6 has failed in one of them.
+    pub async fn ended(&self) -> Result<Vec<String>, Failure> {
+        let begun = Instant::now();
+        while let Some(index) = (0..self.count).find(|index| self.exit(*index).is_none()) {
+            if begun.elapsed() > LONGEST_END {
+                return Err(self.failure(index, "has sent its summary, but the cluster does not report its end"));
+            }
+            let _ = timeout(PAUSE, self.pods.changed()).await;
+        }
+        let logs = join_all((0..self.count).map(|index| self.log(index))).await;
+        for (index, log) in (0..self.count).zip(&logs) {
+            let exit = self.exit(index).unwrap_or_default();
+            let status = exit.code.filter(|_| !exit.is_memory).map(|code| ExitStatus::from_raw(code << 8));
+            match status {
+                Some(status) => judge(status, log).map_err(|fault| self.failure(index, &fault))?,
+                None => return Err(self.failure(index, &exit.reason)),
+            }
+        }
+        Ok(logs)
+    }
+
+    /// Waits until a generator has ended that should not have.
+    async fn any_failed(&self) -> Failure {
+        loop {
+            if let Some(index) = (0..self.count).find(|index| self.exit(*index).is_some()) {
+                return self.exit_failure(index).await;
+            }
+            self.pods.changed().await;
+        }
+    }
+
+    async fn exit_failure(&self, index: u32) -> Failure {
+        let reason = self.exit(index).unwrap_or_default().reason;
+        let output = match last_lines(&self.log(index).await) {
+            lines if lines.is_empty() => "no output".to_owned(),
+            lines => format!("last output: {lines}"),
+        };
+        self.failure(index, &format!("ended early: {reason}; {output}"))
+    }
+
+    /// Returns how a generator ended; `None` while it runs.
+    fn exit(&self, index: u32) -> Option<Exit> {
+        self.pods.exit_of_job(&self.names.job(index))
+    }
+
+    fn address(&self, index: u32) -> Option<IpAddr> {
+        let pod = self.pods.of_job(&self.names.job(index))?;
+        (State::of(&pod) == State::Runs).then_some(())?;
+        pod.status?.pod_ip?.parse().ok()
+    }
+
+    fn paused(&self, index: u32) -> Result<Paused, Failure> {
+        let address = self.address(index).ok_or_else(|| self.failure(index, "does not run any more"))?;
+        Ok(Paused::at(SocketAddr::new(address, PORT)))
+    }
+
+    fn failure(&self, index: u32, what: &str) -> Failure {
+        let node = self.pods.of_job(&self.names.job(index)).and_then(|pod| pod.spec?.node_name);
+        let on = node.map_or_else(String::new, |node| format!(" on {node}"));
+        Failure::by(Cause::Generator)(format!("generator {}{on} {what}", index + 1))
+    }
+
+    async fn log(&self, index: u32) -> String {
+        let Some(pod) = self.pods.of_job(&self.names.job(index)) else { return String::new() };
+        let newest = LogParams { tail_lines: Some(LOG_LINES), ..LogParams::default() };
+        let log = self.cluster.api::<Pod>().logs(&pod.name_any(), &newest).await.unwrap_or_default();
+        let cut = log.len().saturating_sub(LOG_BYTES);
+        log[log.ceil_char_boundary(cut)..].to_owned()
+    }
+
+    /// Deletes everything, and waits until its Pods are gone. Retries while the API server is away.
+    pub async fn remove(&self) -> Result<(), String> {
+        let (begun, limit) = (Instant::now(), self.cluster.patience.removal);
+        loop {
+            match self.try_remove().await {
+                Ok(true) => return Ok(()),
+                Err(fault) if begun.elapsed() > limit => return Err(fault),
+                Ok(false) if begun.elapsed() > limit => {
+                    return Err(format!("Pods of its generators are still there after {} s", limit.as_secs()));
+                }
+                Ok(false) | Err(_) => sleep(PAUSE * 2).await,
+            }
+        }
+    }
+
+    async fn try_remove(&self) -> Result<bool, String> {
+        if self.has_operator {
+            remove(&operator::test_runs(&self.cluster), &self.names.name).await?;
+        }
+        let own = ListParams::default().labels(&format!("{LOAD}={}", self.names.name));
+        let jobs = self.cluster.api::<BatchJob>();
+        let left = jobs.list(&own).await.map_err(|error| sentence(&error))?;
+        try_join_all(left.iter().map(|job| async { remove(&jobs, &job.name_any()).await })).await?;
+        remove(&self.cluster.api::<ConfigMap>(), &self.names.name).await?;
+        let left = self.cluster.api::<Pod>().list(&own).await.map_err(|error| sentence(&error))?;
+        Ok(left.items.is_empty())
+    }
+}
+
+fn placed(pod: &Pod) -> Placed {
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+    Placed { pod: pod.name_any(), uid: pod.uid().unwrap_or_default(), node }
+}

@@ -1,0 +1,268 @@
+//! A run whose load comes from Pods of the agent's cluster. The agent starts the target and the generators, receives
+//! their series, and reads their usage; each generator is judged like one on another machine.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::execute::{Record, RunContext, Site};
+use super::failure::Failure;
+use super::participant::Prepared;
+use crate::engine::remote::{Remote, Subject, version_of};
+use crate::engine::{Received, Round, Sent};
+use crate::generators::runners::{self, Runners};
+use crate::generators::usage::{Follower, Placed};
+use crate::generators::{Generators, JOB_VARIABLE};
+use crate::run::address_policy::{Limits, LoadLimits};
+use crate::series::recording::Recording;
+use crate::series::sampler::Watched;
+use crate::target::kubernetes::facts;
+use crate::target::{Cluster, Running};
+use crate::wire::Phase;
+use crate::wire::engine::EngineVersion;
+use crate::wire::job::Job;
+use crate::wire::outcome::{Cause, Generator};
+use crate::wire::series::{Packed, Part, Series, Window};
+
+/// How long k6 may take to end after its load.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// What all rounds of a run share.
+struct Load<'a> {
+    job: &'a Job,
+    cluster: &'a Cluster,
+    generators: &'a Generators,
+    base_url: String,
+    limits: Limits,
+    /// The address at which generators reach this agent.
+    address: IpAddr,
+    longest: Duration,
+}
+
+/// A round that is over: what each generator sent, and what its node reported.
+#[derive(Default)]
+struct Measured {
+    parts: Vec<Series>,
+    received: Vec<Received>,
+    placed: Vec<Placed>,
+    logs: Vec<String>,
+    start_errors_ms: Vec<i64>,
+}
+
+impl Site {
+    /// Does the whole run. Can be cancelled at any time.
+    pub(super) async fn work_with_cluster<F: Fn(Phase)>(
+        &mut self,
+        job: &Job,
+        context: &RunContext,
+        record: &mut Record<F>,
+    ) -> Result<(), Failure> {
+        let (Some(cluster), Some(generators)) = (&context.cluster, &context.generators) else {
+            let reason = "this agent generates no load in a cluster: start it with --kubernetes and --generators";
+            return Err(Failure::by(Cause::Other)(reason.to_owned()));
+        };
+        if job.cluster_generators > generators.most {
+            let reason = format!("{} generators; this agent's owner allows {}", job.cluster_generators, generators.most);
+            return Err(Failure::by(Cause::Other)(reason));
+        }
+        let Prepared { serving, longest } = self.prepare(job, context, &mut record.outcome).await?;
+        let mut serving = serving.ok_or_else(|| Failure::by(Cause::Other)("this agent runs no target".to_owned()))?;
+        let base_url = serving.base_url.clone();
+        let address = address_towards(&base_url).map_err(Failure::by(Cause::Generator))?;
+        let mut own = serving.reach.clone().unwrap_or_else(|| LoadLimits { allowed: Vec::new(), redirects: false });
+        own.allowed.push(address);
+        let limits = context.reach.limits(Some(&own));
+        let load = Load { job, cluster, generators, base_url, limits, address, longest };
+        self.note_idle_memory(&mut record.outcome.conditions).await;
+        let mut parts = vec![Series::default(); job.cluster_generators as usize];
+        if job.warm_up_ms > 0 {
+            record.enter(Phase::WarmingUp);
+            let warm = self.round(&load, Round::WarmUp, || {}).await?;
+            parts = warm.parts;
+        }
+        serving.known.confirm().await;
+        if job.profiled {
+            self.begin_profile(job, context, &serving, &record.outcome.cores).await;
+        }
+        let counting = self.begin_counting().await;
+        let before = self.processes();
+        let measured = self.round(&load, Round::Measure, || record.enter(Phase::Measuring)).await?;
+        self.end_counting(counting, &mut record.outcome.conditions).await;
+        for (part, measured) in parts.iter_mut().zip(&measured.parts) {
+            part.measured.clone_from(&measured.measured);
+        }
+        record.outcome.generators = outcomes(&load, parts, measured).await?;
+        record.outcome.engine = record.outcome.generators.iter().find_map(|one| one.engine.clone());
+        record.outcome.cores.generator.clear();
+        self.collect(false, before, Some(&serving), record).await
+    }
+
+    /// Runs one round of load: creates the generators, starts them together, waits for their end, and removes them.
+    async fn round(&mut self, load: &Load<'_>, round: Round, on_start: impl FnOnce()) -> Result<Measured, Failure> {
+        let broken = Failure::by(Cause::Generator);
+        let part = match round {
+            Round::WarmUp => Part::WarmUp,
+            Round::Measure => Part::Measured,
+        };
+        let name = format!("brewbench-{}-{}", load.job.run, part_letter(part)).to_lowercase();
+        let jobs: Vec<String> = (1..=load.job.cluster_generators).map(|number| format!("{name}-{number}")).collect();
+        let watched = Watched {
+            target: self.target.as_ref().and_then(Running::source),
+            generator: self.generator_group.watch(),
+            cores: self.cores.clone(),
+            interface: None,
+        };
+        let at = (load.address, load.generators.port);
+        let recording = Recording::start_for(at, &jobs, watched, self.live.notifier()).await;
+        let recording = recording.map_err(|error| {
+            broken(format!("can't receive the series of generators on port {}: {error}", load.generators.port))
+        })?;
+        let (clock, arrivals) = (recording.clock(), recording.arrivals());
+        let remote = load.remote(round, recording.url(), self.script.system_tags()).map_err(&broken)?;
+        let plan = runners::Round { name, count: load.job.cluster_generators, remote, longest: load.longest };
+        let runners = Runners::new(load.cluster, load.generators, plan).await.map_err(&broken)?;
+        // From here on they are removed, even if this is cancelled.
+        let runners = self.runners.insert(runners);
+        runners.create().await?;
+        let live = self.live.clone();
+        let target = &mut self.target;
+        let placed = tokio::select! {
+            biased;
+            () = wait(target) => None,
+            placed = runners.ready(&arrivals, recording.url(), |step| live.set_step(step)) => Some(placed?),
+        };
+        let Some(placed) = placed else { return Err(self.target_exit("while its generators started").await) };
+        let usage = Follower::start(load.cluster.clone(), clock, placed.clone());
+        self.live.follow(part, recording.so_far());
+        on_start();
+        let runners = self.runners.as_ref().ok_or_else(|| broken("no generators".to_owned()))?;
+        let starts = runners.start(clock).await?;
+        for (index, start) in starts.iter().enumerate() {
+            recording.begin_one(index, start.at_ms);
+        }
+        let measuring = async {
+            match round {
+                // A script's own load is not limited to the warm-up; k6 limits the others.
+                Round::WarmUp => {
+                    let length = Duration::from_millis(load.job.warm_up_ms);
+                    tokio::select! {
+                        measured = runners.measured(&arrivals) => measured,
+                        () = sleep(length + MARGIN) => Ok(()),
+                    }
+                }
+                Round::Measure => runners.measured(&arrivals).await,
+            }
+        };
+        let measured = tokio::select! {
+            biased;
+            () = wait(&mut self.target) => None,
+            measured = measuring => Some(measured),
+            () = sleep(load.longest) => {
+                let reason = format!("k6 was still running after {} s, longer than its load can take", load.longest.as_secs());
+                Some(Err(broken(reason)))
+            }
+        };
+        let Some(measured) = measured else { return Err(self.target_exit("during the load").await) };
+        measured?;
+        let starts_ms: Vec<i64> = starts.iter().map(|start| start.at_ms).collect();
+        let usage = usage.finish(&starts_ms);
+        let first_ms = starts_ms.iter().copied().min().unwrap_or_default();
+        let seconds = arrivals.seconds_after(0, usize::MAX);
+        let (received, target_usage) = recording.finish_all(first_ms).await;
+        self.live.store(part, Window { start_ms: first_ms, seconds, ..Window::default() });
+        // Its seconds are in the series of the generators.
+        *self.series.part_mut(part) = Some(Window { start_ms: first_ms, usage: target_usage, ..Window::default() });
+        let logs = match round {
+            Round::WarmUp => Vec::new(),
+            Round::Measure => runners.ended().await?,
+        };
+        runners.remove().await.map_err(&broken)?;
+        self.runners = None;
+        let windows = received.iter().map(|one| one.window.clone()).zip(usage);
+        let parts = windows.map(|(window, usage)| {
+            let mut series = Series::default();
+            *series.part_mut(part) = Some(Window { usage, ..window });
+            series
+        });
+        let start_errors_ms = starts.iter().map(|start| start.error_ms).collect();
+        Ok(Measured { parts: parts.collect(), received, placed, logs, start_errors_ms })
+    }
+}
+
+impl Load<'_> {
+    fn remote(&self, round: Round, url: &str, system_tags: Option<&str>) -> Result<Remote, String> {
+        let push_url = format!("{url}/$({JOB_VARIABLE})");
+        let (limits, vcpus) = (&self.limits, self.generators.vcpus);
+        let subject = Subject { base_url: &self.base_url, limits, system_tags, push_url: &push_url, vcpus };
+        Remote::new(self.job, round, &subject)
+    }
+}
+
+/// Returns the result of each generator.
+async fn outcomes(load: &Load<'_>, parts: Vec<Series>, measured: Measured) -> Result<Vec<Generator>, Failure> {
+    let Measured { received, placed, logs, start_errors_ms, .. } = measured;
+    let mut all = Vec::with_capacity(parts.len());
+    let each = parts.into_iter().zip(received).zip(placed).zip(logs).zip(start_errors_ms);
+    for ((((series, received), placed), log), error_ms) in each {
+        let Sent { summary, user_agent } = received.sent;
+        let number = all.len() + 1;
+        let name = format!("{number} on {}", placed.node);
+        let summary = summary
+            .ok_or_else(|| Failure::by(Cause::Generator)(format!("generator {name} sent no summary")))?;
+        let version = user_agent.as_deref().and_then(version_of);
+        let mut environment = facts::of_node(load.cluster, &placed.node).await;
+        environment.insert("cpu.usable".to_owned(), load.generators.vcpus.to_string());
+        all.push(Generator {
+            name,
+            summary,
+            series: Packed::pack(&series),
+            work: received.work,
+            log,
+            engine: version.map(|version| EngineVersion { name: "k6".to_owned(), version }),
+            environment,
+            start_error_ms: error_ms as f64,
+        });
+    }
+    Ok(all)
+}
+
+fn part_letter(part: Part) -> char {
+    match part {
+        Part::WarmUp => 'w',
+        Part::Measured => 'm',
+    }
+}
+
+async fn wait(target: &mut Option<Running>) {
+    match target {
+        Some(target) => target.wait().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns the address of this machine from which it reaches a target, which its generators use to reach it.
+fn address_towards(base_url: &str) -> Result<IpAddr, String> {
+    let unknown = |error: &dyn std::fmt::Display| format!("no address for generators to reach this agent: {error}");
+    let url = reqwest::Url::parse(base_url).map_err(|error| unknown(&error))?;
+    let at = url.socket_addrs(|| None).map_err(|error| unknown(&error))?;
+    let at = *at.first().ok_or_else(|| unknown(&"the target has none"))?;
+    let any: SocketAddr = if at.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0_u16; 8], 0).into() };
+    let local = || {
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(at)?;
+        socket.local_addr()
+    };
+    local().map(|address| address.ip()).map_err(|error| unknown(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_local_target_is_reached_from_this_machine() {
+        assert_eq!(address_towards("http://127.0.0.1:9"), Ok(IpAddr::from([127, 0, 0, 1])));
+        assert!(address_towards("nonsense").is_err_and(|why| why.starts_with("no address")));
+    }
+}
