@@ -19,8 +19,8 @@
 pub mod connection;
 mod counters;
 pub mod doctor;
-pub mod generators;
 pub mod engine;
+pub mod generators;
 pub mod host;
 pub mod profile;
 pub mod reports;

@@ -58,6 +58,7 @@ pub async fn run_child(mut arguments: impl Iterator<Item = std::ffi::OsString>) 
     let mut next = |what: &'static str| arguments.next().context(what);
     let text = |word: std::ffi::OsString| word.into_string().ok().context("text");
     let options = Options {
+        generators: None,
         server: text(next("name the server")?)?.parse()?,
         key: Some(text(next("name the key")?)?),
         trust: Trust::default(),

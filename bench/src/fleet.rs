@@ -179,6 +179,7 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
         profile: None,
     };
     let hello = Hello {
+        generators: None,
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now_ms: now_ms(),
@@ -242,6 +243,7 @@ async fn simulate_agent(number: usize, link: Link, received: Arc<Received>, end:
 fn outcome(job: &Job) -> Outcome {
     let none = Mechanism::None;
     Outcome {
+        generators: Vec::new(),
         profiled: None,
         run: job.run,
         ended: Ended::Failed { reason: "it is simulated".to_owned(), cause: Cause::default() },
@@ -295,6 +297,7 @@ async fn dispatch(client: &Client, received: &Received) -> anyhow::Result<Vec<f6
 /// Submits one run and returns its id and the time of the request.
 async fn submit(client: Client) -> anyhow::Result<(RunId, Instant)> {
     let plan = Plan {
+        cluster_generators: 0,
         name: None,
         targets: vec![TARGET.to_owned()],
         against: None,

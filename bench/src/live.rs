@@ -89,6 +89,7 @@ pub async fn measure(manifests: &Path) -> anyhow::Result<Vec<Figure>> {
 /// Submits a run and returns its id.
 async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<RunId> {
     let plan = Plan {
+        cluster_generators: 0,
         name: None,
         targets: vec!["rust-hyper".to_owned()],
         against: None,

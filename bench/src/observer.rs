@@ -160,6 +160,7 @@ struct Brewed {
 
 async fn brewed(client: &Client, agent: &Apart, size: &Size) -> anyhow::Result<Brewed> {
     let plan = Plan {
+        cluster_generators: 0,
         name: None,
         targets: vec![TARGET.to_owned()],
         against: None,

@@ -128,6 +128,9 @@ pub struct Tools {
     /// Namespace of these targets [default: that of the service account, or of the kubeconfig's context]
     #[arg(long, value_name = "NAMESPACE", env = "BREWBENCH_NAMESPACE", requires = "kubernetes")]
     namespace: Option<String>,
+    /// File that allows load from Pods of the cluster, and describes them (TOML) [default: no such load]
+    #[arg(long, value_name = "FILE", env = "BREWBENCH_GENERATORS", requires = "kubernetes")]
+    generators: Option<PathBuf>,
     /// Where sysfs is mounted
     #[arg(long, hide = true, default_value = SYSFS)]
     sysfs: PathBuf,
@@ -178,8 +181,16 @@ impl Tools {
     pub fn options(self, server: Url, key: Option<String>, state: PathBuf) -> anyhow::Result<Options> {
         let Self { manifests, k6, scenarios, idle_limit, idle_timeout, cpu_tuning, .. } = self;
         let Self {
-            load_address, allow_any_address, container_engine, mut profilers, kubernetes, namespace, sysfs, ..
+            load_address,
+            allow_any_address,
+            container_engine,
+            mut profilers,
+            kubernetes,
+            namespace,
+            generators,
+            ..
         } = self;
+        let sysfs = self.sysfs;
         profilers.sort_unstable();
         profilers.dedup();
         let beside = || -> anyhow::Result<PathBuf> {
@@ -212,6 +223,7 @@ impl Tools {
             profilers,
             kubernetes,
             namespace,
+            generators,
         })
     }
 

@@ -203,6 +203,7 @@ impl Demo {
             agent_label: None,
             spread: false,
             generators: Vec::new(),
+            cluster_generators: 0,
         };
         let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
         let left =

@@ -142,7 +142,7 @@ impl Circumstance {
 
 /// Describes which machines generated the load of a run.
 fn load_from(run: &Run) -> String {
-    if run.generators.is_empty() { "the target’s machine".to_owned() } else { run.generators.join(", ") }
+    run.load_from().unwrap_or_else(|| "the target’s machine".to_owned())
 }
 
 impl FromStr for Circumstance {

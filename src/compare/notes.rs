@@ -267,7 +267,7 @@ fn too_few_requests(rows: &[Row]) -> Option<Note> {
 
 /// Runs whose percentiles come from merged histograms and not from k6.
 fn merged_histograms(rows: &[Row]) -> Option<Note> {
-    let count = runs(rows).filter(|run| run.counts() && !run.generators.is_empty()).count();
+    let count = runs(rows).filter(|run| run.counts() && run.load_from().is_some()).count();
     let text = format!(
         "The load of {} came from other machines. Their percentiles are exact to within one bucket of the merged \
          histograms; the page of a run shows its width.",

@@ -167,6 +167,7 @@ fn needs<'a>(run: &'a QueuedRun, generators: &'a [String]) -> Result<Needs<'a>> 
         label: run.agent_label.as_deref(),
         block: run.block,
         generators,
+        cluster_generators: u32::try_from(run.cluster_generators).map_err(Error::internal)?,
         profiled: run.profiled != 0,
     })
 }
@@ -189,5 +190,6 @@ async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
             .then(|| run.warm_up_ms.cast_unsigned().saturating_mul(WARM_UP_FACTOR.into())),
         role: Role::Alone,
         profiled: run.profiled != 0,
+        cluster_generators: u32::try_from(run.cluster_generators).map_err(Error::internal)?,
     })
 }

@@ -1,6 +1,6 @@
 //! The part of a distributed run that one participant has delivered. Pure.
 
-use brewbench_agent::wire::outcome::Outcome;
+use brewbench_agent::wire::outcome::{Conditions, Cores, Ended, Generator, Outcome};
 
 use crate::results::{blob, clock::Clock, store::parts::PartRow};
 
@@ -16,6 +16,38 @@ pub struct Part {
 }
 
 impl Part {
+    /// Returns the parts of a run whose agent had the load generated in its cluster: its own, and one for each generator.
+    /// All times are by the agent's clock.
+    pub fn of_cluster(agent: &str, outcome: &Outcome) -> (Self, Vec<Self>) {
+        let part = |generator: &Generator| {
+            let Generator { name, summary, series, work, log, engine, environment, start_error_ms } = generator.clone();
+            let clock = Clock { offset_ms: 0.0, error_ms: start_error_ms };
+            let outcome = Outcome {
+                ended: Ended::Finished,
+                summary: Some(summary),
+                series: Some(series),
+                work,
+                generator_log: log,
+                engine,
+                environment,
+                cores: Cores::default(),
+                conditions: Conditions { script_may_wait: outcome.conditions.script_may_wait, ..Conditions::default() },
+                target_log: String::new(),
+                observed: None,
+                generators: Vec::new(),
+                profiled: None,
+                ..outcome.clone()
+            };
+            Self { agent: name, clock: Some(clock), outcome }
+        };
+        let host = Self {
+            agent: agent.to_owned(),
+            clock: Some(Clock { offset_ms: 0.0, error_ms: 0.0 }),
+            outcome: Outcome { generators: Vec::new(), ..outcome.clone() },
+        };
+        (host, outcome.generators.iter().map(part).collect())
+    }
+
     /// Decodes a stored part; none if it is not delivered yet.
     pub fn stored(row: PartRow) -> Result<Option<Self>, Unreadable> {
         let clock = clock(&row);

@@ -34,7 +34,7 @@ pub struct GeneratorList {
 /// The share of one generator. Unknown values are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GeneratorShare {
-    /// The name of its agent.
+    /// The name of its agent; in a cluster, its number and the name of its node.
     pub agent: String,
     /// Its execution segment in k6's notation: `1/3:2/3`.
     pub segment: String,
@@ -80,6 +80,10 @@ impl GeneratorList {
     /// Lists the generators of a run, from its evidence or, during the run, from the states of its parts.
     pub fn of(run: &Run, evidence: Option<&Evidence>, states: &[PartState]) -> Self {
         let seen = evidence.map_or(&[][..], |evidence| &evidence.generators);
+        let names: Vec<String> = match run.cluster_generators {
+            0 => run.generators.clone(),
+            count => (0..count as usize).map(|index| cluster_name(seen, index)).collect(),
+        };
         let one = |(index, agent): (usize, &String)| {
             let place = i64::try_from(index + 1).unwrap_or(i64::MAX);
             let state = states.iter().find(|state| state.place == place);
@@ -88,16 +92,21 @@ impl GeneratorList {
                 Some(seen) => GeneratorShare::seen(seen),
                 None => GeneratorShare::expected(state),
             };
-            let segment = segment(index, run.generators.len()).segment();
+            let segment = segment(index, names.len()).segment();
             GeneratorShare { agent: agent.clone(), segment, ..share }
         };
         Self {
             run: run.id.clone(),
-            generators: run.generators.iter().enumerate().map(one).collect(),
+            generators: names.iter().enumerate().map(one).collect(),
             percentiles_within: width(seen),
             thresholds: evidence.map_or_else(Vec::new, |evidence| evidence.thresholds.clone()),
         }
     }
+}
+
+/// Returns the name of a generator in a cluster: its number, and its node once that is known.
+fn cluster_name(seen: &[GeneratorRecord], index: usize) -> String {
+    seen.get(index).map_or_else(|| (index + 1).to_string(), |record| record.agent.clone())
 }
 
 /// Returns the relative width of the merged histogram's buckets.

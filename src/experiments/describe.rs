@@ -8,7 +8,10 @@ use super::sweep::Sweep;
 use crate::{
     app::ids::RunId,
     experiments::{knee::model::Knee, plan::Plan, stopping_rule::StoppingRule},
-    runs::{load, model::Run},
+    runs::{
+        load,
+        model::{Run, in_cluster},
+    },
     web::format,
 };
 
@@ -38,6 +41,9 @@ pub fn describe_plan(plan: &Plan) -> String {
     }
     if !plan.generators.is_empty() {
         parts.push(format!("load from {}", plan.generators.join(", ")));
+    }
+    if plan.cluster_generators > 0 {
+        parts.push(format!("load from {}", in_cluster(plan.cluster_generators)));
     }
     parts.join(" · ")
 }
@@ -153,6 +159,7 @@ pub(crate) mod tests {
             agent_label: None,
             spread: false,
             generators: Vec::new(),
+            cluster_generators: 0,
         }
     }
 

@@ -105,13 +105,14 @@ impl Form {
 
     /// Whether the advanced options are shown: one of them has a fault or is set.
     fn is_advanced(&self) -> bool {
-        let Draft { against, name, seed, agent, agent_label, spread, load_from, profile, .. } = &self.draft;
-        let is_set = [against, name, seed, agent, agent_label, profile].iter().any(|text| !text.is_empty());
+        let Draft { against, name, seed, agent, agent_label, spread, load_from, generators, profile, .. } = &self.draft;
+        let is_set = [against, name, seed, agent, agent_label, generators, profile].iter().any(|text| !text.is_empty());
         let fields = [
             "against",
             "agent",
             "spread",
             "load-from",
+            "generators",
             "warm-up",
             "profile",
             "until",

@@ -86,6 +86,10 @@ pub struct Plan {
     /// Agents that generate the load, each an equal part. Default: the target's own agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generators: Vec<String>,
+    /// Number of load generators in the cluster of the target's agent, 0 to 100, each for an equal part of the load.
+    /// Default: 0, the agent itself generates it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cluster_generators: u32,
 }
 
 /// Returns the default warm-up: enough for the caches and the allocator of a small server.

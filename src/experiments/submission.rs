@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use brewbench_agent::{
+    generators::manifest::MOST,
     scenarios,
     wire::{
         job::Scenario,
@@ -116,6 +117,7 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
         agent: plan.agent.as_deref(),
         label: plan.agent_label.as_deref(),
         generators: &plan.generators,
+        cluster_generators: plan.cluster_generators,
         profiled: plan.profiled_repetitions > 0,
     };
     let connected = presence.list();
@@ -263,7 +265,7 @@ pub fn check_settings(mut plan: Plan) -> Result<Plan> {
     if plan.warm_up_auto && plan.warm_up_s <= 0.0 {
         return invalid("warm_up_s: must be more than 0 if warm_up_auto is set");
     }
-    if plan.warm_up_auto && !plan.generators.is_empty() {
+    if plan.warm_up_auto && (!plan.generators.is_empty() || plan.cluster_generators > 0) {
         return invalid("warm_up_auto: can't be combined with generators, whose warm-ups must end together");
     }
     if plan.profiled_repetitions > MOST_PROFILED {
@@ -343,7 +345,13 @@ fn place_fault(plan: &Plan) -> Option<String> {
 
 /// Returns what is wrong with the load generators.
 fn generators_fault(plan: &Plan) -> Option<String> {
-    let Plan { generators, agent, loads, knee, .. } = plan;
+    let Plan { generators, cluster_generators, agent, loads, knee, .. } = plan;
+    if *cluster_generators > MOST {
+        return Some(format!("cluster_generators: at most {MOST} are allowed"));
+    }
+    if *cluster_generators > 0 && !generators.is_empty() {
+        return Some("cluster_generators: can't be combined with generators; omit one of them".to_owned());
+    }
     if generators.len() > MAX_GENERATORS {
         return Some(format!("generators: {} named; at most {MAX_GENERATORS} are allowed", generators.len()));
     }
@@ -357,6 +365,11 @@ fn generators_fault(plan: &Plan) -> Option<String> {
     let levels =
         loads.iter().filter_map(|load| load.shape().map(Shape::peak)).chain(knee.as_ref().map(|knee| knee.from));
     let least = levels.min()?;
+    if least < *cluster_generators {
+        return Some(format!(
+            "cluster_generators: a load of {least} can't be split between {cluster_generators} generators"
+        ));
+    }
     (u64::from(least) < generators.len() as u64)
         .then(|| format!("generators: a load of {least} can't be split between {} agents", generators.len()))
 }
@@ -431,6 +444,7 @@ pub async fn queue(
             agent_label: plan.agent_label.as_deref(),
             block: if plan.spread { *repetition } else { 0 },
             generators: &plan.generators,
+            cluster_generators: plan.cluster_generators,
             created_by,
             now,
         };

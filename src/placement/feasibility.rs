@@ -21,6 +21,8 @@ pub struct Needs<'a> {
     pub label: Option<&'a str>,
     /// The agents that generate the load; empty if the host does.
     pub generators: &'a [String],
+    /// Number of load generators in the cluster of the host; 0 for none.
+    pub cluster_generators: u32,
     /// Whether it has profiled runs.
     pub profiled: bool,
 }
@@ -47,6 +49,8 @@ pub struct Demand<'a> {
     pub source: Source,
     /// Whether other agents generate the load.
     pub has_generators: bool,
+    /// Number of load generators in its cluster.
+    pub cluster_generators: u32,
     /// Whether the target is profiled.
     pub profiled: bool,
 }
@@ -60,6 +64,8 @@ pub enum Unfit {
     TooSmall(String),
     /// Other agents would generate the load, and it can't accept that; says why.
     NoLoad(&'static str),
+    /// It can't generate the load in its cluster; says why.
+    NoCluster(String),
     /// It runs bundled scenarios only.
     Script,
     /// It can't profile the target; says why.
@@ -84,6 +90,9 @@ pub fn unfit(demand: Demand<'_>, agent: &Connected) -> Option<Unfit> {
         }
     } else if lacks_script(demand.source, agent) {
         return Some(Unfit::Script);
+    }
+    if let Some(why) = cluster_obstacle(demand.target, demand.cluster_generators, agent) {
+        return Some(Unfit::NoCluster(why));
     }
     if demand.profiled { profile_obstacle(demand.target, agent).map(Unfit::NoProfile) } else { None }
 }
@@ -125,10 +134,15 @@ pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<S
         if has_generators && let Some(why) = none_accepts_load(target, &agents) {
             return Some(why);
         }
+        if let Some(why) = none_has_cluster(target, needs.cluster_generators, &agents) {
+            return Some(why);
+        }
         for size in needs.sizes {
             let MachineSize { vcpus, memory_bytes, .. } = *size;
             let source = needs.scenario_source;
-            let demand = Demand { target, vcpus, memory_bytes, source, has_generators, profiled: false };
+            let cluster_generators = needs.cluster_generators;
+            let profiled = false;
+            let demand = Demand { target, vcpus, memory_bytes, source, has_generators, cluster_generators, profiled };
             if !agents.iter().any(|(_, agent)| unfit(demand, agent).is_none()) {
                 return Some(format!(
                     "size: no connected agent{labelled} that offers {target:?} can provide {}; {}",
@@ -196,6 +210,35 @@ fn load_obstacle(target: &str, agent: &Connected) -> Option<&'static str> {
     }
     let listens = agent.hello.targets.iter().any(|offer| offer.name == target && offer.anywhere);
     (!listens).then_some("has a manifest without {host} for it, so the target can't listen for other machines")
+}
+
+/// Describes why no agent that offers a target can generate its load in a cluster, if none can.
+fn none_has_cluster(target: &str, count: u32, agents: &[&(String, Connected)]) -> Option<String> {
+    let mut first = None;
+    for (name, agent) in agents.iter().filter(|(_, agent)| agent.offers(target)) {
+        let why = cluster_obstacle(target, count, agent)?;
+        first.get_or_insert_with(|| format!("cluster_generators: {name} {why}"));
+    }
+    first
+}
+
+/// Returns why this many generators in the cluster of an agent can't load a target; the end of a sentence about the agent.
+fn cluster_obstacle(target: &str, count: u32, agent: &Connected) -> Option<String> {
+    if count == 0 {
+        return None;
+    }
+    match agent.hello.generators {
+        None => {
+            let why = "generates no load in a cluster: start it with --kubernetes and --generators";
+            Some(why.to_owned())
+        }
+        Some(offer) if offer.most < count => Some(format!("allows {} generators at most", offer.most)),
+        // Pods can't reach a target that listens on the loopback interface of the agent's machine.
+        Some(_) if !agent.reaches(target) => {
+            Some(format!("runs {target:?} on its own machine, where Pods can't reach it"))
+        }
+        Some(_) => None,
+    }
 }
 
 /// Describes why no agent that offers a target can profile it, if none can.

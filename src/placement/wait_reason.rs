@@ -37,6 +37,8 @@ pub struct Needs<'a> {
     pub block: i64,
     /// The agents that generate the load; empty if the host does.
     pub generators: &'a [String],
+    /// Number of load generators in the cluster of the host; 0 for none.
+    pub cluster_generators: u32,
     /// Whether the target is profiled.
     pub profiled: bool,
 }
@@ -44,8 +46,9 @@ pub struct Needs<'a> {
 impl Needs<'_> {
     /// Returns what the run needs from its host.
     pub fn demand(&self) -> Demand<'_> {
-        let Self { target, vcpus, memory_bytes, source, generators, profiled, .. } = *self;
-        Demand { target, vcpus, memory_bytes, source, has_generators: !generators.is_empty(), profiled }
+        let Self { target, vcpus, memory_bytes, source, generators, cluster_generators, profiled, .. } = *self;
+        let has_generators = !generators.is_empty();
+        Demand { target, vcpus, memory_bytes, source, has_generators, cluster_generators, profiled }
     }
 }
 
@@ -277,6 +280,7 @@ fn unable(needs: &Needs<'_>, obstacles: &[(&str, &Ineligible)]) -> WaitReason {
     }
     let no_load = obstacles.iter().find_map(|(name, obstacle)| match obstacle {
         Ineligible::Unfit(Unfit::NoLoad(how)) => Some(format!("{name} {how}")),
+        Ineligible::Unfit(Unfit::NoCluster(how)) => Some(format!("{name} {how}")),
         _ => None,
     });
     if let Some(sentence) = no_load {

@@ -154,6 +154,11 @@ impl GeneratorRecord {
         }
     }
 
+    /// Whether it was a Pod in a cluster, which knows its node.
+    pub fn is_pod(&self) -> bool {
+        self.environment.contains_key("load.node")
+    }
+
     /// Returns how many processors k6 could use.
     pub fn cores(&self) -> Option<f64> {
         if self.cores.is_empty() { usable(&self.environment) } else { Some(self.cores.len() as f64) }

@@ -33,10 +33,16 @@ use crate::{
 };
 
 /// Applies the rule above to the result of a run on one machine; committed when this returns.
-pub async fn settle(db: &Db, agent: &str, outcome: &Outcome, requested: verdicts::Requested) -> Result<Settled> {
+pub async fn settle(
+    db: &Db,
+    agent: &str,
+    outcome: &Outcome,
+    requested: verdicts::Requested,
+    evidence: Evidence,
+) -> Result<Settled> {
     let id = RunId::from(outcome.run);
     let now = now_ms();
-    let conclusion = Conclusion::new(outcome, requested, Evidence::from_outcome(outcome))?;
+    let conclusion = Conclusion::new(outcome, requested, evidence)?;
 
     let mut transaction = db.write.begin().await?;
     let (phase, holder) =

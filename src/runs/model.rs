@@ -113,6 +113,9 @@ pub struct Run {
     /// Agents that generated the load of a distributed run. Percentiles then come from their merged histograms.
     #[serde(default)]
     pub generators: Vec<String>,
+    /// Number of load generators in the cluster of the agent; 0 if the load came from agents.
+    #[serde(default)]
+    pub cluster_generators: u32,
     /// The load generator; null if not yet known.
     pub engine: Option<Engine>,
     /// How the target was provided: `process` or `url`; null if not yet known.
@@ -178,7 +181,20 @@ pub struct Note {
     pub note: String,
 }
 
+/// Describes load generators in a cluster.
+pub fn in_cluster(count: u32) -> String {
+    if count == 1 { "1 Pod".to_owned() } else { format!("{count} Pods") }
+}
+
 impl Run {
+    /// Describes which machines generated its load; `None` if that was the agent's own.
+    pub fn load_from(&self) -> Option<String> {
+        if self.cluster_generators > 0 {
+            return Some(in_cluster(self.cluster_generators));
+        }
+        (!self.generators.is_empty()).then(|| self.generators.join(", "))
+    }
+
     /// Whether the run may be compared: it is finished, not invalid, and was not profiled.
     pub fn counts(&self) -> bool {
         !self.profiled && self.has_result()

@@ -111,6 +111,7 @@ fn started(target: &str, repetition: u32, phase: &str) -> Run {
         enforced: None,
         agent: Some("bench-01".to_owned()),
         generators: Vec::new(),
+        cluster_generators: 0,
         engine: None,
         target_kind: None,
         target_identity: None,

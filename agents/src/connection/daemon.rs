@@ -27,6 +27,7 @@ use crate::connection::uploader::Uploader;
 use crate::connection::{link, lock, state_folder};
 
 use crate::engine::{Engine, NoEngine, inspection};
+use crate::generators::Generators;
 use crate::host::cpu_tuning::CpuTuning;
 use crate::host::idle_wait::IdleWait;
 use crate::host::{cleanup, cpu_tuning, machine};
@@ -84,6 +85,8 @@ pub struct Options {
     pub kubernetes: bool,
     /// The namespace to use there; `None` for that of its service account or context.
     pub namespace: Option<String>,
+    /// The file that allows load from Pods of the cluster; `None` if that is not allowed.
+    pub generators: Option<PathBuf>,
 }
 
 /// Mount point of control groups on common Linux distributions.
@@ -203,13 +206,17 @@ fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Resul
         Offered::read(options.targets.clone(), fingerprinting, containers.clone(), has_cluster, profilers.clone())?;
     let machine = machine::facts(&sandbox);
     warn_of_missing_limits(&machine);
-    let hello = hello(options, machine, engine.offer());
+    let generators = options.generators.as_deref().map(|file| Generators::load(file, &engine.offer().version));
+    let generators = generators.transpose().map_err(anyhow::Error::msg).context("--generators")?;
+    let hello =
+        Hello { generators: generators.as_ref().map(Generators::offer), ..hello(options, machine, engine.offer()) };
     let steady = options.steady.as_ref().map(|steady| CpuTuning::new(steady, &options.state)).transpose();
     let steady = steady.map_err(anyhow::Error::msg)?;
     let context = RunContext::new(sandbox, engine, options.targets.clone(), work_folder);
     let Options { idle_wait, load_address, reach, .. } = *options;
     let context =
         RunContext { fingerprints, containers, cluster, idle_wait, steady, load_address, reach, profilers, ..context };
+    let context = RunContext { generators, ..context };
     Ok((context, hello, offered))
 }
 

@@ -23,7 +23,10 @@ pub async fn is_installed(cluster: &Cluster) -> Result<bool, String> {
     let Some(group) = groups.groups.iter().find(|group| group.name == GROUP) else { return Ok(false) };
     if !group.versions.iter().any(|version| version.version == VERSION) {
         let versions: Vec<&str> = group.versions.iter().map(|version| version.version.as_str()).collect();
-        tracing::warn!(versions = versions.join(", "), "k6-operator has no {API_VERSION}; its own Jobs generate the load");
+        tracing::warn!(
+            versions = versions.join(", "),
+            "k6-operator has no {API_VERSION}; its own Jobs generate the load"
+        );
         return Ok(false);
     }
     let resources = cluster.client.list_api_group_resources(API_VERSION).await.map_err(|error| sentence(&error))?;

@@ -127,7 +127,12 @@ impl Runners {
 
     /// Waits until every generator runs, has all virtual users, and its series arrives here. `progress` is called with
     /// sentences.
-    pub async fn ready(&self, arrivals: &Arrivals, url: &str, progress: impl Fn(String)) -> Result<Vec<Placed>, Failure> {
+    pub async fn ready(
+        &self,
+        arrivals: &Arrivals,
+        url: &str,
+        progress: impl Fn(String),
+    ) -> Result<Vec<Placed>, Failure> {
         let begun = Instant::now();
         loop {
             let running = (0..self.count).filter(|index| self.address(*index).is_some()).count();
@@ -137,7 +142,8 @@ impl Runners {
             }
             progress(format!("starts its generators: {running} of {} run", self.count));
             if begun.elapsed() > limit {
-                let reason = format!("only {running} of {} generators run after {} s", self.count, begun.elapsed().as_secs());
+                let reason =
+                    format!("only {running} of {} generators run after {} s", self.count, begun.elapsed().as_secs());
                 return Err(Failure::by(Cause::Generator)(reason));
             }
             let _ = timeout(PAUSE * 5, self.pods.changed()).await;

@@ -130,8 +130,7 @@ mod tests {
             throttled_us,
             memory_bytes: None,
         };
-        let points =
-            [point(0, 5, Some(0)), point(900, 10, Some(1)), point(2_000, 60, Some(4)), point(3_000, 80, None)];
+        let points = [point(0, 5, Some(0)), point(900, 10, Some(1)), point(2_000, 60, Some(4)), point(3_000, 80, None)];
         let used: Vec<_> = usage(&points, 1_000)
             .into_iter()
             .map(|one| (one.at_ms, one.generator.cpu_us, one.generator.throttled_us))

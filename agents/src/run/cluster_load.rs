@@ -63,7 +63,8 @@ impl Site {
             return Err(Failure::by(Cause::Other)(reason.to_owned()));
         };
         if job.cluster_generators > generators.most {
-            let reason = format!("{} generators; this agent's owner allows {}", job.cluster_generators, generators.most);
+            let reason =
+                format!("{} generators; this agent's owner allows {}", job.cluster_generators, generators.most);
             return Err(Failure::by(Cause::Other)(reason));
         }
         let Prepared { serving, longest } = self.prepare(job, context, &mut record.outcome).await?;
@@ -208,8 +209,8 @@ async fn outcomes(load: &Load<'_>, parts: Vec<Series>, measured: Measured) -> Re
         let Sent { summary, user_agent } = received.sent;
         let number = all.len() + 1;
         let name = format!("{number} on {}", placed.node);
-        let summary = summary
-            .ok_or_else(|| Failure::by(Cause::Generator)(format!("generator {name} sent no summary")))?;
+        let summary =
+            summary.ok_or_else(|| Failure::by(Cause::Generator)(format!("generator {name} sent no summary")))?;
         let version = user_agent.as_deref().and_then(version_of);
         let mut environment = facts::of_node(load.cluster, &placed.node).await;
         environment.insert("cpu.usable".to_owned(), load.generators.vcpus.to_string());

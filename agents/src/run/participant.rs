@@ -98,7 +98,12 @@ impl Site {
     }
 
     /// Starts the target, and determines the maximum duration of the load.
-    pub(super) async fn prepare(&mut self, job: &Job, context: &RunContext, outcome: &mut Outcome) -> Result<Prepared, Failure> {
+    pub(super) async fn prepare(
+        &mut self,
+        job: &Job,
+        context: &RunContext,
+        outcome: &mut Outcome,
+    ) -> Result<Prepared, Failure> {
         let address = match job.role {
             Role::Alone | Role::Generator(_) => Ipv4Addr::LOCALHOST.into(),
             Role::Host => load_address(context)?,

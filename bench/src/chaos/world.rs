@@ -273,6 +273,7 @@ impl World {
 /// Returns a plan of one cell with `repetitions` repetitions and two retries each.
 fn plan(repetitions: u32, warm_up_s: f64, duration_s: f64) -> anyhow::Result<Plan> {
     Ok(Plan {
+        cluster_generators: 0,
         name: None,
         targets: vec![TARGET.to_owned()],
         against: None,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::{
     cli::{
@@ -98,9 +98,21 @@ pub struct PlanFlags {
     /// Generate the load on this agent instead of the target's; repeatable, for equal shares of the load
     #[arg(long = "load-from", value_name = "AGENT")]
     generators: Vec<String>,
+    /// Generate the load in Pods of the agent's cluster: kubernetes
+    #[arg(long, value_name = "WHERE", requires = "cluster_generators", conflicts_with = "generators")]
+    load_on: Option<LoadOn>,
+    /// Number of these Pods, for equal shares of the load
+    #[arg(long = "generators", value_name = "N", requires = "load_on")]
+    cluster_generators: Option<u32>,
     /// Name of the experiment
     #[arg(long)]
     name: Option<String>,
+}
+
+/// Where the load is generated, if not by an agent.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LoadOn {
+    Kubernetes,
 }
 
 /// A parsed `--warm-up`.
@@ -147,6 +159,7 @@ impl PlanFlags {
             agent_label: None,
             spread: false,
             generators: Vec::new(),
+            cluster_generators: 0,
         };
         self.plan_from(plan)
     }
@@ -154,7 +167,8 @@ impl PlanFlags {
     /// Returns a plan with the settings that the flags name replaced.
     fn plan_from(self, plan: Plan) -> anyhow::Result<Plan> {
         let Self { targets, against, sizes, scenario, parameters, load, warm_up, repeat, until_ci, .. } = self;
-        let Self { max_repeat, retries, seed, agent, agent_label, spread, generators, name, profile, .. } = self;
+        let Self { max_repeat, retries, seed, agent, agent_label, spread, name, profile, .. } = self;
+        let Self { generators, cluster_generators, .. } = self;
         let or = |given: Vec<String>, preset: Vec<String>| if given.is_empty() { preset } else { given };
         // Parameters belong to their scenario.
         let is_other_scenario = scenario.as_ref().is_some_and(|scenario| *scenario != plan.scenario);
@@ -184,7 +198,12 @@ impl PlanFlags {
             agent: if names_place { agent } else { plan.agent },
             agent_label: if names_place { agent_label } else { plan.agent_label },
             spread: if names_place { spread } else { plan.spread },
-            generators: or(generators, plan.generators),
+            cluster_generators: cluster_generators.unwrap_or(if generators.is_empty() {
+                plan.cluster_generators
+            } else {
+                0
+            }),
+            generators: if cluster_generators.is_some() { generators } else { or(generators, plan.generators) },
         })
     }
 

@@ -39,7 +39,7 @@ impl OneRun {
         let id = full_id(&connection, &self.id).await?;
         let runs: RunList = connection.client.get(&format!("api/v1/runs/{id}")).await?;
         let mut shown = Shown { runs, generators: Vec::new(), thresholds: Vec::new() };
-        if shown.runs.runs.iter().any(|run| !run.generators.is_empty()) {
+        if shown.runs.runs.iter().any(|run| run.load_from().is_some()) {
             let list: GeneratorList = connection.client.get(&format!("api/v1/runs/{id}/generators")).await?;
             (shown.generators, shown.thresholds) = (list.generators, list.thresholds);
         }

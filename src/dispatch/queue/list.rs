@@ -107,6 +107,7 @@ pub(crate) fn needs<'a>(row: &'a WaitingRun, run: &'a Run) -> Result<Needs<'a>> 
         label: row.agent_label.as_deref(),
         block: row.block,
         generators: &run.generators,
+        cluster_generators: run.cluster_generators,
         profiled: run.profiled,
     })
 }
@@ -178,6 +179,7 @@ pub(crate) mod fixtures {
             holds: Vec::new(),
             life: None,
             load_address: None,
+            generators: None,
             engines: vec![engine::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
         };
         let mut agent = Connected {
@@ -215,6 +217,7 @@ pub(crate) mod fixtures {
             label: None,
             block: 0,
             generators: &[],
+            cluster_generators: 0,
             profiled: false,
         }
     }

@@ -42,6 +42,8 @@ pub struct QueuedRun {
     pub block: i64,
     /// Agents that generate the load, as JSON.
     pub generators: String,
+    /// Number of load generators in the cluster of the agent.
+    pub cluster_generators: i64,
     /// 1 if the target is profiled.
     pub profiled: i64,
     /// Host of the first run of its block that was not lost, unless that agent is disabled, revoked or removed.
@@ -55,7 +57,7 @@ pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
         r#"select id as "id: RunId", experiment_id as "experiment_id: ExperimentId", target, size_name as "size_name!", vcpus as "vcpus!",
                   memory_bytes as "memory_bytes!", scenario as "scenario!", scenario_sha256 as "scenario_sha256!",
                   parameters, load as "load!", warm_up_ms as "warm_up_ms!", warm_up_auto, required_agent, agent_label, block,
-                  generators, profiled,
+                  generators, cluster_generators, profiled,
                   (select agent.name from run earlier cross join agent on agent.name = earlier.agent
                    where earlier.experiment_id = run.experiment_id and earlier.block = run.block
                        and earlier.agent is not null and earlier.phase <> 'lost'

@@ -6,6 +6,8 @@ use brewbench_agent::{
 };
 use proptest::prelude::*;
 
+use brewbench_agent::wire::series::Second;
+
 use super::*;
 use crate::results::clock::Clock;
 

@@ -29,6 +29,7 @@ pub fn command(plan: &Plan) -> String {
         agent_label,
         spread,
         generators,
+        cluster_generators,
         ..
     } = plan;
     let mut flags: Vec<(&str, String)> = Vec::new();
@@ -54,6 +55,9 @@ pub fn command(plan: &Plan) -> String {
     flags.extend(agent.clone().map(|agent| ("agent", agent)));
     flags.extend(agent_label.clone().map(|label| ("agent-label", label)));
     flags.extend(generators.iter().map(|name| ("load-from", name.clone())));
+    if *cluster_generators > 0 {
+        flags.extend([("load-on", "kubernetes".to_owned()), ("generators", cluster_generators.to_string())]);
+    }
     flags.extend(name.clone().map(|name| ("name", name)));
     let start = if *spread { "brewbench run new --spread" } else { "brewbench run new" };
     flags.iter().fold(start.to_owned(), |mut line, (flag, value)| {

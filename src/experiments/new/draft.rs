@@ -73,6 +73,8 @@ pub struct Draft {
     pub spread: bool,
     /// Names of agents that generate the load; empty for the target's own.
     pub load_from: Vec<String>,
+    /// Number of load generators in the cluster of the agent; empty for none.
+    pub generators: String,
 }
 
 /// Value of the checkbox `spread`.
@@ -83,7 +85,7 @@ const SPREAD: &str = "on";
 pub struct Faults(BTreeMap<&'static str, String>);
 
 /// Field names in errors of the API, and the form field of each.
-const FIELDS: [(&str, &str); 19] = [
+const FIELDS: [(&str, &str); 20] = [
     ("target", "target"),
     ("targets", "target"),
     ("against", "against"),
@@ -103,6 +105,7 @@ const FIELDS: [(&str, &str); 19] = [
     ("agent_label", "agent"),
     ("spread", "spread"),
     ("generators", "load-from"),
+    ("cluster_generators", "generators"),
 ];
 
 impl Faults {
@@ -171,8 +174,14 @@ impl Default for Draft {
             agent_label: String::new(),
             spread: false,
             load_from: Vec::new(),
+            generators: String::new(),
         }
     }
+}
+
+/// Returns the text of a number; empty for 0.
+fn count(number: u32) -> String {
+    if number == 0 { String::new() } else { number.to_string() }
 }
 
 impl Draft {
@@ -219,6 +228,7 @@ impl Draft {
                 "agent-label" => draft.agent_label = value,
                 "spread" => draft.spread = value == SPREAD,
                 "load-from" => draft.load_from.push(value),
+                "generators" => draft.generators = value,
                 "preset" => preset = Builtin::ALL.into_iter().find(|preset| preset.key() == value),
                 other => {
                     if let Some(name) = other.strip_prefix("set.") {
@@ -262,7 +272,7 @@ impl Draft {
             parameters: plan.parameters.clone(),
             warm_up: warm_up_text(plan.warm_up_s, plan.warm_up_auto),
             repeat: plan.repetitions.to_string(),
-            profile: Some(plan.profiled_repetitions).filter(|n| *n > 0).map(|n| n.to_string()).unwrap_or_default(),
+            profile: count(plan.profiled_repetitions),
             until: plan.stopping_rule.map(|until| share_text(until.narrower_than)).unwrap_or_default(),
             at_most: plan.stopping_rule.map_or_else(|| default.at_most.clone(), |until| until.at_most.to_string()),
             retries: plan.retries.to_string(),
@@ -270,6 +280,7 @@ impl Draft {
             agent_label: plan.agent_label.clone().unwrap_or_default(),
             spread: plan.spread,
             load_from: plan.generators.clone(),
+            generators: count(plan.cluster_generators),
             ..match &plan.knee {
                 Some(knee) => default.with_knee(knee),
                 None => default.with_loads(&plan.loads),
@@ -312,6 +323,9 @@ impl Draft {
         }
         query.append_pair("retries", &self.retries);
         query.extend_pairs(self.load_from.iter().map(|name| ("load-from", name)));
+        if !self.generators.is_empty() {
+            query.append_pair("generators", &self.generators);
+        }
         if self.spread {
             query.append_pair("spread", SPREAD);
         }
@@ -330,6 +344,8 @@ impl Draft {
         let repetitions = number("repeat", &self.repeat, &mut faults);
         let profiled_repetitions = self.profiled_repetitions(&mut faults);
         let warm_up = warm_up(&self.warm_up, &mut faults);
+        let cluster_generators =
+            if self.generators.is_empty() { Some(0) } else { number("generators", &self.generators, &mut faults) };
         let until = self.until(&mut faults);
         let retries = number("retries", &self.retries, &mut faults);
         let seed = if self.seed.is_empty() { Some(None) } else { number("seed", &self.seed, &mut faults).map(Some) };
@@ -341,7 +357,8 @@ impl Draft {
             Some(until),
             Some(retries),
             Some(seed),
-        ) = (load, repetitions, profiled_repetitions, warm_up, until, retries, seed)
+            Some(cluster_generators),
+        ) = (load, repetitions, profiled_repetitions, warm_up, until, retries, seed, cluster_generators)
         else {
             return Err(faults);
         };
@@ -372,7 +389,13 @@ impl Draft {
             agent_label: text(&self.agent_label),
             spread: self.spread,
             generators: self.load_from.clone(),
+            cluster_generators,
         })
+    }
+
+    /// Returns the number of load generators in a cluster; `None` if the field is no number.
+    pub fn cluster_generators(&self) -> Option<u32> {
+        if self.generators.is_empty() { Some(0) } else { self.generators.parse().ok() }
     }
 
     /// Returns the number of profiled repetitions; a knee search has none.

@@ -64,6 +64,8 @@ pub struct Offer {
     pub labels: Vec<Choice>,
     /// Agents that may generate load for another agent's target, by name.
     pub generators: Vec<Choice>,
+    /// The most load generators in the cluster of an agent; 0 if no agent has any.
+    pub cluster_generators: u32,
 }
 
 /// Returns the options that are available together with the selection of a draft.
@@ -76,6 +78,7 @@ pub fn form_options(draft: &Draft, catalog: &Catalog, connected: &[(String, Conn
         agents: agents(&options, catalog),
         labels: labels(&options, catalog),
         generators: generators(&options, catalog),
+        cluster_generators: most_in_cluster(options.connected),
     }
 }
 
@@ -123,7 +126,10 @@ impl OptionCheck<'_> {
     ) -> Option<String> {
         let Draft { scenario, load_from, profile, .. } = self.draft;
         let (scenario_source, profiled) = (self.source, !profile.is_empty());
-        let needs = Needs { targets, sizes, scenario, scenario_source, agent, label, generators: load_from, profiled };
+        let cluster_generators = self.draft.cluster_generators().unwrap_or(0);
+        let generators = load_from;
+        let needs =
+            Needs { targets, sizes, scenario, scenario_source, agent, label, generators, cluster_generators, profiled };
         self.obstacle(needs)
     }
 
@@ -137,6 +143,7 @@ impl OptionCheck<'_> {
             agent: self.agent(),
             label: self.label(),
             generators: &[],
+            cluster_generators: 0,
             profiled: false,
         };
         let obstacle = self.obstacle(needs)?;
@@ -153,6 +160,7 @@ impl OptionCheck<'_> {
             agent: self.agent(),
             label: self.label(),
             generators: &[],
+            cluster_generators: 0,
             profiled: false,
         };
         let shorten = |obstacle: String| {
@@ -278,6 +286,10 @@ fn labels(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<Choice> {
         all.push(Choice { name: unknown.to_owned(), detail: String::new(), mark: None, is_chosen: true, obstacle });
     }
     all
+}
+
+fn most_in_cluster(connected: &[(String, Connected)]) -> u32 {
+    connected.iter().filter_map(|(_, agent)| agent.hello.generators).map(|offer| offer.most).max().unwrap_or(0)
 }
 
 fn generators(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<Choice> {

@@ -8,6 +8,7 @@ use crate::{
         describe::{describe_load, describe_warm_up},
         plan::Plan,
     },
+    runs::model::in_cluster,
     web::format::plural,
 };
 
@@ -46,6 +47,7 @@ pub fn settings(plan: &Plan) -> Vec<(&'static str, String)> {
         agent_label,
         spread,
         generators,
+        cluster_generators,
         ..
     } = plan;
     let listed = |names: &[String]| if names.is_empty() { "as in the form".to_owned() } else { names.join(", ") };
@@ -73,6 +75,7 @@ pub fn settings(plan: &Plan) -> Vec<(&'static str, String)> {
     ];
     all.extend((*profiled_repetitions > 0).then(|| ("Profiled repetitions", profiled_repetitions.to_string())));
     all.extend((!generators.is_empty()).then(|| ("Load from", generators.join(", "))));
+    all.extend((*cluster_generators > 0).then(|| ("Load from", in_cluster(*cluster_generators))));
     all.extend(against.clone().map(|name| ("Baseline", name)));
     all.extend(name.clone().map(|name| ("Name", name)));
     all

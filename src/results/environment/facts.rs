@@ -64,13 +64,13 @@ impl RunEnvironment {
         let conditions = evidence.map_or_else(Conditions::default, |evidence| evidence.conditions.clone());
         let facts = evidence.map_or_else(BTreeMap::new, facts);
         // A run keeps the names of its agents, even if they are renamed later.
-        let records = run.generators.iter().zip(evidence.map_or(&[][..], |evidence| &evidence.generators));
-        let environment = |(agent, record): (&String, &GeneratorRecord)| GeneratorEnvironment {
-            agent: agent.clone(),
+        let records = evidence.map_or(&[][..], |evidence| &evidence.generators);
+        let environment = |(index, record): (usize, &GeneratorRecord)| GeneratorEnvironment {
+            agent: run.generators.get(index).unwrap_or(&record.agent).clone(),
             facts: renamed(&record.environment),
             conditions: record.conditions.clone(),
         };
-        let generators = records.map(environment).collect();
+        let generators = records.iter().enumerate().map(environment).collect();
         let Run { id, target, version, size, repetition, agent, .. } = run.clone();
         let size = size.map(|size| size.name);
         Self { run: id, target, version, size, repetition, agent, facts, conditions, generators }

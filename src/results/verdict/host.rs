@@ -6,6 +6,7 @@ use super::usage::{Span, spans};
 use crate::{
     results::{
         conditions::{Conditions, CoreUse},
+        generator_record::GeneratorRecord,
         verdict::{
             limits::{Limit, Limits},
             model::{Context, SeriesState},
@@ -19,6 +20,10 @@ use crate::{
 const TRAFFIC_S: f64 = 15e-6;
 
 pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
+    // The agent's machine takes no part in a load from Pods.
+    if context.generators.iter().any(GeneratorRecord::is_pod) {
+        return;
+    }
     if let SeriesState::Series(series) = context.series
         && let Some(all) = Span::sum(&spans(series, context.side()))
     {

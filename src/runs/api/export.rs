@@ -101,7 +101,7 @@ const BEFORE: [&str; 14] = [
 ];
 
 /// The columns after the metrics.
-const AFTER: [&str; 21] = [
+const AFTER: [&str; 22] = [
     "warm_up_s",
     "warm_up_auto",
     "warmed_up_s",
@@ -116,6 +116,7 @@ const AFTER: [&str; 21] = [
     "checks_failed",
     "agent",
     "generators",
+    "cluster_generators",
     "engine",
     "created_by",
     "queued_at_ms",
@@ -172,6 +173,7 @@ fn cells(run: &Run) -> Vec<String> {
         word(run.checks_failed.as_ref()),
         word(run.agent.as_ref()),
         run.generators.join(" · "),
+        run.cluster_generators.to_string(),
         word(run.engine.as_ref()),
         run.created_by.clone(),
         run.queued_at_ms.to_string(),

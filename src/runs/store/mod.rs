@@ -178,6 +178,8 @@ pub struct NewRun<'a> {
     pub block: u32,
     /// Agents that generate the load of a distributed run.
     pub generators: &'a [String],
+    /// Number of load generators in the cluster of the agent.
+    pub cluster_generators: u32,
     /// The user who submitted the run.
     pub created_by: &'a str,
     /// When the run was submitted, unix ms.
@@ -195,9 +197,9 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
     sqlx::query!(
         "insert into run (id, experiment_id, origin, target, size_name, vcpus, memory_bytes, scenario, scenario_sha256,
              parameters, vus, duration_ms, warm_up_ms, repetition, required_agent, created_by, phase, queued_at, phase_at,
-             load, retries, generators, agent_label, block, warm_up_auto, profiled)
+             load, retries, generators, agent_label, block, warm_up_auto, profiled, cluster_generators)
          values (?1, ?2, 'agent', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'queued', ?16, ?16, ?17, ?18,
-             ?19, ?20, ?21, ?22, ?23)",
+             ?19, ?20, ?21, ?22, ?23, ?24)",
         run.id,
         run.experiment,
         run.target,
@@ -220,7 +222,8 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
         run.agent_label,
         run.block,
         run.warm_up_auto,
-        run.profiled
+        run.profiled,
+        run.cluster_generators
     )
     .execute(&mut *connection)
     .await?;

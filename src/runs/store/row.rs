@@ -94,6 +94,7 @@ pub struct RunRow {
     pub(crate) idle_memory_bytes: Option<i64>,
     pub(crate) profiled: i64,
     pub(crate) counters: Option<String>,
+    pub(crate) cluster_generators: i64,
 }
 
 /// The columns of a row in reading order.
@@ -104,7 +105,8 @@ pub(crate) const COLUMNS: &str = "seq, id, experiment_id, retry_of, origin, targ
     iterations, dropped_iterations, checks_passed, checks_failed, thresholds, thresholds_failed, enforced_cpu, \
     enforced_memory, engine_version, engine_name, labels, note, load, target_cpu_us, target_memory_bytes, \
     received_per_s, generators, interleaved, min_new_connections, max_new_connections, statuses, protocols, \
-    warm_up_auto, warmed_up_ms, warm_up_steady, throttled_share, startup_ms, idle_memory_bytes, profiled, counters";
+    warm_up_auto, warmed_up_ms, warm_up_steady, throttled_share, startup_ms, idle_memory_bytes, profiled, counters, \
+    cluster_generators";
 
 /// Reads the columns of a row by position, because a lookup by name would take longer than the read.
 struct Columns<'r> {
@@ -197,6 +199,7 @@ impl RunRow {
             idle_memory_bytes: columns.next()?,
             profiled: columns.next()?,
             counters: columns.next()?,
+            cluster_generators: columns.next()?,
         })
     }
 }
@@ -297,6 +300,7 @@ impl TryFrom<RunRow> for Run {
             idle_memory_bytes,
             profiled,
             counters,
+            cluster_generators,
         } = row;
         let origin = if origin == "import" { Origin::Import } else { Origin::Agent };
         let size = match (size_name, vcpus, memory_bytes) {
@@ -380,6 +384,7 @@ impl TryFrom<RunRow> for Run {
             enforced: enforced_cpu.zip(enforced_memory).map(|(cpu, memory)| RunEnforced { cpu, memory }),
             agent,
             generators: serde_json::from_str(&generators).map_err(decode)?,
+            cluster_generators: u32::try_from(cluster_generators).map_err(decode)?,
             engine: engine_name.map(|name| Engine { name, version: engine_version }),
             target_kind: target_kind.map(|kind| kind.parse().map_err(|fault: String| decode(fault))).transpose()?,
             target_identity,

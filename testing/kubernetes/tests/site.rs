@@ -8,6 +8,7 @@ use std::{
 };
 
 use brewbench_kubernetes_testing::{Cluster, Image, Kubelet, NodeOptions};
+use brewbench_agent::engine::k6::K6;
 use brewbench_testing::skip;
 use serde_json::Value;
 
@@ -26,10 +27,13 @@ struct Site {
 
 impl Site {
     fn start(data: &Path, manifests: &Path, kubeconfig: &Path) -> Self {
+        let generators = data.join("generators.toml");
+        fs::write(&generators, "image = \"k6:1\"\nvcpus = 0.2\nmemory_mib = 256\nmost = 4\n").expect("a file");
         let program = built().join("brewbench");
         let mut command = Command::new(&program);
         command.args(["serve", "--local-agent", "--kubernetes", "--listen", "127.0.0.1:0", "--data"]).arg(data);
         command.arg("--manifests").arg(manifests).env("KUBECONFIG", kubeconfig).env("BREWBENCH_IDLE_TIMEOUT", "0s");
+        command.arg("--generators").arg(generators);
         let mut process = command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().expect("a server");
         let mut lines = BufReader::new(process.stderr.take().expect("a pipe")).lines();
         let begin = "brewbench listens on ";
@@ -81,7 +85,10 @@ async fn a_program_and_its_pod_are_compared() {
     }
     let listens = ["--listen", "0.0.0.0:8080"];
     let image = Image::new(&["/usr/bin/rust-hyper"]).with_arguments(&listens).with_file(&server, "/usr/bin/rust-hyper");
-    let _node = Kubelet::start(&cluster, NodeOptions::new("node-1").with_image("rust-hyper:1", image)).await;
+    let k6 = K6::find(None).await.expect("k6").path().to_owned();
+    let k6 = Image::new(&["k6"]).with_file(k6, "/usr/bin/k6");
+    let options = NodeOptions::new("node-1").with_image("rust-hyper:1", image).with_image("k6:1", k6);
+    let _node = Kubelet::start(&cluster, options).await;
     let (data, manifests) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let checks = "[ready]\npath = \"/health\"\n[verify]\npath = \"/hash\"\ncontains = \"hash\"\n";
     let command = format!("command = [{:?}, \"--listen\", \"{{host}}:{{port}}\"]\n", server.display().to_string());
@@ -94,6 +101,7 @@ async fn a_program_and_its_pod_are_compared() {
     let site = tokio::task::spawn_blocking(move || {
         let site = Site::start(data.path(), manifests.path(), &kubeconfig);
         compare(&site);
+        distribute(&site);
         (site, data, manifests)
     });
     let _site = site.await.expect("a comparison");
@@ -148,4 +156,28 @@ fn compare(site: &Site) {
     let comparison = site.json(&["compare", "--experiment", experiment]);
     let confounders = comparison["rows"][0]["confounders"].to_string();
     assert!(confounders.contains("kubernetes") && confounders.contains("process"), "{confounders}");
+}
+
+/// The same target, loaded by one k6 and by three Pods.
+fn distribute(site: &Site) {
+    let load = |target, generators: &[&str]| {
+        let plan = ["run", "new", "--target", target, "--size", "0.5/128MiB", "--scenario", "hash", "--vus", "6"];
+        let rest = ["--duration", "4s", "--warm-up", "500ms", "--repeat", "1", "--retries", "0", "--wait"];
+        site.run(&[&plan[..], &rest, generators].concat())
+    };
+    let (_, text) = load("pod", &["--load-on", "kubernetes", "--generators", "5"]);
+    assert!(text.contains("cluster_generators: ") && text.contains("allows 4 generators at most"), "{text}");
+    let (_, text) = load("program", &["--load-on", "kubernetes", "--generators", "3"]);
+    assert!(text.contains("runs \"program\" on its own machine"), "{text}");
+    let (code, text) = load("pod", &["--load-on", "kubernetes", "--generators", "3"]);
+    assert!(matches!(code, Some(0 | 3)), "{text}");
+    let newest = site.json(&["run", "list"])["runs"][0].clone();
+    assert_eq!(newest["cluster_generators"], 3, "{newest}");
+    let id = newest["id"].as_str().expect("an id");
+    let shown = site.json(&["run", "show", id]);
+    println!("{shown:#}");
+    println!("{}", site.run(&["run", "show", id]).1);
+    let generators = shown["generators"].as_array().expect("generators");
+    let requests: u64 = generators.iter().map(|one| one["requests"].as_u64().expect("a count")).sum();
+    assert_eq!(newest["requests"], requests, "the whole is the sum of its parts");
 }

@@ -145,6 +145,7 @@ pub fn hello() -> Hello {
         profile: Some(ProfileOffer::Ready { source: ProfileSource::Perf }),
     };
     Hello {
+        generators: None,
         protocol: PROTOCOL,
         version: "0.1.0".to_owned(),
         now_ms: now_ms(),
@@ -173,6 +174,7 @@ pub fn outcome(job: &Job, summary: &str) -> Outcome {
     let now = now_ms();
     let phases = [Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting, Phase::Finished];
     Outcome {
+        generators: Vec::new(),
         profiled: None,
         run: job.run,
         ended: Ended::Finished,

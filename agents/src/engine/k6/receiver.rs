@@ -93,7 +93,8 @@ impl Receiver {
         news: watch::Sender<()>,
     ) -> io::Result<Self> {
         let root = format!("/{}", Uuid::new_v4().simple());
-        let all: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { "::".parse().map_err(io::Error::other)? };
+        let all: IpAddr =
+            if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { "::".parse().map_err(io::Error::other)? };
         let paths = names.iter().map(|name| format!("{root}/{name}")).collect();
         Self::bind(SocketAddr::new(all, port), address, &root, paths, clock, news).await
     }
@@ -186,9 +187,7 @@ impl Arrivals {
     /// grow.
     pub fn seconds_after(&self, until_ms: u32, most: usize) -> Vec<Second> {
         match self.0.as_slice() {
-            [source] => {
-                source.with(|collector| collector.seconds_after(until_ms).iter().take(most).cloned().collect())
-            }
+            [source] => source.with(|collector| collector.seconds_after(until_ms).iter().take(most).cloned().collect()),
             sources => sum_after(sources, self.start_ms(), until_ms, most),
         }
     }

@@ -165,14 +165,14 @@ mod tests {
     #[test]
     fn an_end_is_one_whatever_follows_it() {
         let oom = container(&json!({"terminated": {"exitCode": 137, "reason": "OOMKilled"}}));
-        assert_eq!(oom, State::Ended(Exit { reason: "OOM-killed".to_owned(), is_memory: true }));
+        assert_eq!(oom, State::Ended(Exit { reason: "OOM-killed".to_owned(), is_memory: true, code: Some(137) }));
         let restarted = json!({"name": "target", "image": "a", "imageID": "", "ready": true, "restartCount": 1,
             "state": {"running": {}}, "lastState": {"terminated": {"exitCode": 3, "reason": "Error", "message": "no\n"}}});
-        let ended = State::Ended(Exit { reason: "exit status 3: no".to_owned(), is_memory: false });
+        let ended = State::Ended(Exit { reason: "exit status 3: no".to_owned(), is_memory: false, code: Some(3) });
         assert_eq!(state(&json!({"containerStatuses": [restarted]})), ended);
         let evicted =
             json!({"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."});
         let words = "Evicted: The node was low on resource: memory.";
-        assert_eq!(state(&evicted), State::Ended(Exit { reason: words.to_owned(), is_memory: false }));
+        assert_eq!(state(&evicted), State::Ended(Exit { reason: words.to_owned(), ..Exit::default() }));
     }
 }

@@ -138,6 +138,7 @@ impl SimulatedAgent {
             holds,
             life: Some(self.life),
             load_address: Some([10, 0, 0, 5].into()),
+            generators: None,
             engines: vec![engine::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
         }
     }
@@ -263,6 +264,7 @@ impl SimulatedAgent {
 
 fn outcome(job: &Job, ended: Ended) -> Outcome {
     Outcome {
+        generators: Vec::new(),
         run: job.run,
         summary: (ended == Ended::Finished && job.role != Role::Host).then(|| SUMMARY.to_owned()),
         ended,

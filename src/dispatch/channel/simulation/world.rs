@@ -123,6 +123,7 @@ impl World {
         let load = Load::Closed(Closed::new(Form::Constant { level: 2, duration_ms: 1_000 }).expect("a load"));
         let size = RunSize { name: "small".to_owned(), vcpus: 1.0, memory_bytes: 1 << 28 };
         let run = NewRun {
+            cluster_generators: 0,
             id: RunId::now(),
             experiment: None,
             target: "fast",

@@ -185,7 +185,7 @@ async fn place(
 
 /// Returns what a plan needs if one agent does all of it.
 fn needs<'a>(checked: &'a Checked, agent: &'a str) -> Needs<'a> {
-    let Plan { targets, scenario, agent: named, agent_label, generators, profiled_repetitions, .. } = checked.plan();
+    let Plan { targets, scenario, agent: named, agent_label, generators, cluster_generators, .. } = checked.plan();
     let source = if scenarios::is_bundled_hash(checked.scenario_sha256()) { Source::Bundled } else { Source::User };
     let is_named = named.as_ref().is_none_or(|named| named == agent);
     Needs {
@@ -197,7 +197,8 @@ fn needs<'a>(checked: &'a Checked, agent: &'a str) -> Needs<'a> {
         agent: Some(if is_named { agent } else { "" }),
         label: agent_label.as_deref(),
         generators,
-        profiled: *profiled_repetitions > 0,
+        cluster_generators: *cluster_generators,
+        profiled: checked.plan().profiled_repetitions > 0,
     }
 }
 

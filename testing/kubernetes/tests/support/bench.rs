@@ -145,7 +145,9 @@ fn node(server: &Path, k6: &Path) -> NodeOptions {
     // Real kubelets read their containers every ten seconds.
     options.stats_interval = Duration::from_secs(3);
     options.labels.insert("node.kubernetes.io/instance-type".to_owned(), "test.large".to_owned());
-    options.with_image("shell:1", Image::new(&["/bin/sh"])).with_image("k6:1", Image::new(&["k6"]).with_file(k6, "/usr/bin/k6"))
+    options
+        .with_image("shell:1", Image::new(&["/bin/sh"]))
+        .with_image("k6:1", Image::new(&["k6"]).with_file(k6, "/usr/bin/k6"))
 }
 
 pub fn job(target: &str) -> Job {
@@ -177,4 +179,3 @@ pub fn reason(outcome: &Outcome) -> (&str, Cause) {
         ended => panic!("{ended:?}"),
     }
 }
-
