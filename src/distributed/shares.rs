@@ -131,7 +131,8 @@ impl GeneratorShare {
             cores: seen.cores(),
             used_cores: known(|used| Some(used.mean)),
             busiest_cores: used.thirds.into_iter().reduce(f64::max),
-            others_cores: known(|used| Some(used.others)),
+            // A Pod does not know what else its node does.
+            others_cores: known(|used| Some(used.others)).filter(|_| !seen.is_pod()),
             start_ms: seen.start_ms,
             after_first_ms: seen.after_first_ms,
             engine: seen.engine.clone(),

@@ -197,10 +197,14 @@ impl Runners {
 
     async fn wait_until_ready(&self, index: u32, arrivals: &Arrivals, url: &str) -> Result<Placed, Failure> {
         let place = index as usize;
+        let pod = self.pods.of_job(&self.names.job(index)).ok_or_else(|| self.failure(index, "its Pod was deleted"))?;
+        if self.has_operator {
+            // It starts k6 as soon as that is ready, so there is nothing to wait for.
+            return Ok(placed(&pod));
+        }
         let paused = self.paused(index)?;
         let begun = Instant::now();
-        // k6-operator starts it as soon as it is ready.
-        while !self.has_operator {
+        loop {
             match paused.is_ready().await {
                 Ok(true) => break,
                 Ok(false) | Err(_) if begun.elapsed() < LONGEST_SETUP => sleep(PAUSE).await,
@@ -211,24 +215,27 @@ impl Runners {
         let ready = Instant::now();
         while !arrivals.has_pushed(place) {
             if ready.elapsed() > FIRST_PUSH {
-                let reason = format!(
-                    "runs, but its series does not arrive at {url}: is the agent reachable from Pods, and does a network \
-                     policy allow it?"
-                );
-                return Err(self.failure(index, &reason));
+                return Err(self.unreachable(index, url));
             }
             sleep(PAUSE).await;
         }
-        let pod = self.pods.of_job(&self.names.job(index)).ok_or_else(|| self.failure(index, "its Pod was deleted"))?;
         Ok(placed(&pod))
     }
 
-    /// Starts all at once.
-    pub async fn start(&self, clock: Clock) -> Result<Vec<Start>, Failure> {
+    fn unreachable(&self, index: u32, url: &str) -> Failure {
+        let reason = format!(
+            "runs, but its series does not arrive at {url}: is the agent reachable from Pods, and does a network policy \
+             allow it?"
+        );
+        self.failure(index, &reason)
+    }
+
+    /// Starts all at once. They were created at `created_ms`.
+    pub async fn start(&self, clock: Clock, created_ms: i64) -> Result<Vec<Start>, Failure> {
         let starting = (0..self.count).map(|index| async move {
             let paused = self.paused(index)?;
             if self.has_operator {
-                return self.wait_for_start(index, &paused, clock).await;
+                return self.wait_for_start(index, &paused, (clock, created_ms)).await;
             }
             let at_ms = clock.now_ms();
             paused.resume().await.map_err(|fault| self.failure(index, &fault))?;
@@ -242,9 +249,14 @@ impl Runners {
     }
 
     /// Waits until k6-operator has started it.
-    async fn wait_for_start(&self, index: u32, paused: &Paused, clock: Clock) -> Result<Start, Failure> {
+    async fn wait_for_start(
+        &self,
+        index: u32,
+        paused: &Paused,
+        (clock, created_ms): (Clock, i64),
+    ) -> Result<Start, Failure> {
         let begun = Instant::now();
-        let mut at_ms = clock.now_ms();
+        let mut at_ms = created_ms;
         while begun.elapsed() < LONGEST_SETUP {
             let asked_ms = clock.now_ms();
             match paused.has_started().await {
@@ -258,7 +270,8 @@ impl Runners {
     }
 
     /// Waits until every generator has sent its summary or ended.
-    pub async fn measured(&self, arrivals: &Arrivals) -> Result<(), Failure> {
+    pub async fn measured(&self, arrivals: &Arrivals, url: &str) -> Result<(), Failure> {
+        let begun = Instant::now();
         loop {
             let mut is_open = false;
             for index in 0..self.count {
@@ -266,6 +279,9 @@ impl Runners {
                     is_open = true;
                     if self.exit(index).is_some() {
                         return Err(self.exit_failure(index).await);
+                    }
+                    if begun.elapsed() > FIRST_PUSH && !arrivals.has_pushed(index as usize) {
+                        return Err(self.unreachable(index, url));
                     }
                 }
             }

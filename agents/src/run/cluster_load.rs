@@ -125,6 +125,7 @@ impl Site {
         let runners = Runners::new(load.cluster, load.generators, plan).await.map_err(&broken)?;
         // From here on they are removed, even if this is cancelled.
         let runners = self.runners.insert(runners);
+        let created_ms = clock.now_ms();
         runners.create().await?;
         let live = self.live.clone();
         let target = &mut self.target;
@@ -138,7 +139,7 @@ impl Site {
         self.live.follow(part, recording.so_far());
         on_start();
         let runners = self.runners.as_ref().ok_or_else(|| broken("no generators".to_owned()))?;
-        let starts = runners.start(clock).await?;
+        let starts = runners.start(clock, created_ms).await?;
         for (index, start) in starts.iter().enumerate() {
             recording.begin_one(index, start.at_ms);
         }
@@ -148,11 +149,11 @@ impl Site {
                 Round::WarmUp => {
                     let length = Duration::from_millis(load.job.warm_up_ms);
                     tokio::select! {
-                        measured = runners.measured(&arrivals) => measured,
+                        measured = runners.measured(&arrivals, recording.url()) => measured,
                         () = sleep(length + MARGIN) => Ok(()),
                     }
                 }
-                Round::Measure => runners.measured(&arrivals).await,
+                Round::Measure => runners.measured(&arrivals, recording.url()).await,
             }
         };
         let measured = tokio::select! {

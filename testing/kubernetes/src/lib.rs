@@ -8,6 +8,7 @@ mod cgroup;
 mod cluster;
 mod control_plane;
 mod credentials;
+pub mod k6_operator;
 mod kubelet;
 mod network;
 mod process;

@@ -7,8 +7,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use brewbench_kubernetes_testing::{Cluster, Image, Kubelet, NodeOptions};
 use brewbench_agent::engine::k6::K6;
+use brewbench_kubernetes_testing::{Cluster, Image, Kubelet, NodeOptions};
 use brewbench_testing::skip;
 use serde_json::Value;
 
@@ -175,9 +175,14 @@ fn distribute(site: &Site) {
     assert_eq!(newest["cluster_generators"], 3, "{newest}");
     let id = newest["id"].as_str().expect("an id");
     let shown = site.json(&["run", "show", id]);
-    println!("{shown:#}");
-    println!("{}", site.run(&["run", "show", id]).1);
     let generators = shown["generators"].as_array().expect("generators");
     let requests: u64 = generators.iter().map(|one| one["requests"].as_u64().expect("a count")).sum();
     assert_eq!(newest["requests"], requests, "the whole is the sum of its parts");
+    // Percentiles come from the merged histogram, whose buckets are 9 % wide.
+    for percentile in ["p50_ms", "p99_ms"] {
+        let own = || generators.iter().map(|one| one[percentile].as_f64().expect("a percentile"));
+        let (low, high) = (own().fold(f64::MAX, f64::min) / 1.091, own().fold(0.0, f64::max) * 1.091);
+        let whole = newest[percentile].as_f64().expect("a percentile");
+        assert!((low..=high).contains(&whole), "{percentile}: {whole} of {low} to {high}");
+    }
 }
