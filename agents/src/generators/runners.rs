@@ -38,6 +38,8 @@ const AT_ONCE: usize = 16;
 const LONGEST_SETUP: Duration = Duration::from_mins(5);
 /// How long the first push of a k6 may take: it pushes every second, even while it is paused.
 const FIRST_PUSH: Duration = Duration::from_secs(15);
+/// After this time without a push, a generator counts as lost: k6 pushes every second until its end.
+const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 /// How long the API server may take to report the end of a Pod.
 const LONGEST_END: Duration = Duration::from_mins(2);
 /// Lines of output to read.
@@ -279,6 +281,10 @@ impl Runners {
                     is_open = true;
                     if self.exit(index).is_some() {
                         return Err(self.exit_failure(index).await);
+                    }
+                    if arrivals.silent_for(index as usize).is_some_and(|silence| silence > LONGEST_SILENCE) {
+                        let seconds = LONGEST_SILENCE.as_secs();
+                        return Err(self.failure(index, &format!("was lost: nothing arrived from it for {seconds} s")));
                     }
                     if begun.elapsed() > FIRST_PUSH && !arrivals.has_pushed(index as usize) {
                         return Err(self.unreachable(index, url));

@@ -207,7 +207,7 @@ async fn outcomes(load: &Load<'_>, parts: Vec<Series>, measured: Measured) -> Re
     let mut all = Vec::with_capacity(parts.len());
     let each = parts.into_iter().zip(received).zip(placed).zip(logs).zip(start_errors_ms);
     for ((((series, received), placed), log), error_ms) in each {
-        let Sent { summary, user_agent } = received.sent;
+        let Sent { summary, user_agent, .. } = received.sent;
         let number = all.len() + 1;
         let name = format!("{number} on {}", placed.node);
         let summary =

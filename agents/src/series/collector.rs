@@ -41,7 +41,6 @@ pub struct Collector {
     /// Early pushes since the last one on time.
     early: u64,
     has_ended: bool,
-    has_pushed: bool,
 }
 
 /// The last values of a series.
@@ -63,7 +62,6 @@ impl Collector {
             halvings: 0,
             early: 0,
             has_ended: false,
-            has_pushed: false,
         }
     }
 
@@ -78,14 +76,8 @@ impl Collector {
         }
     }
 
-    /// Whether anything was pushed.
-    pub fn has_pushed(&self) -> bool {
-        self.has_pushed
-    }
-
     /// Adds the body of a push received at this time, unix milliseconds.
     pub fn take(&mut self, body: &[u8], at_ms: i64) {
-        self.has_pushed = true;
         let Ok(push) = Push::unpack(body) else { return self.miss() };
         let mut second = Second::default();
         let restarts = self.window.gaps.restarts;

@@ -17,6 +17,7 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     task::JoinHandle,
+    time::timeout,
 };
 
 use crate::Cluster;
@@ -156,8 +157,12 @@ async fn are_ready(addresses: &[String]) -> bool {
     true
 }
 
-/// Sends a request to the status of a k6.
+/// Sends a request to the status of a k6, which may be gone.
 async fn ask(address: &str, method: &str, body: &str) -> Option<String> {
+    timeout(Duration::from_millis(500), request(address, method, body)).await.ok()?
+}
+
+async fn request(address: &str, method: &str, body: &str) -> Option<String> {
     let mut stream = TcpStream::connect((address, 6565)).await.ok()?;
     let head = format!("{method} /v1/status HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
     let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());

@@ -3,16 +3,28 @@
 #[path = "support/bench.rs"]
 mod bench;
 
-use bench::{Bench, job};
+use std::time::Duration;
+
+use bench::{Bench, agent, job, reason};
 use brewbench_agent::{
+    generators::Generators,
     reports::read,
+    run::execute,
     wire::{
+        Phase, RunId,
         job::Job,
-        outcome::{Ended, Generator},
+        outcome::{Cause, Ended, Generator},
         series::Second,
     },
 };
-use brewbench_kubernetes_testing::k6_operator::K6Operator;
+use brewbench_kubernetes_testing::k6_operator::{K6Operator, install_resource};
+use k8s_openapi::api::core::v1::ResourceQuota;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 fn distributed(target: &str, generators: u32) -> Job {
     Job { cluster_generators: generators, ..job(target) }
@@ -51,5 +63,149 @@ async fn k6_operator_starts_what_own_jobs_would() {
             requests(generator),
             read::parse(generator.summary.as_bytes()).expect("a summary").figures().requests
         );
+    }
+}
+
+/// Returns the name of a Pod of the generators or, without them, of the target.
+async fn pod_of(bench: &Bench, is_generator: bool) -> String {
+    let pods = bench.pods().list(&ListParams::default()).await.expect("a list").items;
+    let found = pods.iter().find(|pod| pod.labels().contains_key("job-name") == is_generator);
+    found.expect("a Pod").name_any()
+}
+
+#[tokio::test]
+async fn a_generator_that_ends_early_fails_the_run_by_its_number() {
+    let Some(bench) = Bench::start().await else { return };
+    bench.offer("good", "image = \"rust-hyper:1\"");
+    let job = || distributed("good", 2);
+    let kill = async || {
+        let pod = pod_of(&bench, true).await;
+        let pid = bench.node.pid("default", &pod, "k6").expect("a process");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).expect("killed");
+    };
+    let outcome = bench.run_while(&job(), kill).await;
+    assert!(reason(&outcome).0.contains("on node-1 ended early: exit status 137"), "{outcome:?}");
+    assert_eq!(reason(&outcome).1, Cause::Generator);
+    bench.assert_clean().await;
+    let evict = async || bench.node.evict("default", &pod_of(&bench, true).await);
+    let outcome = bench.run_while(&job(), evict).await;
+    assert!(reason(&outcome).0.contains("Evicted"), "{outcome:?}");
+    bench.assert_clean().await;
+    let delete = async || {
+        let pod = pod_of(&bench, true).await;
+        bench.pods().delete(&pod, &DeleteParams::default()).await.expect("deleted");
+    };
+    let outcome = bench.run_while(&job(), delete).await;
+    assert!(reason(&outcome).0.contains("its Pod was deleted"), "{outcome:?}");
+    bench.assert_clean().await;
+    let target = async || {
+        let pod = pod_of(&bench, false).await;
+        bench.pods().delete(&pod, &DeleteParams::default()).await.expect("deleted");
+    };
+    let outcome = bench.run_while(&job(), target).await;
+    assert!(reason(&outcome).0.contains("ended during the load: its Pod was deleted"), "{outcome:?}");
+    bench.assert_clean().await;
+}
+
+#[tokio::test]
+async fn what_keeps_generators_from_the_load_is_explained() {
+    let Some(mut bench) = Bench::start().await else { return };
+    bench.offer("good", "image = \"rust-hyper:1\"");
+    let eats =
+        "const all = []; for (let i = 0; i < 1e5; i++) all.push(new Array(1e4).fill(i)); export default () => {};";
+    let mut hungry = distributed("good", 2);
+    hungry.scenario.script = eats.to_owned();
+    hungry.warm_up_ms = 0;
+    let mut large = distributed("good", 2);
+    large.scenario.files.insert("users.json".to_owned(), "x".repeat(2 << 20));
+    let small = "image = \"k6:1\"\nvcpus = 0.2\nmemory_mib = 64\n";
+    let cases = [
+        (small, &hungry, &["OOM-killed"][..]),
+        ("image = \"nowhere.example/k6:9\"\nvcpus = 0.2\n", &distributed("good", 2), &["can't pull its image", "not found"]),
+        ("image = \"k6:1\"\nvcpus = 64\n", &distributed("good", 2), &["waits for a node", "Insufficient cpu"]),
+        (
+            "image = \"silent:1\"\nvcpus = 0.2\n",
+            &distributed("good", 2),
+            &["its series does not arrive at http://", "network policy"],
+        ),
+        ("image = \"k6:1\"\n", &large, &["2048 KiB", "users.json"]),
+        ("image = \"k6:1\"\nmost = 1\n", &distributed("good", 2), &["this agent's owner allows 1"]),
+    ];
+    for (file, job, words) in cases {
+        bench.work.generators = Some(Generators::parse(file, "1.8.1").expect("a file"));
+        let job = Job { run: RunId::now(), ..job.clone() };
+        let outcome = bench.run(&job).await;
+        let (reason, _) = reason(&outcome);
+        assert!(words.iter().all(|word| reason.contains(word)), "{file}: {reason}");
+    }
+    bench.work.generators =
+        Some(Generators::parse("image = \"k6:1\"\nvcpus = 0.2\nmemory_mib = 256\n", "1").expect("a file"));
+    let quota = json!({"metadata": {"name": "small"}, "spec": {"hard": {"limits.memory": "300Mi"}}});
+    let quotas: Api<ResourceQuota> = Api::default_namespaced(bench.cluster.client());
+    quotas.create(&PostParams::default(), &serde_json::from_value(quota).expect("a quota")).await.expect("created");
+    let outcome = bench.run(&distributed("good", 2)).await;
+    assert!(reason(&outcome).0.contains("exceeded quota: small"), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn an_operator_of_another_version_is_left_alone() {
+    let Some(bench) = Bench::start().await else { return };
+    install_resource(&bench.cluster, "v1beta9").await;
+    bench.offer("good", "image = \"rust-hyper:1\"");
+    let outcome = bench.run(&distributed("good", 1)).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_load_survives_a_minute_without_the_api_server() {
+    let Some(mut bench) = Bench::start().await else { return };
+    bench.offer("good", "image = \"rust-hyper:1\"");
+    let cancel = CancellationToken::new();
+    let (sender, mut phases) = tokio::sync::mpsc::unbounded_channel();
+    let Bench { cluster, work, .. } = &mut bench;
+    let job = distributed("good", 2);
+    let running = execute::run(&job, work, &cancel, |phase| sender.send(phase).unwrap_or_default());
+    let outage = async {
+        while phases.recv().await.expect("phases") != Phase::Measuring {}
+        cluster.stop_api_server();
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        cluster.start_api_server().await;
+    };
+    let (outcome, ()) = tokio::join!(running, outage);
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    assert_eq!(outcome.generators.len(), 2);
+    bench.assert_clean().await;
+}
+
+#[tokio::test]
+async fn a_cancelled_load_and_a_killed_agent_leave_nothing() {
+    let Some(bench) = Bench::start().await else { return };
+    let _operator = K6Operator::install(&bench.cluster).await;
+    bench.offer("good", "image = \"rust-hyper:1\"");
+    for phase in [Phase::WarmingUp, Phase::Measuring] {
+        for is_killed in [false, true] {
+            let cancel = CancellationToken::new();
+            let (sender, mut phases) = tokio::sync::mpsc::unbounded_channel();
+            let job = distributed("good", 2);
+            let mut running =
+                Box::pin(execute::run(&job, &bench.work, &cancel, |phase| sender.send(phase).unwrap_or_default()));
+            let reached = async {
+                while phases.recv().await.expect("phases") != phase {}
+                tokio::time::sleep(Duration::from_millis(700)).await;
+            };
+            tokio::select! {
+                outcome = &mut running => panic!("{outcome:?}"),
+                () = reached => {}
+            }
+            if is_killed {
+                drop(running);
+                let swept = agent(&bench.cluster).sweep().await.expect("swept");
+                assert!(swept.len() >= 3, "a Deployment, a TestRun and a ConfigMap: {swept:?}");
+            } else {
+                cancel.cancel();
+                assert_eq!(running.await.ended, Ended::Cancelled);
+                bench.assert_clean().await;
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -62,6 +62,8 @@ pub struct Sent {
     pub summary: Option<String>,
     /// The name and version of the program that sent it.
     pub user_agent: Option<String>,
+    /// When it pushed last.
+    pub pushed_at: Option<Instant>,
 }
 
 /// Everything received from one k6 process.
@@ -175,7 +177,12 @@ impl Arrivals {
 
     /// Whether a process has pushed anything.
     pub fn has_pushed(&self, index: usize) -> bool {
-        self.0.get(index).is_some_and(|source| source.with(|collector| collector.has_pushed()))
+        self.0.get(index).is_some_and(|source| source.sent().pushed_at.is_some())
+    }
+
+    /// Returns for how long a process has pushed nothing; `None` if it never did.
+    pub fn silent_for(&self, index: usize) -> Option<Duration> {
+        self.0.get(index)?.sent().pushed_at.map(|at| at.elapsed())
     }
 
     /// Whether a process has sent its summary.
@@ -220,6 +227,10 @@ impl Source {
     fn with<T>(&self, act: impl FnOnce(&mut Collector) -> T) -> T {
         // A collector accepts any push, so its data is usable even after a panic.
         act(&mut self.collector.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn change(&self, act: impl FnOnce(&mut Sent)) {
+        act(&mut self.sent.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     fn sent(&self) -> Sent {
@@ -270,6 +281,7 @@ async fn take_push(request: Request<Incoming>, source: &Source) -> StatusCode {
         return StatusCode::PAYLOAD_TOO_LARGE;
     };
     let at_ms = source.clock.now_ms();
+    source.change(|sent| sent.pushed_at = Some(Instant::now()));
     source.with(|collector| collector.take(&body.to_bytes(), at_ms));
     source.news.send_replace(());
     StatusCode::NO_CONTENT
@@ -281,8 +293,7 @@ async fn take_summary(request: Request<Incoming>, source: &Source) -> StatusCode
         return StatusCode::PAYLOAD_TOO_LARGE;
     };
     let Ok(text) = String::from_utf8(body.to_bytes().into()) else { return StatusCode::BAD_REQUEST };
-    let sent = Sent { summary: Some(text), user_agent };
-    *source.sent.lock().unwrap_or_else(PoisonError::into_inner) = sent;
+    source.change(|sent| (sent.summary, sent.user_agent) = (Some(text), user_agent));
     source.news.send_replace(());
     StatusCode::NO_CONTENT
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -36,6 +37,9 @@ const SCRIPT: &str = "import http from 'k6/http'; export default function () { h
 /// Many of them fit on the node of the tests.
 const GENERATORS: &str = "image = \"k6:1\"\nvcpus = 0.2\nmemory_mib = 256\nmost = 20\n";
 
+/// A k6 whose series does not arrive, as if a network policy dropped it.
+const SILENT: &str = "#!/bin/sh\nunset K6_OUT\nexec /usr/bin/k6-real \"$@\"\n";
+
 /// An agent's part of a run, in a cluster with one node.
 pub struct Bench {
     pub cluster: Cluster,
@@ -49,9 +53,14 @@ impl Bench {
     pub async fn start() -> Option<Self> {
         let cluster = Cluster::start().await?;
         let k6 = K6::find(None).await.map_err(|fault| skip(&fault.to_string())).ok()?;
-        let node = Kubelet::start(&cluster, node(&server()?, k6.path())).await;
-        let generators = Generators::parse(GENERATORS, &k6.offer().version).expect("generators");
         let folder = tempfile::tempdir().expect("a folder");
+        let silent = folder.path().join("silent");
+        fs::write(&silent, SILENT).expect("a script");
+        fs::set_permissions(&silent, fs::Permissions::from_mode(0o755)).expect("executable");
+        let silent = Image::new(&["k6"]).with_file(silent, "/usr/bin/k6").with_file(k6.path(), "/usr/bin/k6-real");
+        let node = node(&server()?, k6.path()).with_image("silent:1", silent);
+        let node = Kubelet::start(&cluster, node).await;
+        let generators = Generators::parse(GENERATORS, &k6.offer().version).expect("generators");
         let [targets, work] = ["targets", "work"].map(|name| folder.path().join(name));
         for folder in [&targets, &work] {
             fs::create_dir(folder).expect("a folder");
@@ -119,7 +128,7 @@ impl Bench {
 
 /// The cluster as an agent uses it, with little patience.
 pub fn agent(cluster: &Cluster) -> Used {
-    let [scheduling, pull_retries] = [Duration::from_secs(3); 2];
+    let (scheduling, pull_retries) = (Duration::from_secs(8), Duration::from_secs(3));
     let patience = Patience { scheduling, pull_retries, ..Patience::default() };
     let mut used = Used::new(cluster.client(), "default", "test");
     used.patience = patience;
