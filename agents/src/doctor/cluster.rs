@@ -16,7 +16,7 @@ pub(super) async fn check(options: &Options) -> Vec<Finding> {
         Ok(cluster) => cluster,
         Err(fault) => return unreachable(fault),
     };
-    match cluster.missing_permissions().await {
+    match missing_permissions(&cluster, options).await {
         Err(fault) => unreachable(fault),
         Ok(missing) if missing.is_empty() => {
             vec![Finding::good(NAME, format!("namespace {}, everything needed is permitted", cluster.namespace))]
@@ -26,4 +26,13 @@ pub(super) async fn check(options: &Options) -> Vec<Finding> {
             missing.into_iter().map(|fault| Finding::doubtful(NAME, fault, remedy)).collect()
         }
     }
+}
+
+/// Returns what is not permitted, as sentences. Fails with one if that can't be asked.
+async fn missing_permissions(cluster: &Cluster, options: &Options) -> Result<Vec<String>, String> {
+    let mut missing = cluster.missing_permissions().await?;
+    if options.generators.is_some() {
+        missing.extend(cluster.missing_generator_permissions().await?);
+    }
+    Ok(missing)
 }

@@ -166,8 +166,7 @@ impl Runners {
         for index in 0..self.count {
             let state = self.pods.of_job(&self.names.job(index)).as_ref().map(State::of);
             let fault = match state {
-                Some(State::Runs) => None,
-                Some(State::Waiting(_)) => None,
+                Some(State::Runs | State::Waiting(_)) => None,
                 Some(State::Ended(exit)) => Some(exit.reason),
                 Some(State::Broken(why)) => Some(why),
                 Some(State::PullFails(why)) => {

@@ -80,12 +80,15 @@ async fn the_chart_is_installed_upgraded_and_removed_and_permits_what_an_agent_n
     let agent = as_service_account(&cluster).await;
     let used = Used::new(agent.clone(), NAMESPACE, "test");
     assert_eq!(used.missing_permissions().await, Ok(Vec::new()));
+    assert_eq!(used.missing_generator_permissions().await.map(|missing| missing.len()), Ok(9), "not by default");
     let secrets: Api<Secret> = Api::namespaced(agent.clone(), NAMESPACE);
     let refused = secrets.list(&ListParams::default()).await.expect_err("least privilege").to_string();
     assert!(refused.contains("forbidden"), "{refused}");
     let others: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(agent, "default");
     assert!(others.list(&ListParams::default()).await.is_err(), "one namespace only");
 
+    install("upgrade", &["--set", "generators=most = 4"]);
+    assert_eq!(used.missing_generator_permissions().await, Ok(Vec::new()));
     install("upgrade", &["--set", "nodeMetrics=false"]);
     let missing = used.missing_permissions().await.expect("an answer");
     assert_eq!(missing.len(), 2, "{missing:?}");

@@ -121,7 +121,11 @@ async fn what_keeps_generators_from_the_load_is_explained() {
     let small = "image = \"k6:1\"\nvcpus = 0.2\nmemory_mib = 64\n";
     let cases = [
         (small, &hungry, &["OOM-killed"][..]),
-        ("image = \"nowhere.example/k6:9\"\nvcpus = 0.2\n", &distributed("good", 2), &["can't pull its image", "not found"]),
+        (
+            "image = \"nowhere.example/k6:9\"\nvcpus = 0.2\n",
+            &distributed("good", 2),
+            &["can't pull its image", "not found"],
+        ),
         ("image = \"k6:1\"\nvcpus = 64\n", &distributed("good", 2), &["waits for a node", "Insufficient cpu"]),
         (
             "image = \"silent:1\"\nvcpus = 0.2\n",

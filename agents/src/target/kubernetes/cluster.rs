@@ -44,6 +44,19 @@ const PERMISSIONS: [Permission; 14] = [
     Permission::of_cluster("get", "nodes/proxy", "read CPU time and memory of targets"),
 ];
 
+/// What an agent needs in addition if it generates load in the cluster.
+const GENERATOR_PERMISSIONS: [Permission; 9] = [
+    Permission::new("create", "batch", "jobs", "start generators"),
+    Permission::new("list", "batch", "jobs", "remove generators"),
+    Permission::new("delete", "batch", "jobs", "remove generators"),
+    Permission::new("create", "", "configmaps", "give scenarios to generators"),
+    Permission::new("list", "", "configmaps", "find what an earlier agent left"),
+    Permission::new("delete", "", "configmaps", "remove scenarios"),
+    Permission::new("create", "k6.io", "testruns", "start generators with k6-operator"),
+    Permission::new("list", "k6.io", "testruns", "find what an earlier agent left"),
+    Permission::new("delete", "k6.io", "testruns", "remove generators of k6-operator"),
+];
+
 /// A permission that an agent needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Permission {
@@ -205,12 +218,21 @@ impl Cluster {
         removed
     }
 
-    /// Returns what is not permitted, as sentences. Fails with one if that can't be asked.
+    /// Returns what is not permitted of what targets need, as sentences. Fails with one if that can't be asked.
     pub async fn missing_permissions(&self) -> Result<Vec<String>, String> {
+        self.missing(&PERMISSIONS).await
+    }
+
+    /// Returns what is not permitted of what load generators need in addition.
+    pub async fn missing_generator_permissions(&self) -> Result<Vec<String>, String> {
+        self.missing(&GENERATOR_PERMISSIONS).await
+    }
+
+    async fn missing(&self, permissions: &[Permission]) -> Result<Vec<String>, String> {
         let mut missing = Vec::new();
-        for permission in PERMISSIONS {
-            if !self.is_permitted(&permission).await? {
-                let Permission { verb, resource, is_namespaced, purpose, .. } = permission;
+        for permission in permissions {
+            if !self.is_permitted(permission).await? {
+                let Permission { verb, resource, is_namespaced, purpose, .. } = *permission;
                 let place = if is_namespaced { format!(" in {}", self.namespace) } else { String::new() };
                 missing.push(format!("not permitted to {verb} {resource}{place}, to {purpose}"));
             }
