@@ -19,6 +19,7 @@ pub mod order;
 pub mod outcome;
 pub mod pages;
 pub mod plan;
+pub mod plan_faults;
 pub mod power;
 pub mod presets;
 pub mod progress;

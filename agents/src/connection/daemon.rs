@@ -205,7 +205,7 @@ fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Resul
     let offered =
         Offered::read(options.targets.clone(), fingerprinting, containers.clone(), has_cluster, profilers.clone())?;
     let machine = machine::facts(&sandbox);
-    warn_of_missing_limits(&machine);
+    machine::warn_of_missing_limits(&machine);
     let generators = options.generators.as_deref().map(|file| Generators::load(file, &engine.offer().version));
     let generators = generators.transpose().map_err(anyhow::Error::msg).context("--generators")?;
     let hello =
@@ -248,14 +248,6 @@ async fn announce(options: &Options, sandbox: &Sandbox, fault: &NoEngine) -> any
     let holds = Spool::open(options.state.join("spool"))?.waiting()?;
     let hello = Hello { holds, ..hello(options, machine::facts(sandbox), engine) };
     link::announce(&client, hello).await.map_err(anyhow::Error::msg)
-}
-
-fn warn_of_missing_limits(machine: &Machine) {
-    use crate::wire::outcome::Mechanism::None;
-    if machine.cpu == None || machine.memory == None {
-        let (cpu, memory) = (machine.cpu.as_str(), machine.memory.as_str());
-        tracing::warn!(cpu, memory, "machine sizes can't be fully enforced here; runs will be marked suspect");
-    }
 }
 
 /// Returns a name that differs between agents on one machine and survives restarts.

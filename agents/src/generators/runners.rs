@@ -1,5 +1,7 @@
 //! The Pods of one round of load: created, waited for, started together, and removed.
 
+mod start;
+
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -9,7 +11,7 @@ use futures_util::StreamExt;
 use futures_util::future::{join_all, try_join_all};
 use futures_util::stream;
 use k8s_openapi::api::batch::v1::Job as BatchJob;
-use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
 use kube::api::{ListParams, LogParams, PostParams};
 use tokio::time::{Instant, sleep, timeout};
@@ -22,7 +24,6 @@ use crate::engine::remote::{PORT, Remote};
 use crate::engine::{Arrivals, Paused, judge};
 use crate::run::failure::Failure;
 use crate::sandbox::process::{LOG_BYTES, last_lines};
-use crate::series::clock::Clock;
 use crate::target::Cluster;
 use crate::target::kubernetes::cluster::{remove, sentence};
 use crate::target::kubernetes::pods::Pods;
@@ -127,147 +128,12 @@ impl Runners {
         created.map(drop).map_err(|error| format!("can't create a Job: {}", sentence(&error)))
     }
 
-    /// Waits until every generator runs, has all virtual users, and its series arrives here. `progress` is called with
-    /// sentences.
-    pub async fn ready(
-        &self,
-        arrivals: &Arrivals,
-        url: &str,
-        progress: impl Fn(String),
-    ) -> Result<Vec<Placed>, Failure> {
-        let begun = Instant::now();
-        loop {
-            let running = (0..self.count).filter(|index| self.address(*index).is_some()).count();
-            let limit = self.check_start(begun).await?;
-            if running == self.count as usize {
-                break;
-            }
-            progress(format!("starts its generators: {running} of {} run", self.count));
-            if begun.elapsed() > limit {
-                let reason =
-                    format!("only {running} of {} generators run after {} s", self.count, begun.elapsed().as_secs());
-                return Err(Failure::by(Cause::Generator)(reason));
-            }
-            let _ = timeout(PAUSE * 5, self.pods.changed()).await;
-        }
-        progress("waits for the virtual users of its generators".to_owned());
-        let waiting = (0..self.count).map(|index| self.wait_until_ready(index, arrivals, url));
-        tokio::select! {
-            biased;
-            failure = self.any_failed() => Err(failure),
-            placed = try_join_all(waiting) => placed,
-        }
-    }
-
-    /// Fails if a generator can't start. Returns how long the slowest may take.
-    async fn check_start(&self, begun: Instant) -> Result<Duration, Failure> {
-        let patience = self.cluster.patience;
-        let mut limit = patience.preparation;
-        for index in 0..self.count {
-            let state = self.pods.of_job(&self.names.job(index)).as_ref().map(State::of);
-            let fault = match state {
-                Some(State::Runs | State::Waiting(_)) => None,
-                Some(State::Ended(exit)) => Some(exit.reason),
-                Some(State::Broken(why)) => Some(why),
-                Some(State::PullFails(why)) => {
-                    (begun.elapsed() > patience.pull_retries).then(|| format!("can't pull its image: {why}"))
-                }
-                Some(State::Unscheduled(why)) => {
-                    limit = patience.scheduling;
-                    (begun.elapsed() > patience.scheduling).then(|| format!("waits for a node: {why}"))
-                }
-                None => {
-                    limit = patience.scheduling;
-                    self.refusal(index).await
-                }
-            };
-            if let Some(fault) = fault {
-                return Err(self.failure(index, &format!("did not start: {fault}")));
-            }
-        }
-        Ok(limit)
-    }
-
-    /// Explains why a generator gets no Pod, if the cluster says so.
-    async fn refusal(&self, index: u32) -> Option<String> {
-        let own = ListParams::default().fields(&format!("involvedObject.name={}", self.names.job(index)));
-        let listed = self.cluster.api::<Event>().list(&own).await.ok()?;
-        let failed = listed.into_iter().find(|event| event.reason.as_deref() == Some("FailedCreate"))?;
-        failed.message
-    }
-
-    async fn wait_until_ready(&self, index: u32, arrivals: &Arrivals, url: &str) -> Result<Placed, Failure> {
-        let place = index as usize;
-        let pod = self.pods.of_job(&self.names.job(index)).ok_or_else(|| self.failure(index, "its Pod was deleted"))?;
-        if self.has_operator {
-            // It starts k6 as soon as that is ready, so there is nothing to wait for.
-            return Ok(placed(&pod));
-        }
-        let paused = self.paused(index)?;
-        let begun = Instant::now();
-        loop {
-            match paused.is_ready().await {
-                Ok(true) => break,
-                Ok(false) | Err(_) if begun.elapsed() < LONGEST_SETUP => sleep(PAUSE).await,
-                Ok(false) => return Err(self.failure(index, "did not create its virtual users in time")),
-                Err(fault) => return Err(self.failure(index, &format!("does not answer on port {PORT}: {fault}"))),
-            }
-        }
-        let ready = Instant::now();
-        while !arrivals.has_pushed(place) {
-            if ready.elapsed() > FIRST_PUSH {
-                return Err(self.unreachable(index, url));
-            }
-            sleep(PAUSE).await;
-        }
-        Ok(placed(&pod))
-    }
-
     fn unreachable(&self, index: u32, url: &str) -> Failure {
         let reason = format!(
             "runs, but its series does not arrive at {url}: is the agent reachable from Pods, and does a network policy \
              allow it?"
         );
         self.failure(index, &reason)
-    }
-
-    /// Starts all at once. They were created at `created_ms`.
-    pub async fn start(&self, clock: Clock, created_ms: i64) -> Result<Vec<Start>, Failure> {
-        let starting = (0..self.count).map(|index| async move {
-            let paused = self.paused(index)?;
-            if self.has_operator {
-                return self.wait_for_start(index, &paused, (clock, created_ms)).await;
-            }
-            let at_ms = clock.now_ms();
-            paused.resume().await.map_err(|fault| self.failure(index, &fault))?;
-            Ok(Start { at_ms, error_ms: clock.now_ms().saturating_sub(at_ms) })
-        });
-        tokio::select! {
-            biased;
-            failure = self.any_failed() => Err(failure),
-            started = try_join_all(starting) => started,
-        }
-    }
-
-    /// Waits until k6-operator has started it.
-    async fn wait_for_start(
-        &self,
-        index: u32,
-        paused: &Paused,
-        (clock, created_ms): (Clock, i64),
-    ) -> Result<Start, Failure> {
-        let begun = Instant::now();
-        let mut at_ms = created_ms;
-        while begun.elapsed() < LONGEST_SETUP {
-            let asked_ms = clock.now_ms();
-            match paused.has_started().await {
-                Ok(true) => return Ok(Start { at_ms, error_ms: clock.now_ms().saturating_sub(at_ms) }),
-                Ok(false) => at_ms = asked_ms,
-                Err(_) => {}
-            }
-            sleep(PAUSE / 2).await;
-        }
-        Err(self.failure(index, "was not started by k6-operator"))
     }
 
     /// Waits until every generator has sent its summary or ended.

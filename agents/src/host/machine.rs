@@ -33,6 +33,15 @@ fn line(path: impl AsRef<Path>) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
+/// Warns that machine sizes can't be enforced, if so.
+pub fn warn_of_missing_limits(machine: &Machine) {
+    use crate::wire::outcome::Mechanism::None;
+    if machine.cpu == None || machine.memory == None {
+        let (cpu, memory) = (machine.cpu.as_str(), machine.memory.as_str());
+        tracing::warn!(cpu, memory, "machine sizes can't be fully enforced here; runs will be marked suspect");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,6 +28,8 @@ use crate::wire::series::{Packed, Part, Series, Window};
 /// How long k6 may take to end after its load.
 const MARGIN: Duration = Duration::from_secs(5);
 
+const NO_GENERATORS: &str = "its generators are gone";
+
 /// What all rounds of a run share.
 struct Load<'a> {
     job: &'a Job,
@@ -102,79 +104,24 @@ impl Site {
     /// Runs one round of load: creates the generators, starts them together, waits for their end, and removes them.
     async fn round(&mut self, load: &Load<'_>, round: Round, on_start: impl FnOnce()) -> Result<Measured, Failure> {
         let broken = Failure::by(Cause::Generator);
-        let part = match round {
-            Round::WarmUp => Part::WarmUp,
-            Round::Measure => Part::Measured,
-        };
-        let name = format!("brewbench-{}-{}", load.job.run, part_letter(part)).to_lowercase();
-        let jobs: Vec<String> = (1..=load.job.cluster_generators).map(|number| format!("{name}-{number}")).collect();
-        let watched = Watched {
-            target: self.target.as_ref().and_then(Running::source),
-            generator: self.generator_group.watch(),
-            cores: self.cores.clone(),
-            interface: None,
-        };
-        let at = (load.address, load.generators.port);
-        let recording = Recording::start_for(at, &jobs, watched, self.live.notifier()).await;
-        let recording = recording.map_err(|error| {
-            broken(format!("can't receive the series of generators on port {}: {error}", load.generators.port))
-        })?;
-        let (clock, arrivals) = (recording.clock(), recording.arrivals());
-        let remote = load.remote(round, recording.url(), self.script.system_tags()).map_err(&broken)?;
-        let plan = runners::Round { name, count: load.job.cluster_generators, remote, longest: load.longest };
-        let runners = Runners::new(load.cluster, load.generators, plan).await.map_err(&broken)?;
-        // From here on they are removed, even if this is cancelled.
-        let runners = self.runners.insert(runners);
-        let created_ms = clock.now_ms();
-        runners.create().await?;
-        let live = self.live.clone();
-        let target = &mut self.target;
-        let placed = tokio::select! {
-            biased;
-            () = wait(target) => None,
-            placed = runners.ready(&arrivals, recording.url(), |step| live.set_step(step)) => Some(placed?),
-        };
-        let Some(placed) = placed else { return Err(self.target_exit("while its generators started").await) };
+        let part = part(round);
+        let name = format!("brewbench-{}-{}", load.job.run, letter(round)).to_lowercase();
+        let recording = self.listen(load, &name).await?;
+        let (clock, created_ms) = (recording.clock(), recording.clock().now_ms());
+        let placed = self.create(load, (round, name), &recording).await?;
         let usage = Follower::start(load.cluster.clone(), clock, placed.clone());
         self.live.follow(part, recording.so_far());
         on_start();
-        let runners = self.runners.as_ref().ok_or_else(|| broken("no generators".to_owned()))?;
+        let runners = self.runners.as_ref().ok_or_else(|| broken(NO_GENERATORS.to_owned()))?;
         let starts = runners.start(clock, created_ms).await?;
         for (index, start) in starts.iter().enumerate() {
             recording.begin_one(index, start.at_ms);
         }
-        let measuring = async {
-            match round {
-                // A script's own load is not limited to the warm-up; k6 limits the others.
-                Round::WarmUp => {
-                    let length = Duration::from_millis(load.job.warm_up_ms);
-                    tokio::select! {
-                        measured = runners.measured(&arrivals, recording.url()) => measured,
-                        () = sleep(length + MARGIN) => Ok(()),
-                    }
-                }
-                Round::Measure => runners.measured(&arrivals, recording.url()).await,
-            }
-        };
-        let measured = tokio::select! {
-            biased;
-            () = wait(&mut self.target) => None,
-            measured = measuring => Some(measured),
-            () = sleep(load.longest) => {
-                let reason = format!("k6 was still running after {} s, longer than its load can take", load.longest.as_secs());
-                Some(Err(broken(reason)))
-            }
-        };
-        let Some(measured) = measured else { return Err(self.target_exit("during the load").await) };
-        measured?;
+        self.wait_for_end(load, round, &recording).await?;
         let starts_ms: Vec<i64> = starts.iter().map(|start| start.at_ms).collect();
         let usage = usage.finish(&starts_ms);
-        let first_ms = starts_ms.iter().copied().min().unwrap_or_default();
-        let seconds = arrivals.seconds_after(0, usize::MAX);
-        let (received, target_usage) = recording.finish_all(first_ms).await;
-        self.live.store(part, Window { start_ms: first_ms, seconds, ..Window::default() });
-        // Its seconds are in the series of the generators.
-        *self.series.part_mut(part) = Some(Window { start_ms: first_ms, usage: target_usage, ..Window::default() });
+        let received = self.store(part, recording, &starts_ms).await;
+        let runners = self.runners.as_ref().ok_or_else(|| broken(NO_GENERATORS.to_owned()))?;
         let logs = match round {
             Round::WarmUp => Vec::new(),
             Round::Measure => runners.ended().await?,
@@ -189,6 +136,80 @@ impl Site {
         });
         let start_errors_ms = starts.iter().map(|start| start.error_ms).collect();
         Ok(Measured { parts: parts.collect(), received, placed, logs, start_errors_ms })
+    }
+
+    /// Opens the port to which generators push.
+    async fn listen(&self, load: &Load<'_>, name: &str) -> Result<Recording, Failure> {
+        let jobs: Vec<String> = (1..=load.job.cluster_generators).map(|number| format!("{name}-{number}")).collect();
+        let watched = Watched {
+            target: self.target.as_ref().and_then(Running::source),
+            generator: self.generator_group.watch(),
+            cores: self.cores.clone(),
+            interface: None,
+        };
+        let at = (load.address, load.generators.port);
+        let recording = Recording::start_for(at, &jobs, watched, self.live.notifier()).await;
+        recording.map_err(|error| {
+            let port = load.generators.port;
+            Failure::by(Cause::Generator)(format!("can't receive the series of generators on port {port}: {error}"))
+        })
+    }
+
+    /// Creates the generators and waits until all of them can start.
+    async fn create(
+        &mut self,
+        load: &Load<'_>,
+        (round, name): (Round, String),
+        recording: &Recording,
+    ) -> Result<Vec<Placed>, Failure> {
+        let broken = Failure::by(Cause::Generator);
+        let remote = load.remote(round, recording.url(), self.script.system_tags()).map_err(&broken)?;
+        let plan = runners::Round { name, count: load.job.cluster_generators, remote, longest: load.longest };
+        let runners = Runners::new(load.cluster, load.generators, plan).await.map_err(&broken)?;
+        // From here on they are removed, even if this is cancelled.
+        let runners = self.runners.insert(runners);
+        runners.create().await?;
+        let (live, arrivals) = (self.live.clone(), recording.arrivals());
+        tokio::select! {
+            biased;
+            () = wait(&mut self.target) => {}
+            placed = runners.ready(&arrivals, recording.url(), |step| live.set_step(step)) => return placed,
+        }
+        Err(self.target_exit("while its generators started").await)
+    }
+
+    /// Waits until the load of all generators is over.
+    async fn wait_for_end(&mut self, load: &Load<'_>, round: Round, recording: &Recording) -> Result<(), Failure> {
+        let broken = Failure::by(Cause::Generator);
+        let runners = self.runners.as_ref().ok_or_else(|| broken(NO_GENERATORS.to_owned()))?;
+        let arrivals = recording.arrivals();
+        // A script's own load is not limited to the warm-up; k6 limits the others.
+        let longest = match round {
+            Round::WarmUp => Duration::from_millis(load.job.warm_up_ms) + MARGIN,
+            Round::Measure => load.longest,
+        };
+        tokio::select! {
+            biased;
+            () = wait(&mut self.target) => {}
+            measured = runners.measured(&arrivals, recording.url()) => return measured,
+            () = sleep(longest) => {
+                let seconds = longest.as_secs();
+                let reason = format!("k6 was still running after {seconds} s, longer than its load can take");
+                return if matches!(round, Round::WarmUp) { Ok(()) } else { Err(broken(reason)) };
+            }
+        }
+        Err(self.target_exit("during the load").await)
+    }
+
+    /// Ends the recording of a round, and stores the usage of the target. The load itself is in the series of the
+    /// generators.
+    async fn store(&mut self, part: Part, recording: Recording, starts_ms: &[i64]) -> Vec<Received> {
+        let first_ms = starts_ms.iter().copied().min().unwrap_or_default();
+        let seconds = recording.arrivals().seconds_after(0, usize::MAX);
+        let (received, usage) = recording.finish_all(first_ms).await;
+        self.live.store(part, Window { start_ms: first_ms, seconds, ..Window::default() });
+        *self.series.part_mut(part) = Some(Window { start_ms: first_ms, usage, ..Window::default() });
+        received
     }
 }
 
@@ -229,10 +250,18 @@ async fn outcomes(load: &Load<'_>, parts: Vec<Series>, measured: Measured) -> Re
     Ok(all)
 }
 
-fn part_letter(part: Part) -> char {
-    match part {
-        Part::WarmUp => 'w',
-        Part::Measured => 'm',
+fn part(round: Round) -> Part {
+    match round {
+        Round::WarmUp => Part::WarmUp,
+        Round::Measure => Part::Measured,
+    }
+}
+
+/// Returns what tells the names of the rounds of a run apart.
+fn letter(round: Round) -> char {
+    match round {
+        Round::WarmUp => 'w',
+        Round::Measure => 'm',
     }
 }
 

@@ -145,7 +145,7 @@ impl Draft {
             }
             LoadBy::Knee => self.search(&mut faults).map(|knee| (Vec::new(), Some(knee))),
         };
-        parsed.filter(|_| faults.0.is_empty()).ok_or(faults)
+        parsed.filter(|_| faults.is_empty()).ok_or(faults)
     }
 
     fn levels(&self, unit: Unit, field: &'static str, text: &str, faults: &mut Faults) -> Option<Vec<Load>> {

@@ -1,0 +1,154 @@
+//! Waits until generators can start, and starts them.
+
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use k8s_openapi::api::core::v1::Event;
+use kube::api::ListParams;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{FIRST_PUSH, LONGEST_SETUP, PAUSE, Runners, Start, placed};
+use crate::engine::remote::PORT;
+use crate::engine::{Arrivals, Paused};
+use crate::generators::usage::Placed;
+use crate::run::failure::Failure;
+use crate::series::clock::Clock;
+use crate::target::kubernetes::state::State;
+use crate::wire::outcome::Cause;
+
+impl Runners {
+    /// Waits until every generator runs, has all virtual users, and its series arrives here. `progress` is called with
+    /// sentences.
+    pub async fn ready(
+        &self,
+        arrivals: &Arrivals,
+        url: &str,
+        progress: impl Fn(String),
+    ) -> Result<Vec<Placed>, Failure> {
+        let begun = Instant::now();
+        loop {
+            let running = (0..self.count).filter(|index| self.address(*index).is_some()).count();
+            let limit = self.check_start(begun).await?;
+            if running == self.count as usize {
+                break;
+            }
+            progress(format!("starts its generators: {running} of {} run", self.count));
+            if begun.elapsed() > limit {
+                let reason =
+                    format!("only {running} of {} generators run after {} s", self.count, begun.elapsed().as_secs());
+                return Err(Failure::by(Cause::Generator)(reason));
+            }
+            let _ = timeout(PAUSE * 5, self.pods.changed()).await;
+        }
+        progress("waits for the virtual users of its generators".to_owned());
+        let waiting = (0..self.count).map(|index| self.wait_until_ready(index, arrivals, url));
+        tokio::select! {
+            biased;
+            failure = self.any_failed() => Err(failure),
+            placed = try_join_all(waiting) => placed,
+        }
+    }
+
+    /// Fails if a generator can't start. Returns how long the slowest may take.
+    async fn check_start(&self, begun: Instant) -> Result<Duration, Failure> {
+        let patience = self.cluster.patience;
+        let mut limit = patience.preparation;
+        for index in 0..self.count {
+            let state = self.pods.of_job(&self.names.job(index)).as_ref().map(State::of);
+            let fault = match state {
+                Some(State::Runs | State::Waiting(_)) => None,
+                Some(State::Ended(exit)) => Some(exit.reason),
+                Some(State::Broken(why)) => Some(why),
+                Some(State::PullFails(why)) => {
+                    (begun.elapsed() > patience.pull_retries).then(|| format!("can't pull its image: {why}"))
+                }
+                Some(State::Unscheduled(why)) => {
+                    limit = patience.scheduling;
+                    (begun.elapsed() > patience.scheduling).then(|| format!("waits for a node: {why}"))
+                }
+                None => {
+                    limit = patience.scheduling;
+                    self.refusal(index).await
+                }
+            };
+            if let Some(fault) = fault {
+                return Err(self.failure(index, &format!("did not start: {fault}")));
+            }
+        }
+        Ok(limit)
+    }
+
+    /// Explains why a generator gets no Pod, if the cluster says so.
+    async fn refusal(&self, index: u32) -> Option<String> {
+        let own = ListParams::default().fields(&format!("involvedObject.name={}", self.names.job(index)));
+        let listed = self.cluster.api::<Event>().list(&own).await.ok()?;
+        let failed = listed.into_iter().find(|event| event.reason.as_deref() == Some("FailedCreate"))?;
+        failed.message
+    }
+
+    async fn wait_until_ready(&self, index: u32, arrivals: &Arrivals, url: &str) -> Result<Placed, Failure> {
+        let place = index as usize;
+        let pod = self.pods.of_job(&self.names.job(index)).ok_or_else(|| self.failure(index, "its Pod was deleted"))?;
+        if self.has_operator {
+            // It starts k6 as soon as that is ready, so there is nothing to wait for.
+            return Ok(placed(&pod));
+        }
+        let paused = self.paused(index)?;
+        let begun = Instant::now();
+        loop {
+            match paused.is_ready().await {
+                Ok(true) => break,
+                Ok(false) | Err(_) if begun.elapsed() < LONGEST_SETUP => sleep(PAUSE).await,
+                Ok(false) => return Err(self.failure(index, "did not create its virtual users in time")),
+                Err(fault) => return Err(self.failure(index, &format!("does not answer on port {PORT}: {fault}"))),
+            }
+        }
+        let ready = Instant::now();
+        while !arrivals.has_pushed(place) {
+            if ready.elapsed() > FIRST_PUSH {
+                return Err(self.unreachable(index, url));
+            }
+            sleep(PAUSE).await;
+        }
+        Ok(placed(&pod))
+    }
+
+    /// Starts all at once. They were created at `created_ms`.
+    pub async fn start(&self, clock: Clock, created_ms: i64) -> Result<Vec<Start>, Failure> {
+        let starting = (0..self.count).map(|index| async move {
+            let paused = self.paused(index)?;
+            if self.has_operator {
+                return self.wait_for_start(index, &paused, (clock, created_ms)).await;
+            }
+            let at_ms = clock.now_ms();
+            paused.resume().await.map_err(|fault| self.failure(index, &fault))?;
+            Ok(Start { at_ms, error_ms: clock.now_ms().saturating_sub(at_ms) })
+        });
+        tokio::select! {
+            biased;
+            failure = self.any_failed() => Err(failure),
+            started = try_join_all(starting) => started,
+        }
+    }
+
+    /// Waits until k6-operator has started it.
+    async fn wait_for_start(
+        &self,
+        index: u32,
+        paused: &Paused,
+        (clock, created_ms): (Clock, i64),
+    ) -> Result<Start, Failure> {
+        let begun = Instant::now();
+        let mut at_ms = created_ms;
+        while begun.elapsed() < LONGEST_SETUP {
+            let asked_ms = clock.now_ms();
+            match paused.has_started().await {
+                Ok(true) => return Ok(Start { at_ms, error_ms: clock.now_ms().saturating_sub(at_ms) }),
+                Ok(false) => at_ms = asked_ms,
+                Err(_) => {}
+            }
+            sleep(PAUSE / 2).await;
+        }
+        Err(self.failure(index, "was not started by k6-operator"))
+    }
+}

@@ -1,0 +1,97 @@
+//! What is wrong with the load, the agents and the generators of a plan. Pure.
+
+use brewbench_agent::{generators::manifest::MOST, wire::load::Shape};
+
+use super::{
+    plan::Plan,
+    sweep::{MAX_LEVELS, Sweep},
+};
+
+/// The most load generators. k6 could split the load further, but no setup needs more machines.
+const MAX_GENERATORS: usize = 64;
+
+/// Returns the first fault; the sentence starts with the field.
+pub fn first(plan: &Plan) -> Option<String> {
+    load_fault(plan).or_else(|| place_fault(plan)).or_else(|| generators_fault(plan))
+}
+
+/// Returns what is wrong with the load, the knee search or the stopping rule.
+fn load_fault(plan: &Plan) -> Option<String> {
+    let Plan { loads, knee, stopping_rule: until, .. } = plan;
+    if loads.len() > MAX_LEVELS {
+        return Some(format!("loads: {} given; at most {MAX_LEVELS} are allowed", loads.len()));
+    }
+    if loads.iter().enumerate().any(|(index, load)| loads[..index].contains(load)) {
+        return Some("loads: one is named twice".to_owned());
+    }
+    if loads.len() > 1 && Sweep::from_loads(loads).is_none() {
+        let sentence = "loads: several loads must be constant, of the same kind and duration, and differ only in level";
+        return Some(sentence.to_owned());
+    }
+    if let Some(knee) = knee {
+        let fault = knee.fault();
+        return match (loads.is_empty(), until.is_none()) {
+            (true, true) => fault.map(|fault| format!("knee: {fault}")),
+            (false, _) => Some("knee: can't be combined with loads; a knee search chooses its own rates".to_owned()),
+            (_, false) => {
+                Some("knee: can't be combined with stopping_rule; a knee search decides when to stop".to_owned())
+            }
+        };
+    }
+    until.as_ref()?.fault(plan).map(|fault| format!("stopping_rule: {fault}"))
+}
+
+/// Returns what is wrong with the choice of agents.
+fn place_fault(plan: &Plan) -> Option<String> {
+    let Plan { agent, agent_label, spread, generators, knee, stopping_rule: until, .. } = plan;
+    if let (Some(agent), Some(_)) = (agent, agent_label) {
+        return Some(format!("agent_label: can't be combined with agent {agent}; omit one of them"));
+    }
+    if !spread {
+        return None;
+    }
+    if let Some(agent) = agent {
+        return Some(format!("spread: can't be combined with agent {agent}; omit one of them"));
+    }
+    let sentence = if !generators.is_empty() {
+        "spread: can't be combined with generators, which load one machine at a time"
+    } else if knee.is_some() {
+        "spread: can't be combined with knee, which chooses each rate from results of the same machine"
+    } else if until.is_some() {
+        "spread: can't be combined with stopping_rule, because differences between machines keep the intervals wide"
+    } else {
+        return None;
+    };
+    Some(sentence.to_owned())
+}
+
+/// Returns what is wrong with the load generators.
+fn generators_fault(plan: &Plan) -> Option<String> {
+    let Plan { generators, cluster_generators, agent, loads, knee, .. } = plan;
+    if *cluster_generators > MOST {
+        return Some(format!("cluster_generators: at most {MOST} are allowed"));
+    }
+    if *cluster_generators > 0 && !generators.is_empty() {
+        return Some("cluster_generators: can't be combined with generators; omit one of them".to_owned());
+    }
+    if generators.len() > MAX_GENERATORS {
+        return Some(format!("generators: {} named; at most {MAX_GENERATORS} are allowed", generators.len()));
+    }
+    if generators.iter().enumerate().any(|(index, name)| generators[..index].contains(name)) {
+        return Some("generators: one is named twice".to_owned());
+    }
+    if let Some(both) = agent.as_ref().filter(|agent| generators.contains(agent)) {
+        return Some(format!("generators: {both} runs the target; name other agents, or omit generators"));
+    }
+    // Each generator needs at least one VU or iteration per second.
+    let levels =
+        loads.iter().filter_map(|load| load.shape().map(Shape::peak)).chain(knee.as_ref().map(|knee| knee.from));
+    let least = levels.min()?;
+    if least < *cluster_generators {
+        return Some(format!(
+            "cluster_generators: a load of {least} can't be split between {cluster_generators} generators"
+        ));
+    }
+    (u64::from(least) < generators.len() as u64)
+        .then(|| format!("generators: a load of {least} can't be split between {} agents", generators.len()))
+}
