@@ -174,8 +174,11 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// Returns the repository, by its lock file above the working folder of a test. A path from the build would be that of another
+/// clone that shares the build cache.
 fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    let here = std::env::current_dir().expect("a working folder");
+    here.ancestors().find(|folder| folder.join("Cargo.lock").exists()).expect("a repository").to_owned()
 }
 
 /// Returns the RAM disk: drivers, the first process, and the files of the target.

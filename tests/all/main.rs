@@ -8,6 +8,7 @@ mod baselines;
 mod browser;
 mod catalog;
 mod cli;
+mod cluster_load;
 mod colours;
 mod compare;
 mod containers;

@@ -1,0 +1,114 @@
+//! Load from Pods: requested only of agents that allow it, merged from all generators, and shown with the share of each.
+
+use brewbench_agent::wire::{
+    job::Job,
+    messages::GeneratorsOffer,
+    outcome::{Generator, Outcome},
+    target::Identity,
+};
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Agent, App,
+    participants::{generator_outcome, host_outcome},
+    submit::{plan_with, submit},
+    summaries::{good, scaled},
+};
+
+fn plan(count: u32, changes: &Value) -> Value {
+    let mut plan = plan_with(changes);
+    plan["cluster_generators"] = json!(count);
+    plan
+}
+
+/// Starts an agent in a cluster, where a run may have four generators.
+async fn in_cluster(app: &App, name: &str) -> Agent {
+    Agent::start_with(app, name, |hello| {
+        hello.generators = Some(GeneratorsOffer { most: 4, vcpus: 2.0, memory_bytes: 1 << 30 });
+        for target in &mut hello.targets {
+            target.identity = Identity::Kubernetes { image: "shop:1".to_owned(), id: None };
+        }
+    })
+    .await
+}
+
+/// Returns the result of a generator with this summary.
+fn generator(job: &Job, number: usize, summary: &str) -> Generator {
+    let Outcome { series, work, environment, .. } = generator_outcome(job, summary, 0);
+    let mut environment = environment;
+    environment.insert("load.node".to_owned(), format!("node-{number}"));
+    environment.insert("cpu.usable".to_owned(), "2".to_owned());
+    Generator {
+        name: format!("{number} on node-{number}"),
+        summary: summary.to_owned(),
+        series: series.expect("a series"),
+        work,
+        log: "up\n".to_owned(),
+        engine: None,
+        environment,
+        start_error_ms: 2.0,
+    }
+}
+
+#[tokio::test]
+async fn a_load_from_pods_needs_an_agent_that_allows_it() {
+    let app = App::start().await;
+    let user = app.admin().await;
+    let _plain = Agent::start(&app, "plain").await;
+    let refused = user.post("/api/v1/experiments", &plan(2, &json!({}))).await;
+    let fault = refused.text();
+    assert!(fault.contains("cluster_generators: plain generates no load in a cluster: start it with"), "{fault}");
+    let mut agent = in_cluster(&app, "cluster").await;
+    for (changed, expected) in [
+        (plan(5, &json!({})), "cluster_generators: a load of 2 can't be split between 5 generators"),
+        (plan(101, &json!({})), "cluster_generators: at most 100 are allowed"),
+        (plan(2, &json!({"generators": ["plain"]})), "cluster_generators: can't be combined with generators"),
+        (plan(2, &json!({"warm_up_auto": true})), "warm_up_auto: can't be combined with generators"),
+    ] {
+        let mut changed = changed;
+        changed["agent"] = json!("cluster");
+        let fault = user.post("/api/v1/experiments", &changed).await.text();
+        assert!(fault.contains(expected), "{fault}");
+    }
+    let (_, runs) = submit(&user, &plan(2, &json!({}))).await;
+    let job = agent.job().await;
+    assert_eq!((job.run.to_string(), job.cluster_generators), (runs[0].clone(), 2));
+}
+
+#[tokio::test]
+async fn a_run_is_the_sum_of_its_generators() {
+    let app = App::start().await;
+    let user = app.admin().await;
+    let mut agent = in_cluster(&app, "cluster").await;
+    let (_, runs) = submit(&user, &plan(2, &json!({}))).await;
+    let job = agent.job().await;
+    let generators = vec![generator(&job, 1, &good()), generator(&job, 2, &scaled(0.5))];
+    let outcome = Outcome { generators, ..host_outcome(&job) };
+    assert!(agent.settle(&outcome).await.counts);
+    let run = user.run(&runs[0]).await;
+    assert_eq!((&run["phase"], &run["verdict"]), (&json!("finished"), &json!("valid")), "{run}");
+    assert_eq!(run["cluster_generators"], 2);
+    let list = user.get(&format!("/api/v1/runs/{}/generators", runs[0])).await.ok().json();
+    let shares = list["generators"].as_array().expect("a list");
+    assert_eq!((&shares[0]["agent"], &shares[1]["segment"]), (&json!("1 on node-1"), &json!("1/2:1")));
+    assert_eq!(shares[0]["others_cores"], Value::Null, "unknown, and not zero");
+    let sum: u64 = shares.iter().map(|share| share["requests"].as_u64().expect("a number")).sum();
+    assert_eq!(run["requests"], sum);
+    let page = user.get(&format!("/runs/{}", runs[0])).await.ok().text();
+    assert!(page.contains("load from 2 Pods") && page.contains("2 on node-2"), "{page}");
+}
+
+#[tokio::test]
+async fn a_generator_with_an_unreadable_summary_fails_the_run() {
+    let app = App::start().await;
+    let user = app.admin().await;
+    let mut agent = in_cluster(&app, "cluster").await;
+    let (_, runs) = submit(&user, &plan(2, &json!({"retries": 0}))).await;
+    let job = agent.job().await;
+    let generators = vec![generator(&job, 1, &good()), generator(&job, 2, "{")];
+    let outcome = Outcome { generators, ..host_outcome(&job) };
+    agent.settle(&outcome).await;
+    let run = user.run(&runs[0]).await;
+    assert_eq!(run["phase"], "failed", "{run}");
+    assert!(run["error"].to_string().contains("generator 2 on node-2: k6's summary can't be used"), "{run}");
+}
