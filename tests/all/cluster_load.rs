@@ -63,7 +63,7 @@ async fn a_load_from_pods_needs_an_agent_that_allows_it() {
         (plan(5, &json!({})), "cluster_generators: a load of 2 can't be split between 5 generators"),
         (plan(101, &json!({})), "cluster_generators: at most 100 are allowed"),
         (plan(2, &json!({"generators": ["plain"]})), "cluster_generators: can't be combined with generators"),
-        (plan(2, &json!({"warm_up_auto": true})), "warm_up_auto: can't be combined with generators"),
+        (plan(2, &json!({"warm_up_auto": true, "warm_up_s": 1.0})), "warm_up_auto: can't be combined with generators"),
     ] {
         let mut changed = changed;
         changed["agent"] = json!("cluster");
