@@ -13,7 +13,7 @@ const SECONDS: i64 = 60;
 /// Requests of one generator in a second.
 const RATE: u64 = 10_000;
 /// Buckets with requests: latencies from 0.1 ms to 20 ms.
-const BUCKETS: u64 = 64;
+const BUCKETS: u32 = 64;
 /// Sets of tags, for example of four statuses and URLs.
 const TAGS: u64 = 4;
 
@@ -62,14 +62,15 @@ fn push(second: i64) -> Vec<u8> {
 }
 
 fn latencies(labels: Vec<Label>, count: u64) -> TimeSeries {
-    let in_bucket = |bucket: u64| (count * (bucket + 1) / BUCKETS - count * bucket / BUCKETS).cast_signed();
+    let before = |bucket: u32| count * u64::from(bucket) / u64::from(BUCKETS);
+    let in_bucket = |bucket: u32| (before(bucket + 1) - before(bucket)).cast_signed();
     let counts: Vec<i64> = (0..BUCKETS).map(in_bucket).collect();
     let deltas = counts.iter().scan(0, |before, count| Some(*count - std::mem::replace(before, *count))).collect();
     let histogram = NativeHistogram {
         count,
         sum: 0.002 * count as f64,
         schema: 3,
-        positive_spans: vec![BucketSpan { offset: -106, length: BUCKETS as u32 }],
+        positive_spans: vec![BucketSpan { offset: -106, length: BUCKETS }],
         positive_deltas: deltas,
         ..NativeHistogram::default()
     };
