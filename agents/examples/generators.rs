@@ -36,10 +36,10 @@ fn main() {
     let expected = GENERATORS as u64 * RATE * SECONDS as u64;
     assert_eq!(shown, expected, "every request counts once");
     println!(
-        "{GENERATORS} generators, {} requests/s: {:.3} s of CPU per second, {:.1} MB/s of pushes, {expected} requests counted",
+        "{GENERATORS} generators, {} requests/s: {:.3} s of CPU per second, {:.0} kB/s of pushes, {expected} requests counted",
         GENERATORS as u64 * RATE,
         took / SECONDS as f64,
-        bytes as f64 / SECONDS as f64 / 1e6,
+        bytes as f64 / SECONDS as f64 / 1e3,
     );
 }
 
