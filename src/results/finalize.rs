@@ -4,7 +4,7 @@ use brewbench_agent::{
     reports::{read, summary::Figures},
     wire::{
         Phase,
-        outcome::{Ended, Enforced, Outcome},
+        outcome::{Cause, Ended, Enforced, Outcome},
         profile::RunProfile,
         series::Packed,
     },
@@ -27,6 +27,7 @@ use crate::{
             work,
         },
         verdict::{
+            generators,
             input::{Execution, StoredSeries, VerdictInput},
             judge::judge_failure,
             limits::Limits,
@@ -166,7 +167,8 @@ impl End {
         match &outcome.ended {
             Ended::Finished => Self::finished(outcome, requested, evidence, series),
             Ended::Failed { reason, cause } => {
-                let failure = judge_failure(*cause, reason);
+                let is_of_pods = requested.cluster_generators > 0 && *cause == Cause::Generator;
+                let failure = if is_of_pods { Some(generators::failed(reason)) } else { judge_failure(*cause, reason) };
                 Self { failure, ..Self::without_results(Phase::Failed, reason.clone()) }
             }
             // Not cancelled by a user, or the run would have ended: its lease had expired before the agent stopped it.

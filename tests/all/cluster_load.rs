@@ -109,6 +109,7 @@ async fn a_generator_with_an_unreadable_summary_fails_the_run() {
     let outcome = Outcome { generators, ..host_outcome(&job) };
     agent.settle(&outcome).await;
     let run = user.run(&runs[0]).await;
-    assert_eq!(run["phase"], "failed", "{run}");
+    assert_eq!((&run["phase"], &run["verdict"]), (&json!("failed"), &json!("invalid")), "{run}");
+    assert_eq!(run["reasons"][0]["code"], "generator_failed");
     assert!(run["error"].to_string().contains("generator 2 on node-2: k6's summary can't be used"), "{run}");
 }

@@ -13,5 +13,5 @@ pub mod runners;
 pub mod usage;
 
 pub use manifest::Generators;
-pub(crate) use objects::JOB_VARIABLE;
+pub(crate) use objects::{JOB_VARIABLE, job_name};
 pub(crate) use operator::test_runs;

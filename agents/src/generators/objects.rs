@@ -20,6 +20,11 @@ pub const JOB_VARIABLE: &str = "BREWBENCH_JOB";
 /// An etcd object has at most 1.5 MiB; Kubernetes limits a `ConfigMap` to this.
 const MOST_BYTES: usize = 1 << 20;
 
+/// Returns the name of the Job of a generator.
+pub fn job_name(round: &str, index: u32) -> String {
+    format!("{round}-{}", index + 1)
+}
+
 /// The name and the labels of everything in a round.
 #[derive(Clone, Debug)]
 pub struct Names {
@@ -32,7 +37,7 @@ pub struct Names {
 impl Names {
     /// Returns the name of the Job of a generator.
     pub fn job(&self, index: u32) -> String {
-        format!("{}-{}", self.name, index + 1)
+        job_name(&self.name, index)
     }
 
     fn named(&self, name: &str) -> Value {

@@ -13,8 +13,8 @@ use futures_util::stream;
 use k8s_openapi::api::batch::v1::Job as BatchJob;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
-use kube::api::{ListParams, LogParams, PostParams};
-use tokio::time::{Instant, sleep, timeout};
+use kube::api::{ListParams, PostParams};
+use tokio::time::{Instant, timeout};
 
 use super::manifest::Generators;
 use super::objects::{self, LOAD, Names};
@@ -23,9 +23,8 @@ use super::usage::Placed;
 use crate::engine::remote::{PORT, Remote};
 use crate::engine::{Arrivals, Paused, judge};
 use crate::run::failure::Failure;
-use crate::sandbox::process::{LOG_BYTES, last_lines};
 use crate::target::Cluster;
-use crate::target::kubernetes::cluster::{remove, sentence};
+use crate::target::kubernetes::cluster::{last_output, remove, sentence, until_removed};
 use crate::target::kubernetes::pods::Pods;
 use crate::target::kubernetes::state::{Exit, State};
 use crate::wire::job::Segment;
@@ -43,8 +42,6 @@ const FIRST_PUSH: Duration = Duration::from_secs(15);
 const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 /// How long the API server may take to report the end of a Pod.
 const LONGEST_END: Duration = Duration::from_mins(2);
-/// Lines of output to read.
-const LOG_LINES: i64 = 2_000;
 
 /// The generators of one round.
 #[derive(Debug)]
@@ -92,11 +89,6 @@ impl Runners {
         let names = Names { name, metadata };
         let (cluster, generators) = (cluster.clone(), generators.clone());
         Ok(Self { cluster, generators, names, count, remote, longest, pods, has_operator })
-    }
-
-    /// Returns the names of the generators' Jobs, by which they push.
-    pub fn jobs(&self) -> Vec<String> {
-        (0..self.count).map(|index| self.names.job(index)).collect()
     }
 
     /// Creates what generates the load. The error is a sentence.
@@ -196,10 +188,7 @@ impl Runners {
 
     async fn exit_failure(&self, index: u32) -> Failure {
         let reason = self.exit(index).unwrap_or_default().reason;
-        let output = match last_lines(&self.log(index).await) {
-            lines if lines.is_empty() => "no output".to_owned(),
-            lines => format!("last output: {lines}"),
-        };
+        let output = last_output(&self.log(index).await);
         self.failure(index, &format!("ended early: {reason}; {output}"))
     }
 
@@ -226,26 +215,16 @@ impl Runners {
     }
 
     async fn log(&self, index: u32) -> String {
-        let Some(pod) = self.pods.of_job(&self.names.job(index)) else { return String::new() };
-        let newest = LogParams { tail_lines: Some(LOG_LINES), ..LogParams::default() };
-        let log = self.cluster.api::<Pod>().logs(&pod.name_any(), &newest).await.unwrap_or_default();
-        let cut = log.len().saturating_sub(LOG_BYTES);
-        log[log.ceil_char_boundary(cut)..].to_owned()
+        match self.pods.of_job(&self.names.job(index)) {
+            Some(pod) => self.cluster.log(&pod).await,
+            None => String::new(),
+        }
     }
 
     /// Deletes everything, and waits until its Pods are gone. Retries while the API server is away.
     pub async fn remove(&self) -> Result<(), String> {
-        let (begun, limit) = (Instant::now(), self.cluster.patience.removal);
-        loop {
-            match self.try_remove().await {
-                Ok(true) => return Ok(()),
-                Err(fault) if begun.elapsed() > limit => return Err(fault),
-                Ok(false) if begun.elapsed() > limit => {
-                    return Err(format!("Pods of its generators are still there after {} s", limit.as_secs()));
-                }
-                Ok(false) | Err(_) => sleep(PAUSE * 2).await,
-            }
-        }
+        let limit = self.cluster.patience.removal;
+        until_removed(limit, "Pods of its generators are still there", || self.try_remove()).await
     }
 
     async fn try_remove(&self) -> Result<bool, String> {

@@ -9,11 +9,12 @@ use tokio::time::sleep;
 use super::execute::{Record, RunContext, Site};
 use super::failure::Failure;
 use super::participant::Prepared;
+use super::rounds::target_exit;
 use crate::engine::remote::{Remote, Subject, version_of};
 use crate::engine::{Received, Round, Sent};
 use crate::generators::runners::{self, Runners};
 use crate::generators::usage::{Follower, Placed};
-use crate::generators::{Generators, JOB_VARIABLE};
+use crate::generators::{Generators, JOB_VARIABLE, job_name};
 use crate::run::address_policy::{Limits, LoadLimits};
 use crate::series::recording::Recording;
 use crate::series::sampler::Watched;
@@ -104,7 +105,7 @@ impl Site {
     /// Runs one round of load: creates the generators, starts them together, waits for their end, and removes them.
     async fn round(&mut self, load: &Load<'_>, round: Round, on_start: impl FnOnce()) -> Result<Measured, Failure> {
         let broken = Failure::by(Cause::Generator);
-        let part = part(round);
+        let part = round.part();
         let name = format!("brewbench-{}-{}", load.job.run, letter(round)).to_lowercase();
         let recording = self.listen(load, &name).await?;
         let (clock, created_ms) = (recording.clock(), recording.clock().now_ms());
@@ -140,7 +141,7 @@ impl Site {
 
     /// Opens the port to which generators push.
     async fn listen(&self, load: &Load<'_>, name: &str) -> Result<Recording, Failure> {
-        let jobs: Vec<String> = (1..=load.job.cluster_generators).map(|number| format!("{name}-{number}")).collect();
+        let jobs: Vec<String> = (0..load.job.cluster_generators).map(|index| job_name(name, index)).collect();
         let watched = Watched {
             target: self.target.as_ref().and_then(Running::source),
             generator: self.generator_group.watch(),
@@ -172,7 +173,7 @@ impl Site {
         let (live, arrivals) = (self.live.clone(), recording.arrivals());
         tokio::select! {
             biased;
-            () = wait(&mut self.target) => {}
+            () = target_exit(&mut self.target) => {}
             placed = runners.ready(&arrivals, recording.url(), |step| live.set_step(step)) => return placed,
         }
         Err(self.target_exit("while its generators started").await)
@@ -190,7 +191,7 @@ impl Site {
         };
         tokio::select! {
             biased;
-            () = wait(&mut self.target) => {}
+            () = target_exit(&mut self.target) => {}
             measured = runners.measured(&arrivals, recording.url()) => return measured,
             () = sleep(longest) => {
                 let seconds = longest.as_secs();
@@ -250,25 +251,11 @@ async fn outcomes(load: &Load<'_>, parts: Vec<Series>, measured: Measured) -> Re
     Ok(all)
 }
 
-fn part(round: Round) -> Part {
-    match round {
-        Round::WarmUp => Part::WarmUp,
-        Round::Measure => Part::Measured,
-    }
-}
-
 /// Returns what tells the names of the rounds of a run apart.
 fn letter(round: Round) -> char {
     match round {
         Round::WarmUp => 'w',
         Round::Measure => 'm',
-    }
-}
-
-async fn wait(target: &mut Option<Running>) {
-    match target {
-        Some(target) => target.wait().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -279,10 +279,7 @@ impl Site {
             cores: self.cores.clone(),
             interface: self.interface.clone(),
         };
-        let part = match round {
-            Round::WarmUp => Part::WarmUp,
-            Round::Measure => Part::Measured,
-        };
+        let part = round.part();
         match Recording::start(watched, self.live.notifier()).await {
             Ok(recording) => {
                 self.live.follow(part, recording.so_far());

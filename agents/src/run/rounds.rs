@@ -126,7 +126,7 @@ fn points(seconds: &[Second], is_open: bool) -> Vec<f64> {
 }
 
 /// Waits for the exit of the target; forever if another agent runs it.
-async fn target_exit(target: &mut Option<Running>) {
+pub(super) async fn target_exit(target: &mut Option<Running>) {
     match target {
         Some(target) => target.wait().await,
         None => std::future::pending().await,

@@ -10,6 +10,7 @@ use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, RandomState};
 
 use super::histogram::Histogram;
+use super::merge::moved;
 use super::messages::{STALE, Sample, TimeSeries};
 use super::metric::Metric;
 use super::work_counter::WorkCounter;
@@ -68,12 +69,18 @@ impl Collector {
     /// Sets a load start that is later than the start of k6, which pushes while it is paused, too.
     pub fn begin(&mut self, at_ms: i64) {
         self.begun_ms = at_ms;
-        // Idle seconds from before.
-        if self.window.seconds.iter().all(Second::is_idle) {
-            let gaps = Gaps { missing_seconds: 0, doubled_seconds: 0, ..self.window.gaps };
-            self.window = Window { start_ms: at_ms, gaps, ..Window::default() };
-            (self.early, self.halvings) = (0, 0);
+        let Window { start_ms, seconds, gaps, .. } = &mut self.window;
+        let shift_ms = at_ms.saturating_sub(*start_ms);
+        // The load may have begun before this is known, so only idle seconds from before it are dropped.
+        let is_before = |second: &Second| second.is_idle() && i64::from(second.until_ms) <= shift_ms;
+        let before = seconds.iter().take_while(|second| is_before(second)).count();
+        seconds.drain(..before);
+        for second in seconds.iter_mut() {
+            second.until_ms = moved(second.until_ms, -shift_ms);
         }
+        *start_ms = at_ms;
+        *gaps = Gaps { missing_seconds: 0, doubled_seconds: 0, ..*gaps };
+        (self.early, self.halvings) = (0, 0);
     }
 
     /// Adds the body of a push received at this time, unix milliseconds.

@@ -15,15 +15,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use cluster::{Cluster, Patience};
-use cluster::{REQUEST, remove, sentence};
+use cluster::{last_output, remove, sentence, until_removed};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Pod, Service};
 use kube::ResourceExt;
-use kube::api::{ListParams, LogParams, PostParams};
+use kube::api::{ListParams, PostParams};
 use pods::Pods;
 use state::{Exit, State};
 pub use stats::PodStats;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::answer::Known;
 use super::manifest::{Manifest, Workload};
@@ -31,7 +31,6 @@ use super::ready::{self, Endpoint};
 use super::running::{Ended, Serving};
 use crate::run::address_policy::LoadLimits;
 use crate::run::failure::Failure;
-use crate::sandbox::process::{LOG_BYTES, last_lines};
 use crate::wire::RunId;
 use crate::wire::job::Size;
 use crate::wire::outcome::{Cause, Enforced, Mechanism, Observed};
@@ -39,8 +38,6 @@ use crate::wire::target::Identity;
 
 /// Pause between two requests for objects that are not watched.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Lines of output to read.
-const LOG_LINES: i64 = 2_000;
 
 /// What is known before a Pod is created.
 #[derive(Clone, Debug)]
@@ -252,10 +249,7 @@ impl Scheduled {
         });
         let Exit { reason, is_memory, .. } = self.exit().or(at_start).unwrap_or_default();
         let cause = if is_memory { Cause::TargetOutOfMemory } else { Cause::TargetDied };
-        let output = match last_lines(&self.log().await) {
-            lines if lines.is_empty() => "no output".to_owned(),
-            lines => format!("last output: {lines}"),
-        };
+        let output = last_output(&self.log().await);
         Failure { reason: format!("ended {when}: {reason}; {output}"), cause }
     }
 
@@ -287,18 +281,8 @@ impl Scheduled {
 
     /// Deletes its objects and waits for the end of its Pods. Retries while the API server is away.
     async fn remove(&self) -> Result<(), String> {
-        let (begun, limit) = (Instant::now(), self.prepared.cluster.patience.removal);
-        loop {
-            let result = self.try_remove().await;
-            match result {
-                Ok(true) => return Ok(()),
-                Err(fault) if begun.elapsed() > limit => return Err(fault),
-                Ok(false) if begun.elapsed() > limit => {
-                    return Err(format!("its Pod is still there after {} s", limit.as_secs()));
-                }
-                Ok(false) | Err(_) => sleep(PAUSE).await,
-            }
-        }
+        let limit = self.prepared.cluster.patience.removal;
+        until_removed(limit, "its Pod is still there", || self.try_remove()).await
     }
 
     /// Returns whether nothing is left.
@@ -324,17 +308,10 @@ impl Scheduled {
 
     /// Returns the end of its output; empty if it has none, or it can't be read.
     async fn log(&self) -> String {
-        let Some(pod) = self.pods.as_ref().and_then(Pods::newest) else { return String::new() };
-        let newest = LogParams { tail_lines: Some(LOG_LINES), ..LogParams::default() };
-        // After a restart the output of interest is that of the container before.
-        let restarted = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
-        let previous = restarted.map(|container| container.restart_count).sum::<i32>() > 0;
-        let logs = self.prepared.cluster.api::<Pod>();
-        let read = timeout(REQUEST, logs.logs(&pod.name_any(), &LogParams { previous, ..newest })).await;
-        let mut log = read.ok().and_then(Result::ok).unwrap_or_default();
-        let surplus = log.len().saturating_sub(LOG_BYTES);
-        log.drain(..log.ceil_char_boundary(surplus));
-        log
+        match self.pods.as_ref().and_then(Pods::newest) {
+            Some(pod) => self.prepared.cluster.log(&pod).await,
+            None => String::new(),
+        }
     }
 }
 

@@ -84,16 +84,20 @@ pub struct Requested {
     pub vcpus: Option<f64>,
     /// Generators of a distributed run.
     pub generators: Vec<String>,
+    /// Number of generators in the cluster of its agent.
+    pub cluster_generators: i64,
 }
 
 /// Loads the request of a run; the default if the run does not exist.
 pub async fn requested(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Requested> {
-    let row =
-        sqlx::query!("select load, scenario, vcpus, generators from run where id = ?", id).fetch_optional(pool).await?;
+    let row = sqlx::query!("select load, scenario, vcpus, generators, cluster_generators from run where id = ?", id)
+        .fetch_optional(pool)
+        .await?;
     let Some(row) = row else { return Ok(Requested::default()) };
     let load = row.load.as_deref().map(load::read).transpose().map_err(decode)?;
     let generators = serde_json::from_str(&row.generators).map_err(decode)?;
-    Ok(Requested { load, scenario: row.scenario, vcpus: row.vcpus, generators })
+    let (vcpus, cluster_generators) = (row.vcpus, row.cluster_generators);
+    Ok(Requested { load, scenario: row.scenario, vcpus, generators, cluster_generators })
 }
 
 /// Loads the limits of a scenario; the defaults if it has none, or without a scenario.

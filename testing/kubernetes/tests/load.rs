@@ -5,7 +5,7 @@ mod bench;
 
 use std::time::Duration;
 
-use bench::{Bench, agent, job, reason};
+use bench::{Bench, job, reason};
 use brewbench_agent::{
     generators::Generators,
     reports::read,
@@ -13,15 +13,19 @@ use brewbench_agent::{
     wire::{
         Phase, RunId,
         job::Job,
-        outcome::{Cause, Ended, Generator},
+        load::{Closed, Form, Load},
+        outcome::{Cause, Ended, Generator, Outcome},
         series::Second,
     },
 };
-use brewbench_kubernetes_testing::k6_operator::{K6Operator, install_resource};
-use k8s_openapi::api::core::v1::ResourceQuota;
+use brewbench_kubernetes_testing::{
+    Image, Kubelet, NodeOptions,
+    k6_operator::{K6Operator, install_resource},
+};
+use k8s_openapi::api::core::v1::{Namespace, ResourceQuota, ServiceAccount};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ListParams, PostParams},
+    api::{DeleteParams, EvictParams, ListParams, PostParams},
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -160,25 +164,32 @@ async fn an_operator_of_another_version_is_left_alone() {
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
 }
 
-#[tokio::test]
-async fn a_load_survives_a_minute_without_the_api_server() {
-    let Some(mut bench) = Bench::start().await else { return };
-    bench.offer("good", "image = \"rust-hyper:1\"");
+/// Runs a load while the API server is away for a time, from a moment in the measurement on.
+async fn outage(bench: &mut Bench, moment: Duration, lasts: Duration) -> Outcome {
     let cancel = CancellationToken::new();
     let (sender, mut phases) = tokio::sync::mpsc::unbounded_channel();
-    let Bench { cluster, work, .. } = &mut bench;
+    let Bench { cluster, work, .. } = bench;
     let job = distributed("good", 2);
     let running = execute::run(&job, work, &cancel, |phase| sender.send(phase).unwrap_or_default());
     let outage = async {
         while phases.recv().await.expect("phases") != Phase::Measuring {}
+        tokio::time::sleep(moment).await;
         cluster.stop_api_server();
-        tokio::time::sleep(Duration::from_mins(1)).await;
+        tokio::time::sleep(lasts).await;
         cluster.start_api_server().await;
     };
     let (outcome, ()) = tokio::join!(running, outage);
+    bench.assert_clean().await;
+    outcome
+}
+
+#[tokio::test]
+async fn a_load_survives_a_minute_without_the_api_server() {
+    let Some(mut bench) = Bench::start().await else { return };
+    bench.offer("good", "image = \"rust-hyper:1\"");
+    let outcome = outage(&mut bench, Duration::ZERO, Duration::from_mins(1)).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     assert_eq!(outcome.generators.len(), 2);
-    bench.assert_clean().await;
 }
 
 #[tokio::test]
@@ -188,28 +199,93 @@ async fn a_cancelled_load_and_a_killed_agent_leave_nothing() {
     bench.offer("good", "image = \"rust-hyper:1\"");
     for phase in [Phase::WarmingUp, Phase::Measuring] {
         for is_killed in [false, true] {
-            let cancel = CancellationToken::new();
-            let (sender, mut phases) = tokio::sync::mpsc::unbounded_channel();
-            let job = distributed("good", 2);
-            let mut running =
-                Box::pin(execute::run(&job, &bench.work, &cancel, |phase| sender.send(phase).unwrap_or_default()));
-            let reached = async {
-                while phases.recv().await.expect("phases") != phase {}
-                tokio::time::sleep(Duration::from_millis(700)).await;
-            };
-            tokio::select! {
-                outcome = &mut running => panic!("{outcome:?}"),
-                () = reached => {}
-            }
-            if is_killed {
-                drop(running);
-                let swept = agent(&bench.cluster).sweep().await.expect("swept");
-                assert!(swept.len() >= 3, "a Deployment, a TestRun and a ConfigMap: {swept:?}");
-            } else {
-                cancel.cancel();
-                assert_eq!(running.await.ended, Ended::Cancelled);
-                bench.assert_clean().await;
-            }
+            let swept = bench.interrupt(&distributed("good", 2), phase, is_killed).await;
+            assert!(!is_killed || swept.len() >= 3, "a Deployment, a TestRun and a ConfigMap: {swept:?}");
         }
+    }
+}
+
+/// Returns a longer load, whose generators can be lost in its middle.
+fn long(generators: u32) -> Job {
+    let form = Form::Constant { level: 4, duration_ms: 60_000 };
+    Job { load: Load::Closed(Closed::new(form).expect("a load")), ..distributed("good", generators) }
+}
+
+#[tokio::test]
+async fn a_generator_whose_node_dies_counts_as_lost() {
+    let Some(mut bench) = Bench::start().await else { return };
+    bench.offer("good", "image = \"rust-hyper:1\"\nnode_selector = { \"kubernetes.io/hostname\" = \"node-1\" }");
+    let file = "image = \"k6:1\"\nvcpus = 0.2\nnode_selector = { \"kubernetes.io/hostname\" = \"node-2\" }\n";
+    bench.work.generators = Some(Generators::parse(file, "1.8.1").expect("a file"));
+    let k6 = bench.work.engine.path().to_owned();
+    let image = Image::new(&["k6"]).with_file(k6, "/usr/bin/k6");
+    let mut other = Kubelet::start(&bench.cluster, NodeOptions::new("node-2").with_image("k6:1", image)).await;
+    // Nobody reports the end of a Pod of a dead node.
+    if let Some(cluster) = &mut bench.work.cluster {
+        cluster.patience.removal = Duration::from_secs(2);
+    }
+    let outcome = bench.run_while(&long(2), async || other.kill_node()).await;
+    let (reason, cause) = reason(&outcome);
+    assert!(reason.contains("on node-2 was lost: nothing arrived from it for 30 s"), "{outcome:?}");
+    assert_eq!(cause, Cause::Generator);
+}
+
+#[tokio::test]
+async fn drained_pods_and_a_deleted_namespace_fail_the_run_with_the_reason() {
+    let Some(mut bench) = Bench::start().await else { return };
+    bench.offer("good", "image = \"rust-hyper:1\"");
+    for is_generator in [true, false] {
+        let drain = async || {
+            let pod = pod_of(&bench, is_generator).await;
+            bench.pods().evict(&pod, &EvictParams::default()).await.expect("evicted");
+        };
+        let outcome = bench.run_while(&distributed("good", 2), drain).await;
+        assert!(reason(&outcome).0.contains("its Pod was deleted"), "{outcome:?}");
+        bench.assert_clean().await;
+    }
+    let namespaces: Api<Namespace> = Api::all(bench.cluster.client());
+    let namespace = json!({"metadata": {"name": "short-lived"}});
+    let namespace = serde_json::from_value(namespace).expect("a namespace");
+    namespaces.create(&PostParams::default(), &namespace).await.expect("created");
+    let accounts: Api<ServiceAccount> = Api::namespaced(bench.cluster.client(), "short-lived");
+    while accounts.get_opt("default").await.expect("an answer").is_none() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    bench.work.cluster.as_mut().expect("a cluster").namespace = "short-lived".to_owned();
+    let delete = async || {
+        namespaces.delete("short-lived", &DeleteParams::default()).await.expect("deleted");
+    };
+    let outcome = bench.run_while(&long(2), delete).await;
+    assert!(reason(&outcome).0.contains("its Pod was deleted"), "{outcome:?}");
+    bench.assert_clean().await;
+}
+
+/// Kills each victim as often as `BREWBENCH_CHAOS` says, once by default: no run may end without an outcome, and nothing
+/// may be left.
+#[tokio::test]
+async fn whatever_is_killed_every_run_ends_and_nothing_is_left() {
+    let Some(mut bench) = Bench::start().await else { return };
+    bench.offer("good", "image = \"rust-hyper:1\"");
+    let rounds = std::env::var("BREWBENCH_CHAOS").map_or(1, |times| times.parse().expect("a number"));
+    for round in 0..rounds {
+        let moment = Duration::from_millis(200 + round * 150);
+        let phase = if round % 2 == 0 { Phase::Measuring } else { Phase::WarmingUp };
+        let swept = bench.interrupt(&distributed("good", 2), phase, true).await;
+        assert!(!swept.is_empty(), "round {round}: a killed agent leaves what the next one removes");
+        for is_generator in [true, false] {
+            let kill = async || {
+                tokio::time::sleep(moment).await;
+                let pod = pod_of(&bench, is_generator).await;
+                let container = if is_generator { "k6" } else { "target" };
+                let pid = bench.node.pid("default", &pod, container).expect("a process");
+                let pid = nix::unistd::Pid::from_raw(pid);
+                nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).expect("killed");
+            };
+            let outcome = bench.run_while(&distributed("good", 2), kill).await;
+            assert!(matches!(outcome.ended, Ended::Failed { .. }), "round {round}: {outcome:?}");
+            bench.assert_clean().await;
+        }
+        let outcome = outage(&mut bench, moment, Duration::from_secs(2)).await;
+        assert_eq!(outcome.ended, Ended::Finished, "round {round}: {outcome:?}");
     }
 }

@@ -5,7 +5,7 @@ mod bench;
 
 use std::time::Duration;
 
-use bench::{Bench, agent, job, reason};
+use bench::{Bench, job, reason};
 use brewbench_agent::{
     run::execute,
     wire::{
@@ -135,29 +135,8 @@ async fn a_cancelled_run_and_a_killed_agent_leave_nothing() {
     for (target, phase) in [("unknown-image", Phase::Preparing), ("good", Phase::WarmingUp), ("good", Phase::Measuring)]
     {
         for is_killed in [false, true] {
-            let cancel = CancellationToken::new();
-            let (sender, mut phases) = tokio::sync::mpsc::unbounded_channel();
-            let job = job(target);
-            let mut running =
-                Box::pin(execute::run(&job, &bench.work, &cancel, |phase| sender.send(phase).unwrap_or_default()));
-            let reached = async {
-                while phases.recv().await.expect("phases") != phase {}
-                tokio::time::sleep(Duration::from_millis(700)).await;
-            };
-            tokio::select! {
-                outcome = &mut running => panic!("{outcome:?}"),
-                () = reached => {}
-            }
-            if is_killed {
-                // As a killed agent would, this stops without any step of its own; the next one finds what is left.
-                drop(running);
-                let swept = agent(&bench.cluster).sweep().await.expect("swept");
-                assert_eq!(swept.len(), 1, "{target} in {phase:?}");
-            } else {
-                cancel.cancel();
-                assert_eq!(running.await.ended, Ended::Cancelled);
-                bench.assert_clean().await;
-            }
+            let swept = bench.interrupt(&job(target), phase, is_killed).await;
+            assert_eq!(swept.len(), usize::from(is_killed), "{target} in {phase:?}: {swept:?}");
         }
     }
 }

@@ -32,6 +32,7 @@ use crate::series::recording::Recording;
 use crate::wire::engine::{Capability, EngineOffer};
 use crate::wire::job::Segment;
 use crate::wire::load::Load;
+use crate::wire::series::Part;
 
 /// Name of this load generator in the protocol.
 const NAME: &str = "k6";
@@ -127,6 +128,16 @@ pub enum Round {
     WarmUp,
     /// Its results count.
     Measure,
+}
+
+impl Round {
+    /// Returns the part of the series that it makes.
+    pub fn part(self) -> Part {
+        match self {
+            Self::WarmUp => Part::WarmUp,
+            Self::Measure => Part::Measured,
+        }
+    }
 }
 
 /// The load on a running target.

@@ -56,7 +56,6 @@ impl Runners {
         for index in 0..self.count {
             let state = self.pods.of_job(&self.names.job(index)).as_ref().map(State::of);
             let fault = match state {
-                Some(State::Runs | State::Waiting(_)) => None,
                 Some(State::Ended(exit)) => Some(exit.reason),
                 Some(State::Broken(why)) => Some(why),
                 Some(State::PullFails(why)) => {
@@ -66,10 +65,12 @@ impl Runners {
                     limit = patience.scheduling;
                     (begun.elapsed() > patience.scheduling).then(|| format!("waits for a node: {why}"))
                 }
-                None => {
+                // The first one speaks for all.
+                None if limit == patience.preparation => {
                     limit = patience.scheduling;
                     self.refusal(index).await
                 }
+                Some(State::Runs | State::Waiting(_)) | None => None,
             };
             if let Some(fault) = fault {
                 return Err(self.failure(index, &format!("did not start: {fault}")));

@@ -213,3 +213,28 @@ proptest! {
         prop_assert!(seconds.is_sorted_by(|a, b| a.until_ms < b.until_ms));
     }
 }
+
+#[test]
+fn the_time_in_which_k6_was_paused_is_no_part_of_the_series() {
+    let idle = [number("k6_vus", "", 0.0)];
+    let paused = || {
+        let mut collector = Collector::new(BEGUN);
+        for at in [1_000, 2_000, 3_000] {
+            collector.take(&push(&idle), BEGUN + at);
+        }
+        collector
+    };
+    let mut known = paused();
+    known.begin(BEGUN + 3_200);
+    known.take(&push(&[requests("a", 10)]), BEGUN + 4_000);
+    // A load that somebody else has begun is noticed only after its first push.
+    let mut noticed = paused();
+    noticed.take(&push(&[requests("a", 10)]), BEGUN + 4_000);
+    noticed.begin(BEGUN + 3_200);
+    for collector in [known, noticed] {
+        let window = collector.finish().0;
+        assert_eq!((window.start_ms, window.seconds.len()), (BEGUN + 3_200, 1), "{window:?}");
+        assert_eq!((window.seconds[0].until_ms, counts(&window)[0]), (800, 10));
+        assert_eq!(window.gaps, Gaps { unfinished: 1, ..Gaps::default() });
+    }
+}

@@ -5,12 +5,14 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use kube::api::{DeleteParams, ListParams, PostParams};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use kube::api::{DeleteParams, ListParams, LogParams, PostParams};
 use kube::{Api, Client, Config, Error, ResourceExt};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::connection::client::prepare_tls;
+use crate::sandbox::process::{LOG_BYTES, last_lines};
 
 /// Label of everything that an agent creates: its name.
 pub const AGENT: &str = "brewbench.dev/agent";
@@ -19,6 +21,11 @@ pub const RUN: &str = "brewbench.dev/run";
 
 /// Timeout of a request: a cluster that is busy answers within a second.
 pub const REQUEST: Duration = Duration::from_secs(10);
+
+/// Pause between two attempts to remove objects.
+const PAUSE: Duration = Duration::from_millis(250);
+/// Lines of output to read.
+const LOG_LINES: i64 = 2_000;
 
 /// Variables by which an agent's Pod knows itself, set by its manifests: a label that the next Pod of the agent has, too,
 /// and its own name and id.
@@ -258,11 +265,25 @@ impl Cluster {
         Ok(reviewed.status.is_some_and(|status| status.allowed))
     }
 
+    /// Returns the end of the output of a Pod's container; empty if it has none, or it can't be read.
+    pub async fn log(&self, pod: &Pod) -> String {
+        let newest = LogParams { tail_lines: Some(LOG_LINES), ..LogParams::default() };
+        // After a restart the output of interest is that of the container before.
+        let restarted = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+        let previous = restarted.map(|container| container.restart_count).sum::<i32>() > 0;
+        let pods = self.api::<Pod>();
+        let read = timeout(REQUEST, pods.logs(&pod.name_any(), &LogParams { previous, ..newest })).await;
+        let mut log = read.ok().and_then(Result::ok).unwrap_or_default();
+        let surplus = log.len().saturating_sub(LOG_BYTES);
+        log.drain(..log.ceil_char_boundary(surplus));
+        log
+    }
+
     /// Sends a `GET` to a node's kubelet, through the API server.
     pub async fn node(&self, node: &str, path: &str) -> Result<String, String> {
         let uri = format!("/api/v1/nodes/{node}/proxy/{path}");
         let request = http::Request::get(uri).body(Vec::new()).map_err(|error| error.to_string())?;
-        match tokio::time::timeout(REQUEST, self.client.request_text(request)).await {
+        match timeout(REQUEST, self.client.request_text(request)).await {
             Ok(text) => text.map_err(|error| sentence(&error)),
             Err(_) => Err(format!("no response within {} s", REQUEST.as_secs())),
         }
@@ -278,6 +299,32 @@ where
         Err(Error::Api(status)) if status.code == 404 => Ok(()),
         Err(error) => Err(format!("can't delete {name}: {}", sentence(&error))),
         Ok(_) => Ok(()),
+    }
+}
+
+/// Repeats an attempt to remove objects until nothing is left, also while the API server is away. `left` is a sentence for
+/// what is left after the limit.
+pub async fn until_removed<F: Future<Output = Result<bool, String>>>(
+    limit: Duration,
+    left: &str,
+    attempt: impl Fn() -> F,
+) -> Result<(), String> {
+    let begun = Instant::now();
+    loop {
+        match attempt().await {
+            Ok(true) => return Ok(()),
+            Err(fault) if begun.elapsed() > limit => return Err(fault),
+            Ok(false) if begun.elapsed() > limit => return Err(format!("{left} after {} s", limit.as_secs())),
+            Ok(false) | Err(_) => sleep(PAUSE).await,
+        }
+    }
+}
+
+/// Describes the last output of a container, for the end of a sentence.
+pub fn last_output(log: &str) -> String {
+    match last_lines(log) {
+        lines if lines.is_empty() => "no output".to_owned(),
+        lines => format!("last output: {lines}"),
     }
 }
 

@@ -98,6 +98,31 @@ impl Bench {
         tokio::join!(running, happening).0
     }
 
+    /// Runs a job until a moment in a phase, and then cancels it; or drops it, as a killed agent would, which takes no step
+    /// of its own. Returns what the next agent then finds.
+    pub async fn interrupt(&self, job: &Job, phase: Phase, is_killed: bool) -> Vec<String> {
+        let cancel = CancellationToken::new();
+        let (sender, mut phases) = tokio::sync::mpsc::unbounded_channel();
+        let mut running =
+            Box::pin(execute::run(job, &self.work, &cancel, |phase| sender.send(phase).unwrap_or_default()));
+        let reached = async {
+            while phases.recv().await.expect("phases") != phase {}
+            tokio::time::sleep(Duration::from_millis(700)).await;
+        };
+        tokio::select! {
+            outcome = &mut running => panic!("{outcome:?}"),
+            () = reached => {}
+        }
+        if is_killed {
+            drop(running);
+            return agent(&self.cluster).sweep().await.expect("swept");
+        }
+        cancel.cancel();
+        assert_eq!(running.await.ended, Ended::Cancelled);
+        self.assert_clean().await;
+        Vec::new()
+    }
+
     /// Asserts that neither objects in the cluster nor files are left.
     pub async fn assert_clean(&self) {
         let all = ListParams::default();
