@@ -112,9 +112,9 @@ impl Site {
         let placed = self.create(load, (round, name), &recording).await?;
         let usage = Follower::start(load.cluster.clone(), clock, placed.clone());
         self.live.follow(part, recording.so_far());
-        on_start();
         let runners = self.runners.as_ref().ok_or_else(|| broken(NO_GENERATORS.to_owned()))?;
         let starts = runners.start(clock, created_ms).await?;
+        on_start();
         for (index, start) in starts.iter().enumerate() {
             recording.begin_one(index, start.at_ms);
         }
