@@ -156,11 +156,9 @@ impl FromStr for Circumstance {
     }
 }
 
-/// Finds the confounders of the runs of a row that count. Different durations only cause a note.
+/// Finds the confounders of the runs of a row that count, also of a row with one cell, whose medians would mix them.
+/// Different durations only cause a note.
 pub fn confounders(row: &Row, by: By, environments: &Environments) -> Vec<Confounder> {
-    if row.rivals().count() < 2 {
-        return Vec::new();
-    }
     let runs: Vec<&Run> = row.cells.iter().flat_map(Cell::counting).collect();
     let cells: Vec<Vec<&Run>> = row.rivals().map(|cell| cell.counting().collect()).collect();
     let confounds = |circumstance: &Circumstance| match circumstance {

@@ -139,7 +139,8 @@ impl Comparison {
             }
         }
         let questions = significance::answer(&mut rows, base, options, known);
-        let has_confounders = !options.allow_confounders && rows.iter().any(|row| !row.confounders.is_empty());
+        let has_confounders = !options.allow_confounders
+            && rows.iter().any(|row| row.rivals().count() > 1 && !row.confounders.is_empty());
         let excluded = excluded_runs(&subjects, &rows);
         Self {
             title: headline::title(&subjects, base, options.by),

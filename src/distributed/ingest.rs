@@ -33,7 +33,7 @@ async fn settle_cluster(db: &Db, agent: &str, outcome: &Outcome, requested: verd
             ingest::settle(db, agent, &merged, requested, evidence).await
         }
         Err(reason) => {
-            let ended = Ended::Failed { reason: format!("generator {reason}"), cause: Cause::Generator };
+            let ended = Ended::Failed { reason, cause: Cause::Generator };
             let failed = Outcome { ended, generators: Vec::new(), ..outcome.clone() };
             let evidence = Evidence::from_outcome(&failed);
             ingest::settle(db, agent, &failed, requested, evidence).await

@@ -106,7 +106,7 @@ impl GeneratorList {
 
 /// Returns the name of a generator in a cluster: its number, and its node once that is known.
 fn cluster_name(seen: &[GeneratorRecord], index: usize) -> String {
-    seen.get(index).map_or_else(|| (index + 1).to_string(), |record| record.agent.clone())
+    seen.get(index).map_or_else(|| format!("Pod {}", index + 1), |record| record.agent.clone())
 }
 
 /// Returns the relative width of the merged histogram's buckets.

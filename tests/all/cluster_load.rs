@@ -1,15 +1,18 @@
 //! Load from Pods: requested only of agents that allow it, merged from all generators, and shown with the share of each.
 
 use brewbench_agent::wire::{
+    engine::EngineVersion,
     job::Job,
-    messages::GeneratorsOffer,
-    outcome::{Generator, Outcome},
+    messages::{AgentMessage, GeneratorsOffer},
+    outcome::{Cause, Ended, Generator, Outcome},
+    series::{Host, Packed},
     target::Identity,
 };
 use serde_json::{Value, json};
 
 use crate::harness::{
     Agent, App,
+    agent::outcome,
     participants::{generator_outcome, host_outcome},
     submit::{plan_with, submit},
     summaries::{good, scaled},
@@ -21,10 +24,10 @@ fn plan(count: u32, changes: &Value) -> Value {
     plan
 }
 
-/// Starts an agent in a cluster, where a run may have four generators.
-async fn in_cluster(app: &App, name: &str) -> Agent {
+/// Starts an agent in a cluster, where a run may have twelve generators.
+pub async fn in_cluster(app: &App, name: &str) -> Agent {
     Agent::start_with(app, name, |hello| {
-        hello.generators = Some(GeneratorsOffer { most: 4, vcpus: 2.0, memory_bytes: 1 << 30 });
+        hello.generators = Some(GeneratorsOffer { most: 12, vcpus: 2.0, memory_bytes: 1 << 30 });
         for target in &mut hello.targets {
             target.identity = Identity::Kubernetes { image: "shop:1".to_owned(), id: None };
         }
@@ -34,20 +37,44 @@ async fn in_cluster(app: &App, name: &str) -> Agent {
 
 /// Returns the result of a generator with this summary.
 fn generator(job: &Job, number: usize, summary: &str) -> Generator {
-    let Outcome { series, work, environment, .. } = generator_outcome(job, summary, 0);
-    let mut environment = environment;
+    let Outcome { series, work, mut environment, .. } = generator_outcome(job, summary, 0);
+    // A Pod does not know what its machine does.
+    let mut series = series.expect("a series").unpack().expect("a series");
+    for usage in series.measured.iter_mut().flat_map(|window| &mut window.usage) {
+        usage.host = Host::default();
+    }
     environment.insert("load.node".to_owned(), format!("node-{number}"));
     environment.insert("cpu.usable".to_owned(), "2".to_owned());
     Generator {
-        name: format!("{number} on node-{number}"),
+        name: format!("Pod {number} (node-{number})"),
         summary: summary.to_owned(),
-        series: series.expect("a series"),
+        series: Packed::pack(&series),
         work,
         log: "up\n".to_owned(),
-        engine: None,
+        engine: Some(EngineVersion { name: "k6".to_owned(), version: "1.8.1".to_owned() }),
         environment,
         start_error_ms: 2.0,
     }
+}
+
+/// Finishes the next run of an agent, by Pods if it asks for them.
+pub async fn finish(agent: &mut Agent) {
+    let job = agent.job().await;
+    let count = job.cluster_generators as usize;
+    let part = |number| generator(&job, number, &scaled(1.0 / (count + number) as f64));
+    let generators: Vec<Generator> = (1..=count).map(part).collect();
+    let measured = if count > 0 { host_outcome(&job) } else { outcome(&job, &good()) };
+    assert!(agent.settle(&Outcome { generators, ..measured }).await.counts);
+    agent.send_message(&AgentMessage::Done { run: job.run });
+}
+
+/// Fails the next run of an agent because a Pod is gone.
+pub async fn lose(agent: &mut Agent) {
+    let job = agent.job().await;
+    let reason = "Pod 2 (node-2) ended early: OOM-killed; last output: level=warning msg=\"insufficient VUs\"";
+    let ended = Ended::Failed { reason: reason.to_owned(), cause: Cause::Generator };
+    assert!(agent.settle(&Outcome { ended, ..host_outcome(&job) }).await.counts);
+    agent.send_message(&AgentMessage::Done { run: job.run });
 }
 
 #[tokio::test]
@@ -90,12 +117,12 @@ async fn a_run_is_the_sum_of_its_generators() {
     assert_eq!(run["cluster_generators"], 2);
     let list = user.get(&format!("/api/v1/runs/{}/generators", runs[0])).await.ok().json();
     let shares = list["generators"].as_array().expect("a list");
-    assert_eq!((&shares[0]["agent"], &shares[1]["segment"]), (&json!("1 on node-1"), &json!("1/2:1")));
+    assert_eq!((&shares[0]["agent"], &shares[1]["segment"]), (&json!("Pod 1 (node-1)"), &json!("1/2:1")));
     assert_eq!(shares[0]["others_cores"], Value::Null, "unknown, and not zero");
     let sum: u64 = shares.iter().map(|share| share["requests"].as_u64().expect("a number")).sum();
     assert_eq!(run["requests"], sum);
     let page = user.get(&format!("/runs/{}", runs[0])).await.ok().text();
-    assert!(page.contains("load from 2 Pods") && page.contains("2 on node-2"), "{page}");
+    assert!(page.contains("load from 2 Pods") && page.contains("Pod 2 (node-2)"), "{page}");
 }
 
 #[tokio::test]
@@ -111,5 +138,5 @@ async fn a_generator_with_an_unreadable_summary_fails_the_run() {
     let run = user.run(&runs[0]).await;
     assert_eq!((&run["phase"], &run["verdict"]), (&json!("failed"), &json!("invalid")), "{run}");
     assert_eq!(run["reasons"][0]["code"], "generator_failed");
-    assert!(run["error"].to_string().contains("generator 2 on node-2: k6's summary can't be used"), "{run}");
+    assert!(run["error"].to_string().contains("Pod 2 (node-2): k6's summary can't be used"), "{run}");
 }

@@ -210,8 +210,8 @@ impl Runners {
 
     fn failure(&self, index: u32, what: &str) -> Failure {
         let node = self.pods.of_job(&self.names.job(index)).and_then(|pod| pod.spec?.node_name);
-        let on = node.map_or_else(String::new, |node| format!(" on {node}"));
-        Failure::by(Cause::Generator)(format!("generator {}{on} {what}", index + 1))
+        let on = node.map_or_else(String::new, |node| format!(" ({node})"));
+        Failure::by(Cause::Generator)(format!("Pod {}{on} {what}", index + 1))
     }
 
     async fn log(&self, index: u32) -> String {

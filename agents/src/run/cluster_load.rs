@@ -231,9 +231,8 @@ async fn outcomes(load: &Load<'_>, parts: Vec<Series>, measured: Measured) -> Re
     for ((((series, received), placed), log), error_ms) in each {
         let Sent { summary, user_agent, .. } = received.sent;
         let number = all.len() + 1;
-        let name = format!("{number} on {}", placed.node);
-        let summary =
-            summary.ok_or_else(|| Failure::by(Cause::Generator)(format!("generator {name} sent no summary")))?;
+        let name = format!("Pod {number} ({})", placed.node);
+        let summary = summary.ok_or_else(|| Failure::by(Cause::Generator)(format!("{name} sent no summary")))?;
         let version = user_agent.as_deref().and_then(version_of);
         let mut environment = facts::of_node(load.cluster, &placed.node).await;
         environment.insert("cpu.usable".to_owned(), load.generators.vcpus.to_string());

@@ -69,7 +69,7 @@ pub struct Outcome {
 /// The result of one load generator in a cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Generator {
-    /// Number and node: `1 on node-3`.
+    /// Number and node: `Pod 1 (node-3)`.
     pub name: String,
     /// Its report, verbatim.
     pub summary: String,
@@ -335,7 +335,7 @@ pub(crate) mod tests {
             },
             profiled: Some(Profiled { faults: vec!["no samples".to_owned()], ..Profiled::default() }),
             generators: vec![Generator {
-                name: "1 on node-3".to_owned(),
+                name: "Pod 1 (node-3)".to_owned(),
                 summary: "{}".to_owned(),
                 series: Packed::pack(&Series::default()),
                 work: WorkDone::default(),

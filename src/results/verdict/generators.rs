@@ -1,6 +1,8 @@
 //! Judges the generators of a distributed run: each like one on the target's machine, and all of them by whether they
 //! ran at the same time.
 
+use std::collections::BTreeMap;
+
 use super::{
     generator,
     host::{self, Others},
@@ -29,6 +31,7 @@ pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Re
     };
     let longest = generators.iter().filter_map(|one| Some(one.figures?.measured_ms)).fold(0.0, f64::max);
     reasons.extend(started_apart(generators, limits));
+    let mut found = Vec::new();
     for one in generators {
         let mut own = Vec::new();
         own.extend(share(one.figures.unwrap_or_default(), longest, limits));
@@ -47,8 +50,29 @@ pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Re
         // Without requests there is nothing to be incomplete.
         let requests = one.figures.map_or(0, |figures| figures.requests);
         own.extend((requests > 0).then(|| series::part(one.series, requests, limits)).flatten());
-        reasons.extend(own.into_iter().map(|reason| on_agent(&one.agent, reason)));
+        found.extend(own.into_iter().map(|reason| (one.agent.as_str(), reason)));
     }
+    reasons.extend(by_code(found));
+}
+
+/// Names the generators in their reasons. A reason that more of them share than this is given once, for the first.
+const MOST_ALIKE: usize = 4;
+
+fn by_code(found: Vec<(&str, Reason)>) -> Vec<Reason> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, reason) in &found {
+        *counts.entry(reason.code.clone()).or_default() += 1;
+    }
+    let mut shown = Vec::new();
+    for (agent, reason) in found {
+        let count = counts.get(&reason.code).copied().unwrap_or(0);
+        if count <= MOST_ALIKE {
+            shown.push(on_agent(agent, reason));
+        } else if !shown.iter().any(|known: &Reason| known.code == reason.code) {
+            shown.push(on_agent(&format!("{agent} and {} others", count - 1), reason));
+        }
+    }
+    shown
 }
 
 /// Judges a run whose generator failed or declined it.

@@ -95,7 +95,7 @@ async fn a_generator_that_ends_early_fails_the_run_by_its_number() {
         send(bench.node.pid("default", &pod, "k6").expect("a process"), Signal::SIGKILL);
     };
     let outcome = bench.run_while(&job(), kill).await;
-    assert!(reason(&outcome).0.contains("on node-1 ended early: exit status 137"), "{outcome:?}");
+    assert!(reason(&outcome).0.contains("(node-1) ended early: exit status 137"), "{outcome:?}");
     assert_eq!(reason(&outcome).1, Cause::Generator);
     bench.assert_clean().await;
     let evict = async || bench.node.evict("default", &pod_of(&bench, true).await);
@@ -232,7 +232,7 @@ async fn a_generator_whose_node_dies_or_that_goes_silent_is_lost() {
         send(other.pid("default", &pod, "k6").expect("a process"), Signal::SIGSTOP);
     };
     let outcome = bench.run_while(&long(2), freeze).await;
-    assert!(reason(&outcome).0.contains("on node-2 was lost: nothing arrived from it for 30 s"), "{outcome:?}");
+    assert!(reason(&outcome).0.contains("(node-2) was lost: nothing arrived from it for 30 s"), "{outcome:?}");
     bench.assert_clean().await;
     // Nobody ends the Pods of a dead node.
     if let Some(cluster) = &mut bench.work.cluster {
@@ -241,7 +241,7 @@ async fn a_generator_whose_node_dies_or_that_goes_silent_is_lost() {
     let outcome = bench.run_while(&long(2), async || other.kill_node()).await;
     let (reason, cause) = reason(&outcome);
     // This cluster notices within seconds; others take minutes, and the silence counts first.
-    assert!(reason.contains("on node-2 ended early: its Pod was deleted: DeletionByTaintManager"), "{outcome:?}");
+    assert!(reason.contains("(node-2) ended early: its Pod was deleted: DeletionByTaintManager"), "{outcome:?}");
     assert_eq!(cause, Cause::Generator);
 }
 

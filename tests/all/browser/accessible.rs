@@ -39,6 +39,11 @@ async fn pages_of_a_busy_site_are_accessible_and_fit_a_phone() {
 }
 
 #[tokio::test]
+async fn pages_of_a_load_from_pods_are_accessible_and_fit_a_phone() {
+    check_pages(World::cluster().await).await;
+}
+
+#[tokio::test]
 async fn pages_with_oversized_names_and_values_are_accessible_and_fit_a_phone() {
     check_pages(World::oversized().await).await;
 }

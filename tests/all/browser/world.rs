@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::import;
 use crate::{
+    cluster_load,
     harness::{
         Actor, Agent, App,
         agent::outcome,
@@ -280,6 +281,37 @@ impl World {
         map.add(Role::Admin, &CONFIRMATIONS);
         map.add(Role::Viewer, &VIEWER);
         Self { name: "full", app, places: map.0, _agents: generators.into_iter().chain([agent]).collect() }
+    }
+
+    /// A site whose agent generates load in a cluster: a run by twelve Pods, one by the agent's own k6, and one that lost a Pod.
+    pub async fn cluster() -> Self {
+        let (app, mut map) = (app().await, Map::default());
+        let user = app.user().await;
+        let mut agent = cluster_load::in_cluster(&app, "bench").await;
+        let mut runs = Vec::new();
+        for generators in [12, 0] {
+            let plan = plan_with(
+                &json!({"cluster_generators": generators, "load": {"kind": "vus", "vus": 48, "duration_s": 20}}),
+            );
+            runs.extend(submit(&user, &plan).await.1);
+            cluster_load::finish(&mut agent).await;
+        }
+        let plan = json!({"cluster_generators": 2, "retries": 0, "load": {"kind": "vus", "vus": 8, "duration_s": 20}});
+        let failed = submit(&user, &plan_with(&plan)).await.1.remove(0);
+        cluster_load::lose(&mut agent).await;
+        map.add(
+            Role::Admin,
+            &[
+                ("new-run-pods", "/experiments/new?target=fast&size=2%2F4GiB&generators=12"),
+                ("new-run-pods-fault", "/experiments/new?target=fast&size=2%2F4GiB&generators=many"),
+                ("run-pods", &format!("/runs/{}", runs[0])),
+                ("run-pods-environment", &format!("/runs/{}/environment", runs[0])),
+                ("run-pods-failed", &format!("/runs/{failed}")),
+                ("runs-pods", "/runs"),
+                ("compare-pods", &format!("/compare?runs={},{}", runs[0], runs[1])),
+            ],
+        );
+        Self { name: "cluster", app, places: map.0, _agents: vec![agent] }
     }
 
     /// A site with names of 80 characters, values of ten digits and a comparison of forty targets.

@@ -202,3 +202,16 @@ fn a_failed_or_lost_generator_makes_a_run_invalid() {
     assert_eq!((failed("why").verdict, failed("why").reasons[0].code.as_str()), (Verdict::Invalid, "generator_failed"));
     assert_eq!((lost("why").verdict, lost("why").reasons[0].code.as_str()), (Verdict::Invalid, "generator_lost"));
 }
+
+#[test]
+fn a_reason_of_many_generators_is_given_once() {
+    let judged = |count: usize| {
+        let idle =
+            |number: usize| (format!("Pod {number}"), share(Share::default(), 1.0, &Limits::default()).expect("idle"));
+        let all: Vec<(String, Reason)> = (1..=count).map(idle).collect();
+        by_code(all.iter().map(|(agent, reason)| (agent.as_str(), reason.clone())).collect())
+    };
+    assert_eq!(judged(4).len(), 4);
+    let [reason] = judged(100).try_into().expect("one reason");
+    assert_eq!(reason.text, "on Pod 1 and 99 others: k6 made no request of its part of the load");
+}
