@@ -64,13 +64,13 @@ pub struct GeneratorShare {
     pub busiest_cores: Option<f64>,
     /// Cores that other processes used on its machine.
     pub others_cores: Option<f64>,
-    /// When it began to measure, by the server's clock, unix ms.
+    /// When it began to measure, by the server's clock, unix ms; null for a Pod.
     pub start_ms: Option<i64>,
     /// How much later than the first generator it began, ms.
     pub after_first_ms: Option<i64>,
-    /// How far its clock is ahead of the server's, ms.
+    /// How far its clock is ahead of the server's, ms; null for a Pod.
     pub clock_offset_ms: Option<f64>,
-    /// The maximum error of the offset, ms.
+    /// The maximum error of the offset, ms; of a Pod, how much later than it says it may have begun.
     pub clock_error_ms: Option<f64>,
     /// Its load generator.
     pub engine: Option<Engine>,
@@ -133,12 +133,16 @@ impl GeneratorShare {
             busiest_cores: used.thirds.into_iter().reduce(f64::max),
             // A Pod does not know what else its node does.
             others_cores: known(|used| Some(used.others)).filter(|_| !seen.is_pod()),
-            start_ms: seen.start_ms,
+            start_ms: seen.start_ms.filter(|_| !seen.is_pod()),
             after_first_ms: seen.after_first_ms,
             engine: seen.engine.clone(),
             ..Self::default()
         };
-        let Some(figures) = seen.figures else { return share.by(seen.clock) };
+        // All Pods of a run go by the clock of its agent, which is not compared with the server's.
+        let offset_ms = seen.clock.map(|clock| clock.offset_ms).filter(|_| !seen.is_pod());
+        let share =
+            Self { clock_offset_ms: offset_ms, clock_error_ms: seen.clock.map(|clock| clock.error_ms), ..share };
+        let Some(figures) = seen.figures else { return share };
         Self {
             requests: Some(figures.requests),
             failed: figures.failed,
@@ -150,7 +154,6 @@ impl GeneratorShare {
             thresholds_failed: Some(figures.thresholds_failed),
             ..share
         }
-        .by(seen.clock)
     }
 
     fn by(self, clock: Option<Clock>) -> Self {

@@ -118,11 +118,14 @@ async fn a_run_is_the_sum_of_its_generators() {
     let list = user.get(&format!("/api/v1/runs/{}/generators", runs[0])).await.ok().json();
     let shares = list["generators"].as_array().expect("a list");
     assert_eq!((&shares[0]["agent"], &shares[1]["segment"]), (&json!("Pod 1 (node-1)"), &json!("1/2:1")));
-    assert_eq!(shares[0]["others_cores"], Value::Null, "unknown, and not zero");
+    for unknown in ["others_cores", "start_ms", "clock_offset_ms"] {
+        assert_eq!(shares[0][unknown], Value::Null, "unknown, and not zero");
+    }
     let sum: u64 = shares.iter().map(|share| share["requests"].as_u64().expect("a number")).sum();
     assert_eq!(run["requests"], sum);
     let page = user.get(&format!("/runs/{}", runs[0])).await.ok().text();
-    assert!(page.contains("load from 2 Pods") && page.contains("Pod 2 (node-2)"), "{page}");
+    assert!(page.contains("load from 2 Pods") && page.contains("k6 log on Pod 2 (node-2)"), "{page}");
+    assert!(!page.contains("/agents/Pod"), "a Pod has no page: {page}");
 }
 
 #[tokio::test]

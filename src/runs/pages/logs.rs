@@ -107,7 +107,7 @@ impl Logs {
     pub fn new(run: &Run, logs: RunLogs) -> Self {
         let RunLogs { run: id, target, target_lines: _, generators } = logs;
         let mut all = vec![Log::new("target-log".to_owned(), "Target log".to_owned(), target)];
-        let is_distributed = !run.generators.is_empty();
+        let is_distributed = run.load_from().is_some();
         for (place, GeneratorLog { agent, log, lines: _ }) in (1..).zip(generators) {
             let (id, title) = match agent.filter(|_| is_distributed) {
                 Some(agent) => (format!("k6-log-{place}"), format!("k6 log on {agent}")),
