@@ -181,7 +181,10 @@ async fn clear(options: &Options) -> anyhow::Result<Cleared> {
     if !left.is_empty() {
         tracing::warn!(?left, "removed leftovers of an earlier process of this agent");
     }
-    let containers = Containers::find(options.container_engine.as_deref(), sandbox.agent());
+    let mut containers = Containers::find(options.container_engine.as_deref(), sandbox.agent());
+    if !left.is_empty() {
+        containers = containers.with_unfinished_requests();
+    }
     match containers.sweep().await {
         Ok(swept) if swept.is_empty() => {}
         Ok(swept) => tracing::warn!(containers = ?swept, "removed containers of an earlier process of this agent"),

@@ -30,6 +30,9 @@ const QUICK: Duration = Duration::from_secs(1);
 /// Maximum time for the first response.
 const HELLO: Duration = Duration::from_secs(5);
 
+/// How long the engine may take to finish a request of an agent that was killed.
+const UNFINISHED: Duration = Duration::from_mins(1);
+
 /// How long a run waits for an engine that may be restarting, and how often it tries.
 const RESTART: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_millis(250);
@@ -41,6 +44,8 @@ pub struct Containers {
     socket: Result<PathBuf, NoEngine>,
     /// Whether a container may be left that could not be removed.
     has_leftovers: Arc<AtomicBool>,
+    /// Until when the engine may still create what a killed process of this agent has requested.
+    unfinished_until: Option<Instant>,
 }
 
 /// Why an agent uses no container engine.
@@ -64,12 +69,20 @@ impl Containers {
             Some(socket) => Ok(without_scheme(socket)),
             None => the_only_one(candidates(|name| env::var(name).ok())),
         };
-        Self { agent: agent.to_owned(), socket, has_leftovers: Arc::default() }
+        Self { agent: agent.to_owned(), socket, has_leftovers: Arc::default(), unfinished_until: None }
     }
 
     /// Uses none.
     pub fn none() -> Self {
-        Self { agent: String::new(), socket: Err(NoEngine::None), has_leftovers: Arc::default() }
+        let socket = Err(NoEngine::None);
+        Self { agent: String::new(), socket, has_leftovers: Arc::default(), unfinished_until: None }
+    }
+
+    /// Expects containers after the first sweep: an earlier process of this agent was killed during a run, and an engine
+    /// finishes a request whose sender is gone.
+    #[must_use]
+    pub fn with_unfinished_requests(self) -> Self {
+        Self { unfinished_until: Some(Instant::now() + UNFINISHED), ..self }
     }
 
     /// Returns the engine's socket.
@@ -128,12 +141,16 @@ impl Containers {
         image::import(&self.connect().await?, name, archive).await
     }
 
-    /// Sweeps if a container could not be removed earlier. Only while no run is in progress.
+    /// Sweeps if a container could not be removed earlier, or may have been created since. Only while no run is in
+    /// progress.
     pub async fn sweep_again(&self) {
-        if !self.has_leftovers.load(Ordering::Relaxed) {
+        let has_unfinished = self.unfinished_until.is_some_and(|until| Instant::now() < until);
+        if !has_unfinished && !self.has_leftovers.load(Ordering::Relaxed) {
             return;
         }
-        if let Ok(Ok(swept)) = timeout(QUICK, self.sweep()).await {
+        if let Ok(Ok(swept)) = timeout(QUICK, self.sweep()).await
+            && !swept.is_empty()
+        {
             tracing::info!(containers = ?swept, "removed containers that were left");
         }
     }
