@@ -2,15 +2,13 @@
 //!
 //! [`crate::connection::session`] decides what to do next; this module carries it out.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::net::IpAddr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use sha2::{Digest, Sha256};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -18,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 use uuid::Uuid;
 
+use crate::connection::clear::{Cleared, clear};
 use crate::connection::client::{Client, Trust};
 use crate::connection::key::Keys;
 use crate::connection::link::{Link, LinkEvent};
@@ -30,15 +29,15 @@ use crate::engine::{Engine, NoEngine, inspection};
 use crate::generators::Generators;
 use crate::host::cpu_tuning::CpuTuning;
 use crate::host::idle_wait::IdleWait;
-use crate::host::{cleanup, cpu_tuning, machine};
+use crate::host::{cpu_tuning, machine};
 use crate::run::address_policy::AddressPolicy;
 use crate::run::barrier::{Gates, Opening};
 use crate::run::execute;
 use crate::run::execute::RunContext;
 use crate::sandbox::Sandbox;
-use crate::target::{Cluster, Containers, Fingerprints, Offered};
+use crate::target::{Fingerprints, Offered};
 use crate::wire::engine::EngineOffer;
-use crate::wire::job::{Job, Role, Scenario, hex};
+use crate::wire::job::{Job, Role, Scenario};
 use crate::wire::messages::{AgentMessage, Finding, Gate, Hello, Machine, TargetOffer};
 use crate::wire::outcome::Outcome;
 use crate::wire::profile::ProfileSource;
@@ -165,40 +164,6 @@ async fn lock(state: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// A machine without leftovers of this agent.
-struct Cleared {
-    sandbox: Sandbox,
-    containers: Containers,
-    cluster: Option<Cluster>,
-    work_folder: PathBuf,
-}
-
-async fn clear(options: &Options) -> anyhow::Result<Cleared> {
-    let sandbox = Sandbox::detect(&options.cgroups, &name_on_machine(&options.state)?);
-    let work_folder = options.state.join("work");
-    fs::create_dir_all(&work_folder).with_context(|| format!("{} can't be created", work_folder.display()))?;
-    let left = cleanup::remove(&sandbox, &work_folder).await;
-    if !left.is_empty() {
-        tracing::warn!(?left, "removed leftovers of an earlier process of this agent");
-    }
-    let mut containers = Containers::find(options.container_engine.as_deref(), sandbox.agent());
-    if !left.is_empty() {
-        containers = containers.with_unfinished_requests();
-    }
-    match containers.sweep().await {
-        Ok(swept) if swept.is_empty() => {}
-        Ok(swept) => tracing::warn!(containers = ?swept, "removed containers of an earlier process of this agent"),
-        // An idle agent tries again.
-        Err(fault) => tracing::warn!(fault, "containers of an earlier process of this agent may be left"),
-    }
-    let mut cluster = None;
-    if options.kubernetes {
-        let opened = Box::pin(Cluster::open(sandbox.agent(), options.namespace.as_deref())).await;
-        cluster = Some(opened.map_err(anyhow::Error::msg)?);
-    }
-    Ok(Cleared { sandbox, containers, cluster, work_folder })
-}
-
 /// Finds the targets, and describes this machine for `Hello`.
 fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Result<(RunContext, Hello, Offered)> {
     let Cleared { sandbox, containers, cluster, work_folder } = cleared;
@@ -251,12 +216,6 @@ async fn announce(options: &Options, sandbox: &Sandbox, fault: &NoEngine) -> any
     let holds = Spool::open(options.state.join("spool"))?.waiting()?;
     let hello = Hello { holds, ..hello(options, machine::facts(sandbox), engine) };
     link::announce(&client, hello).await.map_err(anyhow::Error::msg)
-}
-
-/// Returns a name that differs between agents on one machine and survives restarts.
-fn name_on_machine(state: &Path) -> anyhow::Result<String> {
-    let path = state.canonicalize().context("failed to resolve the state folder")?;
-    Ok(hex(&Sha256::digest(path.as_os_str().as_bytes())[..6]))
 }
 
 /// What the current job reports.

@@ -4,6 +4,7 @@
 //! [`spool`] until the [`uploader`] has delivered them. [`client`] is HTTP for agents and commands.
 
 pub mod certificate;
+mod clear;
 pub mod client;
 pub mod daemon;
 pub mod key;

@@ -1,0 +1,53 @@
+//! Clears the machine before an agent starts: nothing of an earlier process of it may disturb a measurement.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use sha2::{Digest, Sha256};
+
+use crate::connection::daemon::Options;
+use crate::host::cleanup;
+use crate::sandbox::Sandbox;
+use crate::target::{Cluster, Containers};
+use crate::wire::job::hex;
+
+/// A machine without leftovers of this agent.
+pub struct Cleared {
+    pub sandbox: Sandbox,
+    pub containers: Containers,
+    pub cluster: Option<Cluster>,
+    pub work_folder: PathBuf,
+}
+
+/// Removes what an earlier process of this agent has left on the machine and in its cluster.
+pub async fn clear(options: &Options) -> anyhow::Result<Cleared> {
+    let sandbox = Sandbox::detect(&options.cgroups, &name_on_machine(&options.state)?);
+    let work_folder = options.state.join("work");
+    fs::create_dir_all(&work_folder).with_context(|| format!("{} can't be created", work_folder.display()))?;
+    let left = cleanup::remove(&sandbox, &work_folder).await;
+    let mut containers = Containers::find(options.container_engine.as_deref(), sandbox.agent());
+    if !left.is_empty() {
+        tracing::warn!(?left, "removed leftovers of an earlier process of this agent");
+        containers = containers.with_unfinished_requests();
+    }
+    match containers.sweep().await {
+        Ok(swept) if swept.is_empty() => {}
+        Ok(swept) => tracing::warn!(containers = ?swept, "removed containers of an earlier process of this agent"),
+        // An idle agent tries again.
+        Err(fault) => tracing::warn!(fault, "containers of an earlier process of this agent may be left"),
+    }
+    let mut cluster = None;
+    if options.kubernetes {
+        let opened = Box::pin(Cluster::open(sandbox.agent(), options.namespace.as_deref())).await;
+        cluster = Some(opened.map_err(anyhow::Error::msg)?);
+    }
+    Ok(Cleared { sandbox, containers, cluster, work_folder })
+}
+
+/// Returns a name that differs between agents on one machine and survives restarts.
+fn name_on_machine(state: &Path) -> anyhow::Result<String> {
+    let path = state.canonicalize().context("failed to resolve the state folder")?;
+    Ok(hex(&Sha256::digest(path.as_os_str().as_bytes())[..6]))
+}
