@@ -263,7 +263,7 @@ async fn the_monitor_of_a_virtual_machine_is_profiled_by_perf() {
          accelerator = \"tcg\"\n[ready]\npath = \"/health\"\ntimeout_s = 60\n"
     );
     std::fs::write(bench.work.targets.join("guest.toml"), manifest).expect("a manifest");
-    let size = Size { name: "1/256MiB".to_owned(), vcpus: 1.0, memory_bytes: 256 << 20 };
+    let size = Size { name: "1/256MiB".to_owned(), vcpus: 1.0, memory_bytes: 256 << 20, replicas: 1 };
     let profiled = profiled(&bench, &Job { size, ..hashing("guest", 2_000) }).await;
     let (profile, stacks) = only(&profiled);
     assert_eq!(profile.source, ProfileSource::Perf);

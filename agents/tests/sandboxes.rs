@@ -43,7 +43,7 @@ fn shell(script: &str) -> Plan {
 async fn cpu_time_is_limited_and_counted() {
     let Some(sandbox) = sandbox("cpu") else { return };
     let group = sandbox.open(RunId::now(), Side::Target).expect("a group");
-    let size = Size { name: String::new(), vcpus: 0.1, memory_bytes: 64 << 20 };
+    let size = Size { name: String::new(), vcpus: 0.1, memory_bytes: 64 << 20, replicas: 1 };
     assert_eq!(group.limit(&size), sandbox.mechanisms());
     let mut process = Process::start(&shell("i=0; while :; do i=$((i+1)); done"), &group).expect("a shell");
     // With a quota of a tenth, it is throttled several times within 50 ms of CPU time.
@@ -66,7 +66,7 @@ async fn a_limit_refused_by_the_kernel_is_not_reported_as_enforced() {
     let Some(sandbox) = sandbox("refused") else { return };
     let group = sandbox.open(RunId::now(), Side::Target).expect("a group");
     // Below the kernel's smallest quota.
-    let size = Size { name: String::new(), vcpus: 0.001, memory_bytes: 64 << 20 };
+    let size = Size { name: String::new(), vcpus: 0.001, memory_bytes: 64 << 20, replicas: 1 };
     let enforced = group.limit(&size);
     assert_eq!((enforced.cpu, enforced.memory), (Mechanism::None, sandbox.mechanisms().memory));
     group.clear().await.expect("removed");
@@ -76,7 +76,7 @@ async fn a_limit_refused_by_the_kernel_is_not_reported_as_enforced() {
 async fn a_fork_bomb_is_killed() {
     let Some(sandbox) = sandbox("forks") else { return };
     let group = sandbox.open(RunId::now(), Side::Target).expect("a group");
-    group.limit(&Size { name: String::new(), vcpus: 1.0, memory_bytes: 256 << 20 });
+    group.limit(&Size { name: String::new(), vcpus: 1.0, memory_bytes: 256 << 20, replicas: 1 });
     let plan = shell("f() { while :; do (sleep 5) & (exit) ; done; }; f & f & f & f");
     let mut process = Process::start(&plan, &group).expect("a shell");
     while group.processes().len() < 50 {

@@ -52,7 +52,7 @@ impl Site {
     }
 
     fn job(vcpus: f64) -> Job {
-        let size = Size { name: format!("{vcpus}/128MiB"), vcpus, memory_bytes: 128 << 20 };
+        let size = Size { name: format!("{vcpus}/128MiB"), vcpus, memory_bytes: 128 << 20, replicas: 1 };
         Job { size, ..job("guest") }
     }
 

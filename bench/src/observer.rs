@@ -69,7 +69,7 @@ impl Bottleneck {
             Self::Target => (ROOMY, 0.25),
             Self::K6 => ("1 vCPU / 256 MiB", 1.0),
         };
-        Size { name: name.to_owned(), vcpus, memory_bytes: MEMORY }
+        Size { name: name.to_owned(), vcpus, memory_bytes: MEMORY, replicas: 1 }
     }
 }
 

@@ -6,7 +6,7 @@ use axum::{
     http::StatusCode,
 };
 use brewbench_agent::wire::{
-    job::{Scenario, ScenarioKind},
+    job::{MAX_REPLICAS, Scenario, ScenarioKind},
     now_ms,
 };
 use serde::Deserialize;
@@ -102,12 +102,12 @@ pub fn find_or_describe_size(known: &[MachineSize], text: &str) -> Result<Machin
     if let Some(size) = find_size(known, text) {
         return Ok(size.clone());
     }
-    let (vcpus, memory_bytes) = parse_size(text).ok_or_else(|| {
+    let (vcpus, memory_bytes, replicas) = parse_size(text).ok_or_else(|| {
         Error::Invalid(format!(
             "sizes: {text:?} does not exist; `brewbench size list` lists the sizes, 2/4GiB adds one"
         ))
     })?;
-    let size = MachineSize { name: size_name(vcpus, memory_bytes), vcpus, memory_bytes };
+    let size = MachineSize { name: size_name(vcpus, memory_bytes, replicas), vcpus, memory_bytes, replicas };
     if known.iter().any(|other| other.name == size.name) {
         return Err(Error::Invalid(format!("sizes: {:?} names another size than {text:?}", size.name)));
     }
@@ -122,6 +122,9 @@ fn check_size(size: &MachineSize) -> std::result::Result<(), String> {
     // Less starts no target; more does not fit SQLite's integers.
     if !(1024 * 1024..=1 << 60).contains(&size.memory_bytes) {
         return Err(format!("memory_bytes: {} is not between 1 MiB and 1 EiB", size.memory_bytes));
+    }
+    if !(1..=MAX_REPLICAS).contains(&size.replicas) {
+        return Err(format!("replicas: {} is not between 1 and {MAX_REPLICAS}", size.replicas));
     }
     Ok(())
 }

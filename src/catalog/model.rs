@@ -45,6 +45,14 @@ pub struct MachineSize {
     pub vcpus: f64,
     /// Memory without swap.
     pub memory_bytes: u64,
+    /// Number of instances that share the load, each with these cores and this memory; more than one only for targets of
+    /// kind `kubernetes`.
+    #[serde(default = "one_replica")]
+    pub replicas: u32,
+}
+
+pub(crate) const fn one_replica() -> u32 {
+    1
 }
 
 /// All machine sizes.
@@ -156,8 +164,11 @@ pub(crate) const GIB: u64 = 1024 * MIB;
 pub const FIRST_SIZES: [(u32, u64); 6] =
     [(1, 256 * MIB), (1, 512 * MIB), (2, 4 * GIB), (4, 8 * GIB), (8, 16 * GIB), (16, 16 * GIB)];
 
-/// Returns the default name of a size, e.g. `2 vCPU / 4 GiB`.
-pub fn size_name(vcpus: f64, memory_bytes: u64) -> String {
+/// Returns the default name of a size, e.g. `2 vCPU / 4 GiB`, or `3 × 2 vCPU / 4 GiB` with replicas.
+pub fn size_name(vcpus: f64, memory_bytes: u64, replicas: u32) -> String {
+    if replicas > 1 {
+        return format!("{replicas} × {}", size_name(vcpus, memory_bytes, 1));
+    }
     if memory_bytes.is_multiple_of(GIB) {
         format!("{vcpus} vCPU / {} GiB", memory_bytes / GIB)
     } else {
@@ -180,18 +191,36 @@ pub fn parse_memory(text: &str) -> Result<u64, String> {
     bytes.filter(|bytes| *bytes > 0).ok_or_else(|| format!("memory {text:?}: write it as 256MiB or 4GiB"))
 }
 
-/// Finds a size by its name or its short form, e.g. `2/4GiB`.
+/// Returns the short form of a size, e.g. `2/4GiB` or `3x2/4GiB`.
+pub fn short_size(vcpus: f64, memory_bytes: u64, replicas: u32) -> String {
+    let times = if replicas > 1 { format!("{replicas}x") } else { String::new() };
+    let mib = memory_bytes / MIB;
+    if mib >= 1024 && mib.is_multiple_of(1024) {
+        format!("{times}{vcpus}/{}GiB", mib / 1024)
+    } else {
+        format!("{times}{vcpus}/{mib}MiB")
+    }
+}
+
+/// Finds a size by its name or its short form, e.g. `2/4GiB` or `3x2/4GiB`.
 pub fn find_size<'a>(sizes: &'a [MachineSize], text: &str) -> Option<&'a MachineSize> {
     sizes.iter().find(|size| size.name == text).or_else(|| {
-        let (vcpus, memory) = parse_size(text)?;
-        sizes.iter().find(|size| size.vcpus.total_cmp(&vcpus).is_eq() && size.memory_bytes == memory)
+        let (vcpus, memory, replicas) = parse_size(text)?;
+        let is_it = |size: &&MachineSize| {
+            size.vcpus.total_cmp(&vcpus).is_eq() && (size.memory_bytes, size.replicas) == (memory, replicas)
+        };
+        sizes.iter().find(is_it)
     })
 }
 
-/// Parses cores and bytes from text such as `2/4GiB`.
-pub fn parse_size(text: &str) -> Option<(f64, u64)> {
-    let (vcpus, memory) = text.split_once('/')?;
-    Some((vcpus.trim().trim_end_matches("vCPU").trim().parse().ok()?, parse_memory(memory).ok()?))
+/// Parses cores, bytes and replicas from text such as `2/4GiB` or `3x2/4GiB`.
+pub fn parse_size(text: &str) -> Option<(f64, u64, u32)> {
+    let (replicas, each) = match text.split_once(['x', '×']) {
+        Some((replicas, each)) => (replicas.trim().parse().ok()?, each),
+        None => (1, text),
+    };
+    let (vcpus, memory) = each.split_once('/')?;
+    Some((vcpus.trim().trim_end_matches("vCPU").trim().parse().ok()?, parse_memory(memory).ok()?, replicas))
 }
 
 #[cfg(test)]
@@ -201,8 +230,8 @@ mod tests {
     #[test]
     fn sizes_are_found_by_name_and_short_form() {
         let sizes = [
-            MachineSize { name: size_name(1.0, 256 * MIB), vcpus: 1.0, memory_bytes: 256 * MIB },
-            MachineSize { name: "big".to_owned(), vcpus: 2.0, memory_bytes: 4 * GIB },
+            MachineSize { name: size_name(1.0, 256 * MIB, 1), vcpus: 1.0, memory_bytes: 256 * MIB, replicas: 1 },
+            MachineSize { name: "big".to_owned(), vcpus: 2.0, memory_bytes: 4 * GIB, replicas: 1 },
         ];
         let found = |text| find_size(&sizes, text).map(|size| size.name.as_str());
         assert_eq!(found("1 vCPU / 256 MiB"), Some("1 vCPU / 256 MiB"));

@@ -135,7 +135,7 @@ pub async fn first_sizes(pool: &SqlitePool, now: i64) -> sqlx::Result<()> {
     }
     for (vcpus, memory_bytes) in FIRST_SIZES {
         let vcpus = f64::from(vcpus);
-        let (name, memory) = (size_name(vcpus, memory_bytes), memory_bytes.cast_signed());
+        let (name, memory) = (size_name(vcpus, memory_bytes, 1), memory_bytes.cast_signed());
         sqlx::query!(
             "insert into machine_size (name, vcpus, memory_bytes, created_at) values (?, ?, ?, ?)",
             name,
@@ -151,12 +151,20 @@ pub async fn first_sizes(pool: &SqlitePool, now: i64) -> sqlx::Result<()> {
 
 /// Returns all sizes, smallest first.
 pub async fn sizes(pool: &SqlitePool) -> sqlx::Result<Vec<MachineSize>> {
-    let rows = sqlx::query!("select name, vcpus, memory_bytes from machine_size order by vcpus, memory_bytes, name")
-        .fetch_all(pool)
-        .await?;
+    let rows = sqlx::query!(
+        r#"select name, vcpus, memory_bytes, replicas as "replicas: u32" from machine_size
+           order by vcpus * replicas, memory_bytes * replicas, replicas, name"#
+    )
+    .fetch_all(pool)
+    .await?;
     Ok(rows
         .into_iter()
-        .map(|row| MachineSize { name: row.name, vcpus: row.vcpus, memory_bytes: row.memory_bytes.cast_unsigned() })
+        .map(|row| MachineSize {
+            name: row.name,
+            vcpus: row.vcpus,
+            memory_bytes: row.memory_bytes.cast_unsigned(),
+            replicas: row.replicas,
+        })
         .collect())
 }
 
@@ -167,13 +175,14 @@ pub async fn insert_size(
     now: i64,
     act: &AuditEvent,
 ) -> Result<()> {
-    let MachineSize { name, vcpus, memory_bytes } = size;
+    let MachineSize { name, vcpus, memory_bytes, replicas } = size;
     let memory = memory_bytes.cast_signed();
     sqlx::query!(
-        "insert into machine_size (name, vcpus, memory_bytes, created_at) values (?, ?, ?, ?)",
+        "insert into machine_size (name, vcpus, memory_bytes, replicas, created_at) values (?, ?, ?, ?, ?)",
         name,
         vcpus,
         memory,
+        replicas,
         now
     )
     .execute(&mut *connection)

@@ -253,7 +253,12 @@ async fn default_sizes(client: &Client, db: &Db, about: &About) -> anyhow::Resul
         sizes.sizes.into_iter().filter(|size| leaves_room(size, cores, about.memory_bytes)).collect();
     for vcpus in FRACTIONS {
         let differ = fit.iter().any(|size| fit[0].vcpus.total_cmp(&size.vcpus).is_ne());
-        let size = MachineSize { name: size_name(vcpus, FRACTION_MEMORY), vcpus, memory_bytes: FRACTION_MEMORY };
+        let size = MachineSize {
+            name: size_name(vcpus, FRACTION_MEMORY, 1),
+            vcpus,
+            memory_bytes: FRACTION_MEMORY,
+            replicas: 1,
+        };
         let exists = fit.iter().any(|size| size.vcpus.total_cmp(&vcpus).is_eq());
         if !differ && !exists && leaves_room(&size, cores, about.memory_bytes) {
             let added = catalog::api::store_size(db, size, &Caller::owner()).await;
@@ -281,7 +286,7 @@ mod tests {
     #[test]
     fn k6_gets_three_times_the_cores_of_the_target() {
         let fits = |cores, vcpus| {
-            leaves_room(&MachineSize { name: String::new(), vcpus, memory_bytes: 1 << 30 }, cores, 8 << 30)
+            leaves_room(&MachineSize { name: String::new(), vcpus, memory_bytes: 1 << 30, replicas: 1 }, cores, 8 << 30)
         };
         assert!(fits(2, 0.25) && !fits(2, 0.5) && !fits(2, 1.0));
         assert!(fits(4, 1.0) && !fits(4, 2.0));

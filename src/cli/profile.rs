@@ -9,6 +9,7 @@ use reqwest::Method;
 
 use super::table::{Align, cut, hanging, plain, table};
 use crate::{
+    catalog::model::short_size,
     cli::{common::Common, connection::encoded},
     experiments::model::ExperimentWithRuns,
     profiles::{
@@ -183,7 +184,7 @@ impl Of {
         let Some(runs) = runs else { return Ok(target.to_owned()) };
         let is_size = |run: &Run| match (&self.size, &run.size) {
             (Some(wanted), Some(size)) => {
-                *wanted == size.name || *wanted == super::table::short_size(size.vcpus, size.memory_bytes)
+                *wanted == size.name || *wanted == short_size(size.vcpus, size.memory_bytes, size.replicas)
             }
             (None, _) => true,
             (Some(_), None) => false,

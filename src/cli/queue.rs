@@ -6,9 +6,10 @@ use reqwest::Method;
 
 use super::{
     duration,
-    table::{Align, cut, plain, short_id, short_size, table, with_below},
+    table::{Align, cut, plain, short_id, table, with_below},
 };
 use crate::{
+    catalog::model::short_size,
     cli::{common::Common, connection::encoded, run::which::full_id},
     dispatch::queue::model::{QueueList, Waiting},
 };
@@ -74,7 +75,7 @@ fn rows(list: &QueueList) -> String {
         ("starts in", Align::Right),
     ];
     let row = |waiting: &Waiting| {
-        let size = waiting.run.size.as_ref().map(|size| short_size(size.vcpus, size.memory_bytes));
+        let size = waiting.run.size.as_ref().map(|size| short_size(size.vcpus, size.memory_bytes, size.replicas));
         let any = || waiting.agent_label.as_ref().map_or("any".to_owned(), |label| format!("any {label}"));
         let agent = waiting.required_agent.clone().unwrap_or_else(any);
         let starts = waiting.starts_in_s.map_or("–".to_owned(), duration::text);

@@ -2,9 +2,9 @@
 
 use clap::Subcommand;
 
-use super::table::{Align, cut, plain, short_size, table};
+use super::table::{Align, cut, plain, table};
 use crate::{
-    catalog::model::{MachineSize, SizeList, parse_memory, size_name},
+    catalog::model::{MachineSize, SizeList, parse_memory, short_size, size_name},
     cli::{common::Common, connection::encoded},
 };
 
@@ -28,6 +28,9 @@ pub enum Size {
         /// Memory without swap, e.g. 256MiB or 4GiB
         #[arg(long, value_parser = parse_memory)]
         memory: u64,
+        /// Instances on Kubernetes that share the load, each with these cores and this memory
+        #[arg(long, default_value_t = 1)]
+        replicas: u32,
         /// Name of the size [default: like "2 vCPU / 4 GiB"]
         #[arg(long)]
         name: Option<String>,
@@ -50,9 +53,9 @@ impl Size {
                 let list: SizeList = common.connect()?.client.get("api/v1/sizes").await?;
                 common.print(&list, |list| rows(&list.sizes))
             }
-            Self::Add { common, vcpus, memory, name } => {
-                let name = name.unwrap_or_else(|| size_name(vcpus, memory));
-                let size = MachineSize { name, vcpus, memory_bytes: memory };
+            Self::Add { common, vcpus, memory, replicas, name } => {
+                let name = name.unwrap_or_else(|| size_name(vcpus, memory, replicas));
+                let size = MachineSize { name, vcpus, memory_bytes: memory, replicas };
                 let added: MachineSize = common.connect()?.client.post("api/v1/sizes", &size).await?;
                 common.print(&added, |added| rows(std::slice::from_ref(added)))
             }
@@ -66,10 +69,17 @@ impl Size {
 }
 
 fn rows(sizes: &[MachineSize]) -> String {
-    let head = [("name", Align::Left), ("short", Align::Left), ("vCPUs", Align::Right), ("memory MiB", Align::Right)];
+    let head = [
+        ("name", Align::Left),
+        ("short", Align::Left),
+        ("vCPUs", Align::Right),
+        ("memory MiB", Align::Right),
+        ("replicas", Align::Right),
+    ];
     let row = |size: &MachineSize| {
         let memory = super::table::thousands((size.memory_bytes / (1024 * 1024)) as f64);
-        vec![cut(&size.name, 40), short_size(size.vcpus, size.memory_bytes), size.vcpus.to_string(), memory]
+        let short = short_size(size.vcpus, size.memory_bytes, size.replicas);
+        vec![cut(&size.name, 40), short, size.vcpus.to_string(), memory, size.replicas.to_string()]
     };
     table(&head, &sizes.iter().map(row).collect::<Vec<_>>())
 }

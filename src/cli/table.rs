@@ -6,6 +6,7 @@ use brewbench_agent::{sanitize::is_obeyed, wire::Phase};
 
 use crate::{
     app::ids::RunId,
+    catalog::model::short_size,
     live::status::RunNow,
     runs::{load, model::Run},
     web::format,
@@ -170,7 +171,8 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
         ("failed", Align::Right),
     ];
     let row = |run: &Run| {
-        let size = run.size.as_ref().map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes));
+        let size =
+            run.size.as_ref().map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes, size.replicas));
         let verdict = run.verdict.filter(|_| run.phase == Phase::Finished);
         let state = verdict.map_or(run.phase.words(), |verdict| verdict.as_str().to_owned());
         // What is wrong with a profiled run matters less than that it is no measurement.
@@ -214,16 +216,6 @@ pub fn labels(runs: &[Run]) -> String {
     let row = |run: &Run| vec![id(run), cut(&run.target, 20), run.labels.join(" · ")];
     let head = [("id", Align::Left), ("target", Align::Left), ("labels", Align::Left)];
     table(&head, &runs.iter().map(row).collect::<Vec<_>>())
-}
-
-/// Formats a size in short form, e.g. `2/4GiB`.
-pub fn short_size(vcpus: f64, memory_bytes: u64) -> String {
-    let mib = memory_bytes / (1024 * 1024);
-    if mib >= 1024 && mib.is_multiple_of(1024) {
-        format!("{vcpus}/{}GiB", mib / 1024)
-    } else {
-        format!("{vcpus}/{mib}MiB")
-    }
 }
 
 /// Formats a duration in one unit, e.g. `47 h`. Negative ones become zero.

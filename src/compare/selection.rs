@@ -19,7 +19,10 @@ use utoipa::ToSchema;
 use crate::{
     app::ids::ExperimentId,
     compare::setting::{Setting, order, setting_of, settings},
-    runs::{load, model::Run},
+    runs::{
+        load,
+        model::{Run, RunSize},
+    },
     web::series_style::{Mark, Marks},
 };
 
@@ -194,7 +197,7 @@ pub(crate) fn load_of(run: &Run) -> Option<String> {
 /// Returns sizes, loads, agents or labels as subjects, smallest first, with colours by position.
 pub(crate) fn others(runs: &[Run], by: By) -> Vec<Subject> {
     let mut all: Vec<&Run> = runs.iter().collect();
-    let cores = |run: &Run| run.size.as_ref().map_or(0.0, |size| size.vcpus);
+    let cores = |run: &Run| run.size.as_ref().map_or(0.0, RunSize::total_vcpus);
     all.sort_by(|a, b| match by {
         By::Size => cores(a).total_cmp(&cores(b)),
         By::Load => (peak(a), load_of(a)).cmp(&(peak(b), load_of(b))),

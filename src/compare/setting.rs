@@ -86,8 +86,8 @@ pub(crate) fn order(one: &Setting, other: &Setting) -> Ordering {
         let script = (setting.scenario.clone(), setting.scenario_sha256.clone(), setting.parameters.clone());
         (setting.target.clone(), script, load)
     };
-    let cores = |setting: &Setting| setting.size.as_ref().map_or(0.0, |size| size.vcpus);
-    let memory = |setting: &Setting| setting.size.as_ref().map(|size| size.memory_bytes);
+    let cores = |setting: &Setting| setting.size.as_ref().map_or(0.0, RunSize::total_vcpus);
+    let memory = |setting: &Setting| setting.size.as_ref().map(|size| (size.total_memory_bytes(), size.replicas));
     rest(one).cmp(&rest(other)).then(cores(one).total_cmp(&cores(other))).then(memory(one).cmp(&memory(other)))
 }
 

@@ -162,6 +162,7 @@ fn needs<'a>(run: &'a QueuedRun, generators: &'a [String]) -> Result<Needs<'a>> 
         size: &run.size_name,
         vcpus: run.vcpus,
         memory_bytes: run.memory_bytes.cast_unsigned(),
+        replicas: run.replicas,
         source: if is_bundled { Source::Bundled } else { Source::User },
         agent: run.required_agent.as_deref(),
         label: run.agent_label.as_deref(),
@@ -181,7 +182,12 @@ async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
     Ok(Job {
         run: run.id.to_wire().map_err(Error::internal)?,
         target: run.target.clone(),
-        size: Size { name: run.size_name.clone(), vcpus: run.vcpus, memory_bytes: run.memory_bytes.cast_unsigned() },
+        size: Size {
+            name: run.size_name.clone(),
+            vcpus: run.vcpus,
+            memory_bytes: run.memory_bytes.cast_unsigned(),
+            replicas: run.replicas,
+        },
         scenario,
         parameters,
         load: load::read(&run.load).map_err(Error::internal)?,

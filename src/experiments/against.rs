@@ -148,9 +148,10 @@ impl<'a> Baseline<'a> {
 /// Returns the current size with the cores and memory of a run, which may have been renamed since.
 fn known_size<'a>(run: &Run, known: &'a [MachineSize]) -> Option<&'a MachineSize> {
     let size = run.size.as_ref()?;
-    known
-        .iter()
-        .find(|other| (other.vcpus - size.vcpus).abs() < f64::EPSILON && other.memory_bytes == size.memory_bytes)
+    known.iter().find(|other| {
+        (other.vcpus - size.vcpus).abs() < f64::EPSILON
+            && (other.memory_bytes, other.replicas) == (size.memory_bytes, size.replicas)
+    })
 }
 
 fn describe_parameters(parameters: &BTreeMap<String, String>) -> String {
@@ -256,12 +257,12 @@ mod tests {
     };
 
     fn size(vcpus: f64, gib: u64) -> MachineSize {
-        MachineSize { name: size_name(vcpus, gib << 30), vcpus, memory_bytes: gib << 30 }
+        MachineSize { name: size_name(vcpus, gib << 30, 1), vcpus, memory_bytes: gib << 30, replicas: 1 }
     }
 
     fn on(run: Run, size: &MachineSize) -> Run {
-        let MachineSize { name, vcpus, memory_bytes } = size.clone();
-        Run { size: Some(RunSize { name, vcpus, memory_bytes }), ..run }
+        let MachineSize { name, vcpus, memory_bytes, replicas } = size.clone();
+        Run { size: Some(RunSize { name, vcpus, memory_bytes, replicas }), ..run }
     }
 
     /// Returns runs in two sizes, under 10 and 20 VUs, with a payload.

@@ -186,7 +186,8 @@ pub fn sizes(runs: &[Run]) -> Vec<RunSize> {
             sizes.push(size.clone());
         }
     }
-    sizes.sort_by(|a, b| a.vcpus.total_cmp(&b.vcpus).then(a.memory_bytes.cmp(&b.memory_bytes)));
+    let rest = |size: &RunSize| (size.total_memory_bytes(), size.replicas);
+    sizes.sort_by(|a, b| a.total_vcpus().total_cmp(&b.total_vcpus()).then(rest(a).cmp(&rest(b))));
     sizes
 }
 

@@ -75,12 +75,13 @@ impl Checked {
         let Self { plan, sizes, scenario_sha256 } = self;
         let settings = sizes.iter().flat_map(|size| plan.loads.iter().map(move |load| (size, load)));
         settings.flat_map(move |(size, load)| {
-            let MachineSize { vcpus, memory_bytes, .. } = *size;
+            let MachineSize { vcpus, memory_bytes, replicas, .. } = *size;
             let Plan { scenario, parameters, .. } = plan;
             plan.targets.iter().map(move |target| Planned {
                 target,
                 vcpus,
                 memory_bytes,
+                replicas,
                 scenario,
                 scenario_sha256,
                 parameters,
@@ -299,9 +300,7 @@ async fn find_sizes(state: &AppState, plan: &Plan) -> Result<Vec<MachineSize>> {
 }
 
 fn run_inputs(sizes: &[MachineSize], scenario_sha256: String) -> RunInputs {
-    let size =
-        |size: &MachineSize| RunSize { name: size.name.clone(), vcpus: size.vcpus, memory_bytes: size.memory_bytes };
-    RunInputs { sizes: sizes.iter().map(size).collect(), scenario_sha256 }
+    RunInputs { sizes: sizes.iter().map(RunSize::from).collect(), scenario_sha256 }
 }
 
 async fn store(

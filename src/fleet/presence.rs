@@ -65,6 +65,23 @@ impl Connected {
             .then(|| format!("has {:.1} GiB of memory", machine.memory_bytes as f64 / (1024.0 * 1024.0 * 1024.0)))
     }
 
+    /// Returns why it can start no target of a machine size, if it can't. A Pod needs nothing of its machine.
+    pub fn size_fault(&self, vcpus: f64, memory_bytes: u64, replicas: u32) -> Option<String> {
+        if self.hello.targets.iter().any(|offer| offer.identity.kind() == TargetKind::Kubernetes) {
+            return None;
+        }
+        if replicas > 1 {
+            return Some("offers no target of kind kubernetes".to_owned());
+        }
+        self.lacks(vcpus, memory_bytes)
+    }
+
+    /// Returns whether it offers a target as Pods, of which there may be several.
+    pub fn replicates(&self, target: &str) -> bool {
+        let mut offers = self.hello.targets.iter().filter(|offer| offer.name == target);
+        offers.any(|offer| offer.identity.kind() == TargetKind::Kubernetes)
+    }
+
     /// Returns whether it offers a target that runs elsewhere, which needs nothing of its machine.
     pub fn reaches(&self, target: &str) -> bool {
         let is_elsewhere = |kind| matches!(kind, TargetKind::Url | TargetKind::Kubernetes);

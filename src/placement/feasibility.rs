@@ -45,6 +45,8 @@ pub struct Demand<'a> {
     pub vcpus: f64,
     /// Memory in bytes.
     pub memory_bytes: u64,
+    /// Instances of the target.
+    pub replicas: u32,
     /// Where the scenario comes from.
     pub source: Source,
     /// Whether other agents generate the load.
@@ -62,6 +64,8 @@ pub enum Unfit {
     NotOffered,
     /// The machine size is too large for it; describes what it has.
     TooSmall(String),
+    /// The machine size has replicas, and its target can't.
+    NoReplicas,
     /// Other agents would generate the load, and it can't accept that; says why.
     NoLoad(&'static str),
     /// It can't generate the load in its cluster; says why.
@@ -71,6 +75,9 @@ pub enum Unfit {
     /// It can't profile the target; says why.
     NoProfile(String),
 }
+
+/// Why an agent can't start replicas of a target; the end of a sentence about it.
+pub const NO_REPLICAS: &str = "starts one instance of it only: replicas need a target of kind kubernetes";
 
 /// Returns why an agent can't host a run. The form, the queue and the assignment share this rule.
 pub fn unfit(demand: Demand<'_>, agent: &Connected) -> Option<Unfit> {
@@ -82,6 +89,9 @@ pub fn unfit(demand: Demand<'_>, agent: &Connected) -> Option<Unfit> {
         && let Some(has) = agent.lacks(demand.vcpus, demand.memory_bytes)
     {
         return Some(Unfit::TooSmall(has));
+    }
+    if demand.replicas > 1 && !agent.replicates(demand.target) {
+        return Some(Unfit::NoReplicas);
     }
     if demand.has_generators {
         // The generators run the script, not the host.
@@ -138,16 +148,17 @@ pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<S
             return Some(why);
         }
         for size in needs.sizes {
-            let MachineSize { vcpus, memory_bytes, .. } = *size;
+            let MachineSize { vcpus, memory_bytes, replicas, .. } = *size;
             let source = needs.scenario_source;
             let cluster_generators = needs.cluster_generators;
             let profiled = false;
-            let demand = Demand { target, vcpus, memory_bytes, source, has_generators, cluster_generators, profiled };
+            let demand =
+                Demand { target, vcpus, memory_bytes, replicas, source, has_generators, cluster_generators, profiled };
             if !agents.iter().any(|(_, agent)| unfit(demand, agent).is_none()) {
                 return Some(format!(
                     "size: no connected agent{labelled} that offers {target:?} can provide {}; {}",
                     size.name,
-                    describe_lacks(&agents, size)
+                    describe_lacks(&agents, target, size)
                 ));
             }
         }
@@ -268,10 +279,11 @@ fn offered(agents: &[&(String, Connected)]) -> String {
     if names.is_empty() { "none is offered".to_owned() } else { format!("offered: {}", names.join(", ")) }
 }
 
-fn describe_lacks(agents: &[&(String, Connected)], size: &MachineSize) -> String {
+fn describe_lacks(agents: &[&(String, Connected)], target: &str, size: &MachineSize) -> String {
     let reasons: Vec<_> = agents
         .iter()
         .map(|(name, agent)| match agent.lacks(size.vcpus, size.memory_bytes) {
+            _ if size.replicas > 1 && agent.offers(target) => format!("{name} {NO_REPLICAS}"),
             Some(lack) => format!("{name} {lack}"),
             None => format!("{name} does not offer the target"),
         })

@@ -11,7 +11,7 @@ use crate::{
         model::{Agent, Availability},
         presence::Connected,
     },
-    placement::feasibility::{Demand, Source, Unfit, lacks_script, unfit},
+    placement::feasibility::{Demand, NO_REPLICAS, Source, Unfit, lacks_script, unfit},
 };
 
 /// What a run needs from an agent.
@@ -27,6 +27,8 @@ pub struct Needs<'a> {
     pub vcpus: f64,
     /// Memory in bytes.
     pub memory_bytes: u64,
+    /// Instances of the target.
+    pub replicas: u32,
     /// Where the scenario comes from.
     pub source: Source,
     /// The only agent allowed, if requested.
@@ -46,9 +48,10 @@ pub struct Needs<'a> {
 impl Needs<'_> {
     /// Returns what the run needs from its host.
     pub fn demand(&self) -> Demand<'_> {
-        let Self { target, vcpus, memory_bytes, source, generators, cluster_generators, profiled, .. } = *self;
+        let Self { target, vcpus, memory_bytes, replicas, source, generators, cluster_generators, profiled, .. } =
+            *self;
         let has_generators = !generators.is_empty();
-        Demand { target, vcpus, memory_bytes, source, has_generators, cluster_generators, profiled }
+        Demand { target, vcpus, memory_bytes, replicas, source, has_generators, cluster_generators, profiled }
     }
 }
 
@@ -280,6 +283,7 @@ fn unable(needs: &Needs<'_>, obstacles: &[(&str, &Ineligible)]) -> WaitReason {
     }
     let no_load = obstacles.iter().find_map(|(name, obstacle)| match obstacle {
         Ineligible::Unfit(Unfit::NoLoad(how)) => Some(format!("{name} {how}")),
+        Ineligible::Unfit(Unfit::NoReplicas) => Some(format!("{name} {NO_REPLICAS}")),
         Ineligible::Unfit(Unfit::NoCluster(how)) => Some(format!("{name} {how}")),
         _ => None,
     });

@@ -5,13 +5,14 @@ use crate::{
     runs::csv::line,
 };
 
-const HEAD: [&str; 26] = [
+const HEAD: [&str; 27] = [
     "setting",
     "scenario",
     "load",
     "size",
     "vcpus",
     "memory_bytes",
+    "replicas",
     "target",
     "version",
     "metric",
@@ -50,6 +51,7 @@ pub fn text(comparison: &Comparison) -> String {
                     word(size.map(|size| &size.name)),
                     word(size.map(|size| &size.vcpus)),
                     word(size.map(|size| &size.memory_bytes)),
+                    word(size.map(|size| &size.replicas)),
                     subject.target.clone(),
                     word(subject.version.as_ref()),
                 ];

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::{
     app::ids::{ExperimentId, RunId},
-    catalog::model::Engine,
+    catalog::model::{Engine, MachineSize, one_replica},
     metrics::Figures,
     runs::{
         load,
@@ -155,6 +155,28 @@ pub struct RunSize {
     pub vcpus: f64,
     /// Memory without swap.
     pub memory_bytes: u64,
+    /// Number of instances that shared the load, each with these cores and this memory.
+    #[serde(default = "one_replica")]
+    pub replicas: u32,
+}
+
+impl From<&MachineSize> for RunSize {
+    fn from(size: &MachineSize) -> Self {
+        let MachineSize { name, vcpus, memory_bytes, replicas } = size.clone();
+        Self { name, vcpus, memory_bytes, replicas }
+    }
+}
+
+impl RunSize {
+    /// Returns the cores of all replicas.
+    pub fn total_vcpus(&self) -> f64 {
+        self.vcpus * f64::from(self.replicas)
+    }
+
+    /// Returns the memory of all replicas.
+    pub fn total_memory_bytes(&self) -> u64 {
+        self.memory_bytes.saturating_mul(self.replicas.into())
+    }
 }
 
 /// How a machine size was enforced: `cgroup2`, `cgroup1`, `guest` or `none`.

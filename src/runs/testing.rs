@@ -84,7 +84,7 @@ fn started(target: &str, repetition: u32, phase: &str) -> Run {
         interleaved: true,
         target: target.to_owned(),
         version: Some("1.0".to_owned()),
-        size: Some(RunSize { name: "2 vCPU / 4 GiB".to_owned(), vcpus: 2.0, memory_bytes: 4 << 30 }),
+        size: Some(RunSize { name: "2 vCPU / 4 GiB".to_owned(), vcpus: 2.0, memory_bytes: 4 << 30, replicas: 1 }),
         scenario: Some("hash".to_owned()),
         scenario_sha256: Some("00aa00aa11bb11bb".to_owned()),
         parameters: BTreeMap::new(),

@@ -76,7 +76,9 @@ pub fn group(rows: Vec<CellRow>) -> Vec<KnownCell> {
 
 impl Cell {
     fn of(columns: &CellColumns) -> Self {
-        let CellColumns { target, size_name, vcpus, memory_bytes, scenario, scenario_sha256, parameters, .. } = columns;
+        let CellColumns {
+            target, size_name, vcpus, memory_bytes, replicas, scenario, scenario_sha256, parameters, ..
+        } = columns;
         let exact = |load: &Load| load::exact(load).replace('\u{a0}', " ");
         let load = columns.load.as_deref().and_then(|text| load::read(text).ok()).map(|load| exact(&load));
         let vus = columns.vus.map(|count| format!("{count} {}", if count == 1 { "VU" } else { "VUs" }));
@@ -92,6 +94,8 @@ impl Cell {
             columns.vus,
             columns.agent
         ]);
+        // One instance has the id that it had before there were several.
+        let identity = if *replicas == 1 { identity } else { json!([identity, replicas]) };
         let earlier_id = digest(&identity);
         // A program has the id that it had before there were other kinds.
         let kind = columns.kind.filter(|kind| *kind != TargetKind::Process);
@@ -103,7 +107,7 @@ impl Cell {
         let size = match (size_name, vcpus, memory_bytes) {
             (Some(name), Some(vcpus), Some(memory)) => {
                 let memory_bytes = u64::try_from(*memory).unwrap_or_default();
-                Some(RunSize { name: name.clone(), vcpus: *vcpus, memory_bytes })
+                Some(RunSize { name: name.clone(), vcpus: *vcpus, memory_bytes, replicas: *replicas })
             }
             _ => None,
         };
@@ -154,6 +158,7 @@ mod tests {
             size_name: Some(size_name.to_owned()),
             vcpus: Some(2.0),
             memory_bytes: Some(4 << 30),
+            replicas: 1,
             scenario: Some("hash".to_owned()),
             scenario_sha256: Some("00aa00aa00aa".to_owned()),
             parameters: "{}".to_owned(),

@@ -33,7 +33,7 @@ impl Counting {
         let group = match source? {
             Source::Group(group) => group.clone(),
             Source::Guest(..) => return Some(Self(Err("not counted inside a virtual machine".to_owned()))),
-            Source::Metrics(_) | Source::Pod(_) => {
+            Source::Metrics(_) | Source::Pods(_) => {
                 return Some(Self(Err("not counted on another machine".to_owned())));
             }
         };

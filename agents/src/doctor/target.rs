@@ -105,7 +105,7 @@ async fn start_here(
 
 /// A size that every machine has room for.
 fn guest_size() -> Size {
-    Size { name: "1/512MiB".to_owned(), vcpus: 1.0, memory_bytes: 512 << 20 }
+    Size { name: "1/512MiB".to_owned(), vcpus: 1.0, memory_bytes: 512 << 20, replicas: 1 }
 }
 
 /// Starts a container with the whole machine as its size.
@@ -124,6 +124,7 @@ async fn start_container(
         name: "machine".to_owned(),
         vcpus: cores::allowed().len() as f64,
         memory_bytes: machine::memory_bytes(),
+        replicas: 1,
     };
     let sandbox = Sandbox::detect(cgroups, &name());
     let prepared = Prepared { container, containers, sandbox, size, cores: Vec::new(), run: RunId::now() };

@@ -197,7 +197,7 @@ impl Site {
     /// Starts the counters of the target, right before the load.
     pub(super) async fn begin_counting(&self) -> Option<Counting> {
         let source = self.target.as_ref().and_then(Running::source);
-        if let Some(Source::Pod(stats)) = &source {
+        if let Some(Source::Pods(stats)) = &source {
             stats.settle().await;
         }
         Counting::begin(source.as_ref()).await

@@ -11,7 +11,7 @@ use crate::target::container::Prepared;
 use crate::target::kubernetes;
 use crate::target::vm::Guest;
 use crate::target::{Provided, Running};
-use crate::wire::job::{Job, Role};
+use crate::wire::job::{Job, MAX_REPLICAS, Role};
 use crate::wire::outcome::{Cores, Outcome, Placement};
 use crate::wire::target::TargetKind;
 
@@ -20,7 +20,12 @@ pub(super) fn target(job: &Job, context: &RunContext, folder: &Path, outcome: &m
     let manifest = find_target(&job.target, context)?;
     outcome.target_version.clone_from(&manifest.version);
     outcome.environment.extend(environment::target::facts(&manifest));
-    if !matches!(manifest.provided.kind(), TargetKind::Url | TargetKind::Kubernetes) {
+    let kind = manifest.provided.kind();
+    let replicas = job.size.replicas;
+    if !(1..=MAX_REPLICAS).contains(&replicas) || replicas > 1 && kind != TargetKind::Kubernetes {
+        return Err(format!("a target of kind {kind} can't have {replicas} replicas"));
+    }
+    if !matches!(kind, TargetKind::Url | TargetKind::Kubernetes) {
         check_size(job)?;
     }
     let cores = outcome.cores.target.clone();

@@ -227,7 +227,7 @@ impl Tree {
 
     fn probe(&self) -> Enforced {
         let group = self.join("probe");
-        let size = Size { name: "probe".to_owned(), vcpus: 0.5, memory_bytes: 64 << 20 };
+        let size = Size { name: "probe".to_owned(), vcpus: 0.5, memory_bytes: 64 << 20, replicas: 1 };
         let created = self.create_home().and_then(|()| group.create());
         let enforced = match created {
             Ok(()) => group.limit(&size),

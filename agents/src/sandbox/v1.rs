@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_missing_controller_limits_nothing() {
         let root = tempfile::tempdir().expect("a folder");
-        let size = Size { name: String::new(), vcpus: 1.0, memory_bytes: 1 << 20 };
+        let size = Size { name: String::new(), vcpus: 1.0, memory_bytes: 1 << 20, replicas: 1 };
         let enforced = Dirs::homes(root.path(), "brewbench-x").limit(&size);
         assert_eq!(enforced, Enforced { cpu: Mechanism::None, memory: Mechanism::None });
     }

@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn every_limit_is_written_in_the_kernels_format() {
         let dir = tempfile::tempdir().expect("a folder");
-        let size = Size { name: String::new(), vcpus: 1.5, memory_bytes: 512 << 20 };
+        let size = Size { name: String::new(), vcpus: 1.5, memory_bytes: 512 << 20, replicas: 1 };
         let enforced = limit(dir.path(), &size);
         assert_eq!(enforced, Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 });
         assert_eq!(confirmed(dir.path(), &size), enforced);
@@ -199,7 +199,7 @@ mod tests {
             // A folder in place of the file makes the write fail.
             std::fs::create_dir(dir.path().join(file)).expect("a folder");
         }
-        let size = Size { name: String::new(), vcpus: 1.0, memory_bytes: 1 << 20 };
+        let size = Size { name: String::new(), vcpus: 1.0, memory_bytes: 1 << 20, replicas: 1 };
         assert_eq!(limit(dir.path(), &size), Enforced { cpu: Mechanism::None, memory: Mechanism::None });
     }
 

@@ -14,7 +14,7 @@ use super::collector::MAX_SECONDS;
 use super::shared::Shared;
 use super::{kernel, network};
 use crate::sandbox::Watch;
-use crate::target::{Monitor, PodStats, Scraper};
+use crate::target::{Monitor, Replicas, Scraper};
 use crate::wire::outcome::Cores;
 use crate::wire::series::{Consumption, Host, Usage};
 
@@ -41,7 +41,7 @@ pub enum Source {
     /// Its metrics.
     Metrics(Arc<Scraper>),
     /// The kubelet of its node.
-    Pod(Arc<PodStats>),
+    Pods(Arc<Replicas>),
 }
 
 impl Source {
@@ -49,7 +49,7 @@ impl Source {
     pub fn group(&self) -> Option<&Watch> {
         match self {
             Self::Group(watch) | Self::Guest(watch, _) => Some(watch),
-            Self::Metrics(_) | Self::Pod(_) => None,
+            Self::Metrics(_) | Self::Pods(_) => None,
         }
     }
 
@@ -59,7 +59,7 @@ impl Source {
             Self::Group(watch) => consumption(watch),
             Self::Guest(watch, monitor) => in_guest(consumption(watch), monitor).await,
             Self::Metrics(scraper) => scraper.read().await,
-            Self::Pod(stats) => stats.read().await,
+            Self::Pods(stats) => stats.read().await,
         }
     }
 }
@@ -82,7 +82,7 @@ pub struct Sampler {
     samples: Samples,
     stop: DropGuard,
     /// What shows the usage of a Pod, only after the fact.
-    pod: Option<Arc<PodStats>>,
+    pod: Option<Arc<Replicas>>,
 }
 
 /// The samples so far, ascending.
@@ -128,7 +128,7 @@ impl Sampler {
     pub fn start(watched: Watched, clock: Clock, news: watch::Sender<()>) -> Self {
         let (stop, samples) = (CancellationToken::new(), Samples::default());
         let pod = match &watched.target {
-            Some(Source::Pod(stats)) => Some(Arc::clone(stats)),
+            Some(Source::Pods(stats)) => Some(Arc::clone(stats)),
             _ => None,
         };
         let sampling = tokio::spawn(sample(watched, clock, samples.clone(), news, stop.clone()));
@@ -169,7 +169,7 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
         let scraping = async {
             match &watched.target {
                 Some(Source::Metrics(scraper)) => Some(scraper.read().await),
-                Some(Source::Pod(stats)) => Some(stats.read().await),
+                Some(Source::Pods(stats)) => Some(stats.read().await),
                 Some(Source::Group(_) | Source::Guest(..)) | None => None,
             }
         };
@@ -189,7 +189,7 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
 }
 
 /// Sets the CPU time of a Pod, which its node has read only now and then.
-fn spread(samples: &mut [Sample], pod: &PodStats) {
+fn spread(samples: &mut [Sample], pod: &Replicas) {
     let times: Vec<i64> = samples.iter().map(|sample| sample.at_ms).collect();
     let mut before = None;
     for (sample, cpu_us) in samples.iter_mut().zip(pod.cpu_at(&times)) {

@@ -1,28 +1,33 @@
-//! The target kind `kubernetes`: a Pod of its own for each run, placed by the cluster's scheduler.
+//! The target kind `kubernetes`: Pods of its own for each run, placed by the cluster's scheduler; one unless the machine
+//! size has replicas.
 //!
-//! The API server is asked to create and to delete a Deployment of one Pod; the Pod is followed by a watch that goes on
-//! after an outage of the API server. Its figures come from its node's kubelet.
+//! The API server is asked to create and to delete a Deployment; its Pods are followed by a watch that goes on after an
+//! outage of the API server. Their figures come from the kubelets of their nodes.
 
 pub(crate) mod cluster;
 pub(crate) mod facts;
 mod objects;
 pub(crate) mod pods;
+mod replicas;
 pub(crate) mod state;
 pub(crate) mod stats;
 
+use std::fmt::Write;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use cluster::{Cluster, Patience};
 use cluster::{last_output, remove, sentence, until_removed};
+use futures_util::future::try_join_all;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Pod, Service};
 use kube::ResourceExt;
 use kube::api::{ListParams, PostParams};
 use pods::Pods;
+pub use replicas::Replicas;
 use state::{Exit, State};
-pub use stats::PodStats;
+use stats::PodStats;
 use tokio::time::timeout;
 
 use super::answer::Known;
@@ -31,6 +36,7 @@ use super::ready::{self, Endpoint};
 use super::running::{Ended, Serving};
 use crate::run::address_policy::LoadLimits;
 use crate::run::failure::Failure;
+use crate::sandbox::process::LOG_BYTES;
 use crate::wire::RunId;
 use crate::wire::job::Size;
 use crate::wire::outcome::{Cause, Enforced, Mechanism, Observed};
@@ -39,7 +45,7 @@ use crate::wire::target::Identity;
 /// Pause between two requests for objects that are not watched.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// What is known before a Pod is created.
+/// What is known before its Pods are created.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// The manifest's part.
@@ -52,31 +58,29 @@ pub struct Prepared {
     pub run: RunId,
 }
 
-/// A Pod, before it is created, while it runs, or after it has ended.
+/// The Pods of a target, before they are created, while they run, or after they have ended.
 #[derive(Debug)]
 pub struct Scheduled {
     prepared: Prepared,
     /// From the request that creates its Deployment on, even if that was cancelled.
     pods: Option<Pods>,
-    /// Once it runs.
-    placed: Option<Placed>,
-}
-
-/// A Pod on a node.
-#[derive(Clone, Debug)]
-struct Placed {
-    pod: String,
-    stats: Arc<PodStats>,
+    /// Once all run.
+    replicas: Option<Arc<Replicas>>,
 }
 
 impl Scheduled {
-    /// Prepares a Pod to be created.
+    /// Prepares a target to be created.
     pub fn new(prepared: Prepared) -> Self {
-        Self { prepared, pods: None, placed: None }
+        Self { prepared, pods: None, replicas: None }
     }
 
     fn name(&self) -> String {
         format!("brewbench-{}", self.prepared.run).to_lowercase()
+    }
+
+    /// Whether it is loaded through a Service, which shares the load among replicas.
+    fn has_service(&self) -> bool {
+        self.prepared.workload.service || self.prepared.size.replicas > 1
     }
 
     /// Creates it and waits until it serves. It can be stopped and its log read even if this fails or is cancelled.
@@ -87,23 +91,23 @@ impl Scheduled {
             tracing::warn!(objects = ?swept, "removed objects of earlier runs");
         }
         self.create().await.map_err(Failure::by(Cause::TargetNotReady))?;
-        let pod = self.scheduled(progress).await?;
-        let running = pod.status.clone().unwrap_or_default();
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
-        let uid = pod.metadata.uid.clone().unwrap_or_default();
-        let stats = Arc::new(PodStats::new(self.prepared.cluster.clone(), node.clone(), uid));
-        self.placed = Some(Placed { pod: pod.name_any(), stats });
-        let address = if self.prepared.workload.service {
+        let pods = self.scheduled(progress).await?;
+        let image_id = only_image(&pods).map_err(Failure::by(Cause::TargetNotReady))?;
+        let cluster = self.prepared.cluster.clone();
+        let stats = pods.iter().map(|pod| {
+            let uid = pod.metadata.uid.clone().unwrap_or_default();
+            PodStats::new(cluster.clone(), pod.name_any(), facts::node_of(pod), uid)
+        });
+        self.replicas = Some(Arc::new(Replicas::new(stats.collect())));
+        let addresses: Vec<String> = pods.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect();
+        let address = if self.has_service() {
             self.service_address().await.map_err(Failure::by(Cause::TargetNotReady))?
         } else {
-            running.pod_ip.clone().unwrap_or_default()
+            addresses.first().cloned().unwrap_or_default()
         };
-        let known = self.serves(manifest, &address).await?;
-        let image = running.container_statuses.iter().flatten().map(|container| container.image_id.clone()).next();
-        let id = image.map(|image| digest(&image).to_owned()).filter(|id| !id.is_empty());
-        let identity = Identity::Kubernetes { image: self.prepared.workload.image.clone(), id };
-        let place = facts::place(&self.prepared.cluster, &pod, &node, self.prepared.size.vcpus).await;
-        let facts::Place { facts, shares_cores } = place;
+        let known = self.serves(manifest, &addresses, &address).await?;
+        let identity = Identity::Kubernetes { image: self.prepared.workload.image.clone(), id: image_id };
+        let facts::Place { facts, shares_cores } = facts::place(&cluster, &pods, self.prepared.size.vcpus).await;
         let enforced = Enforced { cpu: Mechanism::Pod, memory: Mechanism::Pod };
         // The manifest's Pod may be loaded wherever its cluster has put it.
         let allowed = address.parse().into_iter().collect();
@@ -128,7 +132,7 @@ impl Scheduled {
         self.pods = Some(Pods::watch(cluster, cluster::RUN, &run));
         let created = cluster.api::<Deployment>().create(&PostParams::default(), &deployment).await;
         created.map_err(|error| format!("can't create the Deployment: {}", sentence(&error)))?;
-        if workload.service {
+        if self.has_service() {
             let service = serde_json::from_value(objects::service(workload, &metadata, &run)).map_err(invalid)?;
             let created = cluster.api::<Service>().create(&PostParams::default(), &service).await;
             created.map_err(|error| format!("can't create the Service: {}", sentence(&error)))?;
@@ -136,19 +140,18 @@ impl Scheduled {
         Ok(())
     }
 
-    /// Waits until its container runs.
-    async fn scheduled(&mut self, progress: impl Fn(String)) -> Result<Pod, Failure> {
+    /// Waits until its containers run.
+    async fn scheduled(&mut self, progress: impl Fn(String)) -> Result<Vec<Pod>, Failure> {
         let begun = Instant::now();
         let Patience { scheduling, pull_retries, preparation, .. } = self.prepared.cluster.patience;
         let (mut reported, mut failing_since) = (String::new(), None);
         loop {
-            let pod = self.pods.as_ref().and_then(Pods::newest);
-            let state = match &pod {
-                Some(pod) => State::of(pod),
-                None => State::Unscheduled(self.refusal().await?),
-            };
+            let count = self.prepared.size.replicas as usize;
+            let pods = self.pods.as_ref().map_or_else(Vec::new, |pods| pods.newest_of(count));
+            let missing = if pods.len() < count { Some(State::Unscheduled(self.refusal().await?)) } else { None };
+            let state = pods.iter().map(State::of).chain(missing).max().unwrap_or(State::Runs);
             let (words, limit) = match &state {
-                State::Runs => return pod.ok_or_else(|| Failure::by(Cause::Other)("no Pod".to_owned())),
+                State::Runs => return Ok(pods),
                 State::Ended(_) => return Err(self.exit_report("before it was ready").await),
                 State::Broken(why) => return Err(not_started(why, &self.events().await)),
                 State::Unscheduled(why) => (format!("waits for a node: {why}"), scheduling),
@@ -194,14 +197,21 @@ impl Scheduled {
         address.ok_or_else(|| "the Service has no address".to_owned())
     }
 
-    async fn serves(&mut self, manifest: &Manifest, address: &str) -> Result<Known, Failure> {
+    /// Waits until all Pods are ready, then checks the address that is loaded.
+    async fn serves(&mut self, manifest: &Manifest, pods: &[String], address: &str) -> Result<Known, Failure> {
         let not_ready = Failure::by(Cause::TargetNotReady);
-        let port = self.prepared.workload.port;
-        let host = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
-        let endpoint = Endpoint::remote(&format!("http://{host}:{port}"), ready::client().map_err(not_ready)?);
+        let (port, client) = (self.prepared.workload.port, ready::client().map_err(not_ready)?);
+        let endpoint = |address: &str| {
+            let host = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
+            Endpoint::remote(&format!("http://{host}:{port}"), client.clone())
+        };
+        let (loaded, each): (Endpoint, Vec<Endpoint>) =
+            (endpoint(address), pods.iter().map(|pod| endpoint(pod)).collect());
         let answering = async {
-            ready::answer(&endpoint, &manifest.ready).await?;
-            Known::learn(endpoint.clone(), manifest).await
+            // A Service answers as soon as one of its Pods is ready.
+            try_join_all(each.iter().map(|pod| ready::answer(pod, &manifest.ready))).await?;
+            ready::answer(&loaded, &manifest.ready).await?;
+            Known::learn(loaded.clone(), manifest).await
         };
         let answered = tokio::select! {
             biased;
@@ -221,16 +231,16 @@ impl Scheduled {
         }
     }
 
-    /// How its Pod ended; `None` while it runs, or if it was not placed.
-    fn exit(&self) -> Option<Exit> {
-        let placed = self.placed.as_ref()?;
-        self.pods.as_ref()?.exit_of(&placed.pod)
+    /// The first of its Pods that ended, and how; `None` while all run, or before.
+    fn exit(&self) -> Option<(String, Exit)> {
+        let (pods, replicas) = (self.pods.as_ref()?, self.replicas.as_ref()?);
+        replicas.names().into_iter().find_map(|name| Some((name.clone(), pods.exit_of(&name)?)))
     }
 
-    /// Waits until it has ended; forever if it was not placed.
+    /// Waits until one of its Pods has ended; forever before they run.
     pub async fn wait(&self) {
-        match (&self.pods, &self.placed) {
-            (Some(pods), Some(placed)) => pods.ended(&placed.pod).await,
+        match (&self.pods, &self.replicas) {
+            (Some(pods), Some(replicas)) => pods.one_ended(&replicas.names()).await,
             _ => std::future::pending().await,
         }
     }
@@ -242,20 +252,25 @@ impl Scheduled {
 
     /// Describes why it ended while it was needed.
     pub async fn exit_report(&mut self, when: &str) -> Failure {
-        let newest = self.pods.as_ref().and_then(Pods::newest);
-        let at_start = newest.as_ref().map(State::of).and_then(|state| match state {
-            State::Ended(exit) => Some(exit),
+        let count = self.prepared.size.replicas;
+        let newest = self.pods.as_ref().map_or_else(Vec::new, |pods| pods.newest_of(count as usize));
+        let at_start = newest.iter().find_map(|pod| match State::of(pod) {
+            State::Ended(exit) => Some((pod.name_any(), exit)),
             _ => None,
         });
-        let Exit { reason, is_memory, .. } = self.exit().or(at_start).unwrap_or_default();
+        let (pod, Exit { reason, is_memory, .. }) = self.exit().or(at_start).unwrap_or_default();
         let cause = if is_memory { Cause::TargetOutOfMemory } else { Cause::TargetDied };
-        let output = last_output(&self.log().await);
-        Failure { reason: format!("ended {when}: {reason}; {output}"), cause }
+        let output = last_output(&self.log_of(&pod).await);
+        let which = match self.replicas.as_ref().and_then(|replicas| replicas.node_of(&pod)) {
+            Some(node) if count > 1 => format!("one of {count} replicas, on {node}, "),
+            _ => String::new(),
+        };
+        Failure { reason: format!("{which}ended {when}: {reason}; {output}"), cause }
     }
 
     /// Returns a handle to read its CPU time and memory; `None` before it runs.
-    pub fn stats(&self) -> Option<Arc<PodStats>> {
-        self.placed.as_ref().map(|placed| Arc::clone(&placed.stats))
+    pub fn replicas(&self) -> Option<Arc<Replicas>> {
+        self.replicas.clone()
     }
 
     /// Deletes everything that was created, and waits until it is gone.
@@ -264,11 +279,10 @@ impl Scheduled {
         if self.pods.is_none() {
             return ended;
         }
-        if let Some(placed) = &self.placed {
-            let namespace = &self.prepared.cluster.namespace;
-            let (throttled_us, oom_kills) = placed.stats.throttling(namespace, &placed.pod).await;
-            let usage = placed.stats.read().await;
-            let known = self.exit().filter(|exit| exit.is_memory).map(|_| 1);
+        if let Some(replicas) = &self.replicas {
+            let (throttled_us, oom_kills) = replicas.throttling().await;
+            let usage = replicas.read().await;
+            let known = self.exit().filter(|(_, exit)| exit.is_memory).map(|_| 1);
             let oom_kills = oom_kills.max(known);
             ended.observed = Some(Observed { cpu_us: usage.cpu_us, throttled_us, peak_memory_bytes: None, oom_kills });
         }
@@ -287,9 +301,9 @@ impl Scheduled {
 
     /// Returns whether nothing is left.
     async fn try_remove(&self) -> Result<bool, String> {
-        let Prepared { cluster, workload, run, .. } = &self.prepared;
+        let Prepared { cluster, run, .. } = &self.prepared;
         remove(&cluster.api::<Deployment>(), &self.name()).await?;
-        if workload.service {
+        if self.has_service() {
             remove(&cluster.api::<Service>(), &self.name()).await?;
         }
         let own = ListParams::default().labels(&format!("{}={run}", cluster::RUN));
@@ -308,10 +322,41 @@ impl Scheduled {
 
     /// Returns the end of its output; empty if it has none, or it can't be read.
     async fn log(&self) -> String {
-        match self.pods.as_ref().and_then(Pods::newest) {
+        let count = self.prepared.size.replicas as usize;
+        let mut pods = self.pods.as_ref().map_or_else(Vec::new, |pods| pods.newest_of(count));
+        pods.sort_by_key(ResourceExt::name_any);
+        let mut whole = String::new();
+        for pod in &pods {
+            let mut log = self.prepared.cluster.log(pod).await;
+            let surplus = log.len().saturating_sub(LOG_BYTES / count);
+            log.drain(..log.ceil_char_boundary(surplus));
+            if count > 1 {
+                let _ = writeln!(whole, "== {} on {}", pod.name_any(), facts::node_of(pod));
+            }
+            whole += &log;
+        }
+        whole
+    }
+
+    /// Returns the end of the output of one Pod.
+    async fn log_of(&self, pod: &str) -> String {
+        match self.pods.as_ref().and_then(|pods| pods.named(pod)) {
             Some(pod) => self.prepared.cluster.log(&pod).await,
             None => String::new(),
         }
+    }
+}
+
+/// Returns the digest of the image that all Pods run; `None` if it is unknown. Fails if they run several.
+fn only_image(pods: &[Pod]) -> Result<Option<String>, String> {
+    let statuses = pods.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref()?.first());
+    let mut images: Vec<&str> = statuses.map(|container| digest(&container.image_id)).collect();
+    images.sort_unstable();
+    images.dedup();
+    match images[..] {
+        [] | [""] => Ok(None),
+        [image] => Ok(Some(image.to_owned())),
+        _ => Err(format!("its Pods run different images: {}", images.join(", "))),
     }
 }
 

@@ -19,7 +19,7 @@ use std::path::Path;
 pub use answer::Known;
 pub use container::Containers;
 pub use fingerprint::Fingerprints;
-pub use kubernetes::{Cluster, PodStats};
+pub use kubernetes::{Cluster, Replicas};
 pub use manifest::{Manifest, ManifestError, Provided, Sandbox};
 pub use offered::Offered;
 pub(crate) use ready::{Server, client as direct_client, server_of};

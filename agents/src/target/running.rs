@@ -186,7 +186,7 @@ impl Running {
             Kind::Container(contained) => contained.watch().map(|watch| Source::Group(Box::new(watch))),
             Kind::Vm(guest) => Some(guest.source()),
             Kind::Url(reached) => reached.metrics().map(Source::Metrics),
-            Kind::Kubernetes(scheduled) => scheduled.stats().map(Source::Pod),
+            Kind::Kubernetes(scheduled) => scheduled.replicas().map(Source::Pods),
         }
     }
 

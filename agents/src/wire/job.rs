@@ -100,6 +100,9 @@ impl Segment {
     }
 }
 
+/// Maximum number of replicas of a target.
+pub const MAX_REPLICAS: u32 = 100;
+
 /// Resources available to the target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Size {
@@ -109,6 +112,13 @@ pub struct Size {
     pub vcpus: f64,
     /// Memory without swap.
     pub memory_bytes: u64,
+    /// Number of equal instances that share the load, each with these cores and this memory.
+    #[serde(default = "one")]
+    pub replicas: u32,
+}
+
+const fn one() -> u32 {
+    1
 }
 
 /// The load generator that a scenario is written for.
@@ -174,7 +184,7 @@ pub(crate) mod tests {
         Job {
             run: RunId::now(),
             target: "t".to_owned(),
-            size: Size { name: "s".to_owned(), vcpus: 1.0, memory_bytes: 1 },
+            size: Size { name: "s".to_owned(), vcpus: 1.0, memory_bytes: 1, replicas: 1 },
             scenario: crate::scenarios::bundled().remove(0),
             parameters: BTreeMap::new(),
             load: Load::Script,

@@ -367,7 +367,7 @@ pub(crate) mod tests {
             round_trips(&ServerMessage::Start(Box::new(Job {
                 run,
                 target: "t".to_owned(),
-                size: Size { name: "s".to_owned(), vcpus: 0.5, memory_bytes: 1 << 28 },
+                size: Size { name: "s".to_owned(), vcpus: 0.5, memory_bytes: 1 << 28, replicas: 1 },
                 scenario: scenario.clone(),
                 parameters: BTreeMap::new(),
                 load,

@@ -114,7 +114,7 @@ pub fn job(target: &str) -> Job {
         cluster_generators: 0,
         run: RunId::now(),
         target: target.to_owned(),
-        size: Size { name: "1 vCPU / 64 MiB".to_owned(), vcpus: 1.0, memory_bytes: 64 << 20 },
+        size: Size { name: "1 vCPU / 64 MiB".to_owned(), vcpus: 1.0, memory_bytes: 64 << 20, replicas: 1 },
         scenario: scenario(SCRIPT),
         parameters: BTreeMap::new(),
         load: vus(1, 1000),

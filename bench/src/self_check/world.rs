@@ -54,7 +54,7 @@ fn blank(experiment: &str, target: &str, size: usize, repetition: u32, night: us
     let run = json!({
         "id": format!("{experiment}-{target}-{size}-{repetition}"), "experiment": experiment, "labels": [],
         "origin": "agent", "interleaved": true, "target": target, "version": null,
-        "size": {"name": size_name(size), "vcpus": size, "memory_bytes": 1_u64 << 30},
+        "size": {"name": size_name(size), "vcpus": size, "memory_bytes": 1_u64 << 30, "replicas": 1},
         "scenario": "hash", "scenario_sha256": "00", "parameters": {},
         "load": {"kind": "vus", "vus": 10, "duration_s": 10.0}, "vus": 10, "repetition": repetition,
         "phase": "finished", "verdict": "valid", "reasons": [], "agent": "rack", "generators": [],

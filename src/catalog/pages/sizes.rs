@@ -80,6 +80,7 @@ impl Line {
 struct Typed {
     vcpus: String,
     memory: String,
+    replicas: String,
     name: String,
 }
 
@@ -91,6 +92,7 @@ impl Typed {
             match field.as_ref() {
                 "vcpus" => typed.vcpus = value,
                 "memory" => typed.memory = value,
+                "replicas" => typed.replicas = value,
                 "name" => typed.name = value,
                 _ => {}
             }
@@ -102,15 +104,18 @@ impl Typed {
         let bad = || Error::Invalid(format!("vCPUs: {:?} is not a number of cores; write 2 or 0.5", self.vcpus));
         let vcpus = self.vcpus.parse::<f64>().ok().filter(|vcpus| vcpus.is_finite()).ok_or_else(bad)?;
         let memory_bytes = parse_memory(&self.memory).map_err(Error::Invalid)?;
-        let name = if self.name.is_empty() { size_name(vcpus, memory_bytes) } else { self.name.clone() };
-        Ok(MachineSize { name, vcpus, memory_bytes })
+        let replicas = if self.replicas.is_empty() { Ok(1) } else { self.replicas.parse() };
+        let replicas =
+            replicas.map_err(|_| Error::Invalid(format!("Replicas: {:?} is not a number", self.replicas)))?;
+        let name = if self.name.is_empty() { size_name(vcpus, memory_bytes, replicas) } else { self.name.clone() };
+        Ok(MachineSize { name, vcpus, memory_bytes, replicas })
     }
 }
 
 fn line(size: MachineSize, connected: &[(String, Connected)], used: &[String]) -> Line {
     let (mut givers, mut lacking) = (Vec::new(), Vec::new());
     for (name, agent) in connected {
-        match agent.lacks(size.vcpus, size.memory_bytes) {
+        match agent.size_fault(size.vcpus, size.memory_bytes, size.replicas) {
             None => givers.push(name.clone()),
             Some(lack) => lacking.push(format!("{name} {lack}")),
         }

@@ -22,6 +22,8 @@ pub struct QueuedRun {
     pub vcpus: f64,
     /// Memory in bytes.
     pub memory_bytes: i64,
+    /// Instances of the target.
+    pub replicas: u32,
     /// The scenario's name.
     pub scenario: String,
     /// The scenario's revision.
@@ -55,7 +57,7 @@ pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
     sqlx::query_as!(
         QueuedRun,
         r#"select id as "id: RunId", experiment_id as "experiment_id: ExperimentId", target, size_name as "size_name!", vcpus as "vcpus!",
-                  memory_bytes as "memory_bytes!", scenario as "scenario!", scenario_sha256 as "scenario_sha256!",
+                  memory_bytes as "memory_bytes!", replicas as "replicas: u32", scenario as "scenario!", scenario_sha256 as "scenario_sha256!",
                   parameters, load as "load!", warm_up_ms as "warm_up_ms!", warm_up_auto, required_agent, agent_label, block,
                   generators, cluster_generators, profiled,
                   (select agent.name from run earlier cross join agent on agent.name = earlier.agent

@@ -177,7 +177,12 @@ mod tests {
         Catalog {
             marks: Marks::default(),
             targets: vec![target("gosherve"), target("servy")],
-            sizes: vec![MachineSize { name: "2 vCPU / 4 GiB".to_owned(), vcpus: 2.0, memory_bytes: 4 << 30 }],
+            sizes: vec![MachineSize {
+                name: "2 vCPU / 4 GiB".to_owned(),
+                vcpus: 2.0,
+                memory_bytes: 4 << 30,
+                replicas: 1,
+            }],
             scenarios: Vec::new(),
             agents: Vec::new(),
             baselines: Vec::new(),

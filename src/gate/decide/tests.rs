@@ -251,7 +251,7 @@ fn confounders_cannot_say_unless_accepted() {
 #[test]
 fn a_setting_without_a_counterpart_cannot_say_and_a_regression_elsewhere_wins() {
     let other = |runs: Vec<Run>| -> Vec<Run> {
-        let size = Some(RunSize { name: "big".to_owned(), vcpus: 16.0, memory_bytes: 1 << 34 });
+        let size = Some(RunSize { name: "big".to_owned(), vcpus: 16.0, memory_bytes: 1 << 34, replicas: 1 });
         runs.into_iter().map(|run| Run { size: size.clone(), ..run }).collect()
     };
     let alone = cell(Vec::new(), other(new(10, 1.0)));

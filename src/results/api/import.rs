@@ -114,7 +114,7 @@ pub async fn requested_size(state: &AppState, requested: Option<&str>) -> Result
     let sizes = crate::catalog::store::sizes(&state.db.read).await?;
     let size = find_size(&sizes, requested)
         .ok_or_else(|| Error::Invalid(format!("size: there is no machine size {requested:?}")))?;
-    Ok(Some(RunSize { name: size.name.clone(), vcpus: size.vcpus, memory_bytes: size.memory_bytes }))
+    Ok(Some(RunSize::from(size)))
 }
 
 /// Parses a parameter `NAME=VALUE`.

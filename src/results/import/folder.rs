@@ -140,7 +140,7 @@ impl Entry {
         let size = match (self.vcpus, self.memory_mib) {
             (None, None) => None,
             (Some(vcpus), Some(mib)) if (0.01..=4096.0).contains(&vcpus) && (1..=1 << 30).contains(&mib) => {
-                Some(RunSize { name: size_name(vcpus, mib * MIB), vcpus, memory_bytes: mib * MIB })
+                Some(RunSize { name: size_name(vcpus, mib * MIB, 1), vcpus, memory_bytes: mib * MIB, replicas: 1 })
             }
             (Some(_), Some(_)) => return Err("vcpus, memory_mib: not a valid machine size".to_owned()),
             _ => return Err("vcpus, memory_mib: a machine size needs both".to_owned()),

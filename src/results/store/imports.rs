@@ -56,12 +56,12 @@ pub struct NewImport {
 
 /// Inserts a finished run.
 const RUN: &str = "
-    insert into run (id, origin, target, version, size_name, vcpus, memory_bytes, scenario, parameters, vus, duration_ms,
+    insert into run (id, origin, target, version, size_name, vcpus, memory_bytes, replicas, scenario, parameters, vus, duration_ms,
         repetition, note, created_by, phase, queued_at, phase_at, finished_at, verdict, reasons, engine_name, engine_version, requests,
         failed, rps, measured_ms, avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, data_received_bytes,
         data_sent_bytes, received_per_s, iterations, dropped_iterations, checks_passed, checks_failed, thresholds,
         thresholds_failed, interleaved, min_new_connections, max_new_connections)
-    values (?, 'import', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'finished', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    values (?, 'import', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'finished', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
         ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const PHASE: &str = "insert into run_phase (run_id, phase, at) values (?, 'finished', ?)";
@@ -166,6 +166,7 @@ fn run(connection: &Connection, import: &NewImport) -> Result<(), Fault> {
         size.map(|size| &size.name),
         size.map(|size| size.vcpus),
         size.map(|size| size.memory_bytes.cast_signed()),
+        size.map_or(1, |size| size.replicas),
         about.scenario,
         serde_json::to_string(&about.parameters)?,
         import.figures.vus_max.or(about.vus).map(u64::cast_signed),

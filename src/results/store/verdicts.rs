@@ -90,9 +90,13 @@ pub struct Requested {
 
 /// Loads the request of a run; the default if the run does not exist.
 pub async fn requested(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Requested> {
-    let row = sqlx::query!("select load, scenario, vcpus, generators, cluster_generators from run where id = ?", id)
-        .fetch_optional(pool)
-        .await?;
+    let row = sqlx::query!(
+        r#"select load, scenario, vcpus * replicas as "vcpus?: f64", generators, cluster_generators
+           from run where id = ?"#,
+        id
+    )
+    .fetch_optional(pool)
+    .await?;
     let Some(row) = row else { return Ok(Requested::default()) };
     let load = row.load.as_deref().map(load::read).transpose().map_err(decode)?;
     let generators = serde_json::from_str(&row.generators).map_err(decode)?;
@@ -215,7 +219,7 @@ pub async fn candidates(pool: &SqlitePool, which: Which<'_>, after: i64, limit: 
         Which::Ids(ids) => (None, Some(serde_json::to_string(ids).map_err(decode)?)),
     };
     let rows = sqlx::query!(
-        r#"select seq as "seq!", id as "id!: RunId", experiment_id as "experiment_id: ExperimentId", origin, scenario, load, vcpus, enforced_cpu, enforced_memory,
+        r#"select seq as "seq!", id as "id!: RunId", experiment_id as "experiment_id: ExperimentId", origin, scenario, load, vcpus * replicas as "vcpus?: f64", enforced_cpu, enforced_memory,
                   verdict as "verdict!", reasons
            from run
            where seq > ?1 and phase = 'finished' and verdict is not null and (?2 is null or scenario = ?2)

@@ -83,7 +83,7 @@ pub async fn export(
 }
 
 /// The columns before the metrics.
-const BEFORE: [&str; 14] = [
+const BEFORE: [&str; 15] = [
     "id",
     "experiment",
     "target",
@@ -91,6 +91,7 @@ const BEFORE: [&str; 14] = [
     "size",
     "vcpus",
     "memory_bytes",
+    "replicas",
     "scenario",
     "parameters",
     "load",
@@ -149,6 +150,7 @@ fn cells(run: &Run) -> Vec<String> {
         word(size.map(|size| &size.name)),
         word(size.map(|size| &size.vcpus)),
         word(size.map(|size| &size.memory_bytes)),
+        word(size.map(|size| &size.replicas)),
         word(run.scenario.as_ref()),
         parameters.join(" "),
         run.load.as_ref().map_or_else(String::new, load::exact).replace('\u{a0}', " "),

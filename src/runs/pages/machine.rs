@@ -63,7 +63,7 @@ fn memory(peak: u64, run: &Run) -> String {
     let text = format::bytes(Some(peak as f64)).text().to_owned();
     match run.size.as_ref().filter(|size| size.memory_bytes > 0) {
         Some(size) => {
-            let share = format::percent(Some(peak as f64 / size.memory_bytes as f64));
+            let share = format::percent(Some(peak as f64 / size.total_memory_bytes() as f64));
             format!("{text}, {} of the machine size", share.text())
         }
         None => text,

@@ -31,6 +31,8 @@ pub struct CellColumns {
     pub vcpus: Option<f64>,
     /// Memory.
     pub memory_bytes: Option<i64>,
+    /// Instances of the target.
+    pub replicas: u32,
     /// Name of the scenario.
     pub scenario: Option<String>,
     /// Revision of the scenario.
@@ -65,7 +67,7 @@ pub struct CellRow {
 /// Returns the cells of a target, or of the last `recent` runs; the cell with the newest run first.
 pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx::Result<Vec<CellRow>> {
     let rows = sqlx::query!(
-        r#"select target as "target!", max(size_name) as "size_name?: String", vcpus as "vcpus?", memory_bytes as "memory_bytes?",
+        r#"select target as "target!", max(size_name) as "size_name?: String", vcpus as "vcpus?", memory_bytes as "memory_bytes?", replicas as "replicas!: u32",
                   scenario as "scenario?", scenario_sha256 as "scenario_sha256?", parameters as "parameters!", load as "load?",
                   vus as "vus?", engine as "engine?: String", max(target_kind) as "kind?: String", agent as "agent?", cell_key as "cell_key!: String", count(*) as "runs!: i64",
                   max(queued_at) as "newest_at!: i64"
@@ -85,6 +87,7 @@ pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx
                 size_name: row.size_name,
                 vcpus: row.vcpus,
                 memory_bytes: row.memory_bytes,
+                replicas: row.replicas,
                 scenario: row.scenario,
                 scenario_sha256: row.scenario_sha256,
                 parameters: row.parameters,
@@ -183,6 +186,8 @@ pub struct Planned<'a> {
     pub vcpus: f64,
     /// Memory.
     pub memory_bytes: u64,
+    /// Instances of the target.
+    pub replicas: u32,
     /// Name of the scenario.
     pub scenario: &'a str,
     /// Revision of the scenario.
@@ -201,7 +206,8 @@ pub async fn newest(pool: &SqlitePool, cell: &Planned<'_>) -> sqlx::Result<Optio
     let vus = load::constant_vus(cell.load);
     sqlx::query_scalar!(
         r#"with planned (plan_key) as (
-             values (json_array(?1, ?2, ?3, ?4, ?5, json(?6), json_remove(?7, '$.duration_s'), ?8))
+             values (iif(?9 = 1, json_array(?1, ?2, ?3, ?4, ?5, json(?6), json_remove(?7, '$.duration_s'), ?8),
+                 json_array(?1, ?2, ?3, ?4, ?5, json(?6), json_remove(?7, '$.duration_s'), ?8, ?9)))
          )
          select id as "id: RunId" from run
          where cell_key >= (select plan_key || ' ' from planned) and cell_key < (select plan_key || '!' from planned)
@@ -214,7 +220,8 @@ pub async fn newest(pool: &SqlitePool, cell: &Planned<'_>) -> sqlx::Result<Optio
         cell.scenario_sha256,
         parameters,
         load,
-        vus
+        vus,
+        cell.replicas
     )
     .fetch_optional(pool)
     .await

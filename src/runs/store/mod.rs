@@ -188,6 +188,7 @@ pub struct NewRun<'a> {
 
 /// Stores a run as queued.
 pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx::Result<()> {
+    let replicas = run.size.map_or(1, |size| size.replicas);
     let size = run.size.map(|size| (&size.name, size.vcpus, size.memory_bytes.cast_signed()));
     let (size_name, vcpus, memory) =
         size.map_or((None, None, None), |(name, vcpus, memory)| (Some(name), Some(vcpus), Some(memory)));
@@ -197,9 +198,9 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
     sqlx::query!(
         "insert into run (id, experiment_id, origin, target, size_name, vcpus, memory_bytes, scenario, scenario_sha256,
              parameters, vus, duration_ms, warm_up_ms, repetition, required_agent, created_by, phase, queued_at, phase_at,
-             load, retries, generators, agent_label, block, warm_up_auto, profiled, cluster_generators)
+             load, retries, generators, agent_label, block, warm_up_auto, profiled, cluster_generators, replicas)
          values (?1, ?2, 'agent', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'queued', ?16, ?16, ?17, ?18,
-             ?19, ?20, ?21, ?22, ?23, ?24)",
+             ?19, ?20, ?21, ?22, ?23, ?24, ?25)",
         run.id,
         run.experiment,
         run.target,
@@ -223,7 +224,8 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
         run.block,
         run.warm_up_auto,
         run.profiled,
-        run.cluster_generators
+        run.cluster_generators,
+        replicas
     )
     .execute(&mut *connection)
     .await?;

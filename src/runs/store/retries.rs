@@ -28,11 +28,11 @@ pub async fn queue_retry(
         "insert into run (id, experiment_id, retry_of, origin, target, version, size_name, vcpus, memory_bytes, scenario,
              scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, required_agent, agent_label, block,
              created_by, phase, queued_at, phase_at, load, retries, priority, generators, warm_up_auto, profiled,
-             cluster_generators)
+             cluster_generators, replicas)
          select ?2, experiment_id, id, origin, target, version, size_name, vcpus, memory_bytes, scenario,
              scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, required_agent, agent_label, block,
              created_by, 'queued', ?3, ?3, load, retries - 1, priority, generators, warm_up_auto, profiled,
-             cluster_generators
+             cluster_generators, replicas
          from run
          where id = ?1 and origin = 'agent' and retries > 0 and (phase in ('lost', 'failed') or verdict = 'invalid')
              and not exists (select 1 from run other where other.retry_of = ?1)",

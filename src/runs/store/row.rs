@@ -33,6 +33,7 @@ pub struct RunRow {
     pub(crate) size_name: Option<String>,
     pub(crate) vcpus: Option<f64>,
     pub(crate) memory_bytes: Option<i64>,
+    pub(crate) replicas: u32,
     pub(crate) scenario: Option<String>,
     pub(crate) scenario_sha256: Option<String>,
     pub(crate) parameters: String,
@@ -99,7 +100,7 @@ pub struct RunRow {
 
 /// The columns of a row in reading order.
 pub(crate) const COLUMNS: &str = "seq, id, experiment_id, retry_of, origin, target, version, target_kind, target_identity, size_name, vcpus, \
-    memory_bytes, scenario, scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, created_by, agent, phase, \
+    memory_bytes, replicas, scenario, scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, created_by, agent, phase, \
     queued_at, phase_at, started_at, finished_at, error, verdict, reasons, requests, failed, rps, measured_ms, \
     avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, data_received_bytes, data_sent_bytes, \
     iterations, dropped_iterations, checks_passed, checks_failed, thresholds, thresholds_failed, enforced_cpu, \
@@ -138,6 +139,7 @@ impl RunRow {
             size_name: columns.next()?,
             vcpus: columns.next()?,
             memory_bytes: columns.next()?,
+            replicas: columns.next()?,
             scenario: columns.next()?,
             scenario_sha256: columns.next()?,
             parameters: columns.next()?,
@@ -239,6 +241,7 @@ impl TryFrom<RunRow> for Run {
             size_name,
             vcpus,
             memory_bytes,
+            replicas,
             scenario,
             scenario_sha256,
             parameters,
@@ -305,7 +308,7 @@ impl TryFrom<RunRow> for Run {
         let origin = if origin == "import" { Origin::Import } else { Origin::Agent };
         let size = match (size_name, vcpus, memory_bytes) {
             (Some(name), Some(vcpus), Some(memory)) => {
-                Some(RunSize { name, vcpus, memory_bytes: u64::try_from(memory).map_err(decode)? })
+                Some(RunSize { name, vcpus, memory_bytes: u64::try_from(memory).map_err(decode)?, replicas })
             }
             _ => None,
         };

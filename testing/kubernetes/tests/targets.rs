@@ -67,7 +67,7 @@ async fn what_cannot_start_is_explained() {
     bench.offer("exits", "image = \"shell:1\"\ncommand = [\"sh\", \"-c\", \"echo no configuration; exit 3\"]");
     bench.offer("eats", "image = \"shell:1\"\ncommand = [\"sh\", \"-c\", \"tail /dev/zero\"]");
     bench.offer("good", "image = \"rust-hyper:1\"");
-    let huge = Size { name: "64/1GiB".to_owned(), vcpus: 64.0, memory_bytes: 1 << 30 };
+    let huge = Size { name: "64/1GiB".to_owned(), vcpus: 64.0, memory_bytes: 1 << 30, replicas: 1 };
     for (job, words, expected) in [
         (job("unknown-image"), &["can't pull its image yet", "not found"][..], Cause::TargetNotReady),
         (job("exits"), &["exit status 3", "no configuration"], Cause::TargetDied),

@@ -155,7 +155,7 @@ mod tests {
 
     fn request(container: &str, at: SocketAddr) -> Result<ContainerCreateBody, String> {
         let container: Container = toml::from_str(container).expect("a container");
-        let size = Size { name: "s".to_owned(), vcpus: 0.3, memory_bytes: 64 << 20 };
+        let size = Size { name: "s".to_owned(), vcpus: 0.3, memory_bytes: 64 << 20, replicas: 1 };
         let plan = Plan {
             container: &container,
             image: "sha256:ab",

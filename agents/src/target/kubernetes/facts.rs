@@ -1,4 +1,6 @@
-//! What is known about a Pod and its node once it runs.
+//! What is known about Pods and their nodes once they run.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
@@ -13,23 +15,39 @@ const TYPE: &str = "node.kubernetes.io/instance-type";
 /// The kubelet's policy that gives Pods with whole cores cores of their own.
 const STATIC: &str = "static";
 
-/// A Pod's place.
+/// Where the Pods of a target run.
 #[derive(Debug, Default)]
 pub struct Place {
-    /// Facts about its node, as far as they may be read.
+    /// Facts about their nodes, as far as they may be read. Where nodes differ, a fact lists all values.
     pub facts: Facts,
-    /// Whether other Pods may use its cores; `None` if unknown.
+    /// Whether other Pods may use the cores of one of them; `None` if unknown.
     pub shares_cores: Option<bool>,
 }
 
-/// Describes the Pod's place.
-pub async fn place(cluster: &Cluster, pod: &Pod, node: &str, vcpus: f64) -> Place {
-    let mut facts = of_node(cluster, node).await;
-    let qos = pod.status.as_ref().and_then(|status| status.qos_class.clone());
-    facts.extend(qos.map(|qos| ("node.qos".to_owned(), qos)));
-    let policy = facts.get("node.cpu_manager");
-    let shares_cores = policy.map(|policy| policy != STATIC || vcpus.fract() > 0.0);
-    Place { facts, shares_cores }
+/// Returns the name of the node of a Pod.
+pub fn node_of(pod: &Pod) -> String {
+    pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default()
+}
+
+/// Describes where Pods run.
+pub async fn place(cluster: &Cluster, pods: &[Pod], vcpus: f64) -> Place {
+    let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let (mut policies, nodes) = (Vec::new(), pods.iter().map(node_of).collect::<BTreeSet<_>>());
+    for node in &nodes {
+        let facts = of_node(cluster, node).await;
+        policies.push(facts.get("node.cpu_manager").cloned());
+        for (name, value) in facts {
+            values.entry(name).or_default().insert(value);
+        }
+    }
+    for qos in pods.iter().filter_map(|pod| pod.status.as_ref()?.qos_class.clone()) {
+        values.entry("node.qos".to_owned()).or_default().insert(qos);
+    }
+    let listed = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(", ");
+    let facts = values.into_iter().map(|(name, values)| (name, listed(values))).collect();
+    let policies: Option<Vec<String>> = policies.into_iter().collect();
+    let shares = |policies: Vec<String>| policies.iter().any(|policy| policy != STATIC) || vcpus.fract() > 0.0;
+    Place { facts, shares_cores: policies.map(shares) }
 }
 
 /// Describes a node, as far as it may be read.

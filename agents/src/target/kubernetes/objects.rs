@@ -1,4 +1,4 @@
-//! The objects of a run: a Deployment of one Pod, and a Service if the load goes through one. Pure.
+//! The objects of a run: a Deployment, and a Service if the load goes through one. Pure.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::wire::job::Size;
 /// Seconds for the target to exit after SIGTERM.
 const GRACE_S: u32 = 1;
 
-/// Returns a Deployment of one Pod, whose only container has the size as its request and its limit.
+/// Returns a Deployment of one Pod for each replica. Its only container has the size as its request and its limit.
 pub fn deployment(workload: &Workload, size: &Size, metadata: &Value, run: &str) -> Value {
     let mut template = workload.template.clone();
     let labels = template["metadata"]["labels"].take();
@@ -29,7 +29,7 @@ pub fn deployment(workload: &Workload, size: &Size, metadata: &Value, run: &str)
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
         "spec": {
-            "replicas": 1, "strategy": {"type": "Recreate"}, "revisionHistoryLimit": 0,
+            "replicas": size.replicas, "strategy": {"type": "Recreate"}, "revisionHistoryLimit": 0,
             "selector": {"matchLabels": {RUN: run}}, "template": template,
         },
     })
@@ -56,7 +56,7 @@ mod tests {
         let template =
             json!({"metadata": {"labels": {"team": "shop"}}, "spec": {"containers": [{"name": "x", "image": "a"}]}});
         let workload = Workload { template, image: "a".to_owned(), port: 80, service: true };
-        let size = Size { name: "0.5/64MiB".to_owned(), vcpus: 0.5, memory_bytes: 64 << 20 };
+        let size = Size { name: "0.5/64MiB".to_owned(), vcpus: 0.5, memory_bytes: 64 << 20, replicas: 1 };
         let metadata = json!({"name": "brewbench-1", "labels": {RUN: "1"}});
         let built = deployment(&workload, &size, &metadata, "1");
         let container = &built["spec"]["template"]["spec"]["containers"][0];

@@ -1,5 +1,6 @@
 //! Follows Pods.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use futures_util::StreamExt;
@@ -58,17 +59,30 @@ impl Pods {
         }
     }
 
-    /// Waits until a Pod has ended.
-    pub async fn ended(&self, name: &str) {
-        if self.seen.clone().wait_for(|seen| exit_of(seen, name).is_some()).await.is_err() {
+    /// Waits until one of these Pods has ended.
+    pub async fn one_ended(&self, names: &[String]) {
+        let has_one = |seen: &Seen| names.iter().any(|name| exit_of(seen, name).is_some());
+        if self.seen.clone().wait_for(has_one).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
     /// Returns the Pod that was created last, of those that exist.
     pub fn newest(&self) -> Option<Pod> {
+        self.newest_of(1).pop()
+    }
+
+    /// Returns the Pods that were created last, of those that exist; the newest first, those that are being deleted last.
+    pub fn newest_of(&self, count: usize) -> Vec<Pod> {
         let seen = self.seen.borrow();
-        seen.values().flatten().max_by_key(|pod| pod.creation_timestamp()).cloned()
+        let mut pods: Vec<&Pod> = seen.values().flatten().collect();
+        pods.sort_by_key(|pod| (pod.metadata.deletion_timestamp.is_some(), Reverse(pod.creation_timestamp())));
+        pods.into_iter().take(count).cloned().collect()
+    }
+
+    /// Returns a Pod, if it exists.
+    pub fn named(&self, name: &str) -> Option<Pod> {
+        self.seen.borrow().get(name).cloned().flatten()
     }
 
     /// Returns the newest Pod of a Job, if it exists.

@@ -14,25 +14,25 @@ const HOPELESS: [&str; 6] = [
 /// Reasons that are retried, and give up only after a time.
 const PULLING: [&str; 2] = ["ErrImagePull", "ImagePullBackOff"];
 
-/// The state of a Pod with one container.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The state of a Pod with one container. Of several Pods, the greatest state is that of all.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// It has no node yet; why.
-    Unscheduled(String),
+    /// Its container runs.
+    Runs,
     /// It prepares to run, e.g. pulls its image; what it waits for.
     Waiting(String),
+    /// It has no node yet; why.
+    Unscheduled(String),
     /// Its image can't be pulled so far.
     PullFails(String),
     /// It can't start.
     Broken(String),
-    /// Its container runs.
-    Runs,
     /// Its container ran, and has ended.
     Ended(Exit),
 }
 
 /// How a container ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Exit {
     /// The end of a sentence.
     pub reason: String,

@@ -29,6 +29,7 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct PodStats {
     cluster: Cluster,
+    pod: String,
     node: String,
     uid: String,
     seen: Mutex<Seen>,
@@ -57,8 +58,18 @@ pub(crate) struct Reading {
 
 impl PodStats {
     /// Reads the figures of a Pod on this node.
-    pub fn new(cluster: Cluster, node: String, uid: String) -> Self {
-        Self { cluster, node, uid, seen: Mutex::default() }
+    pub fn new(cluster: Cluster, pod: String, node: String, uid: String) -> Self {
+        Self { cluster, pod, node, uid, seen: Mutex::default() }
+    }
+
+    /// Returns the name of its Pod.
+    pub fn pod(&self) -> &str {
+        &self.pod
+    }
+
+    /// Returns the node of its Pod.
+    pub fn node(&self) -> &str {
+        &self.node
     }
 
     /// Returns its CPU time and memory so far, as last read by its node; absent if that is unknown.
@@ -125,7 +136,8 @@ impl PodStats {
     }
 
     /// Returns for how long the CPU quota has throttled its container, and how often the kernel killed a process of it.
-    pub async fn throttling(&self, namespace: &str, pod: &str) -> (Option<u64>, Option<u64>) {
+    pub async fn throttling(&self) -> (Option<u64>, Option<u64>) {
+        let (namespace, pod) = (&self.cluster.namespace, &self.pod);
         let text = self.cluster.node(&self.node, CADVISOR).await.unwrap_or_default();
         let ooms = total(&text, "container_oom_events_total", namespace, pod);
         (throttled_us(&text, namespace, pod), ooms.and_then(whole))
@@ -252,7 +264,7 @@ mod tests {
         let client = kube::Client::try_from(kube::Config::new("http://127.0.0.1:9".parse().expect("a URL")));
         crate::connection::client::prepare_tls();
         let cluster = Cluster::new(client.expect("a client"), "bench", "test");
-        let stats = PodStats::new(cluster, "n".to_owned(), "u".to_owned());
+        let stats = PodStats::new(cluster, "p".to_owned(), "n".to_owned(), "u".to_owned());
         let times = [10_000, 11_000, 12_000, 13_000, 14_000];
         assert_eq!(stats.cpu_at(&times), vec![None; 5], "nothing was read");
         let reading = |at_ms: i64, cpu_us, is_settled| Reading {

@@ -64,7 +64,7 @@ mod tests {
             sandbox: Sandbox::default(),
             folder: "/".into(),
         };
-        let sized = program.sized(&Size { name: String::new(), vcpus: 2.0, memory_bytes: 512 << 20 });
+        let sized = program.sized(&Size { name: String::new(), vcpus: 2.0, memory_bytes: 512 << 20, replicas: 1 });
         assert_eq!((sized.command[1].as_str(), sized.command[2].as_str()), ("-smp=2", "512M"));
         assert_eq!(sized.env["CPUS"], "2");
     }

@@ -78,13 +78,13 @@ mod tests {
 
     #[test]
     fn a_guest_of_another_size_is_refused() {
-        let size = Size { name: "2/512MiB".to_owned(), vcpus: 2.0, memory_bytes: 512 << 20 };
+        let size = Size { name: "2/512MiB".to_owned(), vcpus: 2.0, memory_bytes: 512 << 20, replicas: 1 };
         let fits = |cpus: u32, mib: u64| Proof { cpus, memory_bytes: mib << 20, kernel: None }.fits(&size);
         assert_eq!(fits(2, 480), Ok(()));
         assert!(fits(1, 480).is_err_and(|fault| fault == "the guest has 1 CPU, but the size 2/512MiB has 2"));
         assert!(fits(2, 256).is_err_and(|fault| fault.contains("256 MiB")));
         assert!(fits(2, 1024).is_err());
-        let small = Size { name: "s".to_owned(), vcpus: 1.0, memory_bytes: 128 << 20 };
+        let small = Size { name: "s".to_owned(), vcpus: 1.0, memory_bytes: 128 << 20, replicas: 1 };
         assert_eq!(Proof { cpus: 1, memory_bytes: 97_075_200, kernel: None }.fits(&small), Ok(()));
     }
 }

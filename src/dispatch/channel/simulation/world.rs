@@ -121,7 +121,7 @@ impl World {
     async fn submit(&mut self, retries: u32, required_agent: Option<&str>, generators: &[String]) {
         let scenario = scenarios::bundled().remove(0);
         let load = Load::Closed(Closed::new(Form::Constant { level: 2, duration_ms: 1_000 }).expect("a load"));
-        let size = RunSize { name: "small".to_owned(), vcpus: 1.0, memory_bytes: 1 << 28 };
+        let size = RunSize { name: "small".to_owned(), vcpus: 1.0, memory_bytes: 1 << 28, replicas: 1 };
         let run = NewRun {
             cluster_generators: 0,
             id: RunId::now(),

@@ -112,7 +112,7 @@ fn cpu(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
         chart.figure.0["data"][2]["fill"] = json!("tozeroy");
         chart.figure.0["data"][2]["opacity"] = json!(0.7);
     }
-    limit(chart, points, size.map(|size| size.vcpus))
+    limit(chart, points, size.map(RunSize::total_vcpus))
 }
 
 fn memory(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
@@ -123,7 +123,7 @@ fn memory(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
         Curve::new("k6", "soft ink", "dash", From::Usage, "generator.memory_bytes"),
     ]
     .map(in_mib);
-    let ceiling = size.map(|size| size.memory_bytes as f64 / MIB);
+    let ceiling = size.map(|size| size.total_memory_bytes() as f64 / MIB);
     let all = curves.iter().flat_map(|curve| points.figures(From::Usage, curve.figure).flatten());
     let all = all.map(|bytes| bytes / MIB).filter(|mib| *mib > 0.0).chain(ceiling);
     let scale = Scale::of(all.map(|mib| (mib, mib)));

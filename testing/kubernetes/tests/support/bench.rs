@@ -195,7 +195,7 @@ pub fn job(target: &str) -> Job {
     Job {
         run: RunId::now(),
         target: target.to_owned(),
-        size: Size { name: "0.5/64MiB".to_owned(), vcpus: 0.5, memory_bytes: 64 << 20 },
+        size: Size { name: "0.5/64MiB".to_owned(), vcpus: 0.5, memory_bytes: 64 << 20, replicas: 1 },
         scenario,
         parameters: BTreeMap::new(),
         load: Load::Closed(Closed::new(Form::Constant { level: 4, duration_ms: 4_000 }).expect("a load")),
