@@ -67,8 +67,9 @@ impl Cluster {
         let folder = expect(folder("cluster"), "a folder");
         let address = network.gateway();
         let port = free_port(&network);
-        let plane = ControlPlane { programs, folder: folder.path().to_owned(), address, port };
-        let credentials = expect(Credentials::create(folder.path(), address), "certificates");
+        let (folder_path, services) = (folder.path().to_owned(), network.services());
+        let plane = ControlPlane { programs, folder: folder_path, address, port, services };
+        let credentials = expect(Credentials::create(folder.path(), address, network.first_service()), "certificates");
         let kubeconfig = write_kubeconfig(&plane, &credentials, ADMIN);
         let client = client(&kubeconfig).await;
         let etcd = expect(plane.start_etcd(), "etcd");

@@ -22,6 +22,8 @@ pub struct ControlPlane {
     pub folder: PathBuf,
     pub address: Ipv4Addr,
     pub port: u16,
+    /// The subnet of its Services.
+    pub services: String,
 }
 
 impl ControlPlane {
@@ -80,7 +82,7 @@ impl ControlPlane {
         set("token-auth-file", &self.file("tokens.csv"));
         set("anonymous-auth", "false");
         set("authorization-mode", "RBAC");
-        set("service-cluster-ip-range", "10.96.0.0/16");
+        set("service-cluster-ip-range", &self.services);
         set("service-account-issuer", "https://kubernetes.default.svc");
         set("service-account-key-file", &self.file("accounts.pem"));
         set("service-account-signing-key-file", &self.file("accounts.key"));

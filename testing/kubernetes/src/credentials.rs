@@ -22,14 +22,14 @@ pub struct Credentials {
 impl Credentials {
     /// Creates all files that the control plane reads: `ca.pem`, `server.pem`, `server.key`, `accounts.pem`,
     /// `accounts.key` and `tokens.csv`.
-    pub fn create(folder: &Path, address: Ipv4Addr) -> io::Result<Self> {
+    pub fn create(folder: &Path, address: Ipv4Addr, service: Ipv4Addr) -> io::Result<Self> {
         let mut params = CertificateParams::new(Vec::new()).map_err(io::Error::other)?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name.push(DnType::CommonName, "brewbench test cluster");
         let authority = CertifiedIssuer::self_signed(params, new_key()?).map_err(io::Error::other)?;
 
         let names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
-        let names = names.iter().map(|&name| name.to_owned()).chain([address.to_string(), "10.96.0.1".to_owned()]);
+        let names = names.iter().map(|&name| name.to_owned()).chain([address.to_string(), service.to_string()]);
         let params = CertificateParams::new(names.collect::<Vec<_>>()).map_err(io::Error::other)?;
         let (server_key, accounts) = (new_key()?, new_key()?);
         let server = params.signed_by(&server_key, &authority).map_err(io::Error::other)?;

@@ -13,6 +13,8 @@ mod kubelet;
 mod network;
 mod process;
 mod quantity;
+mod services;
 
 pub use cluster::Cluster;
 pub use kubelet::{Image, Kubelet, NodeOptions};
+pub use services::ServiceProxy;

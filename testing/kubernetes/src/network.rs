@@ -1,7 +1,8 @@
 //! A bridge on this machine, with an address for each node and each Pod.
 //!
 //! All nodes share the bridge, so Pods of different nodes reach each other without forwarding, which is a setting of the
-//! whole machine. There are no Services and no DNS.
+//! whole machine. Services have addresses of their own, and nothing answers there unless a test starts
+//! [`crate::ServiceProxy`]. There is no DNS.
 
 use std::{
     collections::BTreeSet,
@@ -20,6 +21,8 @@ use crate::process::{command, ip, is_gone, run};
 
 /// Networks are `10.77.N.0/24`.
 const PREFIX: [u8; 2] = [10, 77];
+/// The Services of a cluster are in `10.78.N.0/24`.
+const SERVICES: [u8; 2] = [10, 78];
 const BRIDGES: &str = "brewbench-k";
 
 /// Number of networks of this process so far.
@@ -94,7 +97,18 @@ impl Network {
         Ok(address)
     }
 
-    fn bridge(&self) -> String {
+    /// Returns the subnet of the cluster's Services.
+    pub fn services(&self) -> String {
+        format!("{}.{}.{}.0/24", SERVICES[0], SERVICES[1], self.number)
+    }
+
+    /// Returns the address of the API server for the Pods.
+    pub fn first_service(&self) -> Ipv4Addr {
+        Ipv4Addr::new(SERVICES[0], SERVICES[1], self.number, 1)
+    }
+
+    /// Returns the name of the bridge.
+    pub fn bridge(&self) -> String {
         bridge(self.number)
     }
 
@@ -211,10 +225,10 @@ fn address(number: u8, part: u8) -> Ipv4Addr {
     Ipv4Addr::new(PREFIX[0], PREFIX[1], number, part)
 }
 
-/// Whether nothing on this machine has an address or a route in the subnet.
+/// Whether nothing on this machine has an address or a route in its subnets.
 fn is_free(number: u8) -> bool {
     let routes = fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
-    !routes.contains(&format!("{}.{}.{number}.", PREFIX[0], PREFIX[1]))
+    [PREFIX, SERVICES].iter().all(|[first, second]| !routes.contains(&format!("{first}.{second}.{number}.")))
 }
 
 /// Removes the bridges of tests that were killed.

@@ -3,18 +3,20 @@
 #[path = "support/bench.rs"]
 mod bench;
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
-use bench::{Bench, job, reason};
+use bench::{Bench, job, node, reason, server};
 use brewbench_agent::{
     run::execute,
     wire::{
-        Phase,
+        Phase, RunId,
         job::{Job, Size},
+        load::{Closed, Form, Load},
         outcome::{Cause, Ended, Mechanism},
         target::TargetKind,
     },
 };
+use brewbench_kubernetes_testing::{Kubelet, ServiceProxy};
 use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::{
     Api, ResourceExt,
@@ -23,20 +25,26 @@ use kube::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+/// Pods that the scheduler spreads over the nodes.
+const SPREAD: &str = "metadata: { labels: { app: shop } }
+spec:
+  containers: [{ name: shop, image: 'rust-hyper:1' }]
+  topologySpreadConstraints:
+    - topologyKey: kubernetes.io/hostname
+      maxSkew: 1
+      whenUnsatisfiable: DoNotSchedule
+      labelSelector: { matchLabels: { app: shop } }
+";
+
 #[tokio::test]
 async fn a_pod_is_loaded_and_measured_and_nothing_is_left() {
     let Some(bench) = Bench::start().await else { return };
+    let _proxy = ServiceProxy::start(&bench.cluster);
     for (name, lines) in [("pod", ""), ("service", "service = true\n")] {
         bench.offer(
             name,
             &format!("image = \"rust-hyper:1\"\n{lines}node_selector = {{ \"kubernetes.io/hostname\" = \"node-1\" }}"),
         );
-        if name == "service" {
-            // No kube-proxy serves the addresses of Services here; that one is created and removed is all to see.
-            let outcome = bench.run(&Job { load: job(name).load, ..job(name) }).await;
-            assert_eq!(reason(&outcome).1, Cause::TargetNotReady);
-            continue;
-        }
         let outcome = bench.run(&job(name)).await;
         assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
         let identity = outcome.target.as_ref().expect("an identity");
@@ -58,6 +66,43 @@ async fn a_pod_is_loaded_and_measured_and_nothing_is_left() {
         assert!(observed.throttled_us.is_some() && observed.oom_kills == Some(0), "{observed:?}");
         assert!(outcome.conditions.counters.is_some_and(|counters| counters.missing.len() == 1));
     }
+}
+
+#[tokio::test]
+async fn replicas_share_the_load_and_their_figures_add_up() {
+    let Some(bench) = Bench::start().await else { return };
+    let _proxy = ServiceProxy::start(&bench.cluster);
+    let options = node("node-2", &server().expect("the bundled server"), bench.work.engine.path());
+    let _other = Kubelet::start(&bench.cluster, options).await;
+    fs::write(bench.work.targets.join("shop.yaml"), SPREAD).expect("a template");
+    bench.offer("shop", "template = \"shop.yaml\"");
+    let size = Size { name: "3x0.1/64MiB".to_owned(), vcpus: 0.1, memory_bytes: 64 << 20, replicas: 3 };
+    let load = Load::Closed(Closed::new(Form::Constant { level: 12, duration_ms: 6_000 }).expect("a load"));
+    let job = Job { size, load, ..job("shop") };
+    let outcome = bench.run(&job).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    assert_eq!(outcome.environment["load.node"], "node-1, node-2");
+    assert_eq!(outcome.environment["node.type"], "test.large");
+    let identity = outcome.target.as_ref().expect("an identity");
+    assert!(identity.as_str().starts_with("sha256:"), "{identity:?}");
+    let usage = outcome.series.as_ref().expect("a series").unpack().expect("a series").measured.expect("a measurement");
+    let target = usage.usage.iter().map(|sample| sample.target);
+    let used: Option<u64> = target.clone().map(|target| target.cpu_us).sum();
+    // One alone may use 0.6 s, and three 1.8 s.
+    assert!(used.is_some_and(|used| (1_200_000..2_100_000).contains(&used)), "{used:?}");
+    let (largest, one) = (target.filter_map(|target| target.memory_bytes).max(), 1 << 20);
+    assert!(largest > Some(3 * one), "{largest:?}");
+    assert!(outcome.observed.is_some_and(|observed| observed.throttled_us > Some(0)), "{:?}", outcome.observed);
+
+    let delete = async || {
+        let name = bench.pods().list(&ListParams::default()).await.expect("a list").items[0].name_any();
+        bench.pods().delete(&name, &DeleteParams::default()).await.expect("deleted");
+    };
+    let outcome = bench.run_while(&Job { run: RunId::now(), ..job }, delete).await;
+    let (why, cause) = reason(&outcome);
+    assert!(why.contains("one of 3 replicas, on node-") && why.contains("its Pod was deleted"), "{why}");
+    assert_eq!(cause, Cause::TargetDied);
+    bench.assert_clean().await;
 }
 
 #[tokio::test]

@@ -43,6 +43,15 @@ struct Seen {
     fault: Option<String>,
 }
 
+/// Why there is no reading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoReading {
+    /// The node has not read the container yet.
+    Pending,
+    /// It does not answer as a kubelet does; says why.
+    Fault(String),
+}
+
 /// Figures of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
@@ -74,26 +83,25 @@ impl PodStats {
 
     /// Returns its CPU time and memory so far, as last read by its node; absent if that is unknown.
     pub async fn read(&self) -> Consumption {
+        self.try_read().await.unwrap_or_default()
+    }
+
+    async fn try_read(&self) -> Result<Consumption, NoReading> {
         let answer = timeout(TIMEOUT, self.cluster.node(&self.node, SUMMARY_PATH)).await;
         let answer = answer.unwrap_or_else(|_| Err("it did not respond in time".to_owned()));
-        let read = answer.and_then(|text| reading(&text, &self.uid, now_ms()));
+        let read = answer.map_err(NoReading::Fault).and_then(|text| reading(&text, &self.uid, now_ms()));
         let mut seen = self.seen();
-        match read {
-            Ok(reading) => {
-                let consumption = reading.consumption();
-                if seen.readings.last().is_none_or(|last| last.stamp != reading.stamp) {
-                    seen.readings.push(reading);
-                }
-                consumption
+        match &read {
+            Ok(reading) if seen.readings.last().is_none_or(|last| last.stamp != reading.stamp) => {
+                seen.readings.push(reading.clone());
             }
-            Err(fault) => {
-                if seen.fault.as_ref() != Some(&fault) {
-                    tracing::warn!(node = self.node, %fault, "no figures of the target");
-                    seen.fault = Some(fault);
-                }
-                Consumption::default()
+            Err(NoReading::Fault(fault)) if seen.fault.as_ref() != Some(fault) => {
+                tracing::warn!(node = self.node, %fault, "no figures of the target");
+                seen.fault = Some(fault.clone());
             }
+            _ => {}
         }
+        read.map(|reading| reading.consumption())
     }
 
     /// Waits until the node has read its containers again. The caller does not load the target in that time. Gives up if
@@ -101,11 +109,11 @@ impl PodStats {
     pub async fn settle(&self) {
         let begun = Instant::now();
         // What is seen now may have been read under load.
-        let mut is_known = self.read().await.cpu_us.is_some();
+        let mut answers = self.answers().await;
         let count = self.seen().readings.len();
-        while is_known && begun.elapsed() < LONGEST_INTERVAL {
+        while answers && begun.elapsed() < LONGEST_INTERVAL {
             sleep(PAUSE).await;
-            is_known = self.read().await.cpu_us.is_some();
+            answers = self.answers().await;
             let mut seen = self.seen();
             if seen.readings.len() > count {
                 if let Some(last) = seen.readings.last_mut() {
@@ -114,6 +122,11 @@ impl PodStats {
                 return;
             }
         }
+    }
+
+    /// Reads, and returns whether there are readings, or will be.
+    async fn answers(&self) -> bool {
+        !matches!(self.try_read().await, Err(NoReading::Fault(_)))
     }
 
     /// Returns CPU time so far at the times of samples. Unknown unless [`Self::settle`] succeeded before the first and after
@@ -209,12 +222,13 @@ struct Memory {
     working_set_bytes: Option<u64>,
 }
 
-pub(crate) fn reading(summary: &str, uid: &str, at_ms: i64) -> Result<Reading, String> {
-    let Summary { pods } = serde_json::from_str(summary).map_err(|error| format!("unknown answer: {error}"))?;
-    let pod = pods.into_iter().find(|pod| pod.pod_ref.uid == uid).ok_or("its node does not list its Pod")?;
-    let container = pod.containers.into_iter().next().ok_or("its node does not list its container")?;
+pub(crate) fn reading(summary: &str, uid: &str, at_ms: i64) -> Result<Reading, NoReading> {
+    let unknown = |error| NoReading::Fault(format!("unknown answer: {error}"));
+    let Summary { pods } = serde_json::from_str(summary).map_err(unknown)?;
+    let pod = pods.into_iter().find(|pod| pod.pod_ref.uid == uid).ok_or(NoReading::Pending)?;
+    let container = pod.containers.into_iter().next().ok_or(NoReading::Pending)?;
     let ContainerPart { cpu: Cpu { time, usage_core_nano_seconds }, memory } = container;
-    let (stamp, nanoseconds) = time.zip(usage_core_nano_seconds).ok_or("its node does not know its CPU time yet")?;
+    let (stamp, nanoseconds) = time.zip(usage_core_nano_seconds).ok_or(NoReading::Pending)?;
     let (cpu_us, memory_bytes) = (nanoseconds / 1_000, memory.working_set_bytes);
     Ok(Reading { at_ms, stamp, cpu_us, memory_bytes, is_settled: false })
 }
@@ -253,10 +267,10 @@ mod tests {
         let stamp = "2026-01-02T03:04:05Z".to_owned();
         let expected = Reading { at_ms: 7, stamp, cpu_us: 2_500, memory_bytes: Some(4_096), is_settled: false };
         assert_eq!(reading(SUMMARY, "u", 7), Ok(expected));
-        assert!(reading(SUMMARY, "v", 7).expect_err("another").contains("does not list its Pod"));
-        assert!(reading("<html>", "u", 7).expect_err("garbage").contains("unknown answer"));
+        assert_eq!(reading(SUMMARY, "v", 7), Err(NoReading::Pending));
+        assert!(matches!(reading("<html>", "u", 7), Err(NoReading::Fault(why)) if why.contains("unknown answer")));
         let early = SUMMARY.replace(r#","usageCoreNanoSeconds":2500000"#, "");
-        assert!(reading(&early, "u", 7).expect_err("early").contains("does not know its CPU time yet"));
+        assert_eq!(reading(&early, "u", 7), Err(NoReading::Pending));
     }
 
     #[tokio::test]

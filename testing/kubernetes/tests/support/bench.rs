@@ -58,7 +58,7 @@ impl Bench {
         fs::write(&silent, SILENT).expect("a script");
         fs::set_permissions(&silent, fs::Permissions::from_mode(0o755)).expect("executable");
         let silent = Image::new(&["k6"]).with_file(silent, "/usr/bin/k6").with_file(k6.path(), "/usr/bin/k6-real");
-        let node = node(&server()?, k6.path()).with_image("silent:1", silent);
+        let node = node("node-1", &server()?, k6.path()).with_image("silent:1", silent);
         let node = Kubelet::start(&cluster, node).await;
         let generators = Generators::parse(GENERATORS, &k6.offer().version).expect("generators");
         let [targets, work] = ["targets", "work"].map(|name| folder.path().join(name));
@@ -161,7 +161,7 @@ pub fn agent(cluster: &Cluster) -> Used {
 }
 
 /// The bundled server, which cargo builds next to the tests.
-fn server() -> Option<PathBuf> {
+pub fn server() -> Option<PathBuf> {
     let own = std::env::current_exe().expect("own path");
     let path = own.ancestors().nth(2).expect("target/profile/deps/test").join("rust-hyper");
     if !path.exists() {
@@ -171,11 +171,12 @@ fn server() -> Option<PathBuf> {
     Some(path)
 }
 
-fn node(server: &Path, k6: &Path) -> NodeOptions {
+/// A node with all images of the tests.
+pub fn node(name: &str, server: &Path, k6: &Path) -> NodeOptions {
     let image = Image::new(&["/usr/bin/rust-hyper"])
         .with_arguments(&["--listen", "0.0.0.0:8080"])
         .with_file(server, "/usr/bin/rust-hyper");
-    let mut options = NodeOptions::new("node-1").with_image("rust-hyper:1", image);
+    let mut options = NodeOptions::new(name).with_image("rust-hyper:1", image);
     // Real kubelets read their containers every ten seconds.
     options.stats_interval = Duration::from_secs(3);
     options.labels.insert("node.kubernetes.io/instance-type".to_owned(), "test.large".to_owned());
