@@ -232,6 +232,7 @@ mod tests {
         let sizes = [
             MachineSize { name: size_name(1.0, 256 * MIB, 1), vcpus: 1.0, memory_bytes: 256 * MIB, replicas: 1 },
             MachineSize { name: "big".to_owned(), vcpus: 2.0, memory_bytes: 4 * GIB, replicas: 1 },
+            MachineSize { name: size_name(2.0, 4 * GIB, 3), vcpus: 2.0, memory_bytes: 4 * GIB, replicas: 3 },
         ];
         let found = |text| find_size(&sizes, text).map(|size| size.name.as_str());
         assert_eq!(found("1 vCPU / 256 MiB"), Some("1 vCPU / 256 MiB"));
@@ -239,6 +240,11 @@ mod tests {
         assert_eq!(found("2/4G"), Some("big"));
         assert_eq!(found("big"), Some("big"));
         assert_eq!(found("2/5GiB"), None);
+        assert_eq!(found("3x2/4GiB"), Some("3 × 2 vCPU / 4 GiB"));
+        assert_eq!(short_size(2.0, 4 * GIB, 3), "3x2/4GiB");
+        for invalid in ["2x2/4GiB", "x2/4GiB", "-3x2/4GiB", "3x"] {
+            assert_eq!(found(invalid), None, "{invalid}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::{
     fleet::presence::Connected,
     runs::{
         load,
-        model::{Origin, Run},
+        model::{Origin, Run, RunSize},
     },
     web::format,
 };
@@ -148,10 +148,7 @@ impl<'a> Baseline<'a> {
 /// Returns the current size with the cores and memory of a run, which may have been renamed since.
 fn known_size<'a>(run: &Run, known: &'a [MachineSize]) -> Option<&'a MachineSize> {
     let size = run.size.as_ref()?;
-    known.iter().find(|other| {
-        (other.vcpus - size.vcpus).abs() < f64::EPSILON
-            && (other.memory_bytes, other.replicas) == (size.memory_bytes, size.replicas)
-    })
+    known.iter().find(|other| RunSize { name: size.name.clone(), ..RunSize::from(*other) } == *size)
 }
 
 fn describe_parameters(parameters: &BTreeMap<String, String>) -> String {
@@ -253,7 +250,7 @@ mod tests {
     use crate::{
         catalog::model::size_name,
         experiments::describe::tests::plan,
-        runs::{load::tests::vus, model::RunSize, testing::finished},
+        runs::{load::tests::vus, testing::finished},
     };
 
     fn size(vcpus: f64, gib: u64) -> MachineSize {

@@ -147,20 +147,12 @@ pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<S
         if let Some(why) = none_has_cluster(target, needs.cluster_generators, &agents) {
             return Some(why);
         }
-        for size in needs.sizes {
-            let MachineSize { vcpus, memory_bytes, replicas, .. } = *size;
-            let source = needs.scenario_source;
-            let cluster_generators = needs.cluster_generators;
-            let profiled = false;
-            let demand =
-                Demand { target, vcpus, memory_bytes, replicas, source, has_generators, cluster_generators, profiled };
-            if !agents.iter().any(|(_, agent)| unfit(demand, agent).is_none()) {
-                return Some(format!(
-                    "size: no connected agent{labelled} that offers {target:?} can provide {}; {}",
-                    size.name,
-                    describe_lacks(&agents, target, size)
-                ));
-            }
+        if let Some(size) = needs.sizes.iter().find(|size| !is_provided(needs, target, size, &agents)) {
+            return Some(format!(
+                "size: no connected agent{labelled} that offers {target:?} can provide {}; {}",
+                size.name,
+                describe_lacks(&agents, target, size)
+            ));
         }
         if needs.profiled
             && let Some(why) = none_profiles(target, &agents)
@@ -169,6 +161,15 @@ pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<S
         }
     }
     None
+}
+
+/// Whether one of these agents can start a target in a machine size.
+fn is_provided(needs: Needs<'_>, target: &str, size: &MachineSize, agents: &[&(String, Connected)]) -> bool {
+    let MachineSize { vcpus, memory_bytes, replicas, .. } = *size;
+    let (source, has_generators) = (needs.scenario_source, !needs.generators.is_empty());
+    let (cluster_generators, profiled) = (needs.cluster_generators, false);
+    let demand = Demand { target, vcpus, memory_bytes, replicas, source, has_generators, cluster_generators, profiled };
+    agents.iter().any(|(_, agent)| unfit(demand, agent).is_none())
 }
 
 /// Describes that none of the requested agents is connected.

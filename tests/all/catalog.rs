@@ -39,7 +39,7 @@ async fn the_first_start_creates_six_sizes_and_four_scenarios() {
 async fn a_size_can_be_added_once() {
     let app = App::start().await;
     let admin = app.admin().await;
-    let half = json!({"name": "half", "vcpus": 0.5, "memory_bytes": GIB});
+    let half = json!({"name": "half", "vcpus": 0.5, "memory_bytes": GIB, "replicas": 1});
     assert_eq!(admin.post("/api/v1/sizes", &half).await.status, 201);
     let again = admin.post("/api/v1/sizes", &half).await.refused(409);
     assert_eq!(again, "size \"half\" already exists; choose another name");
@@ -60,6 +60,8 @@ async fn an_impossible_size_is_refused_with_its_field() {
         (json!({"name": "x", "vcpus": 1.0, "memory_bytes": -1}), "memory_bytes"),
         (json!({"name": "x", "vcpus": 1.0, "memory_bytes": u64::MAX}), "memory_bytes"),
         (json!({"name": "x", "vcpus": 1.0}), "memory_bytes"),
+        (json!({"name": "x", "vcpus": 1.0, "memory_bytes": GIB, "replicas": 0}), "replicas"),
+        (json!({"name": "x", "vcpus": 1.0, "memory_bytes": GIB, "replicas": 101}), "replicas"),
         (json!({"name": "", "vcpus": 1.0, "memory_bytes": GIB}), "name"),
     ];
     for (size, field) in bad {

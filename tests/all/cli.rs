@@ -180,7 +180,7 @@ async fn sizes_and_scenarios_are_listed_and_added() {
     let list = as_user(&app, token, &["size", "list"]).await.ok();
     assert!(list.contains("1 vCPU / 256 MiB") && list.contains("16/16GiB"), "{list}");
     let half = as_user(&app, token, &["size", "add", "--vcpus", "0.5", "--memory", "128MiB", "--json"]).await.json();
-    assert_eq!(half, json!({"name": "0.5 vCPU / 128 MiB", "vcpus": 0.5, "memory_bytes": 128 << 20}));
+    assert_eq!(half, json!({"name": "0.5 vCPU / 128 MiB", "vcpus": 0.5, "memory_bytes": 128 << 20, "replicas": 1}));
     as_user(&app, token, &["size", "add", "--vcpus", "1", "--memory", "lots"]).await.refused(2);
 
     let folder = tempfile::tempdir().expect("a folder");

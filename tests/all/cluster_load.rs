@@ -103,6 +103,32 @@ async fn a_load_from_pods_needs_an_agent_that_allows_it() {
 }
 
 #[tokio::test]
+async fn replicas_need_a_target_on_kubernetes_and_are_compared_among_themselves() {
+    let app = App::start().await;
+    let user = app.admin().await;
+    let _plain = Agent::start(&app, "plain").await;
+    let of = |size: &str, agent: &str| plan_with(&json!({"sizes": [size], "agent": agent}));
+    let fault = user.post("/api/v1/experiments", &of("3x1/1GiB", "plain")).await.text();
+    let expected = "can provide 3 × 1 vCPU / 1 GiB; plain starts one instance of it only: replicas need a target of kind \
+                    kubernetes";
+    assert!(fault.contains(expected), "{fault}");
+    let mut agent = in_cluster(&app, "cluster").await;
+    let mut ids = Vec::new();
+    for size in ["1/1GiB", "3x1/1GiB"] {
+        let (_, runs) = submit(&user, &of(size, "cluster")).await;
+        ids.extend(runs);
+        finish(&mut agent).await;
+    }
+    let [one, three] = [user.run(&ids[0]).await, user.run(&ids[1]).await];
+    assert_eq!([&one["size"]["replicas"], &three["size"]["replicas"]], [&json!(1), &json!(3)]);
+    assert_eq!(three["size"]["name"], "3 × 1 vCPU / 1 GiB");
+    let compared = user.get(&format!("/api/v1/compare?runs={},{}", ids[0], ids[1])).await.ok().json();
+    assert_eq!(compared["rows"].as_array().map(Vec::len), Some(2), "one row a size: {compared}");
+    let csv = user.get(&format!("/api/v1/runs/export?format=csv&runs={}", ids[1])).await.ok().text();
+    assert!(csv.contains("3 × 1 vCPU / 1 GiB,1,1073741824,3,"), "{csv}");
+}
+
+#[tokio::test]
 async fn a_run_is_the_sum_of_its_generators() {
     let app = App::start().await;
     let user = app.admin().await;

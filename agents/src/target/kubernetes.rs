@@ -27,7 +27,6 @@ use kube::api::{ListParams, PostParams};
 use pods::Pods;
 pub use replicas::Replicas;
 use state::{Exit, State};
-use stats::PodStats;
 use tokio::time::timeout;
 
 use super::answer::Known;
@@ -92,13 +91,9 @@ impl Scheduled {
         }
         self.create().await.map_err(Failure::by(Cause::TargetNotReady))?;
         let pods = self.scheduled(progress).await?;
-        let image_id = only_image(&pods).map_err(Failure::by(Cause::TargetNotReady))?;
+        let image_id = facts::only_image(&pods).map_err(Failure::by(Cause::TargetNotReady))?;
         let cluster = self.prepared.cluster.clone();
-        let stats = pods.iter().map(|pod| {
-            let uid = pod.metadata.uid.clone().unwrap_or_default();
-            PodStats::new(cluster.clone(), pod.name_any(), facts::node_of(pod), uid)
-        });
-        self.replicas = Some(Arc::new(Replicas::new(stats.collect())));
+        self.replicas = Some(Arc::new(Replicas::new(&cluster, &pods)));
         let addresses: Vec<String> = pods.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect();
         let address = if self.has_service() {
             self.service_address().await.map_err(Failure::by(Cause::TargetNotReady))?
@@ -347,26 +342,8 @@ impl Scheduled {
     }
 }
 
-/// Returns the digest of the image that all Pods run; `None` if it is unknown. Fails if they run several.
-fn only_image(pods: &[Pod]) -> Result<Option<String>, String> {
-    let statuses = pods.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref()?.first());
-    let mut images: Vec<&str> = statuses.map(|container| digest(&container.image_id)).collect();
-    images.sort_unstable();
-    images.dedup();
-    match images[..] {
-        [] | [""] => Ok(None),
-        [image] => Ok(Some(image.to_owned())),
-        _ => Err(format!("its Pods run different images: {}", images.join(", "))),
-    }
-}
-
 fn not_started(why: &str, events: &[String]) -> Failure {
     let last = events.last().filter(|event| !why.contains(event.as_str()));
     let event = last.map_or_else(String::new, |event| format!("; the cluster reports: {event}"));
     Failure::by(Cause::TargetNotReady)(format!("{why}{event}"))
-}
-
-/// Returns the digest of an image id such as `docker.io/library/nginx@sha256:…`.
-fn digest(image_id: &str) -> &str {
-    image_id.rsplit_once('@').map_or(image_id, |(_, digest)| digest)
 }

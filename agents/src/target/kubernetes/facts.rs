@@ -101,3 +101,21 @@ async fn cpu_manager(cluster: &Cluster, node: &str) -> Option<String> {
     let config: Config = serde_json::from_str(&text).ok()?;
     Some(config.kubeletconfig.cpu_manager_policy)
 }
+
+/// Returns the digest of the image that all Pods run; `None` if it is unknown. Fails if they run several.
+pub fn only_image(pods: &[Pod]) -> Result<Option<String>, String> {
+    let statuses = pods.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref()?.first());
+    let mut images: Vec<&str> = statuses.map(|container| digest(&container.image_id)).collect();
+    images.sort_unstable();
+    images.dedup();
+    match images[..] {
+        [] | [""] => Ok(None),
+        [image] => Ok(Some(image.to_owned())),
+        _ => Err(format!("its Pods run different images: {}", images.join(", "))),
+    }
+}
+
+/// Returns the digest of an image id such as `docker.io/library/nginx@sha256:…`.
+fn digest(image_id: &str) -> &str {
+    image_id.rsplit_once('@').map_or(image_id, |(_, digest)| digest)
+}

@@ -1,7 +1,11 @@
 //! The Pods of a target, once they run: their figures add up.
 
 use futures_util::future::join_all;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 
+use super::cluster::Cluster;
+use super::facts::node_of;
 use super::stats::PodStats;
 use crate::wire::series::Consumption;
 
@@ -11,8 +15,12 @@ pub struct Replicas(Vec<PodStats>);
 
 impl Replicas {
     /// Reads the figures of these Pods.
-    pub fn new(pods: Vec<PodStats>) -> Self {
-        Self(pods)
+    pub fn new(cluster: &Cluster, pods: &[Pod]) -> Self {
+        let stats = |pod: &Pod| {
+            let uid = pod.metadata.uid.clone().unwrap_or_default();
+            PodStats::new(cluster.clone(), pod.name_any(), node_of(pod), uid)
+        };
+        Self(pods.iter().map(stats).collect())
     }
 
     /// Returns the names of the Pods.
