@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, fmt, net::IpAddr};
 
-use brewbench_agent::wire::{engine::EngineOffer, messages::Hello};
+use brewbench_agent::wire::{
+    engine::EngineOffer,
+    messages::{GeneratorsOffer, Hello},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -161,6 +164,20 @@ pub struct About {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub load_address: Option<IpAddr>,
+    /// The load generators that it may start in its cluster; null if it may start none.
+    #[serde(default)]
+    pub cluster_generators: Option<ClusterGenerators>,
+}
+
+/// Load generators that an agent may start as Pods of its cluster.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ClusterGenerators {
+    /// How many a run may have.
+    pub most: u32,
+    /// Cores of each.
+    pub vcpus: f64,
+    /// Memory of each.
+    pub memory_bytes: u64,
 }
 
 /// A load generator on an agent's machine.
@@ -187,6 +204,14 @@ impl About {
     /// Lists its load generators, e.g. `k6 1.8.1`.
     pub fn engine_list(&self) -> String {
         self.engines.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl ClusterGenerators {
+    /// Converts the offer in an agent's hello message.
+    pub fn from_offer(offer: &GeneratorsOffer) -> Self {
+        let GeneratorsOffer { most, vcpus, memory_bytes } = *offer;
+        Self { most, vcpus, memory_bytes }
     }
 }
 

@@ -27,11 +27,12 @@ use crate::{
         model::Scope,
         users::CreatedSecret,
     },
+    catalog::model::size_name,
     dashboard,
     fleet::{
         self,
         api::create_key,
-        model::{About, Agent, Availability},
+        model::{About, Agent, Availability, ClusterGenerators},
         presence::Presence,
     },
     runs::{self, pages::row::Line},
@@ -195,6 +196,13 @@ impl View {
 
     fn about(&self) -> Option<&About> {
         self.agent.about.as_ref()
+    }
+
+    /// Describes the load generators that it may start in its cluster, if any.
+    fn cluster_generators(&self) -> Option<String> {
+        let ClusterGenerators { most, vcpus, memory_bytes } = self.about()?.cluster_generators?;
+        let generators = format::plural(most as usize, "Pod");
+        Some(format!("up to {generators} of its cluster, {} each", size_name(vcpus, memory_bytes, 1)))
     }
 
     fn memory(&self) -> Figure {

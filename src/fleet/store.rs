@@ -9,7 +9,7 @@ use crate::{
         audit::{self, AuditEvent},
         store::taken,
     },
-    fleet::model::{About, Agent, AgentEngine, Availability},
+    fleet::model::{About, Agent, AgentEngine, Availability, ClusterGenerators},
 };
 
 /// Stores an agent with its one-time key, valid until a time, unix ms. `made_by` is the user whose role it depends on.
@@ -260,6 +260,7 @@ pub async fn store_hello(connection: &mut SqliteConnection, name: &str, hello: &
         any_scenario: hello.any_scenario,
         clock_offset_ms: hello.now_ms - now,
         load_address: hello.load_address,
+        cluster_generators: hello.generators.as_ref().map(ClusterGenerators::from_offer),
     };
     let about = serde_json::to_string(&about).map_err(Error::internal)?;
     sqlx::query!("update agent set hello = ?, last_seen_at = ? where name = ?", about, now, name)

@@ -296,6 +296,8 @@ impl World {
             runs.extend(submit(&user, &plan).await.1);
             cluster_load::finish(&mut agent).await;
         }
+        let replicated = submit(&user, &plan_with(&json!({"sizes": ["3x1/1GiB"]}))).await.1.remove(0);
+        cluster_load::finish(&mut agent).await;
         let plan = json!({"cluster_generators": 2, "retries": 0, "load": {"kind": "vus", "vus": 8, "duration_s": 20}});
         let failed = submit(&user, &plan_with(&plan)).await.1.remove(0);
         cluster_load::lose(&mut agent).await;
@@ -304,6 +306,9 @@ impl World {
             &[
                 ("new-run-pods", "/experiments/new?target=fast&size=2%2F4GiB&generators=12"),
                 ("new-run-pods-fault", "/experiments/new?target=fast&size=2%2F4GiB&generators=many"),
+                ("agent-pods", "/agents/bench"),
+                ("sizes-replicas", "/sizes"),
+                ("run-replicas", &format!("/runs/{replicated}")),
                 ("run-pods", &format!("/runs/{}", runs[0])),
                 ("run-pods-environment", &format!("/runs/{}/environment", runs[0])),
                 ("run-pods-failed", &format!("/runs/{failed}")),
