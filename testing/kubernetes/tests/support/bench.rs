@@ -86,16 +86,20 @@ impl Bench {
         outcome
     }
 
-    /// Runs a job while something happens once it is measured.
+    /// Runs a job while something happens once it is measured, unless the run ends before.
     pub async fn run_while(&self, job: &Job, happens: impl AsyncFnOnce()) -> Outcome {
         let (sender, mut phases) = tokio::sync::mpsc::unbounded_channel();
         let cancel = CancellationToken::new();
-        let running = execute::run(job, &self.work, &cancel, |phase| sender.send(phase).unwrap_or_default());
+        let mut running =
+            Box::pin(execute::run(job, &self.work, &cancel, |phase| sender.send(phase).unwrap_or_default()));
         let happening = async {
             while phases.recv().await.expect("phases") != Phase::Measuring {}
             happens().await;
         };
-        tokio::join!(running, happening).0
+        tokio::select! {
+            outcome = &mut running => outcome,
+            () = happening => running.await,
+        }
     }
 
     /// Runs a job until a moment in a phase, and then cancels it; or drops it, as a killed agent would, which takes no step
