@@ -1,11 +1,13 @@
 //! Load generators in a Kubernetes cluster: k6 in Pods of its own, all of which push to this agent.
 //!
 //! - [`manifest`]: what the agent's owner allows.
-//! - `objects`: what is created: a `ConfigMap` with the scenario, and Jobs, or a `TestRun` for k6-operator.
+//! - `objects`: what is created: Jobs, or a `TestRun` for k6-operator.
+//! - `files`: how the scenario gets into them: in a `ConfigMap`, or in several.
 //! - `operator`: whether k6-operator is installed.
 //! - [`runners`]: the Pods of one round, from their creation to their removal.
 //! - `usage`: their CPU time, as reported by their nodes.
 
+mod files;
 pub mod manifest;
 mod objects;
 mod operator;

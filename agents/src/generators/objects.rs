@@ -1,9 +1,10 @@
-//! The objects of one round of load: a `ConfigMap` with the scenario, and a Job for each generator, or one `TestRun`. Pure.
+//! The objects of one round of load beside its files: a Job for each generator, or one `TestRun`. Pure.
 //!
 //! Both ways name Jobs and Pods alike, with k6-operator's scheme: the Pods of generator `n` belong to the Job `NAME-n`.
 
 use serde_json::{Map, Value, json};
 
+use super::files::{FOLDER, Files};
 use super::manifest::Generators;
 use crate::engine::remote::{self, ENTRY, PORT, Remote};
 use crate::wire::job::Segment;
@@ -11,14 +12,8 @@ use crate::wire::job::Segment;
 /// Label of the Pods of a round: its name.
 pub const LOAD: &str = "brewbench.dev/load";
 
-/// Where k6-operator mounts the scenario, and so do own Jobs.
-const FOLDER: &str = "/test";
-
 /// The variable with the name of a Pod's Job, by which the agent tells its generators apart.
 pub const JOB_VARIABLE: &str = "BREWBENCH_JOB";
-
-/// An etcd object has at most 1.5 MiB; Kubernetes limits a `ConfigMap` to this.
-const MOST_BYTES: usize = 1 << 20;
 
 /// Returns the name of the Job of a generator.
 pub fn job_name(round: &str, index: u32) -> String {
@@ -40,26 +35,12 @@ impl Names {
         job_name(&self.name, index)
     }
 
-    fn named(&self, name: &str) -> Value {
+    /// Returns the metadata of an object with this name.
+    pub fn named(&self, name: &str) -> Value {
         let mut metadata = self.metadata.clone();
         metadata["name"] = json!(name);
         metadata
     }
-}
-
-/// Returns the `ConfigMap` of a scenario. Fails with a sentence if it is too large for one.
-pub fn config_map(remote: &Remote, names: &Names) -> Result<Value, String> {
-    let bytes: usize = remote.files.iter().map(|(name, text)| name.len() + text.len()).sum();
-    if bytes > MOST_BYTES {
-        let (largest, text) = remote.files.iter().max_by_key(|(_, text)| text.len()).ok_or("no files")?;
-        return Err(format!(
-            "the scenario has {} KiB, but a ConfigMap holds at most 1024 KiB; its largest file is {largest} with {} KiB",
-            bytes >> 10,
-            text.len() >> 10
-        ));
-    }
-    let metadata = names.named(&names.name);
-    Ok(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": remote.files}))
 }
 
 /// Returns the Job of a generator. Kubernetes ends it after this time, even without the agent.
@@ -68,13 +49,18 @@ pub fn job(remote: &Remote, generators: &Generators, names: &Names, segment: Seg
         "name": "k6", "image": generators.image, "command": remote::command(FOLDER, segment), "env": environment(remote),
         "resources": generators.resources(), "securityContext": Generators::container_security(),
         "ports": [{"containerPort": PORT}], "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [{"name": "scenario", "mountPath": FOLDER, "readOnly": true}],
+        "volumeMounts": Files::mounts(),
+    });
+    let files = Files::pack(&remote.files);
+    let init = files.init_container(generators).map(|mut init| {
+        init["securityContext"] = Generators::container_security();
+        init
     });
     let mut spec = generators.place();
     let own = json!({
         "restartPolicy": "Never", "automountServiceAccountToken": false, "enableServiceLinks": false,
         "terminationGracePeriodSeconds": 1, "securityContext": Generators::pod_security(), "containers": [container],
-        "volumes": [{"name": "scenario", "configMap": {"name": names.name}}],
+        "initContainers": Vec::from_iter(init), "volumes": files.volumes(names),
     });
     merge(&mut spec, own);
     let metadata = names.named(&names.job(segment.index));
@@ -97,10 +83,21 @@ pub fn test_run(remote: &Remote, generators: &Generators, names: &Names, count: 
         "securityContext": Generators::pod_security(), "containerSecurityContext": Generators::container_security(),
     });
     merge(&mut runner, own);
+    let files = Files::pack(&remote.files);
+    let script = if files.is_whole() {
+        json!({"configMap": {"name": names.name, "file": ENTRY}})
+    } else {
+        let parts = json!({
+            "initContainers": Vec::from_iter(files.init_container(generators)), "volumes": files.volumes(names),
+            "volumeMounts": Files::mounts(),
+        });
+        merge(&mut runner, parts);
+        json!({"localFile": format!("{FOLDER}/{ENTRY}")})
+    };
     json!({
         "apiVersion": super::operator::API_VERSION, "kind": "TestRun", "metadata": names.named(&names.name),
         "spec": {
-            "parallelism": count, "quiet": "true", "script": {"configMap": {"name": names.name, "file": ENTRY}},
+            "parallelism": count, "quiet": "true", "script": script,
             "initializer": {"disabled": true}, "runner": runner,
         },
     })
@@ -123,7 +120,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use k8s_openapi::api::batch::v1::Job;
-    use k8s_openapi::api::core::v1::ConfigMap;
 
     use super::*;
 
@@ -147,13 +143,5 @@ mod tests {
         let run = test_run(&remote(""), &generators, &names, 2);
         assert_eq!(run["spec"]["runner"]["env"], env);
         assert_eq!(run["spec"]["runner"]["metadata"]["labels"], json!({LOAD: "brewbench-1-m"}));
-    }
-
-    #[test]
-    fn a_scenario_that_is_too_large_is_refused_with_its_largest_file() {
-        let fits = config_map(&remote("{}"), &names()).expect("fits");
-        serde_json::from_value::<ConfigMap>(fits).expect("a ConfigMap");
-        let fault = config_map(&remote(&"x".repeat(2 << 20)), &names()).expect_err("too large");
-        assert!(fault.contains("2048 KiB") && fault.contains("data.json"), "{fault}");
     }
 }

@@ -16,6 +16,7 @@ use kube::ResourceExt;
 use kube::api::{ListParams, PostParams};
 use tokio::time::{Instant, timeout};
 
+use super::files::Files;
 use super::manifest::Generators;
 use super::objects::{self, LOAD, Names};
 use super::operator;
@@ -94,10 +95,11 @@ impl Runners {
     /// Creates what generates the load. The error is a sentence.
     pub async fn create(&self) -> Result<(), Failure> {
         let broken = Failure::by(Cause::Generator);
-        let map = objects::config_map(&self.remote, &self.names).map_err(&broken)?;
-        let map: ConfigMap = serde_json::from_value(map).map_err(|error| broken(error.to_string()))?;
-        let created = self.cluster.api::<ConfigMap>().create(&PostParams::default(), &map).await;
-        created.map_err(|error| broken(format!("can't create the ConfigMap: {}", sentence(&error))))?;
+        for map in Files::pack(&self.remote.files).config_maps(&self.names) {
+            let map: ConfigMap = serde_json::from_value(map).map_err(|error| broken(error.to_string()))?;
+            let created = self.cluster.api::<ConfigMap>().create(&PostParams::default(), &map).await;
+            created.map_err(|error| broken(format!("can't create the ConfigMap: {}", sentence(&error))))?;
+        }
         if self.has_operator {
             let run = objects::test_run(&self.remote, &self.generators, &self.names, self.count);
             let run = serde_json::from_value(run).map_err(|error| broken(error.to_string()))?;
@@ -235,7 +237,9 @@ impl Runners {
         let jobs = self.cluster.api::<BatchJob>();
         let left = jobs.list(&own).await.map_err(|error| sentence(&error))?;
         try_join_all(left.iter().map(|job| async { remove(&jobs, &job.name_any()).await })).await?;
-        remove(&self.cluster.api::<ConfigMap>(), &self.names.name).await?;
+        let maps = self.cluster.api::<ConfigMap>();
+        let left = maps.list(&own).await.map_err(|error| sentence(&error))?;
+        try_join_all(left.iter().map(|map| async { remove(&maps, &map.name_any()).await })).await?;
         let left = self.cluster.api::<Pod>().list(&own).await.map_err(|error| sentence(&error))?;
         Ok(left.items.is_empty())
     }

@@ -118,7 +118,10 @@ fn job(run: &DynamicObject, index: u64, parallelism: u64) -> Value {
         command.push(format!("--execution-segment={}:{}", edge(index - 1), edge(index)));
         command.push(format!("--execution-segment-sequence={}", all.join(",")));
     }
-    command.push(format!("/test/{}", spec["script"]["configMap"]["file"].as_str().unwrap_or("test.js")));
+    command.push(match spec["script"]["localFile"].as_str() {
+        Some(path) => path.to_owned(),
+        None => format!("/test/{}", spec["script"]["configMap"]["file"].as_str().unwrap_or("test.js")),
+    });
     command.extend(["--address=0.0.0.0:6565".to_owned(), "--paused".to_owned()]);
     command.extend(["--tag".to_owned(), format!("instance_id={index}")]);
     command.extend(["--tag".to_owned(), format!("testrun_name={name}")]);
@@ -129,11 +132,18 @@ fn job(run: &DynamicObject, index: u64, parallelism: u64) -> Value {
     let owner = json!({
         "apiVersion": "k6.io/v1alpha1", "kind": "TestRun", "name": name, "uid": run.uid(), "controller": true,
     });
-    let volume = json!({"name": "k6-test-volume", "configMap": {"name": spec["script"]["configMap"]["name"]}});
+    // A local file comes with volumes and mounts of the runner's own.
+    let (mut volumes, mut mounts) = (Vec::new(), Vec::new());
+    if let Some(map) = spec["script"]["configMap"]["name"].as_str() {
+        volumes.push(json!({"name": "k6-test-volume", "configMap": {"name": map}}));
+        mounts.push(json!({"name": "k6-test-volume", "mountPath": "/test", "readOnly": true}));
+    }
+    volumes.extend(runner["volumes"].as_array().into_iter().flatten().cloned());
+    mounts.extend(runner["volumeMounts"].as_array().into_iter().flatten().cloned());
     let container = json!({
         "name": "k6", "image": runner["image"], "command": command, "env": runner["env"],
         "resources": runner["resources"], "ports": [{"containerPort": 6565}],
-        "volumeMounts": [{"name": "k6-test-volume", "mountPath": "/test", "readOnly": true}],
+        "volumeMounts": mounts,
     });
     json!({
         "metadata": {"name": format!("{name}-{index}"), "labels": labels, "ownerReferences": [owner]},
@@ -141,7 +151,10 @@ fn job(run: &DynamicObject, index: u64, parallelism: u64) -> Value {
             "backoffLimit": 0,
             "template": {
                 "metadata": {"labels": labels},
-                "spec": {"restartPolicy": "Never", "containers": [container], "volumes": [volume]},
+                "spec": {
+                    "restartPolicy": "Never", "containers": [container], "volumes": volumes,
+                    "initContainers": runner["initContainers"],
+                },
             },
         },
     })

@@ -107,6 +107,7 @@ async fn a_program_and_its_pod_are_compared() {
     let _site = site.await.expect("a comparison");
 }
 
+/// With `BREWBENCH_REPORT`, measures long enough for figures, and writes the report into that folder.
 fn compare(site: &Site) {
     let targets = (0..100).find_map(|_| {
         let (_, text) = site.run(&["target", "list"]);
@@ -117,31 +118,17 @@ fn compare(site: &Site) {
         None
     });
     assert!(targets.is_some(), "the agent offers both");
-    let (code, text) = site.run(&[
-        "run",
-        "new",
-        "--target",
-        "program",
-        "--target",
-        "pod",
-        "--size",
-        "0.5/128MiB",
-        "--scenario",
-        "hash",
-        "--vus",
-        "4",
-        "--duration",
-        "3s",
-        "--warm-up",
-        "1s",
-        "--repeat",
-        "3",
-        "--wait",
-    ]);
+    let report = std::env::var_os("BREWBENCH_REPORT").map(PathBuf::from);
+    let (repeat, load) = match report {
+        Some(_) => (10, ["--rate", "200", "--duration", "8s", "--warm-up", "3s"]),
+        None => (3, ["--vus", "4", "--duration", "3s", "--warm-up", "1s"]),
+    };
+    let plan = ["run", "new", "--target", "program", "--target", "pod", "--size", "0.5/128MiB", "--scenario", "hash"];
+    let (code, text) = site.run(&[&plan[..], &load, &["--repeat", &repeat.to_string(), "--wait"]].concat());
     assert!(matches!(code, Some(0 | 3)), "{text}");
     let runs = site.json(&["run", "list"]);
     let runs = runs["runs"].as_array().expect("runs");
-    assert_eq!(runs.len(), 6);
+    assert_eq!(runs.len(), 2 * repeat);
     for run in runs {
         assert_eq!(run["phase"], "finished", "{run}");
         assert!(run["rps"].as_f64() > Some(100.0) && run["cpu_ms_per_request"].as_f64() > Some(0.0), "{run}");
@@ -156,6 +143,13 @@ fn compare(site: &Site) {
     let comparison = site.json(&["compare", "--experiment", experiment]);
     let confounders = comparison["rows"][0]["confounders"].to_string();
     assert!(confounders.contains("kubernetes") && confounders.contains("process"), "{confounders}");
+    if let Some(folder) = report {
+        let file = folder.join("kubernetes.md").display().to_string();
+        let how = ["--allow-confounders", "--format", "markdown", "--output", &file];
+        let (code, text) =
+            site.run(&[&["report", "--experiment", experiment, "--baseline", "program"][..], &how].concat());
+        assert_eq!(code, Some(0), "{text}");
+    }
 }
 
 /// The same target, loaded by one k6 and by three Pods.

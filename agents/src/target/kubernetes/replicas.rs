@@ -43,12 +43,12 @@ impl Replicas {
         }
     }
 
-    /// Waits until all nodes have read their containers again, as [`PodStats::settle`] does.
+    /// Waits until all nodes have read their containers again.
     pub async fn settle(&self) {
         join_all(self.0.iter().map(PodStats::settle)).await;
     }
 
-    /// Returns CPU time so far at the times of samples, as [`PodStats::cpu_at`] does.
+    /// Returns CPU time so far at the times of samples; unknown unless it settled before the first and after the last.
     pub fn cpu_at(&self, times_ms: &[i64]) -> Vec<Option<u64>> {
         let each: Vec<_> = self.0.iter().map(|pod| pod.cpu_at(times_ms)).collect();
         (0..times_ms.len()).map(|at| total(each.iter().map(|pod| pod.get(at).copied().flatten()))).collect()

@@ -57,6 +57,9 @@ impl State {
             });
             return Self::Ended(Exit { reason: format!("its Pod was deleted{why}"), ..Exit::default() });
         }
+        if let Some(exit) = Exit::of_preparation(&status) {
+            return Self::Ended(exit);
+        }
         match status.container_statuses.as_deref() {
             Some([container]) => match Self::of_container(container) {
                 Self::Runs if status.pod_ip.is_none() => Self::Waiting("it has no address yet".to_owned()),
@@ -100,6 +103,17 @@ impl State {
 }
 
 impl Exit {
+    /// Returns how an init container failed in a Pod that has therefore ended.
+    fn of_preparation(status: &k8s_openapi::api::core::v1::PodStatus) -> Option<Self> {
+        let mut ended = status.init_container_statuses.iter().flatten().filter_map(|container| {
+            let exit = container.state.as_ref()?.terminated.as_ref()?;
+            Some((&container.name, Self::of(exit)))
+        });
+        let (name, exit) = ended.find(|(_, exit)| exit.code != Some(0))?;
+        let reason = format!("its init container {name} failed: {}", exit.reason);
+        (status.phase.as_deref() == Some("Failed")).then_some(Self { reason, ..exit })
+    }
+
     fn of(ended: &ContainerStateTerminated) -> Self {
         let reason = ended.reason.as_deref().unwrap_or_default();
         let is_memory = reason == "OOMKilled";
@@ -160,6 +174,20 @@ mod tests {
         assert_eq!(container(&pull), State::PullFails("ImagePullBackOff: Back-off pulling image \"x\"".to_owned()));
         let config = json!({"waiting": {"reason": "CreateContainerConfigError", "message": "secret \"x\" not found"}});
         assert!(matches!(container(&config), State::Broken(text) if text.contains("secret")));
+    }
+
+    #[test]
+    fn a_pod_whose_init_container_failed_has_ended() {
+        let container = |name: &str, state: Value| json!({"name": name, "image": "a", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+        let initial = container("scenario", json!({"terminated": {"exitCode": 1, "message": "no space left"}}));
+        let waiting = container("k6", json!({"waiting": {"reason": "PodInitializing"}}));
+        let with = |phase: &str| {
+            let status = json!({"phase": phase, "initContainerStatuses": [initial], "containerStatuses": [waiting]});
+            state(&status)
+        };
+        let words = "its init container scenario failed: exit status 1: no space left";
+        assert_eq!(with("Failed"), State::Ended(Exit { reason: words.to_owned(), code: Some(1), is_memory: false }));
+        assert_eq!(with("Pending"), State::Waiting("PodInitializing".to_owned()), "it is started again");
     }
 
     #[test]
