@@ -10,6 +10,7 @@ use brewbench_agent::{
     generators::Generators,
     reports::read,
     run::execute,
+    target::kubernetes::Patience,
     wire::{
         Phase, RunId,
         job::{Job, hex},
@@ -304,6 +305,8 @@ async fn drained_pods_and_a_deleted_namespace_fail_the_run_with_the_reason() {
 async fn whatever_is_killed_every_run_ends_and_nothing_is_left() {
     let Some(mut bench) = Bench::start().await else { return };
     bench.offer("good", "image = \"rust-hyper:1\"");
+    // The scheduler needs a while to find an API server that was away.
+    bench.work.cluster.as_mut().expect("a cluster").patience = Patience::default();
     let rounds = std::env::var("BREWBENCH_CHAOS").map_or(1, |times| times.parse().expect("a number"));
     for round in 0..rounds {
         let moment = Duration::from_millis(200 + round * 150);
