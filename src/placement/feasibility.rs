@@ -284,7 +284,9 @@ fn describe_lacks(agents: &[&(String, Connected)], target: &str, size: &MachineS
     let reasons: Vec<_> = agents
         .iter()
         .map(|(name, agent)| match agent.lacks(size.vcpus, size.memory_bytes) {
-            _ if size.replicas > 1 && agent.offers(target) => format!("{name} {NO_REPLICAS}"),
+            _ if size.replicas > 1 && agent.offers(target) && !agent.replicates(target) => {
+                format!("{name} {NO_REPLICAS}")
+            }
             Some(lack) => format!("{name} {lack}"),
             None => format!("{name} does not offer the target"),
         })

@@ -2,7 +2,7 @@
 //! their ready Pods.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     net::{Ipv4Addr, SocketAddr},
     sync::{
@@ -26,28 +26,41 @@ use crate::{Cluster, network::Network, process::ip};
 
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// The Pods that got connections.
+type Loaded = Arc<Mutex<BTreeSet<SocketAddr>>>;
+
 /// The proxy, until dropped.
 #[derive(Debug)]
-pub struct ServiceProxy(JoinHandle<()>);
+pub struct ServiceProxy {
+    serving: JoinHandle<()>,
+    loaded: Loaded,
+}
 
 impl ServiceProxy {
     /// Starts to serve the Services of all namespaces.
     pub fn start(cluster: &Cluster) -> Self {
-        let (client, network) = (cluster.client(), Arc::clone(cluster.network()));
-        Self(tokio::spawn(async move {
+        let (client, network, loaded) = (cluster.client(), Arc::clone(cluster.network()), Loaded::default());
+        let gets_load = Arc::clone(&loaded);
+        let serving = tokio::spawn(async move {
             let mut served = BTreeMap::new();
             loop {
                 // The next round tries again.
-                let _ = reconcile(&client, &network, &mut served).await;
+                let _ = reconcile(&client, &network, &gets_load, &mut served).await;
                 tokio::time::sleep(PAUSE).await;
             }
-        }))
+        });
+        Self { serving, loaded }
+    }
+
+    /// Returns the number of Pods that got connections so far.
+    pub fn loaded(&self) -> usize {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 }
 
 impl Drop for ServiceProxy {
     fn drop(&mut self) {
-        self.0.abort();
+        self.serving.abort();
     }
 }
 
@@ -80,6 +93,7 @@ impl Drop for OnBridge {
 async fn reconcile(
     client: &Client,
     network: &Network,
+    loaded: &Loaded,
     served: &mut BTreeMap<SocketAddr, Served>,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let services: Api<Service> = Api::all(client.clone());
@@ -98,7 +112,7 @@ async fn reconcile(
     for (at, pods) in found {
         match served.get(&at) {
             Some(known) => *known.pods.lock().unwrap_or_else(PoisonError::into_inner) = pods,
-            None => drop(served.insert(at, serve(at, pods, network).await?)),
+            None => drop(served.insert(at, serve(at, pods, network, Arc::clone(loaded)).await?)),
         }
     }
     Ok(())
@@ -113,22 +127,28 @@ fn ready(slice: &EndpointSlice) -> Vec<SocketAddr> {
     addresses.filter_map(|address| Some(SocketAddr::new(address.parse().ok()?, port?))).collect()
 }
 
-async fn serve(at: SocketAddr, pods: Vec<SocketAddr>, network: &Network) -> Result<Served, Box<dyn std::error::Error>> {
+async fn serve(
+    at: SocketAddr,
+    pods: Vec<SocketAddr>,
+    network: &Network,
+    loaded: Loaded,
+) -> Result<Served, Box<dyn std::error::Error>> {
     let SocketAddr::V4(v4) = at else { return Err("not an IPv4 address".into()) };
     let address = OnBridge::add(*v4.ip(), network)?;
     let listener = TcpListener::bind(at).await?;
     let pods = Arc::new(Mutex::new(pods));
     let mut serving = JoinSet::new();
-    serving.spawn(accept(listener, Arc::clone(&pods)));
+    serving.spawn(accept(listener, Arc::clone(&pods), loaded));
     Ok(Served { pods, _serving: serving, _address: address })
 }
 
-async fn accept(listener: TcpListener, pods: Arc<Mutex<Vec<SocketAddr>>>) {
+async fn accept(listener: TcpListener, pods: Arc<Mutex<Vec<SocketAddr>>>, loaded: Loaded) {
     let (mut connections, next) = (JoinSet::new(), AtomicUsize::new(0));
     while let Ok((mut client, _)) = listener.accept().await {
         let pods = pods.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // Refused, as with a Service without ready Pods.
         let Some(pod) = pods.get(next.fetch_add(1, Ordering::Relaxed) % pods.len().max(1)).copied() else { continue };
+        loaded.lock().unwrap_or_else(PoisonError::into_inner).insert(pod);
         connections.spawn(async move {
             if let Ok(mut server) = TcpStream::connect(pod).await {
                 let _ = (client.set_nodelay(true), server.set_nodelay(true));

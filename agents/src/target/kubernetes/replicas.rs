@@ -1,41 +1,55 @@
 //! The Pods of a target, once they run: their figures add up.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::cluster::Cluster;
 use super::facts::node_of;
-use super::stats::PodStats;
+use super::stats::{CADVISOR, NoReading, PodStats, SUMMARY_PATH, Summary};
 use crate::wire::series::Consumption;
+
+/// Timeout of a reading: the next one is due after a second.
+const READING: Duration = Duration::from_millis(900);
+/// Timeout of a page of metrics.
+const PAGE: Duration = Duration::from_secs(10);
+/// Pause between two requests while waiting for a reading.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long a kubelet may take to read its containers again: twice its usual interval.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Reads the figures of all Pods of a target. A figure that one of them lacks is unknown.
 #[derive(Debug)]
-pub struct Replicas(Vec<PodStats>);
+pub struct Replicas {
+    cluster: Cluster,
+    pods: Vec<PodStats>,
+}
 
 impl Replicas {
     /// Reads the figures of these Pods.
     pub fn new(cluster: &Cluster, pods: &[Pod]) -> Self {
-        let stats = |pod: &Pod| {
-            let uid = pod.metadata.uid.clone().unwrap_or_default();
-            PodStats::new(cluster.clone(), pod.name_any(), node_of(pod), uid)
-        };
-        Self(pods.iter().map(stats).collect())
+        let stats =
+            |pod: &Pod| PodStats::new(pod.name_any(), node_of(pod), pod.metadata.uid.clone().unwrap_or_default());
+        Self { cluster: cluster.clone(), pods: pods.iter().map(stats).collect() }
     }
 
     /// Returns the names of the Pods.
     pub fn names(&self) -> Vec<String> {
-        self.0.iter().map(|pod| pod.pod().to_owned()).collect()
+        self.pods.iter().map(|pod| pod.pod().to_owned()).collect()
     }
 
     /// Returns the node of a Pod.
     pub fn node_of(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|pod| pod.pod() == name).map(PodStats::node)
+        self.pods.iter().find(|pod| pod.pod() == name).map(PodStats::node)
     }
 
     /// Returns their CPU time and memory so far, as last read by their nodes.
     pub async fn read(&self) -> Consumption {
-        let read = join_all(self.0.iter().map(PodStats::read)).await;
+        let read: Vec<Consumption> = self.record().await.into_iter().map(Result::unwrap_or_default).collect();
         Consumption {
             cpu_us: total(read.iter().map(|one| one.cpu_us)),
             memory_bytes: total(read.iter().map(|one| one.memory_bytes)),
@@ -43,20 +57,62 @@ impl Replicas {
         }
     }
 
-    /// Waits until all nodes have read their containers again.
+    /// Waits until all nodes have read their containers again. The caller does not load the target in that time. Gives up
+    /// on a node that does not answer, or reads too seldom; CPU time is then unknown.
     pub async fn settle(&self) {
-        join_all(self.0.iter().map(PodStats::settle)).await;
+        let begun = Instant::now();
+        // What is seen now may have been read under load.
+        let mut answers = self.record().await;
+        let before: Vec<usize> = self.pods.iter().map(PodStats::readings).collect();
+        let mut waits = vec![true; self.pods.len()];
+        loop {
+            for (index, pod) in self.pods.iter().enumerate() {
+                let is_lost = matches!(answers[index], Err(NoReading::Fault(_)));
+                waits[index] = waits[index] && !is_lost && !pod.settle(before[index]);
+            }
+            if !waits.contains(&true) || begun.elapsed() > LONGEST_INTERVAL {
+                return;
+            }
+            sleep(PAUSE).await;
+            answers = self.record().await;
+        }
+    }
+
+    /// Asks each node once, and records what it reports of each Pod.
+    async fn record(&self) -> Vec<Result<Consumption, NoReading>> {
+        let read = |answer: Result<String, String>| Summary::parse(&answer.map_err(NoReading::Fault)?);
+        let answers = self.ask(SUMMARY_PATH, READING).await;
+        let answers: BTreeMap<_, _> = answers.into_iter().map(|(node, answer)| (node, read(answer))).collect();
+        self.pods.iter().map(|pod| pod.record(&answers[pod.node()])).collect()
+    }
+
+    /// Asks all nodes at once; returns their answers by name.
+    async fn ask(&self, path: &'static str, limit: Duration) -> BTreeMap<String, Result<String, String>> {
+        let nodes: BTreeSet<&str> = self.pods.iter().map(PodStats::node).collect();
+        let ask = |node: &str| {
+            let (cluster, node) = (self.cluster.clone(), node.to_owned());
+            async move {
+                let answer = timeout(limit, cluster.node(&node, path)).await;
+                (node, answer.unwrap_or_else(|_| Err("it did not respond in time".to_owned())))
+            }
+        };
+        join_all(nodes.into_iter().map(ask)).await.into_iter().collect()
     }
 
     /// Returns CPU time so far at the times of samples; unknown unless it settled before the first and after the last.
     pub fn cpu_at(&self, times_ms: &[i64]) -> Vec<Option<u64>> {
-        let each: Vec<_> = self.0.iter().map(|pod| pod.cpu_at(times_ms)).collect();
+        let each: Vec<_> = self.pods.iter().map(|pod| pod.cpu_at(times_ms)).collect();
         (0..times_ms.len()).map(|at| total(each.iter().map(|pod| pod.get(at).copied().flatten()))).collect()
     }
 
     /// Returns for how long CPU quotas have throttled the containers, and how often the kernel killed a process of them.
     pub async fn throttling(&self) -> (Option<u64>, Option<u64>) {
-        let each = join_all(self.0.iter().map(PodStats::throttling)).await;
+        let pages = self.ask(CADVISOR, PAGE).await;
+        let throttling = |pod: &PodStats| {
+            let page = pages[pod.node()].as_deref().unwrap_or_default();
+            pod.throttling(page, &self.cluster.namespace)
+        };
+        let each: Vec<_> = self.pods.iter().map(throttling).collect();
         (total(each.iter().map(|(throttled, _)| *throttled)), total(each.iter().map(|(_, kills)| *kills)))
     }
 }

@@ -5,12 +5,9 @@
 //! readings, CPU time is spread evenly.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use serde::Deserialize;
-use tokio::time::{Instant, sleep, timeout};
 
-use super::cluster::Cluster;
 use crate::wire::now_ms;
 use crate::wire::series::Consumption;
 
@@ -18,17 +15,9 @@ use crate::wire::series::Consumption;
 pub(crate) const SUMMARY_PATH: &str = "stats/summary?only_cpu_and_memory=true";
 pub(crate) const CADVISOR: &str = "metrics/cadvisor";
 
-/// Timeout of a reading: the next one is due after a second.
-const TIMEOUT: Duration = Duration::from_millis(900);
-/// Pause between two requests while waiting for a reading.
-const PAUSE: Duration = Duration::from_millis(100);
-/// How long a kubelet may take to read its containers again: twice its usual interval.
-const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
-
-/// Reads the figures of one Pod.
+/// The figures of one Pod.
 #[derive(Debug)]
 pub struct PodStats {
-    cluster: Cluster,
     pod: String,
     node: String,
     uid: String,
@@ -66,9 +55,9 @@ pub(crate) struct Reading {
 }
 
 impl PodStats {
-    /// Reads the figures of a Pod on this node.
-    pub fn new(cluster: Cluster, pod: String, node: String, uid: String) -> Self {
-        Self { cluster, pod, node, uid, seen: Mutex::default() }
+    /// Nothing is known yet of a Pod on this node.
+    pub fn new(pod: String, node: String, uid: String) -> Self {
+        Self { pod, node, uid, seen: Mutex::default() }
     }
 
     /// Returns the name of its Pod.
@@ -81,15 +70,9 @@ impl PodStats {
         &self.node
     }
 
-    /// Returns its CPU time and memory so far, as last read by its node; absent if that is unknown.
-    pub async fn read(&self) -> Consumption {
-        self.try_read().await.unwrap_or_default()
-    }
-
-    async fn try_read(&self) -> Result<Consumption, NoReading> {
-        let answer = timeout(TIMEOUT, self.cluster.node(&self.node, SUMMARY_PATH)).await;
-        let answer = answer.unwrap_or_else(|_| Err("it did not respond in time".to_owned()));
-        let read = answer.map_err(NoReading::Fault).and_then(|text| reading(&text, &self.uid, now_ms()));
+    /// Takes the answer of its node. Returns CPU time and memory so far, as last read by the node.
+    pub(super) fn record(&self, answer: &Result<Summary, NoReading>) -> Result<Consumption, NoReading> {
+        let read = answer.as_ref().map_err(Clone::clone).and_then(|summary| summary.reading(&self.uid, now_ms()));
         let mut seen = self.seen();
         match &read {
             Ok(reading) if seen.readings.last().is_none_or(|last| last.stamp != reading.stamp) => {
@@ -104,33 +87,22 @@ impl PodStats {
         read.map(|reading| reading.consumption())
     }
 
-    /// Waits until the node has read its containers again. The caller does not load the target in that time. Gives up if
-    /// the node does not answer, or reads too seldom; CPU time is then unknown.
-    pub async fn settle(&self) {
-        let begun = Instant::now();
-        // What is seen now may have been read under load.
-        let mut answers = self.answers().await;
-        let count = self.seen().readings.len();
-        while answers && begun.elapsed() < LONGEST_INTERVAL {
-            sleep(PAUSE).await;
-            answers = self.answers().await;
-            let mut seen = self.seen();
-            if seen.readings.len() > count {
-                if let Some(last) = seen.readings.last_mut() {
-                    last.is_settled = true;
-                }
-                return;
-            }
+    /// Returns the number of readings so far.
+    pub(super) fn readings(&self) -> usize {
+        self.seen().readings.len()
+    }
+
+    /// Marks the last reading as taken while the target was idle, if there are more than before. Returns whether it did.
+    pub(super) fn settle(&self, before: usize) -> bool {
+        let mut seen = self.seen();
+        let has_more = seen.readings.len() > before;
+        if let Some(last) = seen.readings.last_mut().filter(|_| has_more) {
+            last.is_settled = true;
         }
+        has_more
     }
 
-    /// Reads, and returns whether there are readings, or will be.
-    async fn answers(&self) -> bool {
-        !matches!(self.try_read().await, Err(NoReading::Fault(_)))
-    }
-
-    /// Returns CPU time so far at the times of samples. Unknown unless [`Self::settle`] succeeded before the first and after
-    /// the last.
+    /// Returns CPU time so far at the times of samples. Unknown unless it was settled before the first and after the last.
     pub fn cpu_at(&self, times_ms: &[i64]) -> Vec<Option<u64>> {
         let seen = self.seen();
         let (Some(first), Some(last)) = (times_ms.first(), times_ms.last()) else { return Vec::new() };
@@ -148,12 +120,11 @@ impl PodStats {
         times_ms.iter().map(|at_ms| Some(interpolated(&known, *at_ms))).collect()
     }
 
-    /// Returns for how long the CPU quota has throttled its container, and how often the kernel killed a process of it.
-    pub async fn throttling(&self) -> (Option<u64>, Option<u64>) {
-        let (namespace, pod) = (&self.cluster.namespace, &self.pod);
-        let text = self.cluster.node(&self.node, CADVISOR).await.unwrap_or_default();
-        let ooms = total(&text, "container_oom_events_total", namespace, pod);
-        (throttled_us(&text, namespace, pod), ooms.and_then(whole))
+    /// Returns for how long the CPU quota has throttled its container, and how often the kernel killed a process of it; by
+    /// its node's page of metrics.
+    pub(super) fn throttling(&self, page: &str, namespace: &str) -> (Option<u64>, Option<u64>) {
+        let ooms = total(page, "container_oom_events_total", namespace, &self.pod);
+        (throttled_us(page, namespace, &self.pod), ooms.and_then(whole))
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -184,7 +155,7 @@ fn interpolated(known: &[(i64, u64)], at_ms: i64) -> u64 {
 
 /// The part of the kubelet's summary that is read.
 #[derive(Debug, Deserialize)]
-struct Summary {
+pub(super) struct Summary {
     #[serde(default)]
     pods: Vec<PodPart>,
 }
@@ -222,15 +193,24 @@ struct Memory {
     working_set_bytes: Option<u64>,
 }
 
+impl Summary {
+    /// Reads what a kubelet serves.
+    pub(super) fn parse(text: &str) -> Result<Self, NoReading> {
+        serde_json::from_str(text).map_err(|error| NoReading::Fault(format!("unknown answer: {error}")))
+    }
+
+    fn reading(&self, uid: &str, at_ms: i64) -> Result<Reading, NoReading> {
+        let pod = self.pods.iter().find(|pod| pod.pod_ref.uid == uid).ok_or(NoReading::Pending)?;
+        let ContainerPart { cpu, memory } = pod.containers.first().ok_or(NoReading::Pending)?;
+        let (stamp, nanoseconds) = cpu.time.clone().zip(cpu.usage_core_nano_seconds).ok_or(NoReading::Pending)?;
+        let (cpu_us, memory_bytes) = (nanoseconds / 1_000, memory.working_set_bytes);
+        Ok(Reading { at_ms, stamp, cpu_us, memory_bytes, is_settled: false })
+    }
+}
+
+/// Returns the figures of a Pod in what its kubelet serves.
 pub(crate) fn reading(summary: &str, uid: &str, at_ms: i64) -> Result<Reading, NoReading> {
-    let unknown = |error| NoReading::Fault(format!("unknown answer: {error}"));
-    let Summary { pods } = serde_json::from_str(summary).map_err(unknown)?;
-    let pod = pods.into_iter().find(|pod| pod.pod_ref.uid == uid).ok_or(NoReading::Pending)?;
-    let container = pod.containers.into_iter().next().ok_or(NoReading::Pending)?;
-    let ContainerPart { cpu: Cpu { time, usage_core_nano_seconds }, memory } = container;
-    let (stamp, nanoseconds) = time.zip(usage_core_nano_seconds).ok_or(NoReading::Pending)?;
-    let (cpu_us, memory_bytes) = (nanoseconds / 1_000, memory.working_set_bytes);
-    Ok(Reading { at_ms, stamp, cpu_us, memory_bytes, is_settled: false })
+    Summary::parse(summary)?.reading(uid, at_ms)
 }
 
 /// Returns for how long the CPU quota has throttled the container of a Pod, from a page of cAdvisor.
@@ -273,12 +253,9 @@ mod tests {
         assert_eq!(reading(&early, "u", 7), Err(NoReading::Pending));
     }
 
-    #[tokio::test]
-    async fn cpu_time_is_complete_however_seldom_the_node_reads_it() {
-        let client = kube::Client::try_from(kube::Config::new("http://127.0.0.1:9".parse().expect("a URL")));
-        crate::connection::client::prepare_tls();
-        let cluster = Cluster::new(client.expect("a client"), "bench", "test");
-        let stats = PodStats::new(cluster, "p".to_owned(), "n".to_owned(), "u".to_owned());
+    #[test]
+    fn cpu_time_is_complete_however_seldom_the_node_reads_it() {
+        let stats = PodStats::new("p".to_owned(), "n".to_owned(), "u".to_owned());
         let times = [10_000, 11_000, 12_000, 13_000, 14_000];
         assert_eq!(stats.cpu_at(&times), vec![None; 5], "nothing was read");
         let reading = |at_ms: i64, cpu_us, is_settled| Reading {
