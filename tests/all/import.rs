@@ -103,7 +103,7 @@ async fn handle_summary_data_is_imported_exactly() {
     }
     let expected = json!({
         "target": "servy", "version": "1.2", "scenario": "hash", "repetition": 3,
-        "size": {"name": "2 vCPU / 4 GiB", "vcpus": 2.0, "memory_bytes": 4_294_967_296_u64},
+        "size": {"name": "2 vCPU / 4 GiB", "vcpus": 2.0, "memory_bytes": 4_294_967_296_u64, "replicas": 1},
         "origin": "import", "phase": "finished", "verdict": "valid", "reasons": [],
         "requests": 51_230, "failed": 0, "error_rate": 0.0,
         "avg_ms": 0.540_926_085_477_252_8, "min_ms": 0.028_969, "p50_ms": 0.342_664_500_000_000_04,

@@ -198,9 +198,11 @@ async fn ten_ordinary_runs_are_valid_unless_the_host_disturbs_them() {
         let found = codes(&run);
         println!("ordinary run {number}: {} at {} requests/s", run["verdict"], run["rps"]);
         assert_eq!(run["phase"], "finished", "{run}");
-        // A busy machine also delays k6's reports.
+        // A busy machine also delays k6's reports; retransmitted segments are those of the whole machine.
         let is_disturbed = found.iter().any(|code| is_of_the_host(code));
-        let is_excused = |code: &String| is_of_the_host(code) || is_disturbed && code == "series_incomplete";
+        let is_excused = |code: &String| {
+            is_of_the_host(code) || is_disturbed && matches!(code.as_str(), "series_incomplete" | "retransmits")
+        };
         assert!(found.iter().all(is_excused), "{found:?}");
         assert_eq!(run["verdict"] == "valid", found.is_empty(), "{run}");
     }
