@@ -229,8 +229,13 @@ async fn a_run_survives_the_death_of_its_engine() {
     // An idle agent removes what the run could not.
     site.podman.restart();
     assert_eq!(site.podman.containers().len(), 1);
-    site.bench.work.containers.sweep_again().await;
-    assert_eq!(site.podman.leftovers(), Vec::<String>::new());
+    let begun = std::time::Instant::now();
+    // On a busy machine, one short attempt may not be enough.
+    while !site.podman.leftovers().is_empty() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", site.podman.leftovers());
+        site.bench.work.containers.sweep_again().await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     assert_eq!(site.run().await.ended, Ended::Finished);
 }
 
