@@ -164,10 +164,10 @@ pub(crate) const GIB: u64 = 1024 * MIB;
 pub const FIRST_SIZES: [(u32, u64); 6] =
     [(1, 256 * MIB), (1, 512 * MIB), (2, 4 * GIB), (4, 8 * GIB), (8, 16 * GIB), (16, 16 * GIB)];
 
-/// Returns the default name of a size, e.g. `2 vCPU / 4 GiB`, or `3 × 2 vCPU / 4 GiB` with replicas.
+/// Returns the default name of a size, e.g. `2 vCPU / 4 GiB`, or `3 x 2 vCPU / 4 GiB` with replicas.
 pub fn size_name(vcpus: f64, memory_bytes: u64, replicas: u32) -> String {
     if replicas > 1 {
-        return format!("{replicas} × {}", size_name(vcpus, memory_bytes, 1));
+        return format!("{replicas} x {}", size_name(vcpus, memory_bytes, 1));
     }
     if memory_bytes.is_multiple_of(GIB) {
         format!("{vcpus} vCPU / {} GiB", memory_bytes / GIB)
@@ -215,7 +215,7 @@ pub fn find_size<'a>(sizes: &'a [MachineSize], text: &str) -> Option<&'a Machine
 
 /// Parses cores, bytes and replicas from text such as `2/4GiB` or `3x2/4GiB`.
 pub fn parse_size(text: &str) -> Option<(f64, u64, u32)> {
-    let (replicas, each) = match text.split_once(['x', '×']) {
+    let (replicas, each) = match text.split_once('x') {
         Some((replicas, each)) => (replicas.trim().parse().ok()?, each),
         None => (1, text),
     };
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(found("2/4G"), Some("big"));
         assert_eq!(found("big"), Some("big"));
         assert_eq!(found("2/5GiB"), None);
-        assert_eq!(found("3x2/4GiB"), Some("3 × 2 vCPU / 4 GiB"));
+        assert_eq!(found("3x2/4GiB"), Some("3 x 2 vCPU / 4 GiB"));
         assert_eq!(short_size(2.0, 4 * GIB, 3), "3x2/4GiB");
         for invalid in ["2x2/4GiB", "x2/4GiB", "-3x2/4GiB", "3x"] {
             assert_eq!(found(invalid), None, "{invalid}");

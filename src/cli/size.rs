@@ -1,5 +1,6 @@
 //! `brewbench size …`
 
+use brewbench_agent::wire::job::MAX_REPLICAS;
 use clap::Subcommand;
 
 use super::table::{Align, cut, plain, table};
@@ -29,7 +30,7 @@ pub enum Size {
         #[arg(long, value_parser = parse_memory)]
         memory: u64,
         /// Instances on Kubernetes that share the load, each with these cores and this memory
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MAX_REPLICAS.into()))]
         replicas: u32,
         /// Name of the size [default: like "2 vCPU / 4 GiB"]
         #[arg(long)]

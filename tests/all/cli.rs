@@ -181,7 +181,11 @@ async fn sizes_and_scenarios_are_listed_and_added() {
     assert!(list.contains("1 vCPU / 256 MiB") && list.contains("16/16GiB"), "{list}");
     let half = as_user(&app, token, &["size", "add", "--vcpus", "0.5", "--memory", "128MiB", "--json"]).await.json();
     assert_eq!(half, json!({"name": "0.5 vCPU / 128 MiB", "vcpus": 0.5, "memory_bytes": 128 << 20, "replicas": 1}));
-    as_user(&app, token, &["size", "add", "--vcpus", "1", "--memory", "lots"]).await.refused(2);
+    let add = ["size", "add", "--vcpus", "1", "--memory"];
+    as_user(&app, token, &[&add[..], &["lots"]].concat()).await.refused(2);
+    let replicas = as_user(&app, token, &[&add[..], &["1GiB", "--replicas", "3"]].concat()).await.ok();
+    assert!(replicas.contains("3 x 1 vCPU / 1 GiB") && replicas.contains("3x1/1GiB"), "{replicas}");
+    as_user(&app, token, &[&add[..], &["1GiB", "--replicas", "101"]].concat()).await.refused(2);
 
     let folder = tempfile::tempdir().expect("a folder");
     let (script, list) = (folder.path().join("mine.js"), folder.path().join("urls.json"));

@@ -109,7 +109,7 @@ async fn replicas_need_a_target_on_kubernetes_and_are_compared_among_themselves(
     let _plain = Agent::start(&app, "plain").await;
     let of = |size: &str, agent: &str| plan_with(&json!({"sizes": [size], "agent": agent}));
     let fault = user.post("/api/v1/experiments", &of("3x1/1GiB", "plain")).await.text();
-    let expected = "can provide 3 × 1 vCPU / 1 GiB; plain starts one instance of it only: replicas need a target of kind \
+    let expected = "can provide 3 x 1 vCPU / 1 GiB; plain starts one instance of it only: replicas need a target of kind \
                     kubernetes";
     assert!(fault.contains(expected), "{fault}");
     let mut agent = in_cluster(&app, "cluster").await;
@@ -121,11 +121,11 @@ async fn replicas_need_a_target_on_kubernetes_and_are_compared_among_themselves(
     }
     let [one, three] = [user.run(&ids[0]).await, user.run(&ids[1]).await];
     assert_eq!([&one["size"]["replicas"], &three["size"]["replicas"]], [&json!(1), &json!(3)]);
-    assert_eq!(three["size"]["name"], "3 × 1 vCPU / 1 GiB");
+    assert_eq!(three["size"]["name"], "3 x 1 vCPU / 1 GiB");
     let compared = user.get(&format!("/api/v1/compare?runs={},{}", ids[0], ids[1])).await.ok().json();
     assert_eq!(compared["rows"].as_array().map(Vec::len), Some(2), "one row a size: {compared}");
     let csv = user.get(&format!("/api/v1/runs/export?format=csv&runs={}", ids[1])).await.ok().text();
-    assert!(csv.contains("3 × 1 vCPU / 1 GiB,1,1073741824,3,"), "{csv}");
+    assert!(csv.contains("3 x 1 vCPU / 1 GiB,1,1073741824,3,"), "{csv}");
 }
 
 #[tokio::test]

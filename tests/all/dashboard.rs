@@ -79,11 +79,17 @@ async fn a_size_is_added_on_the_page_and_removed_while_no_run_uses_it() {
         ("vcpus=2&memory=much", "write it as 256MiB or 4GiB"),
         ("vcpus=9000&memory=1GiB", "is not between 0.01 and 4096"),
         ("vcpus=0.5&memory=1GiB", "choose another name"),
+        ("vcpus=2&memory=1GiB&replicas=many", "is not a whole number"),
+        ("vcpus=2&memory=1GiB&replicas=101", "is not between 1 and 100"),
     ] {
         let answer = fill_in(&admin, "/sizes", form).await;
         assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{form}");
         assert!(answer.text().contains(expected), "{form}: {}", answer.text());
     }
+    assert_eq!(fill_in(&admin, "/sizes", "vcpus=2&memory=1GiB&replicas=3").await.status, StatusCode::SEE_OTHER);
+    let replicated = admin.get("/sizes").await.ok().text();
+    let lacks = "none: rack offers no target of kind kubernetes";
+    assert!(replicated.contains("3 x 2 vCPU / 1 GiB") && replicated.contains(lacks), "{replicated}");
     let half = "/sizes/0%2E5%20vCPU%20%2F%201%20GiB/remove";
     assert!(page.contains(half), "{page}");
     assert!(admin.get(half).await.ok().text().contains("Remove this size?"));

@@ -105,8 +105,8 @@ impl Typed {
         let vcpus = self.vcpus.parse::<f64>().ok().filter(|vcpus| vcpus.is_finite()).ok_or_else(bad)?;
         let memory_bytes = parse_memory(&self.memory).map_err(Error::Invalid)?;
         let replicas = if self.replicas.is_empty() { Ok(1) } else { self.replicas.parse() };
-        let replicas =
-            replicas.map_err(|_| Error::Invalid(format!("Replicas: {:?} is not a number", self.replicas)))?;
+        let replicas = replicas
+            .map_err(|_| Error::Invalid(format!("Replicas: {:?} is not a whole number; write 3", self.replicas)))?;
         let name = if self.name.is_empty() { size_name(vcpus, memory_bytes, replicas) } else { self.name.clone() };
         Ok(MachineSize { name, vcpus, memory_bytes, replicas })
     }

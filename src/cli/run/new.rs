@@ -53,7 +53,7 @@ pub struct PlanFlags {
     /// sizes, scenario, parameters and load are the defaults
     #[arg(long, value_name = "BASELINE", conflicts_with = "knee")]
     against: Option<String>,
-    /// Name of a machine size, or its short form, like 2/4GiB; repeatable
+    /// Name of a machine size, or its short form, like 2/4GiB or 3x2/4GiB; repeatable
     #[arg(long = "size", value_name = "SIZE", required_unless_present_any = ["against", "preset"])]
     sizes: Vec<String>,
     /// Name of a scenario [default: hash, or the baseline's scenario]
