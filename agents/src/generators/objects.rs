@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::files::{FOLDER, Files};
 use super::manifest::Generators;
-use crate::engine::remote::{self, ENTRY, PORT, Remote};
+use crate::engine::remote::{self, ENTRY, PORT};
 use crate::wire::job::Segment;
 
 /// Label of the Pods of a round: its name.
@@ -43,17 +43,31 @@ impl Names {
     }
 }
 
+/// What the generators of a round have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Shared<'a> {
+    /// Environment variables of k6, in this order.
+    pub environment: &'a [(String, String)],
+    /// The scenario.
+    pub files: &'a Files,
+    /// What the agent's owner allows.
+    pub generators: &'a Generators,
+    /// Name and labels of the round.
+    pub names: &'a Names,
+}
+
 /// Returns the Job of a generator. Kubernetes ends it after this time, even without the agent.
-pub fn job(remote: &Remote, generators: &Generators, names: &Names, segment: Segment, longest_s: u64) -> Value {
+pub fn job(shared: Shared<'_>, segment: Segment, longest_s: u64) -> Value {
+    let Shared { environment, files, generators, names } = shared;
     let container = json!({
-        "name": "k6", "image": generators.image, "command": remote::command(FOLDER, segment), "env": environment(remote),
+        "name": "k6", "image": generators.image, "command": remote::command(FOLDER, segment), "env": variables(environment),
         "resources": generators.resources(), "securityContext": Generators::container_security(),
         "ports": [{"containerPort": PORT}], "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": Files::mounts(),
     });
-    let files = Files::pack(&remote.files);
     let init = files.init_container(generators).map(|mut init| {
         init["securityContext"] = Generators::container_security();
+        init["terminationMessagePolicy"] = json!("FallbackToLogsOnError");
         init
     });
     let mut spec = generators.place();
@@ -75,15 +89,15 @@ pub fn job(remote: &Remote, generators: &Generators, names: &Names, segment: Seg
 }
 
 /// Returns the `TestRun` of all generators. Its runners get what own Jobs get; k6-operator adds segments and the pause.
-pub fn test_run(remote: &Remote, generators: &Generators, names: &Names, count: u32) -> Value {
+pub fn test_run(shared: Shared<'_>, count: u32) -> Value {
+    let Shared { environment, files, generators, names } = shared;
     let mut runner = generators.place();
     let own = json!({
-        "image": generators.image, "env": environment(remote), "resources": generators.resources(),
+        "image": generators.image, "env": variables(environment), "resources": generators.resources(),
         "metadata": {"labels": names.metadata["labels"]}, "automountServiceAccountToken": "false",
         "securityContext": Generators::pod_security(), "containerSecurityContext": Generators::container_security(),
     });
     merge(&mut runner, own);
-    let files = Files::pack(&remote.files);
     let script = if files.is_whole() {
         json!({"configMap": {"name": names.name, "file": ENTRY}})
     } else {
@@ -103,9 +117,9 @@ pub fn test_run(remote: &Remote, generators: &Generators, names: &Names, count: 
     })
 }
 
-fn environment(remote: &Remote) -> Vec<Value> {
+fn variables(environment: &[(String, String)]) -> Vec<Value> {
     let job = json!({"name": JOB_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['job-name']"}}});
-    let own = remote.environment.iter().map(|(name, value)| json!({"name": name, "value": value}));
+    let own = environment.iter().map(|(name, value)| json!({"name": name, "value": value}));
     std::iter::once(job).chain(own).collect()
 }
 
@@ -117,8 +131,6 @@ fn merge(into: &mut Value, from: Value) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use k8s_openapi::api::batch::v1::Job;
 
     use super::*;
@@ -127,21 +139,36 @@ mod tests {
         Names { name: "brewbench-1-m".to_owned(), metadata: json!({"labels": {LOAD: "brewbench-1-m"}}) }
     }
 
-    fn remote(text: &str) -> Remote {
-        let files = BTreeMap::from([("data.json".to_owned(), text.to_owned()), (ENTRY.to_owned(), "x".to_owned())]);
-        Remote { files, environment: vec![("A".to_owned(), "$(BREWBENCH_JOB)".to_owned())] }
+    /// Builds a Job and a `TestRun` of a scenario with a data file of this size.
+    fn built(bytes: usize) -> [Value; 2] {
+        let files = [(ENTRY, "x".to_owned()), ("data.json", "x".repeat(bytes))];
+        let files = Files::pack(&files.map(|(name, text)| (name.to_owned(), text)).into());
+        let environment = [("A".to_owned(), "$(BREWBENCH_JOB)".to_owned())];
+        let (generators, names) = (Generators::parse("vcpus = 0.5", "1.8.1").expect("a file"), names());
+        let shared = Shared { environment: &environment, files: &files, generators: &generators, names: &names };
+        [job(shared, Segment { index: 1, of: 2 }, 60), test_run(shared, 2)]
     }
 
     #[test]
     fn jobs_and_test_runs_have_the_same_names_and_environment() {
-        let (generators, names) = (Generators::parse("vcpus = 0.5", "1.8.1").expect("a file"), names());
-        let built = job(&remote(""), &generators, &names, Segment { index: 1, of: 2 }, 60);
-        assert_eq!(built["metadata"]["name"], "brewbench-1-m-2");
-        let env = built["spec"]["template"]["spec"]["containers"][0]["env"].clone();
+        let [job, run] = built(2);
+        assert_eq!(job["metadata"]["name"], "brewbench-1-m-2");
+        let env = job["spec"]["template"]["spec"]["containers"][0]["env"].clone();
         assert_eq!(env[0]["name"], JOB_VARIABLE, "later variables refer to it");
-        serde_json::from_value::<Job>(built).expect("a Job");
-        let run = test_run(&remote(""), &generators, &names, 2);
+        serde_json::from_value::<Job>(job).expect("a Job");
         assert_eq!(run["spec"]["runner"]["env"], env);
         assert_eq!(run["spec"]["runner"]["metadata"]["labels"], json!({LOAD: "brewbench-1-m"}));
+        assert_eq!(run["spec"]["script"]["configMap"], json!({"name": "brewbench-1-m", "file": ENTRY}));
+    }
+
+    #[test]
+    fn jobs_and_test_runs_put_a_large_scenario_together_alike() {
+        let [job, run] = built(2 << 20);
+        let (pod, runner) = (&job["spec"]["template"]["spec"], &run["spec"]["runner"]);
+        assert_eq!(pod["volumes"], runner["volumes"]);
+        assert_eq!(pod["containers"][0]["volumeMounts"], runner["volumeMounts"]);
+        assert_eq!(pod["initContainers"][0]["command"], runner["initContainers"][0]["command"]);
+        assert_eq!(run["spec"]["script"], json!({"localFile": format!("/test/{ENTRY}")}));
+        serde_json::from_value::<Job>(job).expect("a Job");
     }
 }

@@ -18,9 +18,8 @@ use tokio::time::{Instant, timeout};
 
 use super::files::Files;
 use super::manifest::Generators;
-use super::objects::{self, LOAD, Names};
+use super::objects::{self, LOAD, Names, Shared};
 use super::operator;
-use super::usage::Placed;
 use crate::engine::remote::{PORT, Remote};
 use crate::engine::{Arrivals, Paused, judge};
 use crate::run::failure::Failure;
@@ -51,7 +50,8 @@ pub struct Runners {
     generators: Generators,
     names: Names,
     count: u32,
-    remote: Remote,
+    environment: Vec<(String, String)>,
+    files: Files,
     longest: Duration,
     pods: Pods,
     /// Whether k6-operator creates and starts them.
@@ -89,19 +89,25 @@ impl Runners {
         let pods = Pods::watch(cluster, LOAD, &name);
         let names = Names { name, metadata };
         let (cluster, generators) = (cluster.clone(), generators.clone());
-        Ok(Self { cluster, generators, names, count, remote, longest, pods, has_operator })
+        let (environment, files) = (remote.environment, Files::pack(&remote.files));
+        Ok(Self { cluster, generators, names, count, environment, files, longest, pods, has_operator })
+    }
+
+    fn shared(&self) -> Shared<'_> {
+        let Self { environment, files, generators, names, .. } = self;
+        Shared { environment, files, generators, names }
     }
 
     /// Creates what generates the load. The error is a sentence.
     pub async fn create(&self) -> Result<(), Failure> {
         let broken = Failure::by(Cause::Generator);
-        for map in Files::pack(&self.remote.files).config_maps(&self.names) {
+        for map in self.files.config_maps(&self.names) {
             let map: ConfigMap = serde_json::from_value(map).map_err(|error| broken(error.to_string()))?;
             let created = self.cluster.api::<ConfigMap>().create(&PostParams::default(), &map).await;
             created.map_err(|error| broken(format!("can't create the ConfigMap: {}", sentence(&error))))?;
         }
         if self.has_operator {
-            let run = objects::test_run(&self.remote, &self.generators, &self.names, self.count);
+            let run = objects::test_run(self.shared(), self.count);
             let run = serde_json::from_value(run).map_err(|error| broken(error.to_string()))?;
             let created = operator::test_runs(&self.cluster).create(&PostParams::default(), &run).await;
             return created
@@ -116,7 +122,7 @@ impl Runners {
     async fn create_job(&self, index: u32) -> Result<(), String> {
         let segment = Segment { index, of: self.count };
         let longest_s = (self.longest + LONGEST_SETUP + self.cluster.patience.preparation).as_secs();
-        let job = objects::job(&self.remote, &self.generators, &self.names, segment, longest_s);
+        let job = objects::job(self.shared(), segment, longest_s);
         let job: BatchJob = serde_json::from_value(job).map_err(|error| error.to_string())?;
         let created = self.cluster.api::<BatchJob>().create(&PostParams::default(), &job).await;
         created.map(drop).map_err(|error| format!("can't create a Job: {}", sentence(&error)))
@@ -243,9 +249,4 @@ impl Runners {
         let left = self.cluster.api::<Pod>().list(&own).await.map_err(|error| sentence(&error))?;
         Ok(left.items.is_empty())
     }
-}
-
-fn placed(pod: &Pod) -> Placed {
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
-    Placed { pod: pod.name_any(), uid: pod.uid().unwrap_or_default(), node }
 }

@@ -10,22 +10,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::series::clock::Clock;
 use crate::target::Cluster;
+use crate::target::kubernetes::pods::Placed;
 use crate::target::kubernetes::stats::{CADVISOR, SUMMARY_PATH, reading, throttled_us};
 use crate::wire::series::{Consumption, Usage};
 
 /// Timeout of a node's answer; the next request is due after a second.
 const TIMEOUT: Duration = Duration::from_millis(900);
-
-/// A Pod on a node.
-#[derive(Clone, Debug)]
-pub struct Placed {
-    /// Its name.
-    pub pod: String,
-    /// Its id.
-    pub uid: String,
-    /// The name of the node.
-    pub node: String,
-}
 
 /// Values so far, at a time of this machine's clock.
 #[derive(Clone, Debug)]

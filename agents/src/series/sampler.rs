@@ -81,8 +81,8 @@ pub struct Sampler {
     sampling: JoinHandle<()>,
     samples: Samples,
     stop: DropGuard,
-    /// What shows the usage of a Pod, only after the fact.
-    pod: Option<Arc<Replicas>>,
+    /// What shows the usage of Pods, only after the fact.
+    pods: Option<Arc<Replicas>>,
 }
 
 /// The samples so far, ascending.
@@ -127,12 +127,12 @@ impl Sampler {
     /// Starts sampling, and notifies `news` of every sample.
     pub fn start(watched: Watched, clock: Clock, news: watch::Sender<()>) -> Self {
         let (stop, samples) = (CancellationToken::new(), Samples::default());
-        let pod = match &watched.target {
+        let pods = match &watched.target {
             Some(Source::Pods(stats)) => Some(Arc::clone(stats)),
             _ => None,
         };
         let sampling = tokio::spawn(sample(watched, clock, samples.clone(), news, stop.clone()));
-        Self { sampling, samples, stop: stop.drop_guard(), pod }
+        Self { sampling, samples, stop: stop.drop_guard(), pods }
     }
 
     /// Returns a handle to the samples so far.
@@ -146,9 +146,9 @@ impl Sampler {
         // Samples taken before a panic count, too.
         let _ = self.sampling.await;
         let mut samples = self.samples.all().points.clone();
-        if let Some(pod) = self.pod {
-            pod.settle().await;
-            spread(&mut samples, &pod);
+        if let Some(pods) = self.pods {
+            pods.settle().await;
+            spread(&mut samples, &pods);
         }
         samples
     }
@@ -188,11 +188,11 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
     }
 }
 
-/// Sets the CPU time of a Pod, which its node has read only now and then.
-fn spread(samples: &mut [Sample], pod: &Replicas) {
+/// Sets the CPU time of Pods, which their nodes have read only now and then.
+fn spread(samples: &mut [Sample], pods: &Replicas) {
     let times: Vec<i64> = samples.iter().map(|sample| sample.at_ms).collect();
     let mut before = None;
-    for (sample, cpu_us) in samples.iter_mut().zip(pod.cpu_at(&times)) {
+    for (sample, cpu_us) in samples.iter_mut().zip(pods.cpu_at(&times)) {
         sample.usage.target.cpu_us = cpu_us.map(|now| now.saturating_sub(before.unwrap_or(now)));
         before = cpu_us;
     }

@@ -24,7 +24,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Pod, Service};
 use kube::ResourceExt;
 use kube::api::{ListParams, PostParams};
-use pods::Pods;
+use pods::{Placed, Pods};
 pub use replicas::Replicas;
 use state::{Exit, State};
 use tokio::time::timeout;
@@ -102,7 +102,9 @@ impl Scheduled {
         };
         let known = self.serves(manifest, &addresses, &address).await?;
         let identity = Identity::Kubernetes { image: self.prepared.workload.image.clone(), id: image_id };
-        let facts::Place { facts, shares_cores } = facts::place(&cluster, &pods, self.prepared.size.vcpus).await;
+        let facts::Place { mut facts, shares_cores } = facts::place(&cluster, &pods, self.prepared.size.vcpus).await;
+        // A Service costs time: targets with and without one are not loaded alike.
+        facts.insert("net.target_path".to_owned(), if self.has_service() { "Service" } else { "Pod" }.to_owned());
         let enforced = Enforced { cpu: Mechanism::Pod, memory: Mechanism::Pod };
         // The manifest's Pod may be loaded wherever its cluster has put it.
         let allowed = address.parse().into_iter().collect();
@@ -148,7 +150,7 @@ impl Scheduled {
             let (words, limit) = match &state {
                 State::Runs => return Ok(pods),
                 State::Ended(_) => return Err(self.exit_report("before it was ready").await),
-                State::Broken(why) => return Err(not_started(why, &self.events().await)),
+                State::Broken(why) => return Err(self.not_started(why).await),
                 State::Unscheduled(why) => (format!("waits for a node: {why}"), scheduling),
                 State::Waiting(why) => (format!("starts its Pod: {why}"), preparation),
                 State::PullFails(why) => (format!("can't pull its image yet: {why}"), preparation),
@@ -156,8 +158,8 @@ impl Scheduled {
             failing_since = matches!(state, State::PullFails(_)).then(|| failing_since.unwrap_or_else(Instant::now));
             let pull_failed = failing_since.is_some_and(|since| since.elapsed() > pull_retries);
             if pull_failed || begun.elapsed() > limit {
-                let (waited, events) = (begun.elapsed().as_secs(), self.events().await);
-                return Err(not_started(&format!("{words} (given up after {waited} s)"), &events));
+                let waited = begun.elapsed().as_secs();
+                return Err(self.not_started(&format!("{words} (given up after {waited} s)")).await);
             }
             if words != reported {
                 progress(words.clone());
@@ -306,13 +308,15 @@ impl Scheduled {
         Ok(left.items.is_empty())
     }
 
-    /// Returns what the cluster reports about its newest Pod, newest last.
-    async fn events(&self) -> Vec<String> {
-        let Some(pod) = self.pods.as_ref().and_then(Pods::newest) else { return Vec::new() };
-        let own = ListParams::default().fields(&format!("involvedObject.name={}", pod.name_any()));
+    /// Describes why it can't start, with the last warning of the cluster about its newest Pod.
+    async fn not_started(&self, why: &str) -> Failure {
+        let newest = self.pods.as_ref().and_then(Pods::newest).map_or_else(String::new, |pod| pod.name_any());
+        let own = ListParams::default().fields(&format!("involvedObject.name={newest}"));
         let listed = self.prepared.cluster.api::<Event>().list(&own).await;
         let warnings = listed.into_iter().flatten().filter(|event| event.type_.as_deref() == Some("Warning"));
-        warnings.filter_map(|event| event.message).collect()
+        let last = warnings.filter_map(|event| event.message).next_back().filter(|event| !why.contains(event.as_str()));
+        let event = last.map_or_else(String::new, |event| format!("; the cluster reports: {event}"));
+        Failure::by(Cause::TargetNotReady)(format!("{why}{event}"))
     }
 
     /// Returns the end of its output; empty if it has none, or it can't be read.
@@ -326,7 +330,7 @@ impl Scheduled {
             let surplus = log.len().saturating_sub(LOG_BYTES / count);
             log.drain(..log.ceil_char_boundary(surplus));
             if count > 1 {
-                let _ = writeln!(whole, "== {} on {}", pod.name_any(), facts::node_of(pod));
+                let _ = writeln!(whole, "== {} on {}", pod.name_any(), Placed::of(pod).node);
             }
             whole += &log;
         }
@@ -340,10 +344,4 @@ impl Scheduled {
             None => String::new(),
         }
     }
-}
-
-fn not_started(why: &str, events: &[String]) -> Failure {
-    let last = events.last().filter(|event| !why.contains(event.as_str()));
-    let event = last.map_or_else(String::new, |event| format!("; the cluster reports: {event}"));
-    Failure::by(Cause::TargetNotReady)(format!("{why}{event}"))
 }

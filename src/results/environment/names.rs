@@ -126,6 +126,7 @@ pub(super) fn label(name: &str) -> String {
         "brewbench.protocol" => "protocol version",
         "brewbench.version" => "agent version",
         "k6.version" => "k6",
+        "net.target_path" => "path to the target",
         "load.before" => "load average",
         "load.node" => "Kubernetes node",
         "load.node_pods" => "Pods on the node",

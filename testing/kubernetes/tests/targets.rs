@@ -47,6 +47,7 @@ async fn a_pod_is_loaded_and_measured_and_nothing_is_left() {
         );
         let outcome = bench.run(&job(name)).await;
         assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+        assert_eq!(outcome.environment["net.target_path"].to_lowercase(), name);
         let identity = outcome.target.as_ref().expect("an identity");
         assert_eq!(identity.kind(), TargetKind::Kubernetes);
         assert!(identity.as_str().starts_with("sha256:"), "{identity:?}");
@@ -83,6 +84,7 @@ async fn replicas_share_the_load_and_their_figures_add_up() {
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     assert_eq!(outcome.environment["load.node"], "node-1, node-2");
     assert_eq!(outcome.environment["node.type"], "test.large");
+    assert_eq!(outcome.environment["net.target_path"], "Service");
     let identity = outcome.target.as_ref().expect("an identity");
     assert!(identity.as_str().starts_with("sha256:"), "{identity:?}");
     let usage = outcome.series.as_ref().expect("a series").unpack().expect("a series").measured.expect("a measurement");

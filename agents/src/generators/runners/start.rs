@@ -7,12 +7,12 @@ use k8s_openapi::api::core::v1::Event;
 use kube::api::ListParams;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{FIRST_PUSH, LONGEST_SETUP, PAUSE, Runners, Start, placed};
+use super::{FIRST_PUSH, LONGEST_SETUP, PAUSE, Runners, Start};
 use crate::engine::remote::PORT;
 use crate::engine::{Arrivals, Paused};
-use crate::generators::usage::Placed;
 use crate::run::failure::Failure;
 use crate::series::clock::Clock;
+use crate::target::kubernetes::pods::Placed;
 use crate::target::kubernetes::state::State;
 use crate::wire::outcome::Cause;
 
@@ -92,7 +92,7 @@ impl Runners {
         let pod = self.pods.of_job(&self.names.job(index)).ok_or_else(|| self.failure(index, "its Pod was deleted"))?;
         if self.has_operator {
             // It starts k6 as soon as that is ready, so there is nothing to wait for.
-            return Ok(placed(&pod));
+            return Ok(Placed::of(&pod));
         }
         let paused = self.paused(index)?;
         let begun = Instant::now();
@@ -111,7 +111,7 @@ impl Runners {
             }
             sleep(PAUSE).await;
         }
-        Ok(placed(&pod))
+        Ok(Placed::of(&pod))
     }
 
     /// Starts all at once. They were created at `created_ms`.

@@ -7,6 +7,7 @@ use kube::Api;
 use serde::Deserialize;
 
 use super::cluster::{Cluster, sentence};
+use super::pods::Placed;
 use crate::host::environment::Facts;
 
 /// The label by which clouds name the type of a machine.
@@ -24,15 +25,10 @@ pub struct Place {
     pub shares_cores: Option<bool>,
 }
 
-/// Returns the name of the node of a Pod.
-pub fn node_of(pod: &Pod) -> String {
-    pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default()
-}
-
 /// Describes where Pods run.
 pub async fn place(cluster: &Cluster, pods: &[Pod], vcpus: f64) -> Place {
     let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let (mut policies, nodes) = (Vec::new(), pods.iter().map(node_of).collect::<BTreeSet<_>>());
+    let (mut policies, nodes) = (Vec::new(), pods.iter().map(|pod| Placed::of(pod).node).collect::<BTreeSet<_>>());
     for node in &nodes {
         let facts = of_node(cluster, node).await;
         policies.push(facts.get("node.cpu_manager").cloned());
@@ -105,13 +101,11 @@ async fn cpu_manager(cluster: &Cluster, node: &str) -> Option<String> {
 /// Returns the digest of the image that all Pods run; `None` if it is unknown. Fails if they run several.
 pub fn only_image(pods: &[Pod]) -> Result<Option<String>, String> {
     let statuses = pods.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref()?.first());
-    let mut images: Vec<&str> = statuses.map(|container| digest(&container.image_id)).collect();
-    images.sort_unstable();
-    images.dedup();
-    match images[..] {
-        [] | [""] => Ok(None),
-        [image] => Ok(Some(image.to_owned())),
-        _ => Err(format!("its Pods run different images: {}", images.join(", "))),
+    let images: BTreeSet<&str> = statuses.map(|container| digest(&container.image_id)).collect();
+    let mut known = images.into_iter().filter(|image| !image.is_empty());
+    match (known.next(), known.next()) {
+        (Some(one), Some(other)) => Err(format!("its Pods run different images: {one} and {other}")),
+        (image, _) => Ok(image.map(str::to_owned)),
     }
 }
 

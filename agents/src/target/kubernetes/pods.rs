@@ -17,6 +17,25 @@ use super::state::{Exit, State};
 /// The label of a Job's Pods, set by Kubernetes: the name of the Job.
 pub const JOB: &str = "job-name";
 
+/// A Pod on a node.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// Its name.
+    pub pod: String,
+    /// Its id.
+    pub uid: String,
+    /// The name of the node; empty before it has one.
+    pub node: String,
+}
+
+impl Placed {
+    /// Returns where a Pod is.
+    pub fn of(pod: &Pod) -> Self {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+        Self { pod: pod.name_any(), uid: pod.uid().unwrap_or_default(), node }
+    }
+}
+
 /// All Pods by name, as last seen; those that are gone remain, marked.
 type Seen = BTreeMap<String, Option<Pod>>;
 

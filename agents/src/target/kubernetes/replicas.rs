@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::cluster::Cluster;
-use super::facts::node_of;
+use super::pods::Placed;
 use super::stats::{CADVISOR, NoReading, PodStats, SUMMARY_PATH, Summary};
 use crate::wire::series::Consumption;
 
@@ -32,19 +31,18 @@ pub struct Replicas {
 impl Replicas {
     /// Reads the figures of these Pods.
     pub fn new(cluster: &Cluster, pods: &[Pod]) -> Self {
-        let stats =
-            |pod: &Pod| PodStats::new(pod.name_any(), node_of(pod), pod.metadata.uid.clone().unwrap_or_default());
-        Self { cluster: cluster.clone(), pods: pods.iter().map(stats).collect() }
+        let pods = pods.iter().map(|pod| PodStats::new(Placed::of(pod))).collect();
+        Self { cluster: cluster.clone(), pods }
     }
 
     /// Returns the names of the Pods.
     pub fn names(&self) -> Vec<String> {
-        self.pods.iter().map(|pod| pod.pod().to_owned()).collect()
+        self.pods.iter().map(|pod| pod.placed().pod.clone()).collect()
     }
 
     /// Returns the node of a Pod.
     pub fn node_of(&self, name: &str) -> Option<&str> {
-        self.pods.iter().find(|pod| pod.pod() == name).map(PodStats::node)
+        self.pods.iter().map(PodStats::placed).find(|placed| placed.pod == name).map(|placed| placed.node.as_str())
     }
 
     /// Returns their CPU time and memory so far, as last read by their nodes.
@@ -83,12 +81,12 @@ impl Replicas {
         let read = |answer: Result<String, String>| Summary::parse(&answer.map_err(NoReading::Fault)?);
         let answers = self.ask(SUMMARY_PATH, READING).await;
         let answers: BTreeMap<_, _> = answers.into_iter().map(|(node, answer)| (node, read(answer))).collect();
-        self.pods.iter().map(|pod| pod.record(&answers[pod.node()])).collect()
+        self.pods.iter().map(|pod| pod.record(&answers[&pod.placed().node])).collect()
     }
 
     /// Asks all nodes at once; returns their answers by name.
     async fn ask(&self, path: &'static str, limit: Duration) -> BTreeMap<String, Result<String, String>> {
-        let nodes: BTreeSet<&str> = self.pods.iter().map(PodStats::node).collect();
+        let nodes: BTreeSet<&str> = self.pods.iter().map(|pod| pod.placed().node.as_str()).collect();
         let ask = |node: &str| {
             let (cluster, node) = (self.cluster.clone(), node.to_owned());
             async move {
@@ -109,7 +107,7 @@ impl Replicas {
     pub async fn throttling(&self) -> (Option<u64>, Option<u64>) {
         let pages = self.ask(CADVISOR, PAGE).await;
         let throttling = |pod: &PodStats| {
-            let page = pages[pod.node()].as_deref().unwrap_or_default();
+            let page = pages[&pod.placed().node].as_deref().unwrap_or_default();
             pod.throttling(page, &self.cluster.namespace)
         };
         let each: Vec<_> = self.pods.iter().map(throttling).collect();

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
 
+use super::pods::Placed;
 use crate::wire::now_ms;
 use crate::wire::series::Consumption;
 
@@ -18,9 +19,7 @@ pub(crate) const CADVISOR: &str = "metrics/cadvisor";
 /// The figures of one Pod.
 #[derive(Debug)]
 pub struct PodStats {
-    pod: String,
-    node: String,
-    uid: String,
+    placed: Placed,
     seen: Mutex<Seen>,
 }
 
@@ -55,31 +54,27 @@ pub(crate) struct Reading {
 }
 
 impl PodStats {
-    /// Nothing is known yet of a Pod on this node.
-    pub fn new(pod: String, node: String, uid: String) -> Self {
-        Self { pod, node, uid, seen: Mutex::default() }
+    /// Nothing is known yet of this Pod.
+    pub fn new(placed: Placed) -> Self {
+        Self { placed, seen: Mutex::default() }
     }
 
-    /// Returns the name of its Pod.
-    pub fn pod(&self) -> &str {
-        &self.pod
-    }
-
-    /// Returns the node of its Pod.
-    pub fn node(&self) -> &str {
-        &self.node
+    /// Returns where its Pod is.
+    pub fn placed(&self) -> &Placed {
+        &self.placed
     }
 
     /// Takes the answer of its node. Returns CPU time and memory so far, as last read by the node.
     pub(super) fn record(&self, answer: &Result<Summary, NoReading>) -> Result<Consumption, NoReading> {
-        let read = answer.as_ref().map_err(Clone::clone).and_then(|summary| summary.reading(&self.uid, now_ms()));
+        let read =
+            answer.as_ref().map_err(Clone::clone).and_then(|summary| summary.reading(&self.placed.uid, now_ms()));
         let mut seen = self.seen();
         match &read {
             Ok(reading) if seen.readings.last().is_none_or(|last| last.stamp != reading.stamp) => {
                 seen.readings.push(reading.clone());
             }
             Err(NoReading::Fault(fault)) if seen.fault.as_ref() != Some(fault) => {
-                tracing::warn!(node = self.node, %fault, "no figures of the target");
+                tracing::warn!(node = self.placed.node, %fault, "no figures of the target");
                 seen.fault = Some(fault.clone());
             }
             _ => {}
@@ -123,8 +118,8 @@ impl PodStats {
     /// Returns for how long the CPU quota has throttled its container, and how often the kernel killed a process of it; by
     /// its node's page of metrics.
     pub(super) fn throttling(&self, page: &str, namespace: &str) -> (Option<u64>, Option<u64>) {
-        let ooms = total(page, "container_oom_events_total", namespace, &self.pod);
-        (throttled_us(page, namespace, &self.pod), ooms.and_then(whole))
+        let ooms = total(page, "container_oom_events_total", namespace, &self.placed.pod);
+        (throttled_us(page, namespace, &self.placed.pod), ooms.and_then(whole))
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -255,7 +250,7 @@ mod tests {
 
     #[test]
     fn cpu_time_is_complete_however_seldom_the_node_reads_it() {
-        let stats = PodStats::new("p".to_owned(), "n".to_owned(), "u".to_owned());
+        let stats = PodStats::new(Placed { pod: "p".to_owned(), uid: "u".to_owned(), node: "n".to_owned() });
         let times = [10_000, 11_000, 12_000, 13_000, 14_000];
         assert_eq!(stats.cpu_at(&times), vec![None; 5], "nothing was read");
         let reading = |at_ms: i64, cpu_us, is_settled| Reading {
