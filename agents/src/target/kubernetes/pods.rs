@@ -2,11 +2,13 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -16,6 +18,26 @@ use super::state::{Exit, State};
 
 /// The label of a Job's Pods, set by Kubernetes: the name of the Job.
 pub const JOB: &str = "job-name";
+
+/// Pause before a watch that broke begins again.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// Retries at a steady pace. The usual growing pauses would report the end of a Pod a minute late after an outage of the
+/// API server, and a run follows few Pods.
+#[derive(Debug)]
+struct Steady;
+
+impl Iterator for Steady {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Some(RETRY)
+    }
+}
+
+impl Backoff for Steady {
+    fn reset(&mut self) {}
+}
 
 /// A Pod on a node.
 #[derive(Clone, Debug)]
@@ -52,7 +74,7 @@ impl Pods {
         let (sender, seen) = watch::channel(Seen::new());
         let own = watcher::Config::default().labels(&format!("{label}={value}"));
         // A watch that expires, or breaks with the API server, begins again with a list.
-        let mut events = watcher(cluster.api::<Pod>(), own).default_backoff().boxed();
+        let mut events = watcher(cluster.api::<Pod>(), own).backoff(Steady).boxed();
         let watching = tokio::spawn(async move {
             let mut listed = Vec::new();
             while let Some(event) = events.next().await {
