@@ -213,15 +213,18 @@ pub(crate) fn throttled_us(page: &str, namespace: &str, pod: &str) -> Option<u64
     total(page, "container_cpu_cfs_throttled_seconds_total", namespace, pod).and_then(|seconds| whole(seconds * 1e6))
 }
 
-/// Adds up a metric over the containers of a Pod. The series without a container are of the Pod as a whole.
+/// Adds up a metric over a Pod's own group and those of its containers. Each has a quota, and counts only what that one
+/// throttled; a kill of the kernel counts where the limit was exceeded.
 fn total(page: &str, name: &str, namespace: &str, pod: &str) -> Option<f64> {
     let wanted = [("namespace", namespace), ("pod", pod)];
     let is_wanted = |labels: &super::super::url::Labels| {
         wanted.iter().all(|(label, value)| labels.get(*label).is_some_and(|found| found == value))
-            && labels.get("container").is_some_and(|container| !container.is_empty() && container != "POD")
     };
-    let values = super::super::url::series(page, name).filter(|one| is_wanted(&one.labels)).map(|one| one.value);
-    values.reduce(|sum, value| sum + value)
+    let values: Vec<_> = super::super::url::series(page, name).filter(|one| is_wanted(&one.labels)).collect();
+    // Without a series of a container, the kubelet does not know the names of its containers.
+    let is_container =
+        |labels: &super::super::url::Labels| labels.get("container").is_some_and(|name| !name.is_empty());
+    values.iter().any(|one| is_container(&one.labels)).then(|| values.iter().map(|one| one.value).sum())
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and far below 2^64")]
@@ -275,13 +278,15 @@ mod tests {
     }
 
     #[test]
-    fn throttling_of_the_pod_is_not_counted_twice() {
+    fn throttling_by_the_pod_s_own_quota_counts_too() {
         let name = "container_cpu_cfs_throttled_seconds_total";
         let line = |container: &str, pod: &str, value: f64| {
             format!("{name}{{container=\"{container}\",namespace=\"bench\",pod=\"{pod}\"}} {value} 1763600000000\n")
         };
-        let page = [line("target", "a", 1.5), line("", "a", 1.5), line("target", "b", 9.0)].concat();
-        assert_eq!(total(&page, name, "bench", "a"), Some(1.5));
+        let page =
+            [line("target", "a", 18.5), line("", "a", 0.5), line("target", "b", 9.0), line("", "c", 1.0)].concat();
+        assert_eq!(total(&page, name, "bench", "a"), Some(19.0));
         assert_eq!(total(&page, name, "other", "a"), None);
+        assert_eq!(total(&page, name, "bench", "c"), None, "not known of its containers");
     }
 }
