@@ -65,6 +65,18 @@ fn the_plain_manifests_are_those_of_the_chart() {
     assert_eq!(committed, rendered, "BREWBENCH_WRITE_DOCS=1 writes it");
 }
 
+/// A volume belongs to root, and its group may write to it: the agent would refuse it as a state folder.
+#[test]
+fn the_agent_keeps_its_state_in_a_folder_of_its_own() {
+    let manifests = fs::read_to_string(repository().join("deploy/kubernetes/agent.yaml")).expect("the manifests");
+    let after = |name: &str| {
+        let (_, rest) = manifests.split_once(name).expect(name);
+        rest.split_whitespace().next().expect("a value").to_owned()
+    };
+    let (state, volume) = (after("name: BREWBENCH_STATE\n              value: "), after("mountPath: "));
+    assert!(state.starts_with(&format!("{volume}/")), "{state} in {volume}");
+}
+
 #[tokio::test]
 async fn the_chart_is_installed_upgraded_and_removed_and_permits_what_an_agent_needs_and_no_more() {
     let (Some(helm), Some(cluster)) = (helm(), Cluster::start().await) else { return };
