@@ -101,6 +101,11 @@ impl Generators {
         json!({"requests": amounts, "limits": amounts})
     }
 
+    /// Whether its Pods need a runtime other than the node's default one.
+    pub fn has_runtime_class(&self) -> bool {
+        self.place.get("runtimeClassName").is_some()
+    }
+
     /// Returns the parts of a Pod that say where it may run.
     pub fn place(&self) -> Value {
         self.place.clone()

@@ -35,6 +35,11 @@ impl Names {
         job_name(&self.name, index)
     }
 
+    /// Returns the name of the Job with which k6-operator starts all generators.
+    pub fn starter(&self) -> String {
+        format!("{}-starter", self.name)
+    }
+
     /// Returns the metadata of an object with this name.
     pub fn named(&self, name: &str) -> Value {
         let mut metadata = self.metadata.clone();
@@ -98,6 +103,13 @@ pub fn test_run(shared: Shared<'_>, count: u32) -> Value {
         "securityContext": Generators::pod_security(), "containerSecurityContext": Generators::container_security(),
     });
     merge(&mut runner, own);
+    // The Pod that starts them: it would not be admitted where only restricted Pods are, nor tolerate their taints.
+    let mut starter = generators.place();
+    let own = json!({
+        "metadata": {"labels": names.metadata["labels"]}, "automountServiceAccountToken": "false",
+        "securityContext": Generators::pod_security(), "containerSecurityContext": Generators::container_security(),
+    });
+    merge(&mut starter, own);
     let script = if files.is_whole() {
         json!({"configMap": {"name": names.name, "file": ENTRY}})
     } else {
@@ -112,7 +124,7 @@ pub fn test_run(shared: Shared<'_>, count: u32) -> Value {
         "apiVersion": super::operator::API_VERSION, "kind": "TestRun", "metadata": names.named(&names.name),
         "spec": {
             "parallelism": count, "quiet": "true", "script": script,
-            "initializer": {"disabled": true}, "runner": runner,
+            "initializer": {"disabled": true}, "runner": runner, "starter": starter,
         },
     })
 }
@@ -159,6 +171,8 @@ mod tests {
         assert_eq!(run["spec"]["runner"]["env"], env);
         assert_eq!(run["spec"]["runner"]["metadata"]["labels"], json!({LOAD: "brewbench-1-m"}));
         assert_eq!(run["spec"]["script"]["configMap"], json!({"name": "brewbench-1-m", "file": ENTRY}));
+        let starter = &run["spec"]["starter"];
+        assert_eq!(starter["containerSecurityContext"], run["spec"]["runner"]["containerSecurityContext"]);
     }
 
     #[test]

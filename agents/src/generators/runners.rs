@@ -84,7 +84,8 @@ impl Runners {
     /// Prepares a round. Nothing is created yet.
     pub async fn new(cluster: &Cluster, generators: &Generators, round: Round) -> Result<Self, String> {
         let Round { name, count, remote, longest } = round;
-        let has_operator = operator::is_installed(cluster).await?;
+        // A TestRun has no runtime class.
+        let has_operator = !generators.has_runtime_class() && operator::is_installed(cluster).await?;
         let metadata = cluster.labelled(&name, LOAD, &name);
         let pods = Pods::watch(cluster, LOAD, &name);
         let names = Names { name, metadata };

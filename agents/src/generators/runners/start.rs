@@ -16,6 +16,9 @@ use crate::target::kubernetes::pods::Placed;
 use crate::target::kubernetes::state::State;
 use crate::wire::outcome::Cause;
 
+/// Pause between two looks at what starts the generators.
+const STARTER_PAUSE: Duration = Duration::from_secs(1);
+
 impl Runners {
     /// Waits until every generator runs, has all virtual users, and its series arrives here. `progress` is called with
     /// sentences.
@@ -54,23 +57,21 @@ impl Runners {
         let patience = self.cluster.patience;
         let mut limit = patience.preparation;
         for index in 0..self.count {
-            let state = self.pods.of_job(&self.names.job(index)).as_ref().map(State::of);
-            let fault = match state {
+            let job = self.names.job(index);
+            let fault = match self.pods.of_job(&job).as_ref().map(State::of) {
                 Some(State::Ended(exit)) => Some(exit.reason),
-                Some(State::Broken(why)) => Some(why),
-                Some(State::PullFails(why)) => {
-                    (begun.elapsed() > patience.pull_retries).then(|| format!("can't pull its image: {why}"))
-                }
-                Some(State::Unscheduled(why)) => {
-                    limit = patience.scheduling;
-                    (begun.elapsed() > patience.scheduling).then(|| format!("waits for a node: {why}"))
+                Some(state) => {
+                    if matches!(state, State::Unscheduled(_)) {
+                        limit = patience.scheduling;
+                    }
+                    self.fault(state, begun)
                 }
                 // The first one speaks for all.
                 None if limit == patience.preparation => {
                     limit = patience.scheduling;
-                    self.refusal(index).await
+                    self.refusal(&job).await
                 }
-                Some(State::Runs | State::Waiting(_)) | None => None,
+                None => None,
             };
             if let Some(fault) = fault {
                 return Err(self.failure(index, &format!("did not start: {fault}")));
@@ -79,12 +80,42 @@ impl Runners {
         Ok(limit)
     }
 
-    /// Explains why a generator gets no Pod, if the cluster says so.
-    async fn refusal(&self, index: u32) -> Option<String> {
-        let own = ListParams::default().fields(&format!("involvedObject.name={}", self.names.job(index)));
+    /// Explains why a Pod can't start, once that is certain.
+    fn fault(&self, state: State, begun: Instant) -> Option<String> {
+        let patience = self.cluster.patience;
+        match state {
+            State::Broken(why) => Some(why),
+            State::PullFails(why) => {
+                (begun.elapsed() > patience.pull_retries).then(|| format!("can't pull its image: {why}"))
+            }
+            State::Unscheduled(why) => {
+                (begun.elapsed() > patience.scheduling).then(|| format!("waits for a node: {why}"))
+            }
+            State::Runs | State::Waiting(_) | State::Ended(_) => None,
+        }
+    }
+
+    /// Explains why a Job gets no Pod, if the cluster says so.
+    async fn refusal(&self, job: &str) -> Option<String> {
+        let own = ListParams::default().fields(&format!("involvedObject.name={job}"));
         let listed = self.cluster.api::<Event>().list(&own).await.ok()?;
         let failed = listed.into_iter().find(|event| event.reason.as_deref() == Some("FailedCreate"))?;
         failed.message
+    }
+
+    /// Waits until the Pod with which k6-operator starts all generators can't start.
+    async fn starter_failed(&self) -> Failure {
+        let (begun, job) = (Instant::now(), self.names.starter());
+        loop {
+            let fault = match self.pods.of_job(&job).as_ref().map(State::of) {
+                Some(state) => self.fault(state, begun),
+                None => self.refusal(&job).await,
+            };
+            if let Some(fault) = fault {
+                return Failure::by(Cause::Generator)(format!("k6-operator can't start the generators: {fault}"));
+            }
+            sleep(STARTER_PAUSE).await;
+        }
     }
 
     async fn wait_until_ready(&self, index: u32, arrivals: &Arrivals, url: &str) -> Result<Placed, Failure> {
@@ -129,6 +160,7 @@ impl Runners {
             biased;
             failure = self.any_failed() => Err(failure),
             started = try_join_all(starting) => started,
+            failure = self.starter_failed(), if self.has_operator => Err(failure),
         }
     }
 
