@@ -41,6 +41,9 @@ pub struct Conditions {
     pub response_change: Option<String>,
     /// Whether the script may pause between its requests, for example with `sleep`.
     pub script_may_wait: Option<bool>,
+    /// CPU quota of k6's agent, which bounds k6, cores; None without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generator_quota: Option<f64>,
     /// What was counted for the target during the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counters: Option<Counters>,
@@ -143,6 +146,13 @@ const MAX_CHARS: usize = 500;
 /// The most reasons for absent counts; there is one per counter.
 const MOST_REASONS: usize = 10;
 
+impl Conditions {
+    /// Returns how many of these cores k6 may use.
+    pub fn generator_cores(&self, assigned: f64) -> f64 {
+        self.generator_quota.map_or(assigned, |quota| quota.min(assigned))
+    }
+}
+
 impl From<outcome::Conditions> for Conditions {
     fn from(reported: outcome::Conditions) -> Self {
         let outcome::Conditions { startup_ms, idle_memory_bytes, idle_wait, clock_jump_ms, processes, .. } = reported;
@@ -162,6 +172,7 @@ impl From<outcome::Conditions> for Conditions {
             network: network.map(NetworkUse::from),
             response_change: response_change.map(|text| text.chars().take(MAX_CHARS).collect()),
             script_may_wait: reported.script_may_wait,
+            generator_quota: reported.generator_quota.filter(|cores| cores.is_finite() && *cores > 0.0),
             counters: reported.counters.map(Counters::from),
         }
     }

@@ -161,7 +161,8 @@ impl GeneratorRecord {
 
     /// Returns how many processors k6 could use.
     pub fn cores(&self) -> Option<f64> {
-        if self.cores.is_empty() { usable(&self.environment) } else { Some(self.cores.len() as f64) }
+        let assigned = if self.cores.is_empty() { usable(&self.environment) } else { Some(self.cores.len() as f64) };
+        assigned.map(|cores| self.conditions.generator_cores(cores))
     }
 
     /// Returns how many processors of the machine agents may use.

@@ -173,7 +173,10 @@ fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Resul
     let offered =
         Offered::read(options.targets.clone(), fingerprinting, containers.clone(), has_cluster, profilers.clone())?;
     let machine = machine::facts(&sandbox);
-    machine::warn_of_missing_limits(&machine);
+    // The cluster enforces the sizes of its Pods.
+    if !has_cluster {
+        machine::warn_of_missing_limits(&machine);
+    }
     let generators = options.generators.as_deref().map(|file| Generators::load(file, &engine.offer().version));
     let generators = generators.transpose().map_err(anyhow::Error::msg).context("--generators")?;
     let hello =

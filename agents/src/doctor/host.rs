@@ -12,7 +12,7 @@ use crate::host::environment::{Facts, settings};
 use crate::profile::{offer, perf};
 use crate::sandbox::cage::support;
 use crate::sandbox::cage::support::Landlock;
-use crate::sandbox::{Sandbox, cores};
+use crate::sandbox::{OwnQuota, Sandbox, cores};
 use crate::target::container::{self, NoEngine};
 use crate::target::{self, Containers, Fingerprints, vm};
 use crate::wire::outcome::Mechanism;
@@ -92,14 +92,16 @@ fn containers(options: &Options) -> Containers {
 pub(super) fn machine(options: &Options) -> Vec<Finding> {
     let facts = settings::facts(Path::new("/"));
     let is_tuned = options.steady.is_some();
-    vec![
+    let mut findings = vec![
         control_groups(options),
         cage(options),
         enough_cores(cores::allowed().len(), cores::physical().len()),
         frequency(&facts, is_tuned),
         ports(&facts),
         files(&facts),
-    ]
+    ];
+    findings.extend(OwnQuota::find().cores().map(cpu_quota));
+    findings
 }
 
 const PROFILERS: &str = "profilers";
@@ -150,6 +152,9 @@ fn control_groups(options: &Options) -> Finding {
     let found = sandbox.mechanisms();
     let observed = format!("CPU by {}, memory by {}", found.cpu.as_str(), found.memory.as_str());
     if found.cpu == Mechanism::None || found.memory == Mechanism::None {
+        if options.kubernetes {
+            return Finding::good("control groups", format!("{observed}; the cluster enforces the sizes of its Pods"));
+        }
         let remedy = "run the agent as root, or in a delegated control group (systemd: Delegate=yes); until then sizes \
                  are not enforced and runs are suspect";
         return Finding::doubtful("control groups", observed, remedy);
@@ -194,6 +199,15 @@ fn enough_cores(processors: usize, physical: usize) -> Finding {
         }
         _ => Finding::good("cores", format!("{physical}{hyperthreads}")),
     }
+}
+
+/// The agent itself takes part of its quota.
+fn cpu_quota(cores: f64) -> Finding {
+    let observed = format!("{cores:.2} cores, which the agent and its k6 share");
+    if cores < 2.0 {
+        return Finding::doubtful("CPU quota", observed, "allow the agent at least 2 cores, or k6 is the bottleneck");
+    }
+    Finding::good("CPU quota", observed)
 }
 
 fn frequency(facts: &Facts, is_tuned: bool) -> Finding {

@@ -29,6 +29,11 @@ pub fn memory_bytes() -> u64 {
     kib.unwrap_or(0_u64) * 1024
 }
 
+/// Returns the id of the current boot.
+pub fn boot_id() -> String {
+    line("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
 fn line(path: impl AsRef<Path>) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }

@@ -16,6 +16,7 @@ use crate::generators::runners::{self, Runners};
 use crate::generators::usage::Follower;
 use crate::generators::{Generators, JOB_VARIABLE, job_name};
 use crate::run::address_policy::{Limits, LoadLimits};
+use crate::sandbox::OwnQuota;
 use crate::series::recording::Recording;
 use crate::series::sampler::Watched;
 use crate::target::kubernetes::facts;
@@ -146,6 +147,7 @@ impl Site {
         let watched = Watched {
             target: self.target.as_ref().and_then(Running::source),
             generator: self.generator_group.watch(),
+            quota: OwnQuota::default(),
             cores: self.cores.clone(),
             interface: None,
         };
@@ -235,7 +237,7 @@ async fn outcomes(load: &Load<'_>, parts: Vec<Series>, measured: Measured) -> Re
         let name = format!("Pod {number} ({})", placed.node);
         let summary = summary.ok_or_else(|| Failure::by(Cause::Generator)(format!("{name} sent no summary")))?;
         let version = user_agent.as_deref().and_then(version_of);
-        let mut environment = facts::of_node(load.cluster, &placed.node).await;
+        let mut environment = facts::of_node(load.cluster, &placed.node).await.facts;
         environment.insert("cpu.usable".to_owned(), load.generators.vcpus.to_string());
         all.push(Generator {
             name,

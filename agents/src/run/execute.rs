@@ -23,7 +23,7 @@ use crate::run::barrier::{Barrier, Gates};
 use crate::run::failure::Failure;
 use crate::run::prepare;
 use crate::sandbox::process::Process;
-use crate::sandbox::{Group, Sandbox, Side};
+use crate::sandbox::{Group, OwnQuota, Sandbox, Side};
 use crate::series::live::Live;
 use crate::series::recording::{Recorded, Recording};
 use crate::series::sampler::Watched;
@@ -250,6 +250,7 @@ impl Site {
         generator_group.bound(machine::memory_bytes());
         if job.role != Role::Host {
             outcome.conditions.script_may_wait = Some(script.may_wait());
+            outcome.conditions.generator_quota = OwnQuota::find().cores();
         }
         context.live.begin(job.run);
         Ok(Self {
@@ -276,6 +277,7 @@ impl Site {
         let watched = Watched {
             target: self.target.as_ref().and_then(Running::source),
             generator: self.generator_group.watch(),
+            quota: OwnQuota::find(),
             cores: self.cores.clone(),
             interface: self.interface.clone(),
         };

@@ -10,6 +10,7 @@ pub mod cores;
 mod files;
 mod found;
 mod group;
+mod own_quota;
 pub mod process;
 mod topology;
 mod v1;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 pub use found::clear_container;
 pub use group::{AGENT_MARK, Group, Watch};
+pub use own_quota::OwnQuota;
 
 use crate::wire::RunId;
 use crate::wire::job::Size;

@@ -139,7 +139,7 @@ fn limit_memory(dir: &Path, bytes: u64) -> bool {
 
 /// Returns the folder of a controller's hierarchy: `cpu`, or a shared one such as `cpu,cpuacct`. Symbolic links are
 /// resolved, so that a shared hierarchy has one path.
-fn hierarchy(root: &Path, controller: &str) -> Option<PathBuf> {
+pub fn hierarchy(root: &Path, controller: &str) -> Option<PathBuf> {
     let plain = root.join(controller);
     if plain.is_dir() {
         return plain.canonicalize().ok();

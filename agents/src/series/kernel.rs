@@ -43,6 +43,12 @@ pub fn busy_us(stat: &str, processors: &[usize]) -> Option<u64> {
     Some(ticks.saturating_mul(TICK_US))
 }
 
+/// Returns the number of CPUs in `/proc/stat`.
+pub fn processors(stat: &str) -> usize {
+    let names = stat.lines().filter_map(|line| line.split_whitespace().next()?.strip_prefix("cpu"));
+    names.filter(|number| !number.is_empty()).count()
+}
+
 /// Returns the bytes an interface received and sent; `None` for loopback, which no other machine uses.
 fn interface(line: &str) -> Option<(u64, u64)> {
     let (name, columns) = line.split_once(':')?;

@@ -13,7 +13,7 @@ use super::clock::Clock;
 use super::collector::MAX_SECONDS;
 use super::shared::Shared;
 use super::{kernel, network};
-use crate::sandbox::Watch;
+use crate::sandbox::{OwnQuota, Watch};
 use crate::target::{Monitor, Replicas, Scraper};
 use crate::wire::outcome::Cores;
 use crate::wire::series::{Consumption, Host, Usage};
@@ -25,6 +25,8 @@ pub struct Watched {
     pub target: Option<Source>,
     /// k6.
     pub generator: Watch,
+    /// CPU quotas that bound k6.
+    pub quota: OwnQuota,
     /// The CPUs of both.
     pub cores: Cores,
     /// The network interface of the load, if it leaves the machine.
@@ -83,6 +85,8 @@ pub struct Sampler {
     stop: DropGuard,
     /// What shows the usage of Pods, only after the fact.
     pods: Option<Arc<Replicas>>,
+    /// Whether the run's CPUs are all of this machine, so that Pods on it use them, too.
+    has_all_cores: bool,
 }
 
 /// The samples so far, ascending.
@@ -131,8 +135,10 @@ impl Sampler {
             Some(Source::Pods(stats)) => Some(Arc::clone(stats)),
             _ => None,
         };
+        let own: BTreeSet<usize> = watched.cores.all().collect();
+        let has_all_cores = kernel::processors(&fs::read_to_string("/proc/stat").unwrap_or_default()) == own.len();
         let sampling = tokio::spawn(sample(watched, clock, samples.clone(), news, stop.clone()));
-        Self { sampling, samples, stop: stop.drop_guard(), pods }
+        Self { sampling, samples, stop: stop.drop_guard(), pods, has_all_cores }
     }
 
     /// Returns a handle to the samples so far.
@@ -148,7 +154,7 @@ impl Sampler {
         let mut samples = self.samples.all().points.clone();
         if let Some(pods) = self.pods {
             pods.settle().await;
-            spread(&mut samples, &pods);
+            spread(&mut samples, &pods, self.has_all_cores);
         }
         samples
     }
@@ -189,13 +195,26 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
 }
 
 /// Sets the CPU time of Pods, which their nodes have read only now and then.
-fn spread(samples: &mut [Sample], pods: &Replicas) {
+fn spread(samples: &mut [Sample], pods: &Replicas, has_all_cores: bool) {
     let times: Vec<i64> = samples.iter().map(|sample| sample.at_ms).collect();
-    let mut before = None;
-    for (sample, cpu_us) in samples.iter_mut().zip(pods.cpu_at(&times)) {
-        sample.usage.target.cpu_us = cpu_us.map(|now| now.saturating_sub(before.unwrap_or(now)));
-        before = cpu_us;
+    for (sample, cpu_us) in samples.iter_mut().zip(differences(pods.cpu_at(&times))) {
+        sample.usage.target.cpu_us = cpu_us;
     }
+    if has_all_cores {
+        for (sample, cpu_us) in samples.iter_mut().zip(differences(pods.cpu_here_at(&times))) {
+            sample.shared.pods_us = cpu_us;
+        }
+    }
+}
+
+/// Returns how much each value is above the one before.
+fn differences(values: Vec<Option<u64>>) -> impl Iterator<Item = Option<u64>> {
+    let mut before = None;
+    values.into_iter().map(move |value| {
+        let difference = value.map(|now| now.saturating_sub(before.unwrap_or(now)));
+        before = value;
+        difference
+    })
 }
 
 /// Replaces the memory that a virtual machine takes from its host by that which its guest uses.
@@ -231,19 +250,23 @@ impl Totals {
         let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let (stat, net_dev) = (file("/proc/stat"), file("/proc/net/dev"));
         let host = kernel::host(&stat, &file("/proc/loadavg"), &net_dev);
-        let own: BTreeSet<usize> = watched.cores.target.iter().chain(&watched.cores.generator).copied().collect();
+        let own: BTreeSet<usize> = watched.cores.all().collect();
         let bytes = watched.interface.as_deref().and_then(|interface| network::bytes(&net_dev, interface));
         let segments = network::segments(&file("/proc/net/snmp"));
         let shared = Shared {
             busy_us: kernel::busy_us(&stat, &Vec::from_iter(own)),
+            pods_us: Some(0),
             received_bytes: bytes.map(|(received, _)| received),
             sent_bytes: bytes.map(|(_, sent)| sent),
             segments: segments.map(|(all, _)| all),
             retransmitted: segments.map(|(_, again)| again),
         };
+        let mut generator = consumption(&watched.generator);
+        // Its own group, if there is one, has no quota.
+        generator.throttled_us = watched.quota.throttled_us().or(generator.throttled_us);
         Self {
             target: watched.target.as_ref().and_then(Source::group).map(consumption).unwrap_or_default(),
-            generator: consumption(&watched.generator),
+            generator,
             host,
             shared,
         }
@@ -320,6 +343,7 @@ mod tests {
         Watched {
             target: Some(Source::Group(Box::new(watch(Side::Target)))),
             generator: watch(Side::Generator),
+            quota: OwnQuota::default(),
             cores,
             interface: None,
         }

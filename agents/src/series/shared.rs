@@ -8,6 +8,8 @@ use crate::wire::series::Consumption;
 pub struct Shared {
     /// CPU time of all programs and of the kernel on the run's CPUs, microseconds.
     pub busy_us: Option<u64>,
+    /// CPU time of the target's Pods on this machine, microseconds: they may use any CPU.
+    pub pods_us: Option<u64>,
     /// Bytes received by the interface of the load.
     pub received_bytes: Option<u64>,
     /// Bytes sent by it.
@@ -34,6 +36,7 @@ impl Shared {
         let both = |a: Option<u64>, b: Option<u64>| Some(and(a?, b?));
         Self {
             busy_us: both(self.busy_us, other.busy_us),
+            pods_us: both(self.pods_us, other.pods_us),
             received_bytes: both(self.received_bytes, other.received_bytes),
             sent_bytes: both(self.sent_bytes, other.sent_bytes),
             segments: both(self.segments, other.segments),
@@ -57,13 +60,14 @@ pub struct Span {
 
 /// Returns CPU time on the run's CPUs. Skips spans in which a side that has CPUs could not be sampled.
 pub fn core_use(spans: &[Span], cores: &Cores) -> Option<CoreUse> {
-    let mut own: Vec<usize> = cores.target.iter().chain(&cores.generator).copied().collect();
+    let mut own: Vec<usize> = cores.all().collect();
     own.sort_unstable();
     own.dedup();
-    let cpu_us = |side: Consumption, cores: &[usize]| if cores.is_empty() { Some(0) } else { side.cpu_us };
+    let cpu_us = |side: Consumption, cores: &[usize], none| if cores.is_empty() { none } else { side.cpu_us };
     let known = spans.iter().filter_map(|span| {
         let Span { elapsed_us, target, generator, shared } = *span;
-        Some([elapsed_us, shared.busy_us?, cpu_us(target, &cores.target)?, cpu_us(generator, &cores.generator)?])
+        let target_us = cpu_us(target, &cores.target, shared.pods_us)?;
+        Some([elapsed_us, shared.busy_us?, target_us, cpu_us(generator, &cores.generator, Some(0))?])
     });
     let [elapsed_us, busy_us, target_us, generator_us] = known.fold([0_u64; 4], |mut sum, next| {
         sum.iter_mut().zip(next).for_each(|(sum, next)| *sum = sum.saturating_add(next));
@@ -110,6 +114,7 @@ mod tests {
     fn span(received_bytes: u64) -> Span {
         let shared = Shared {
             busy_us: Some(900_000),
+            pods_us: Some(0),
             received_bytes: Some(received_bytes),
             sent_bytes: Some(10),
             segments: Some(1_000),
@@ -129,6 +134,10 @@ mod tests {
         assert_eq!(core_use(&spans, &cores), Some(expected));
         let host = Cores { target: vec![1], generator: Vec::new() };
         assert_eq!(core_use(&spans, &host).map(|used| (used.elapsed_us, used.generator_us)), Some((3_000_000, 0)));
+        let mut beside_pods = span(0);
+        beside_pods.shared.pods_us = Some(200_000);
+        let load = Cores { target: Vec::new(), generator: vec![0, 1] };
+        assert_eq!(core_use(&[beside_pods], &load).map(|used| used.target_us), Some(200_000));
         assert_eq!((core_use(&[], &cores), core_use(&spans, &Cores::default())), (None, None));
     }
 

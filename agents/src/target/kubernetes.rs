@@ -93,7 +93,9 @@ impl Scheduled {
         let pods = self.scheduled(progress).await?;
         let image_id = facts::only_image(&pods).map_err(Failure::by(Cause::TargetNotReady))?;
         let cluster = self.prepared.cluster.clone();
-        self.replicas = Some(Arc::new(Replicas::new(&cluster, &pods)));
+        let facts::Place { mut facts, shares_cores, here } =
+            facts::place(&cluster, &pods, self.prepared.size.vcpus).await;
+        self.replicas = Some(Arc::new(Replicas::new(&cluster, &pods, here)));
         let addresses: Vec<String> = pods.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect();
         let address = if self.has_service() {
             self.service_address().await.map_err(Failure::by(Cause::TargetNotReady))?
@@ -102,7 +104,6 @@ impl Scheduled {
         };
         let known = self.serves(manifest, &addresses, &address).await?;
         let identity = Identity::Kubernetes { image: self.prepared.workload.image.clone(), id: image_id };
-        let facts::Place { mut facts, shares_cores } = facts::place(&cluster, &pods, self.prepared.size.vcpus).await;
         // A Service costs time: targets with and without one are not loaded alike.
         facts.insert("net.target_path".to_owned(), if self.has_service() { "Service" } else { "Pod" }.to_owned());
         let enforced = Enforced { cpu: Mechanism::Pod, memory: Mechanism::Pod };

@@ -120,6 +120,8 @@ pub struct Conditions {
     pub response_change: Option<String>,
     /// Whether the script may wait between its requests, e.g. by `sleep`.
     pub script_may_wait: Option<bool>,
+    /// The CPU quota of this agent, which bounds its k6, cores; `None` without one, or from older agents.
+    pub generator_quota: Option<f64>,
     /// What was counted for the target during the measurement; `None` from older agents.
     pub counters: Option<Counters>,
 }
@@ -284,6 +286,13 @@ pub struct Cores {
     pub target: Vec<usize>,
     /// CPUs of the load generator.
     pub generator: Vec<usize>,
+}
+
+impl Cores {
+    /// Returns those of both sides; shared ones twice.
+    pub fn all(&self) -> impl Iterator<Item = usize> {
+        self.target.iter().chain(&self.generator).copied()
+    }
 }
 
 /// How the CPUs of target and load generator are placed on physical cores, from best to worst.

@@ -19,6 +19,10 @@ pub fn of_machine(conditions: &Conditions) -> Vec<Fact> {
     [
         fact("idle wait", conditions.idle_wait.as_ref().map(idle_wait)),
         fact("CPU use of the run's cores", conditions.core_use.as_ref().map(core_use)),
+        fact(
+            "CPU quota of k6",
+            conditions.generator_quota.map(|cores| format!("{cores:.2} cores, shared with its agent")),
+        ),
         fact("network", network.and_then(link)),
         fact("retransmitted TCP segments", network.and_then(retransmitted)),
         fact("clock during the run", conditions.clock_jump_ms.map(clock)),
@@ -143,6 +147,8 @@ mod tests {
         let unknown = NetworkUse { speed_bits: None, segments: None, ..network };
         assert_eq!(described(unknown), [cores, "network: eth0: peak 12.3 Mbit/s of unknown speed"]);
         assert_eq!(described(NetworkUse::default()), [cores]);
+        let limited = Conditions { generator_quota: Some(1.5), ..Conditions::default() };
+        assert_eq!(texts(of_machine(&limited)), ["CPU quota of k6: 1.50 cores, shared with its agent"]);
     }
 
     #[test]

@@ -37,7 +37,8 @@ pub struct RunEnvironment {
     pub agent: Option<String>,
     /// Facts by their dotted names, e.g. `cpu.model`; empty for imports and until the run has ended.
     pub facts: BTreeMap<String, String>,
-    /// Conditions that the agent observed; null if unknown. Of the machine: `idle_wait`, `clock_jump_ms`, `core_use`, `network`.
+    /// Conditions that the agent observed; null if unknown. Of the machine: `idle_wait`, `clock_jump_ms`, `core_use`, `network`,
+    /// `generator_quota`.
     /// Of the target: `round_trip_ms`, `processes`, `processes_gone`, `response_change`, `placement`, `shares_cores`, `counters`.
     #[schema(value_type = Object)]
     pub conditions: Conditions,
@@ -53,7 +54,7 @@ pub struct GeneratorEnvironment {
     pub agent: String,
     /// Facts by their dotted names.
     pub facts: BTreeMap<String, String>,
-    /// Conditions as for a run: `idle_wait`, `clock_jump_ms`, `core_use` and `network`.
+    /// Conditions as for a run: `idle_wait`, `clock_jump_ms`, `core_use`, `network` and `generator_quota`.
     #[schema(value_type = Object)]
     pub conditions: Conditions,
 }

@@ -23,11 +23,10 @@ pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Re
     let spans = spans(series, context.side());
     let parts = thirds(&spans).into_iter().filter_map(Span::sum);
     if let Some(busiest) = parts.max_by(|a, b| a.generator().total_cmp(&b.generator())) {
-        let cores = context.cores.generator.len() as f64;
-        reasons.extend(busy(context, busiest.generator(), cores, &busiest, limits));
+        reasons.extend(busy(context, busiest.generator(), context.generator_cores(), &busiest, limits));
     }
     if let Some(all) = Span::sum(&spans) {
-        reasons.extend(throttled(all.generator_throttled(context.cores.generator.len() as f64), limits));
+        reasons.extend(throttled(all.generator_throttled(context.generator_cores()), limits));
     }
 }
 

@@ -64,6 +64,11 @@ impl Context<'_> {
         }
     }
 
+    /// Returns the number of cores that k6 could use.
+    pub(crate) fn generator_cores(&self) -> f64 {
+        self.conditions.generator_cores(self.cores.generator.len() as f64)
+    }
+
     /// Returns whose CPU time the samples of the target's machine contain.
     pub(crate) fn side(&self) -> Side {
         if self.generators.is_empty() { Side::Both } else { Side::Target }

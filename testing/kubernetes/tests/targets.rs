@@ -63,6 +63,9 @@ async fn a_pod_is_loaded_and_measured_and_nothing_is_left() {
         let used: u64 = usage.iter().filter_map(|sample| sample.target.cpu_us).sum();
         assert!((100_000..3_000_000).contains(&used), "half a core for four seconds: {used}");
         assert!(usage.iter().filter_map(|sample| sample.target.memory_bytes).max() > Some(1 << 20), "{usage:?}");
+        // The Pod uses the CPUs of this machine, too, and is no other program.
+        let counted = outcome.conditions.core_use.expect("the use of all cores").target_us;
+        assert!((1..=used).contains(&counted), "{counted} of {used}");
         let observed = outcome.observed.expect("observations");
         assert!(observed.throttled_us.is_some() && observed.oom_kills == Some(0), "{observed:?}");
         assert!(outcome.conditions.counters.is_some_and(|counters| counters.missing.len() == 1));

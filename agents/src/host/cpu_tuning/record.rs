@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::machine::boot_id;
+
 const FILE: &str = "steady.json";
 
 /// All changes made for a run.
@@ -30,12 +32,12 @@ pub struct Change {
 impl Record {
     /// Creates a record for the current boot.
     pub fn new(changes: Vec<Change>) -> Self {
-        Self { boot: boot(), changes }
+        Self { boot: boot_id(), changes }
     }
 
     /// Whether the machine has not been rebooted since.
     pub fn is_from_this_boot(&self) -> bool {
-        self.boot == boot()
+        self.boot == boot_id()
     }
 
     /// Writes the record to disk, atomically.
@@ -63,9 +65,4 @@ impl Record {
     pub fn remove(state: &Path) -> io::Result<()> {
         fs::remove_file(state.join(FILE))
     }
-}
-
-/// Returns the id of the current boot.
-fn boot() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::cluster::{Cluster, sentence};
 use super::pods::Placed;
 use crate::host::environment::Facts;
+use crate::host::machine;
 
 /// The label by which clouds name the type of a machine.
 const TYPE: &str = "node.kubernetes.io/instance-type";
@@ -23,14 +24,17 @@ pub struct Place {
     pub facts: Facts,
     /// Whether other Pods may use the cores of one of them; `None` if unknown.
     pub shares_cores: Option<bool>,
+    /// Nodes that are the machine of this agent.
+    pub here: BTreeSet<String>,
 }
 
 /// Describes where Pods run.
 pub async fn place(cluster: &Cluster, pods: &[Pod], vcpus: f64) -> Place {
     let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let (mut policies, nodes) = (Vec::new(), pods.iter().map(|pod| Placed::of(pod).node).collect::<BTreeSet<_>>());
-    for node in &nodes {
-        let facts = of_node(cluster, node).await;
+    let (mut policies, mut here) = (Vec::new(), BTreeSet::new());
+    for node in pods.iter().map(|pod| Placed::of(pod).node).collect::<BTreeSet<_>>() {
+        let Described { facts, is_here } = of_node(cluster, &node).await;
+        here.extend(is_here.then_some(node));
         policies.push(facts.get("node.cpu_manager").cloned());
         for (name, value) in facts {
             values.entry(name).or_default().insert(value);
@@ -43,13 +47,22 @@ pub async fn place(cluster: &Cluster, pods: &[Pod], vcpus: f64) -> Place {
     let facts = values.into_iter().map(|(name, values)| (name, listed(values))).collect();
     let policies: Option<Vec<String>> = policies.into_iter().collect();
     let shares = |policies: Vec<String>| policies.iter().any(|policy| policy != STATIC) || vcpus.fract() > 0.0;
-    Place { facts, shares_cores: policies.map(shares) }
+    Place { facts, shares_cores: policies.map(shares), here }
 }
 
-/// Describes a node, as far as it may be read.
-pub async fn of_node(cluster: &Cluster, node: &str) -> Facts {
+/// A node, as far as it may be read.
+#[derive(Debug)]
+pub struct Described {
+    /// What is known about it.
+    pub facts: Facts,
+    /// Whether it is the machine of this agent.
+    pub is_here: bool,
+}
+
+/// Describes a node.
+pub async fn of_node(cluster: &Cluster, node: &str) -> Described {
     let nodes: Api<Node> = Api::all(cluster.client.clone());
-    let mut facts = Facts::new();
+    let (mut facts, mut is_here) = (Facts::new(), false);
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
             facts.insert(name.to_owned(), value);
@@ -60,6 +73,7 @@ pub async fn of_node(cluster: &Cluster, node: &str) -> Facts {
     match nodes.get(node).await {
         Ok(found) => {
             let info = found.status.as_ref().and_then(|status| status.node_info.as_ref());
+            is_here = info.is_some_and(|info| !info.boot_id.is_empty() && info.boot_id == machine::boot_id());
             let labels = found.metadata.labels.unwrap_or_default();
             add("node.type", labels.get(TYPE).cloned());
             add("node.kernel", info.map(|info| info.kernel_version.clone()));
@@ -72,7 +86,7 @@ pub async fn of_node(cluster: &Cluster, node: &str) -> Facts {
         Err(error) => tracing::warn!(node, error = sentence(&error), "can't read a node"),
     }
     add("node.cpu_manager", cpu_manager(cluster, node).await);
-    facts
+    Described { facts, is_here }
 }
 
 /// Returns the number of Pods on a node.

@@ -26,13 +26,15 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 pub struct Replicas {
     cluster: Cluster,
     pods: Vec<PodStats>,
+    /// Nodes that are this machine.
+    here: BTreeSet<String>,
 }
 
 impl Replicas {
-    /// Reads the figures of these Pods.
-    pub fn new(cluster: &Cluster, pods: &[Pod]) -> Self {
+    /// Reads the figures of these Pods. `here` has the nodes that are this machine.
+    pub fn new(cluster: &Cluster, pods: &[Pod], here: BTreeSet<String>) -> Self {
         let pods = pods.iter().map(|pod| PodStats::new(Placed::of(pod))).collect();
-        Self { cluster: cluster.clone(), pods }
+        Self { cluster: cluster.clone(), pods, here }
     }
 
     /// Returns the names of the Pods.
@@ -99,8 +101,12 @@ impl Replicas {
 
     /// Returns CPU time so far at the times of samples; unknown unless it settled before the first and after the last.
     pub fn cpu_at(&self, times_ms: &[i64]) -> Vec<Option<u64>> {
-        let each: Vec<_> = self.pods.iter().map(|pod| pod.cpu_at(times_ms)).collect();
-        (0..times_ms.len()).map(|at| total(each.iter().map(|pod| pod.get(at).copied().flatten()))).collect()
+        sums(self.pods.iter(), times_ms)
+    }
+
+    /// Returns the same of the Pods on this machine.
+    pub fn cpu_here_at(&self, times_ms: &[i64]) -> Vec<Option<u64>> {
+        sums(self.pods.iter().filter(|pod| self.here.contains(&pod.placed().node)), times_ms)
     }
 
     /// Returns for how long CPU quotas have throttled the containers, and how often the kernel killed a process of them.
@@ -113,6 +119,11 @@ impl Replicas {
         let each: Vec<_> = self.pods.iter().map(throttling).collect();
         (total(each.iter().map(|(throttled, _)| *throttled)), total(each.iter().map(|(_, kills)| *kills)))
     }
+}
+
+fn sums<'p>(pods: impl Iterator<Item = &'p PodStats>, times_ms: &[i64]) -> Vec<Option<u64>> {
+    let each: Vec<_> = pods.map(|pod| pod.cpu_at(times_ms)).collect();
+    (0..times_ms.len()).map(|at| total(each.iter().map(|pod| pod.get(at).copied().flatten()))).collect()
 }
 
 fn total(values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
