@@ -146,7 +146,7 @@ impl Site {
         let jobs: Vec<String> = (0..load.job.cluster_generators).map(|index| job_name(name, index)).collect();
         let watched = Watched {
             target: self.target.as_ref().and_then(Running::source),
-            generator: self.generator_group.watch(),
+            generator: None,
             quota: OwnQuota::default(),
             cores: self.cores.clone(),
             interface: None,

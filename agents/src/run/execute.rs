@@ -216,6 +216,8 @@ pub(crate) struct Site {
     /// `None` if another agent runs the target.
     pub(crate) target: Option<Running>,
     pub(crate) generator_group: Group,
+    /// Whether k6 runs here.
+    has_load: bool,
     pub(crate) generator: Option<Process>,
     /// Load generators in a cluster.
     pub(crate) runners: Option<Runners>,
@@ -258,6 +260,7 @@ impl Site {
             script,
             target,
             generator_group,
+            has_load: job.role != Role::Host,
             generator: None,
             runners: None,
             profiler: None,
@@ -276,7 +279,7 @@ impl Site {
         self.stop_recording().await;
         let watched = Watched {
             target: self.target.as_ref().and_then(Running::source),
-            generator: self.generator_group.watch(),
+            generator: self.has_load.then(|| self.generator_group.watch()),
             quota: OwnQuota::find(),
             cores: self.cores.clone(),
             interface: self.interface.clone(),

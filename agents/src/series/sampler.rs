@@ -23,8 +23,8 @@ use crate::wire::series::{Consumption, Host, Usage};
 pub struct Watched {
     /// The target; `None` if another agent runs it, or if nothing shows its usage.
     pub target: Option<Source>,
-    /// k6.
-    pub generator: Watch,
+    /// k6; `None` if it runs elsewhere.
+    pub generator: Option<Watch>,
     /// CPU quotas that bound k6.
     pub quota: OwnQuota,
     /// The CPUs of both.
@@ -261,12 +261,14 @@ impl Totals {
             segments: segments.map(|(all, _)| all),
             retransmitted: segments.map(|(_, again)| again),
         };
-        let mut generator = consumption(&watched.generator);
-        // Its own group, if there is one, has no quota.
-        generator.throttled_us = watched.quota.throttled_us().or(generator.throttled_us);
+        let generator = watched.generator.as_ref().map(|watch| {
+            let used = consumption(watch);
+            // Its own group, if there is one, has no quota.
+            Consumption { throttled_us: watched.quota.throttled_us().or(used.throttled_us), ..used }
+        });
         Self {
             target: watched.target.as_ref().and_then(Source::group).map(consumption).unwrap_or_default(),
-            generator,
+            generator: generator.unwrap_or_default(),
             host,
             shared,
         }
@@ -342,7 +344,7 @@ mod tests {
         let cores = Cores { target: vec![0], generator: Vec::new() };
         Watched {
             target: Some(Source::Group(Box::new(watch(Side::Target)))),
-            generator: watch(Side::Generator),
+            generator: Some(watch(Side::Generator)),
             quota: OwnQuota::default(),
             cores,
             interface: None,

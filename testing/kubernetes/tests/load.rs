@@ -58,6 +58,9 @@ async fn every_request_of_every_generator_counts_once() {
         assert_eq!(requests(generator), summary.figures().requests, "{generator:?}");
         assert!(requests(generator) > 10, "{generator:?}");
     }
+    // The agent's own k6 makes none of the load: its use is absent, not zero.
+    let own = outcome.series.as_ref().expect("a series").unpack().expect("a series").measured.expect("a measurement");
+    assert!(own.usage.iter().all(|sample| sample.generator.cpu_us.is_none()), "{:?}", own.usage);
 }
 
 #[tokio::test]

@@ -145,7 +145,8 @@ impl Curve {
         })
     }
 
-    fn key(&self, trace: usize) -> Key {
+    /// Its entry in a legend; `trace` is its place in the chart.
+    pub fn key(&self, trace: usize) -> Key {
         Key { trace, name: self.name.to_owned(), role: self.role.clone(), dash: self.dash }
     }
 }

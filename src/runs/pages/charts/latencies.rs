@@ -64,11 +64,31 @@ pub fn axis(bands: impl Iterator<Item = i64> + Clone) -> Value {
     })
 }
 
+/// A column of the heatmap: its time, and requests by band.
+type Column = (f64, BTreeMap<i64, u64>);
+
+fn columns(series: &SeriesBody) -> Vec<Column> {
+    let mut columns: Vec<Column> = Vec::new();
+    for window in series.windows() {
+        columns.extend(pause(&columns, window.from_s));
+        let counts = window.seconds.iter().map(|one| (one.at_s, by_band(one.succeeded.buckets.iter().copied())));
+        columns.extend(counts);
+    }
+    columns
+}
+
+/// Empty columns at both ends of the time until the next window, if it is longer than a second. Without them, Plotly
+/// would extend the columns beside it.
+fn pause(before: &[Column], until_s: f64) -> Vec<Column> {
+    let Some((last_s, _)) = before.last() else { return Vec::new() };
+    let begin_s = last_s + 1.0;
+    let ends = if begin_s < until_s { vec![begin_s, until_s] } else { Vec::new() };
+    ends.into_iter().map(|at_s| (at_s, BTreeMap::new())).collect()
+}
+
 /// The heatmap: time × latency, with the number of requests as colour.
 pub fn heatmap(points: &Points, series: &SeriesBody, mark: Mark) -> Option<Chart> {
-    let seconds: Vec<_> = series.windows().flat_map(|window| &window.seconds).collect();
-    let columns: Vec<BTreeMap<i64, u64>> =
-        seconds.iter().map(|second| by_band(second.succeeded.buckets.iter().copied())).collect();
+    let (times, columns): (Vec<f64>, Vec<BTreeMap<i64, u64>>) = columns(series).into_iter().unzip();
     let bands: BTreeSet<i64> = columns.iter().flat_map(BTreeMap::keys).copied().collect();
     let rows = *bands.first()?..=*bands.last()?;
     let count = |row: i64, column: &BTreeMap<i64, u64>| column.get(&row).copied();
@@ -78,8 +98,7 @@ pub fn heatmap(points: &Points, series: &SeriesBody, mark: Mark) -> Option<Chart
         counts.iter().map(|row| row.iter().map(|count| count.map(shade)).collect()).collect();
     let names: Vec<Vec<String>> = rows.clone().map(|row| vec![range(row)]).collect();
     let trace = json!({
-        "type": "heatmap", "x": seconds.iter().map(|second| second.at_s).collect::<Vec<_>>(),
-        "y": rows.clone().collect::<Vec<_>>(), "z": colours, "customdata": counts, "text": names,
+        "type": "heatmap", "x": times, "y": rows.clone().collect::<Vec<_>>(), "z": colours, "customdata": counts, "text": names,
         "colorscale": [[0, "faint"], [1, mark.role()]], "showscale": false, "hoverongaps": false, "zmin": 0,
         "hovertemplate": "%{x:.0f} s<br>%{customdata:,} requests<extra></extra>",
         "meta": {"from": "seconds", "buckets": "succeeded.buckets", "per_doubling": PER_DOUBLING},
@@ -224,4 +243,18 @@ pub fn histogram(series: &SeriesBody, mark: Mark) -> Option<Chart> {
         shares: None,
         metric: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_before_the_measurement_is_empty() {
+        let before: [Column; 2] = [(1.0, BTreeMap::new()), (2.1, BTreeMap::new())];
+        let times = |until_s| pause(&before, until_s).into_iter().map(|(at_s, _)| at_s).collect::<Vec<_>>();
+        assert_eq!(times(7.25), [3.1, 7.25]);
+        assert!(times(2.1).is_empty() && times(3.0).is_empty());
+        assert!(pause(&[], 5.0).is_empty());
+    }
 }

@@ -92,13 +92,21 @@ fn range_of(series: &SeriesBody, figure: fn(&SecondBody) -> Option<f64>) -> Stri
     }
 }
 
+/// The share of the time for which the target was throttled.
+const THROTTLED: &str = "target.throttled";
+
+/// The curve of k6, unless it runs elsewhere: then no point has its figures.
+fn k6(points: &Points, figure: &'static str) -> Option<Curve> {
+    let mut all = points.figures(From::Usage, figure).peekable();
+    let is_here = all.peek().is_none() || all.flatten().next().is_some();
+    is_here.then(|| Curve::new("k6", "soft ink", "dash", From::Usage, figure))
+}
+
 fn cpu(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
-    let mut curves = vec![
-        Curve::new("target", mark.role(), "solid", From::Usage, "target.cores"),
-        Curve::new("k6", "soft ink", "dash", From::Usage, "generator.cores"),
-    ];
-    if points.figures(From::Usage, "target.throttled").flatten().next().is_some() {
-        curves.push(Curve::new("target throttled", "doubtful", "dot", From::Usage, "target.throttled"));
+    let mut curves = vec![Curve::new("target", mark.role(), "solid", From::Usage, "target.cores")];
+    curves.extend(k6(points, "generator.cores"));
+    if points.figures(From::Usage, THROTTLED).flatten().next().is_some() {
+        curves.push(Curve::new("target throttled", "doubtful", "dot", From::Usage, THROTTLED));
     }
     let head = Head {
         id: "run-cpu",
@@ -108,21 +116,20 @@ fn cpu(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
     };
     let mut chart = curves::chart(head, points, &curves, json!({"nticks": 6}));
     // Shaded, to make throttling noticeable.
-    if curves.len() == 3 {
-        chart.figure.0["data"][2]["fill"] = json!("tozeroy");
-        chart.figure.0["data"][2]["opacity"] = json!(0.7);
+    if let Some(throttled) = curves.iter().position(|curve| curve.figure == THROTTLED) {
+        chart.figure.0["data"][throttled]["fill"] = json!("tozeroy");
+        chart.figure.0["data"][throttled]["opacity"] = json!(0.7);
     }
-    limit(chart, points, size.map(RunSize::total_vcpus))
+    limit(chart, &curves, points, size.map(RunSize::total_vcpus))
 }
 
 fn memory(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
     let in_mib = |curve: Curve| Curve { unit: MIB, ..curve };
-    let curves = [
+    let target = [
         Curve::new("target", mark.role(), "solid", From::Usage, "target.memory_bytes"),
         Curve::new("target peak", mark.role(), "dot", From::Usage, "target.peak_memory_bytes"),
-        Curve::new("k6", "soft ink", "dash", From::Usage, "generator.memory_bytes"),
-    ]
-    .map(in_mib);
+    ];
+    let curves: Vec<Curve> = target.into_iter().chain(k6(points, "generator.memory_bytes")).map(in_mib).collect();
     let ceiling = size.map(|size| size.total_memory_bytes() as f64 / MIB);
     let all = curves.iter().flat_map(|curve| points.figures(From::Usage, curve.figure).flatten());
     let all = all.map(|bytes| bytes / MIB).filter(|mib| *mib > 0.0).chain(ceiling);
@@ -137,7 +144,7 @@ fn memory(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
         unit: format!("MiB{}", scale.note()),
         label: format!("Memory of target and k6 over time in MiB: {}", maximum(points, "target.memory_bytes", MIB)),
     };
-    limit(curves::chart(head, points, &curves, y), points, ceiling)
+    limit(curves::chart(head, points, &curves, y), &curves, points, ceiling)
 }
 
 fn virtual_users(points: &Points, mark: Mark) -> Chart {
@@ -181,7 +188,7 @@ fn maximum(points: &Points, figure: &str, unit: f64) -> String {
 }
 
 /// Adds a line at the limit of the machine size.
-fn limit(mut chart: Chart, points: &Points, ceiling: Option<f64>) -> Chart {
+fn limit(mut chart: Chart, curves: &[Curve], points: &Points, ceiling: Option<f64>) -> Chart {
     let times = points.times(From::Usage);
     let (Some(ceiling), Some(first), Some(last)) = (ceiling, times.first(), times.last()) else { return chart };
     let trace = json!({
@@ -192,7 +199,7 @@ fn limit(mut chart: Chart, points: &Points, ceiling: Option<f64>) -> Chart {
     if let Some(Value::Array(data)) = chart.figure.0.get_mut("data") {
         let key = Key { trace: data.len(), name: "limit".to_owned(), role: "ink".to_owned(), dash: "dashdot" };
         data.push(trace);
-        chart.legend.push(key);
+        chart.legend = curves.iter().enumerate().map(|(place, curve)| curve.key(place)).chain([key]).collect();
     }
     chart
 }
