@@ -261,18 +261,6 @@ fn a_saturated_generator_is_suspect() {
 }
 
 #[test]
-fn a_generator_is_saturated_by_the_quota_of_its_agent() {
-    let mut case = busy(1_650_000, 300_000);
-    case.cores.generator = (1..64).collect();
-    fine(&case);
-    case.conditions.generator_quota = Some(2.0);
-    let bound = suspect(&case, "generator_busy");
-    assert!(bound.text.contains("it used 1.65 of its 2 cores"), "{}", bound.text);
-    case.conditions.generator_quota = Some(100.0);
-    fine(&case);
-}
-
-#[test]
 fn a_generator_busy_in_one_stage_is_suspect() {
     let mut case = ordinary();
     for usage in case.window().usage.iter_mut().skip(7) {

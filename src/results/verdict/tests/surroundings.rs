@@ -126,3 +126,15 @@ fn a_machine_that_was_not_idle_is_suspect() {
     let loud = suspect(&idle_wait(false, 0.8), "not_quiet_before");
     assert_eq!((loud.observed, loud.limit, loud.unit), (Some(0.8), Some(0.2), Some(Unit::Cores)));
 }
+
+#[test]
+fn a_generator_is_saturated_by_the_quota_of_its_agent() {
+    let mut case = busy(1_650_000, 300_000);
+    case.cores.generator = (1..64).collect();
+    fine(&case);
+    case.conditions.generator_quota = Some(2.0);
+    let bound = suspect(&case, "generator_busy");
+    assert!(bound.text.contains("it used 1.65 of its 2 cores"), "{}", bound.text);
+    case.conditions.generator_quota = Some(100.0);
+    fine(&case);
+}
