@@ -103,7 +103,7 @@ pub fn test_run(shared: Shared<'_>, count: u32) -> Value {
         "securityContext": Generators::pod_security(), "containerSecurityContext": Generators::container_security(),
     });
     merge(&mut runner, own);
-    // The Pod that starts them: it would not be admitted where only restricted Pods are, nor tolerate their taints.
+    // The Pod that starts them must be admitted by the namespace and tolerate the taints of its nodes, too.
     let mut starter = generators.place();
     let own = json!({
         "metadata": {"labels": names.metadata["labels"]}, "automountServiceAccountToken": "false",

@@ -108,6 +108,7 @@ impl Runners {
         let (begun, job) = (Instant::now(), self.names.starter());
         loop {
             let fault = match self.pods.of_job(&job).as_ref().map(State::of) {
+                Some(State::Ended(exit)) => (exit.code != Some(0)).then_some(exit.reason),
                 Some(state) => self.fault(state, begun),
                 None => self.refusal(&job).await,
             };

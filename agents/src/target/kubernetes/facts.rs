@@ -24,17 +24,17 @@ pub struct Place {
     pub facts: Facts,
     /// Whether other Pods may use the cores of one of them; `None` if unknown.
     pub shares_cores: Option<bool>,
-    /// Nodes that are the machine of this agent.
-    pub here: BTreeSet<String>,
+    /// Nodes that are the machine of this agent; `None` if unknown.
+    pub here: Option<BTreeSet<String>>,
 }
 
 /// Describes where Pods run.
 pub async fn place(cluster: &Cluster, pods: &[Pod], vcpus: f64) -> Place {
     let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let (mut policies, mut here) = (Vec::new(), BTreeSet::new());
+    let (mut policies, mut here) = (Vec::new(), Vec::new());
     for node in pods.iter().map(|pod| Placed::of(pod).node).collect::<BTreeSet<_>>() {
         let Described { facts, is_here } = of_node(cluster, &node).await;
-        here.extend(is_here.then_some(node));
+        here.push(is_here.map(|is_here| is_here.then_some(node)));
         policies.push(facts.get("node.cpu_manager").cloned());
         for (name, value) in facts {
             values.entry(name).or_default().insert(value);
@@ -47,7 +47,8 @@ pub async fn place(cluster: &Cluster, pods: &[Pod], vcpus: f64) -> Place {
     let facts = values.into_iter().map(|(name, values)| (name, listed(values))).collect();
     let policies: Option<Vec<String>> = policies.into_iter().collect();
     let shares = |policies: Vec<String>| policies.iter().any(|policy| policy != STATIC) || vcpus.fract() > 0.0;
-    Place { facts, shares_cores: policies.map(shares), here }
+    let here: Option<Vec<Option<String>>> = here.into_iter().collect();
+    Place { facts, shares_cores: policies.map(shares), here: here.map(|here| here.into_iter().flatten().collect()) }
 }
 
 /// A node, as far as it may be read.
@@ -55,14 +56,14 @@ pub async fn place(cluster: &Cluster, pods: &[Pod], vcpus: f64) -> Place {
 pub struct Described {
     /// What is known about it.
     pub facts: Facts,
-    /// Whether it is the machine of this agent.
-    pub is_here: bool,
+    /// Whether it is the machine of this agent; `None` if unknown.
+    pub is_here: Option<bool>,
 }
 
 /// Describes a node.
 pub async fn of_node(cluster: &Cluster, node: &str) -> Described {
     let nodes: Api<Node> = Api::all(cluster.client.clone());
-    let (mut facts, mut is_here) = (Facts::new(), false);
+    let (mut facts, mut is_here) = (Facts::new(), None);
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
             facts.insert(name.to_owned(), value);
@@ -73,7 +74,8 @@ pub async fn of_node(cluster: &Cluster, node: &str) -> Described {
     match nodes.get(node).await {
         Ok(found) => {
             let info = found.status.as_ref().and_then(|status| status.node_info.as_ref());
-            is_here = info.is_some_and(|info| !info.boot_id.is_empty() && info.boot_id == machine::boot_id());
+            let boot = info.map(|info| info.boot_id.as_str()).filter(|boot| !boot.is_empty());
+            is_here = boot.map(|boot| boot == machine::boot_id());
             let labels = found.metadata.labels.unwrap_or_default();
             add("node.type", labels.get(TYPE).cloned());
             add("node.kernel", info.map(|info| info.kernel_version.clone()));

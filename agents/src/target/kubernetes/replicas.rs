@@ -26,13 +26,13 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 pub struct Replicas {
     cluster: Cluster,
     pods: Vec<PodStats>,
-    /// Nodes that are this machine.
-    here: BTreeSet<String>,
+    /// Nodes that are this machine; `None` if unknown.
+    here: Option<BTreeSet<String>>,
 }
 
 impl Replicas {
     /// Reads the figures of these Pods. `here` has the nodes that are this machine.
-    pub fn new(cluster: &Cluster, pods: &[Pod], here: BTreeSet<String>) -> Self {
+    pub fn new(cluster: &Cluster, pods: &[Pod], here: Option<BTreeSet<String>>) -> Self {
         let pods = pods.iter().map(|pod| PodStats::new(Placed::of(pod))).collect();
         Self { cluster: cluster.clone(), pods, here }
     }
@@ -106,7 +106,10 @@ impl Replicas {
 
     /// Returns the same of the Pods on this machine.
     pub fn cpu_here_at(&self, times_ms: &[i64]) -> Vec<Option<u64>> {
-        sums(self.pods.iter().filter(|pod| self.here.contains(&pod.placed().node)), times_ms)
+        match &self.here {
+            Some(here) => sums(self.pods.iter().filter(|pod| here.contains(&pod.placed().node)), times_ms),
+            None => vec![None; times_ms.len()],
+        }
     }
 
     /// Returns for how long CPU quotas have throttled the containers, and how often the kernel killed a process of them.
