@@ -72,9 +72,7 @@ fn group_of(text: &str, controller: &str, id: &str) -> Option<PathBuf> {
 /// root, from the text of `/proc/PID/cgroup`. The limits are at the part that names the container: engines may have
 /// groups below it. Podman's own monitor of a container is not part of it.
 fn groups_of<'t>(text: &'t str, id: &str) -> impl Iterator<Item = (&'t str, PathBuf)> {
-    text.lines().filter_map(move |line| {
-        let (_, line) = line.split_once(':')?;
-        let (controllers, path) = line.split_once(':')?;
+    files::memberships(text).filter_map(move |(controllers, path)| {
         let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
         let place = parts.iter().position(|part| part.contains(id) && !part.contains("conmon"))?;
         Some((controllers, parts[..=place].iter().collect()))

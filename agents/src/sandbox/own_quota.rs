@@ -21,7 +21,9 @@ impl OwnQuota {
         let is_unified = root.join("cgroup.controllers").exists();
         let controller = if is_unified { "" } else { "cpu" };
         let hierarchy = if is_unified { Some(root.to_owned()) } else { v1::hierarchy(root, "cpu") };
-        let (Some(hierarchy), Some(own)) = (hierarchy, path_of(groups, controller)) else { return Self(Vec::new()) };
+        let (Some(hierarchy), Some(own)) = (hierarchy, files::path_in(groups, controller)) else {
+            return Self(Vec::new());
+        };
         // In a container, the root of the hierarchy is the container's group, whatever its path says.
         let own = hierarchy.join(own.trim_start_matches('/'));
         let above = own.ancestors().take_while(|folder| folder.starts_with(&hierarchy));
@@ -36,33 +38,13 @@ impl OwnQuota {
     /// Returns for how long quotas have throttled this program so far, microseconds; `None` without a quota.
     pub fn throttled_us(&self) -> Option<u64> {
         let limited = self.0.iter().filter(|folder| quota(folder).is_some());
-        limited.filter_map(|folder| throttled_us(folder)).reduce(|sum, next| sum + next)
+        limited.filter_map(|folder| files::throttled_us(folder)).reduce(|sum, next| sum + next)
     }
 }
 
-/// Returns the path of a process in the hierarchy of a controller; the unified hierarchy has none.
-fn path_of<'t>(groups: &'t str, controller: &str) -> Option<&'t str> {
-    groups.lines().find_map(|line| {
-        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-        controllers.split(',').any(|name| name == controller).then_some(path)
-    })
-}
-
 fn quota(folder: &Path) -> Option<f64> {
-    let (quota_us, period_us) = match files::text(&folder.join("cpu.max")) {
-        Some(text) => {
-            let (quota, period) = text.trim().split_once(' ')?;
-            (quota.parse().ok()?, period.parse().ok()?)
-        }
-        // Without a quota it is -1.
-        None => (files::number(&folder.join("cpu.cfs_quota_us"))?, files::number(&folder.join("cpu.cfs_period_us"))?),
-    };
-    (period_us > 0).then(|| quota_us as f64 / period_us as f64)
-}
-
-fn throttled_us(folder: &Path) -> Option<u64> {
-    let stat = folder.join("cpu.stat");
-    files::value(&stat, "throttled_usec").or_else(|| Some(files::value(&stat, "throttled_time")? / 1_000))
+    let (quota_us, period_us) = files::cpu_quota(folder)?;
+    Some(quota_us as f64 / period_us as f64)
 }
 
 #[cfg(test)]

@@ -41,11 +41,8 @@ impl Dirs {
 
     /// Returns which limits of a size are in force.
     pub fn confirmed(&self, size: &Size) -> Enforced {
-        let is_cpu = |dir: &Path| {
-            let read = |file: &str| files::number(&dir.join(file));
-            read("cpu.cfs_period_us")
-                .is_some_and(|period| read("cpu.cfs_quota_us") == Some(quota_us(size.vcpus, period)))
-        };
+        let is_cpu =
+            |dir: &Path| files::cpu_quota(dir).is_some_and(|(quota, period)| quota == quota_us(size.vcpus, period));
         let is_memory = |dir: &Path| {
             let is_limited = |file: &str| same_memory(size.memory_bytes, files::number(&dir.join(file)));
             is_limited("memory.limit_in_bytes")
@@ -97,11 +94,10 @@ impl Dirs {
     /// Returns the usage so far.
     pub fn observed(&self) -> Observed {
         let cpu_ns = self.cpuacct.as_deref().and_then(|dir| files::number(&dir.join("cpuacct.usage")));
-        let throttled_ns = self.cpu.as_deref().and_then(|dir| files::value(&dir.join("cpu.stat"), "throttled_time"));
         let memory = self.memory.as_deref();
         Observed {
             cpu_us: cpu_ns.map(|ns| ns / 1000),
-            throttled_us: throttled_ns.map(|ns| ns / 1000),
+            throttled_us: self.cpu.as_deref().and_then(files::throttled_us),
             peak_memory_bytes: memory.and_then(|dir| files::number(&dir.join("memory.max_usage_in_bytes"))),
             oom_kills: memory.and_then(|dir| files::value(&dir.join("memory.oom_control"), "oom_kill")),
         }

@@ -22,7 +22,7 @@ const LEAF: &str = "brewbench.agent";
 
 /// Returns the path of the calling process in the tree, from the text of `/proc/self/cgroup`.
 pub fn own_path(text: &str) -> &str {
-    let path = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+    let path = files::path_in(text, "").unwrap_or("/");
     path.strip_suffix(LEAF).map_or(path, |path| path.trim_end_matches('/'))
 }
 
@@ -73,11 +73,7 @@ pub fn limit(dir: &Path, size: &Size) -> Enforced {
 
 /// Returns which limits of a size are in force.
 pub fn confirmed(dir: &Path, size: &Size) -> Enforced {
-    let quota = words(&dir.join("cpu.max"));
-    let is_cpu = match &quota[..] {
-        [quota, period] => period.parse().is_ok_and(|period| quota.parse() == Ok(quota_us(size.vcpus, period))),
-        _ => false,
-    };
+    let is_cpu = files::cpu_quota(dir).is_some_and(|(quota, period)| quota == quota_us(size.vcpus, period));
     let has_no_swap = files::number(&dir.join("memory.swap.max")) == Some(0) || files::machine_has_no_swap();
     let is_memory = same_memory(size.memory_bytes, files::number(&dir.join("memory.max"))) && has_no_swap;
     Enforced { cpu: mechanism(is_cpu), memory: mechanism(is_memory) }
@@ -89,10 +85,9 @@ fn mechanism(confirmed: bool) -> Mechanism {
 
 /// Returns the usage so far.
 pub fn observed(dir: &Path) -> Observed {
-    let cpu = dir.join("cpu.stat");
     Observed {
-        cpu_us: files::value(&cpu, "usage_usec"),
-        throttled_us: files::value(&cpu, "throttled_usec"),
+        cpu_us: files::value(&dir.join("cpu.stat"), "usage_usec"),
+        throttled_us: files::throttled_us(dir),
         peak_memory_bytes: files::number(&dir.join("memory.peak")),
         oom_kills: files::value(&dir.join("memory.events"), "oom_kill"),
     }
