@@ -16,7 +16,6 @@ use crate::generators::runners::{self, Runners};
 use crate::generators::usage::Follower;
 use crate::generators::{Generators, JOB_VARIABLE, job_name};
 use crate::run::address_policy::{Limits, LoadLimits};
-use crate::sandbox::OwnQuota;
 use crate::series::recording::Recording;
 use crate::series::sampler::Watched;
 use crate::target::kubernetes::facts;
@@ -147,7 +146,6 @@ impl Site {
         let watched = Watched {
             target: self.target.as_ref().and_then(Running::source),
             generator: None,
-            quota: OwnQuota::default(),
             cores: self.cores.clone(),
             interface: None,
         };

@@ -216,8 +216,8 @@ pub(crate) struct Site {
     /// `None` if another agent runs the target.
     pub(crate) target: Option<Running>,
     pub(crate) generator_group: Group,
-    /// Whether k6 runs here.
-    has_load: bool,
+    /// The CPU quotas that bound k6; `None` if it runs elsewhere.
+    quota: Option<OwnQuota>,
     pub(crate) generator: Option<Process>,
     /// Load generators in a cluster.
     pub(crate) runners: Option<Runners>,
@@ -252,15 +252,16 @@ impl Site {
         generator_group.bound(machine::memory_bytes());
         if job.role != Role::Host {
             outcome.conditions.script_may_wait = Some(script.may_wait());
-            outcome.conditions.generator_quota = OwnQuota::find().cores();
         }
+        let quota = (job.role != Role::Host && job.cluster_generators == 0).then(OwnQuota::find);
+        outcome.conditions.generator_quota = quota.as_ref().and_then(OwnQuota::cores);
         context.live.begin(job.run);
         Ok(Self {
             folder,
             script,
             target,
             generator_group,
-            has_load: job.role != Role::Host,
+            quota,
             generator: None,
             runners: None,
             profiler: None,
@@ -279,8 +280,7 @@ impl Site {
         self.stop_recording().await;
         let watched = Watched {
             target: self.target.as_ref().and_then(Running::source),
-            generator: self.has_load.then(|| self.generator_group.watch()),
-            quota: OwnQuota::find(),
+            generator: self.quota.clone().map(|quota| (self.generator_group.watch(), quota)),
             cores: self.cores.clone(),
             interface: self.interface.clone(),
         };

@@ -101,6 +101,7 @@ mod tests {
 
     #[test]
     fn machine_counters_are_parsed() {
+        assert_eq!(processors(STAT), 1);
         let expected = Host {
             user_us: 41_409_350_000,
             system_us: 3_808_350_000,

@@ -23,10 +23,8 @@ use crate::wire::series::{Consumption, Host, Usage};
 pub struct Watched {
     /// The target; `None` if another agent runs it, or if nothing shows its usage.
     pub target: Option<Source>,
-    /// k6; `None` if it runs elsewhere.
-    pub generator: Option<Watch>,
-    /// CPU quotas that bound k6.
-    pub quota: OwnQuota,
+    /// k6, and the CPU quotas that bound it; `None` if it runs elsewhere.
+    pub generator: Option<(Watch, OwnQuota)>,
     /// The CPUs of both.
     pub cores: Cores,
     /// The network interface of the load, if it leaves the machine.
@@ -261,10 +259,10 @@ impl Totals {
             segments: segments.map(|(all, _)| all),
             retransmitted: segments.map(|(_, again)| again),
         };
-        let generator = watched.generator.as_ref().map(|watch| {
+        let generator = watched.generator.as_ref().map(|(watch, quota)| {
             let used = consumption(watch);
             // Its own group, if there is one, has no quota.
-            Consumption { throttled_us: watched.quota.throttled_us().or(used.throttled_us), ..used }
+            Consumption { throttled_us: quota.throttled_us().or(used.throttled_us), ..used }
         });
         Self {
             target: watched.target.as_ref().and_then(Source::group).map(consumption).unwrap_or_default(),
@@ -344,8 +342,7 @@ mod tests {
         let cores = Cores { target: vec![0], generator: Vec::new() };
         Watched {
             target: Some(Source::Group(Box::new(watch(Side::Target)))),
-            generator: Some(watch(Side::Generator)),
-            quota: OwnQuota::default(),
+            generator: Some((watch(Side::Generator), OwnQuota::default())),
             cores,
             interface: None,
         }
