@@ -31,10 +31,13 @@ pub struct Place {
 /// Describes where Pods run.
 pub async fn place(cluster: &Cluster, pods: &[Pod], vcpus: f64) -> Place {
     let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let (mut policies, mut here) = (Vec::new(), Vec::new());
+    let (mut policies, mut here, mut is_known) = (Vec::new(), BTreeSet::new(), true);
     for node in pods.iter().map(|pod| Placed::of(pod).node).collect::<BTreeSet<_>>() {
         let Described { facts, is_here } = of_node(cluster, &node).await;
-        here.push(is_here.map(|is_here| is_here.then_some(node)));
+        is_known &= is_here.is_some();
+        if is_here == Some(true) {
+            here.insert(node);
+        }
         policies.push(facts.get("node.cpu_manager").cloned());
         for (name, value) in facts {
             values.entry(name).or_default().insert(value);
@@ -47,8 +50,7 @@ pub async fn place(cluster: &Cluster, pods: &[Pod], vcpus: f64) -> Place {
     let facts = values.into_iter().map(|(name, values)| (name, listed(values))).collect();
     let policies: Option<Vec<String>> = policies.into_iter().collect();
     let shares = |policies: Vec<String>| policies.iter().any(|policy| policy != STATIC) || vcpus.fract() > 0.0;
-    let here: Option<Vec<Option<String>>> = here.into_iter().collect();
-    Place { facts, shares_cores: policies.map(shares), here: here.map(|here| here.into_iter().flatten().collect()) }
+    Place { facts, shares_cores: policies.map(shares), here: is_known.then_some(here) }
 }
 
 /// A node, as far as it may be read.
