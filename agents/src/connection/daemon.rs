@@ -173,8 +173,7 @@ fn prepare(options: &Options, cleared: Cleared, engine: Engine) -> anyhow::Resul
     let offered =
         Offered::read(options.targets.clone(), fingerprinting, containers.clone(), has_cluster, profilers.clone())?;
     let machine = machine::facts(&sandbox);
-    // The cluster enforces the sizes of its Pods.
-    if !has_cluster {
+    if machine::enforces_sizes(has_cluster, &offered.targets()) {
         machine::warn_of_missing_limits(&machine);
     }
     let generators = options.generators.as_deref().map(|file| Generators::load(file, &engine.offer().version));

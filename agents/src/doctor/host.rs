@@ -9,12 +9,14 @@ use crate::engine::Engine;
 use crate::wire::engine::EngineOffer;
 
 use crate::host::environment::{Facts, settings};
+use crate::host::machine;
 use crate::profile::{offer, perf};
 use crate::sandbox::cage::support;
 use crate::sandbox::cage::support::Landlock;
 use crate::sandbox::{OwnQuota, Sandbox, cores};
 use crate::target::container::{self, NoEngine};
-use crate::target::{self, Containers, Fingerprints, vm};
+use crate::target::{self, Containers, Fingerprints, ManifestError, vm};
+use crate::wire::messages::TargetOffer;
 use crate::wire::outcome::Mechanism;
 use crate::wire::profile::ProfileSource;
 
@@ -33,14 +35,13 @@ pub(super) async fn engine(options: &Options) -> Finding {
     }
 }
 
+fn offers(options: &Options) -> (Vec<TargetOffer>, Vec<ManifestError>) {
+    let Options { targets, kubernetes, profilers, .. } = options;
+    target::offers(targets, &Fingerprints::default(), &containers(options), *kubernetes, profilers)
+}
+
 pub(super) fn targets(options: &Options) -> Finding {
-    let (offers, faults) = target::offers(
-        &options.targets,
-        &Fingerprints::default(),
-        &containers(options),
-        options.kubernetes,
-        &options.profilers,
-    );
+    let (offers, faults) = offers(options);
     let folder = options.targets.display();
     let names: Vec<_> = offers.iter().map(|offer| offer.name.as_str()).collect();
     let errors: Vec<_> = faults.iter().map(ToString::to_string).collect();
@@ -152,7 +153,7 @@ fn control_groups(options: &Options) -> Finding {
     let found = sandbox.mechanisms();
     let observed = format!("CPU by {}, memory by {}", found.cpu.as_str(), found.memory.as_str());
     if found.cpu == Mechanism::None || found.memory == Mechanism::None {
-        if options.kubernetes {
+        if !machine::enforces_sizes(options.kubernetes, &offers(options).0) {
             return Finding::good("control groups", format!("{observed}; the cluster enforces the sizes of its Pods"));
         }
         let remedy = "run the agent as root, or in a delegated control group (systemd: Delegate=yes); until then sizes \
@@ -279,7 +280,7 @@ mod tests {
     #[test]
     fn one_core_few_ports_and_few_files_are_doubtful_with_a_remedy() {
         let few = facts(&[("net.ipv4.ip_local_port_range", "60000 60999"), ("limit.open_files", "512, at most 1024")]);
-        for finding in [enough_cores(1, 1), enough_cores(2, 1), ports(&few), files(&few)] {
+        for finding in [enough_cores(1, 1), enough_cores(2, 1), ports(&few), files(&few), cpu_quota(0.5)] {
             assert_eq!(finding.rank, Rank::Doubtful, "{finding:?}");
             assert!(finding.remedy.is_some(), "{finding:?}");
         }
@@ -292,6 +293,7 @@ mod tests {
             ports(&many),
             files(&many),
             ports(&facts(&[])),
+            cpu_quota(4.0),
         ] {
             assert_eq!((finding.rank, &finding.remedy), (Rank::Good, &None), "{finding:?}");
         }

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::host::environment::{cpu, settings};
 use crate::sandbox::{Sandbox, cores};
-use crate::wire::messages::Machine;
+use crate::wire::messages::{Machine, TargetOffer};
+use crate::wire::target::TargetKind;
 
 /// Returns the description that `Hello` contains.
 pub fn facts(sandbox: &Sandbox) -> Machine {
@@ -38,6 +39,11 @@ fn line(path: impl AsRef<Path>) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
+/// Whether this machine has to enforce machine sizes. A cluster does that for its Pods.
+pub fn enforces_sizes(has_cluster: bool, targets: &[TargetOffer]) -> bool {
+    !has_cluster || targets.iter().any(|target| target.identity.kind() == TargetKind::Process)
+}
+
 /// Warns that machine sizes can't be enforced, if so.
 pub fn warn_of_missing_limits(machine: &Machine) {
     use crate::wire::outcome::Mechanism::None;
@@ -50,6 +56,23 @@ pub fn warn_of_missing_limits(machine: &Machine) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::target::Identity;
+
+    #[test]
+    fn a_cluster_enforces_the_sizes_of_its_pods_only() {
+        let offer = |identity| TargetOffer {
+            name: "servy".to_owned(),
+            version: "1".to_owned(),
+            description: String::new(),
+            identity,
+            anywhere: false,
+            profile: None,
+        };
+        let pod = offer(Identity::Kubernetes { image: "servy:1".to_owned(), id: None });
+        let program = offer(Identity::Process { sha256: String::new() });
+        assert!(enforces_sizes(false, &[]) && enforces_sizes(true, &[pod.clone(), program]));
+        assert!(!enforces_sizes(true, &[pod]));
+    }
 
     #[test]
     fn this_machine_is_described() {
