@@ -95,11 +95,18 @@ fn range_of(series: &SeriesBody, figure: fn(&SecondBody) -> Option<f64>) -> Stri
 /// The share of the time for which the target was throttled.
 const THROTTLED: &str = "target.throttled";
 
+const K6: &str = "k6";
+
 /// The curve of k6, unless it runs elsewhere: then no point has its figures.
 fn k6(points: &Points, figure: &'static str) -> Option<Curve> {
     let mut all = points.figures(From::Usage, figure).peekable();
     let is_here = all.peek().is_none() || all.flatten().next().is_some();
-    is_here.then(|| Curve::new("k6", "soft ink", "dash", From::Usage, figure))
+    is_here.then(|| Curve::new(K6, "soft ink", "dash", From::Usage, figure))
+}
+
+/// Returns whose curves these are, for screen readers.
+fn spoken(curves: &[Curve]) -> &'static str {
+    if curves.iter().any(|curve| curve.name == K6) { "target and k6" } else { "the target" }
 }
 
 fn cpu(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
@@ -112,7 +119,7 @@ fn cpu(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
         id: "run-cpu",
         title: "CPU",
         unit: "cores · throttled: share of the time limited by the CPU quota".to_owned(),
-        label: format!("CPU of target and k6 over time in cores: {}", maximum(points, "target.cores", 1.0)),
+        label: format!("CPU of {} over time in cores: {}", spoken(&curves), maximum(points, "target.cores", 1.0)),
     };
     let mut chart = curves::chart(head, points, &curves, json!({"nticks": 6}));
     // Shaded, to make throttling noticeable.
@@ -142,7 +149,11 @@ fn memory(points: &Points, size: Option<&RunSize>, mark: Mark) -> Chart {
         id: "run-memory",
         title: "Memory",
         unit: format!("MiB{}", scale.note()),
-        label: format!("Memory of target and k6 over time in MiB: {}", maximum(points, "target.memory_bytes", MIB)),
+        label: format!(
+            "Memory of {} over time in MiB: {}",
+            spoken(&curves),
+            maximum(points, "target.memory_bytes", MIB)
+        ),
     };
     limit(curves::chart(head, points, &curves, y), &curves, points, ceiling)
 }
