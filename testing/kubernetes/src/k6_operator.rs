@@ -1,6 +1,7 @@
 //! A stand-in for k6-operator 1.x: creates the Jobs of a `TestRun` and starts its runners, as the real one does.
 //!
-//! It has no initializer, no Services and no starter Pod: it sends the requests of the starter itself, one after the other.
+//! It has no initializer and no Services. Its starter Pod does nothing; once that has ended, it sends the requests itself, one
+//! after the other.
 
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ use tokio::{
 use crate::Cluster;
 
 const PAUSE: Duration = Duration::from_millis(200);
+/// The image of the starter.
+pub const STARTER: &str = "ghcr.io/grafana/k6-operator:latest-starter";
 const RESUME: &str = r#"{"data":{"type":"status","id":"default","attributes":{"paused":false}}}"#;
 
 /// The controller, until dropped.
@@ -84,17 +87,17 @@ async fn reconcile(client: &Client) -> kube::Result<()> {
         let jobs: Api<Job> = Api::namespaced(client.clone(), &namespace);
         let parallelism = run.data["spec"]["parallelism"].as_u64().unwrap_or(1);
         for index in 1..=parallelism {
-            let job = serde_json::from_value(job(&run, index, parallelism)).expect("a Job");
-            match jobs.create(&PostParams::default(), &job).await {
-                Err(kube::Error::Api(status)) if status.code == 409 => {}
-                created => drop(created?),
-            }
+            create(&jobs, runner(&run, index, parallelism)).await?;
         }
         let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
         let own = ListParams::default().labels(&format!("k6_cr={},runner=true", run.name_any()));
         let pods = pods.list(&own).await?.items;
         let addresses: Vec<String> = pods.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect();
-        if addresses.len() as u64 == parallelism && are_ready(&addresses).await {
+        if addresses.len() as u64 != parallelism || !are_ready(&addresses).await {
+            continue;
+        }
+        create(&jobs, starter(&run)).await?;
+        if has_succeeded(&jobs, &starter_name(&run)).await? {
             for address in &addresses {
                 let _ = ask(address, "PATCH", RESUME).await;
             }
@@ -103,8 +106,63 @@ async fn reconcile(client: &Client) -> kube::Result<()> {
     Ok(())
 }
 
+/// Creates a Job unless it exists.
+async fn create(jobs: &Api<Job>, job: Value) -> kube::Result<()> {
+    let job = serde_json::from_value(job).expect("a Job");
+    match jobs.create(&PostParams::default(), &job).await {
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        created => created.map(drop),
+    }
+}
+
+async fn has_succeeded(jobs: &Api<Job>, name: &str) -> kube::Result<bool> {
+    let job = jobs.get_opt(name).await?;
+    Ok(job.and_then(|job| job.status?.succeeded).is_some_and(|count| count > 0))
+}
+
+fn starter_name(run: &DynamicObject) -> String {
+    format!("{}-starter", run.name_any())
+}
+
+/// Builds the Job of the starter.
+fn starter(run: &DynamicObject) -> Value {
+    let spec = &run.data["spec"]["starter"];
+    let container = json!({
+        "name": "k6-curl", "image": STARTER, "command": ["sh", "-c", "true"],
+        "securityContext": spec["containerSecurityContext"],
+    });
+    job_of(
+        run,
+        &starter_name(run),
+        json!({"app": "k6", "k6_cr": run.name_any()}),
+        spec,
+        json!({"containers": [container]}),
+    )
+}
+
+/// Builds a Job whose Pod is what a `TestRun` says of it, and these parts.
+fn job_of(run: &DynamicObject, name: &str, mut labels: Value, pod: &Value, parts: Value) -> Value {
+    for (label, value) in pod["metadata"]["labels"].as_object().into_iter().flatten() {
+        labels[label] = value.clone();
+    }
+    let owner = json!({
+        "apiVersion": "k6.io/v1alpha1", "kind": "TestRun", "name": run.name_any(), "uid": run.uid(), "controller": true,
+    });
+    let mut spec = json!({
+        "restartPolicy": "Never", "nodeSelector": pod["nodeSelector"], "tolerations": pod["tolerations"],
+        "imagePullSecrets": pod["imagePullSecrets"], "securityContext": pod["securityContext"],
+    });
+    if let (Some(spec), Value::Object(parts)) = (spec.as_object_mut(), parts) {
+        spec.extend(parts);
+    }
+    json!({
+        "metadata": {"name": name, "labels": labels, "ownerReferences": [owner]},
+        "spec": {"backoffLimit": 0, "template": {"metadata": {"labels": labels}, "spec": spec}},
+    })
+}
+
 /// Builds the Job of a runner.
-fn job(run: &DynamicObject, index: u64, parallelism: u64) -> Value {
+fn runner(run: &DynamicObject, index: u64, parallelism: u64) -> Value {
     let (name, spec) = (run.name_any(), &run.data["spec"]);
     let runner = &spec["runner"];
     let mut command = vec!["k6".to_owned(), "run".to_owned(), "--quiet".to_owned()];
@@ -125,13 +183,6 @@ fn job(run: &DynamicObject, index: u64, parallelism: u64) -> Value {
     command.extend(["--address=0.0.0.0:6565".to_owned(), "--paused".to_owned()]);
     command.extend(["--tag".to_owned(), format!("instance_id={index}")]);
     command.extend(["--tag".to_owned(), format!("testrun_name={name}")]);
-    let mut labels = json!({"app": "k6", "k6_cr": name, "runner": "true"});
-    for (label, value) in runner["metadata"]["labels"].as_object().into_iter().flatten() {
-        labels[label] = value.clone();
-    }
-    let owner = json!({
-        "apiVersion": "k6.io/v1alpha1", "kind": "TestRun", "name": name, "uid": run.uid(), "controller": true,
-    });
     // A local file comes with volumes and mounts of the runner's own.
     let (mut volumes, mut mounts) = (Vec::new(), Vec::new());
     if let Some(map) = spec["script"]["configMap"]["name"].as_str() {
@@ -140,24 +191,19 @@ fn job(run: &DynamicObject, index: u64, parallelism: u64) -> Value {
     }
     volumes.extend(runner["volumes"].as_array().into_iter().flatten().cloned());
     mounts.extend(runner["volumeMounts"].as_array().into_iter().flatten().cloned());
+    let security = &runner["containerSecurityContext"];
     let container = json!({
         "name": "k6", "image": runner["image"], "command": command, "env": runner["env"],
-        "resources": runner["resources"], "ports": [{"containerPort": 6565}],
-        "volumeMounts": mounts,
+        "resources": runner["resources"], "ports": [{"containerPort": 6565}], "volumeMounts": mounts,
+        "securityContext": security,
     });
-    json!({
-        "metadata": {"name": format!("{name}-{index}"), "labels": labels, "ownerReferences": [owner]},
-        "spec": {
-            "backoffLimit": 0,
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "restartPolicy": "Never", "containers": [container], "volumes": volumes,
-                    "initContainers": runner["initContainers"],
-                },
-            },
-        },
-    })
+    let init = runner["initContainers"].as_array().into_iter().flatten().cloned().map(|mut init| {
+        init["securityContext"] = security.clone();
+        init
+    });
+    let parts = json!({"containers": [container], "volumes": volumes, "initContainers": init.collect::<Vec<Value>>()});
+    let labels = json!({"app": "k6", "k6_cr": name, "runner": "true"});
+    job_of(run, &format!("{name}-{index}"), labels, runner, parts)
 }
 
 /// Whether every k6 answers and is still paused.

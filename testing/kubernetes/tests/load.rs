@@ -3,7 +3,7 @@
 #[path = "support/bench.rs"]
 mod bench;
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use bench::{Bench, job, reason};
 use brewbench_agent::{
@@ -26,7 +26,7 @@ use brewbench_kubernetes_testing::{
 use k8s_openapi::api::core::v1::{Namespace, ResourceQuota, ServiceAccount};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, EvictParams, ListParams, PostParams},
+    api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams, PostParams},
 };
 use nix::{
     sys::signal::{Signal, kill},
@@ -35,6 +35,22 @@ use nix::{
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
+
+/// A target that may run where only restricted Pods are admitted.
+const RESTRICTED: &str = "spec:
+  securityContext: { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: RuntimeDefault } }
+  containers:
+    - name: good
+      image: rust-hyper:1
+      securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: [ALL] } }
+";
+
+/// Creates the quota `small` for one resource.
+async fn limit(bench: &Bench, resource: &str, most: &str) {
+    let quota = json!({"metadata": {"name": "small"}, "spec": {"hard": {resource: most}}});
+    let quotas: Api<ResourceQuota> = Api::default_namespaced(bench.cluster.client());
+    quotas.create(&PostParams::default(), &serde_json::from_value(quota).expect("a quota")).await.expect("created");
+}
 
 fn distributed(target: &str, generators: u32) -> Job {
     Job { cluster_generators: generators, ..job(target) }
@@ -67,7 +83,12 @@ async fn every_request_of_every_generator_counts_once() {
 async fn k6_operator_starts_what_own_jobs_would() {
     let Some(bench) = Bench::start().await else { return };
     let _operator = K6Operator::install(&bench.cluster).await;
-    bench.offer("good", "image = \"rust-hyper:1\"");
+    // All of its Pods are admitted where only restricted ones are.
+    let namespaces: Api<Namespace> = Api::all(bench.cluster.client());
+    let restricted = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
+    namespaces.patch("default", &PatchParams::default(), &Patch::Merge(restricted)).await.expect("restricted");
+    fs::write(bench.work.targets.join("good.yaml"), RESTRICTED).expect("a template");
+    bench.offer("good", "template = \"good.yaml\"");
     let outcome = bench.run(&distributed("good", 3)).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     for generator in &outcome.generators {
@@ -77,6 +98,12 @@ async fn k6_operator_starts_what_own_jobs_would() {
             read::parse(generator.summary.as_bytes()).expect("a summary").figures().requests
         );
     }
+    // The target and two generators, but not the Pod that starts them.
+    limit(&bench, "pods", "3").await;
+    let outcome = bench.run(&distributed("good", 2)).await;
+    let (why, cause) = reason(&outcome);
+    assert!(why.contains("k6-operator can't start the generators: ") && why.contains("exceeded quota"), "{why}");
+    assert_eq!(cause, Cause::Generator);
 }
 
 #[tokio::test]
@@ -182,9 +209,7 @@ async fn what_keeps_generators_from_the_load_is_explained() {
     }
     bench.work.generators =
         Some(Generators::parse("image = \"k6:1\"\nvcpus = 0.2\nmemory_mib = 256\n", "1").expect("a file"));
-    let quota = json!({"metadata": {"name": "small"}, "spec": {"hard": {"limits.memory": "300Mi"}}});
-    let quotas: Api<ResourceQuota> = Api::default_namespaced(bench.cluster.client());
-    quotas.create(&PostParams::default(), &serde_json::from_value(quota).expect("a quota")).await.expect("created");
+    limit(&bench, "limits.memory", "300Mi").await;
     let outcome = bench.run(&distributed("good", 2)).await;
     assert!(reason(&outcome).0.contains("exceeded quota: small"), "{outcome:?}");
 }

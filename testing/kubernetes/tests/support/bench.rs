@@ -22,7 +22,7 @@ use brewbench_agent::{
         outcome::{Cause, Ended, Outcome},
     },
 };
-use brewbench_kubernetes_testing::{Cluster, Image, Kubelet, NodeOptions};
+use brewbench_kubernetes_testing::{Cluster, Image, Kubelet, NodeOptions, k6_operator::STARTER};
 use brewbench_testing::skip;
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -186,6 +186,7 @@ pub fn node(name: &str, server: &Path, k6: &Path) -> NodeOptions {
     options.labels.insert("node.kubernetes.io/instance-type".to_owned(), "test.large".to_owned());
     options
         .with_image("shell:1", Image::new(&["/bin/sh"]))
+        .with_image(STARTER, Image::new(&["/bin/sh"]))
         .with_image("k6:1", Image::new(&["k6"]).with_file(k6, "/usr/bin/k6"))
 }
 
