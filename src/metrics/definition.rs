@@ -1,15 +1,8 @@
 //! The definition of a metric: its unit, direction and role. Pure.
 
-use crate::metrics::{Figures, Metric};
+pub use brewbench_statistics::Better;
 
-/// The direction in which a metric improves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    /// Higher values are better.
-    Higher,
-    /// Lower values are better.
-    Lower,
-}
+use crate::metrics::{Figures, Metric};
 
 /// The unit of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Folders with sources, relative to the root of the repository.
-const FOLDERS: [&str; 3] = ["src", "agents", "tests"];
+const FOLDERS: [&str; 4] = ["src", "agents", "crates", "tests"];
 
 /// The modules of the server in their order, and the tables that each writes. A module may use those before it.
 /// Three modules write `run`: `runs` the request and the phase, `results` the results, `dispatch` the lease.
@@ -126,6 +126,12 @@ fn agents_know_nothing_of_the_server() {
     for word in ["sqlx", "askama", "webauthn", "axum", "path = \"..\""] {
         assert!(!manifest.contains(word), "agents/Cargo.toml: {word}");
     }
+}
+
+#[test]
+fn statistics_know_nothing_of_what_they_are_used_for() {
+    let words = ["brewbench", "std::fs", "tokio", "Instant::now"];
+    forbid("crates/statistics", &words, "the statistics are pure and usable by others");
 }
 
 /// Flattens `use crate::{…}`: `a::{b, c}` becomes `a::b` and `a::c`.
@@ -293,7 +299,7 @@ fn files_that_call_themselves_pure_do_no_io() {
         "async fn",
         "AppState",
     ];
-    let all = sources("src").into_iter().chain(sources("agents/src"));
+    let all = sources("src").into_iter().chain(sources("agents/src")).chain(sources("crates"));
     let pure: Vec<_> = all.filter(|(_, text)| header(text).contains("Pure.")).collect();
     assert!(pure.len() > 100, "only {} files were found", pure.len());
     for (file, text) in pure {
@@ -342,7 +348,7 @@ const PLAIN_LISTS: [(&str, &str); 6] = [
 #[test]
 fn files_and_functions_fit_a_screen() {
     let (mut files, mut functions) = (Vec::new(), Vec::new());
-    for (file, text) in sources("src").into_iter().chain(sources("agents/src")) {
+    for (file, text) in sources("src").into_iter().chain(sources("agents/src")).chain(sources("crates")) {
         let lines = text.lines().count();
         assert!(lines <= LONGEST_FILE, "{file} has {lines} lines: split it");
         files.push(lines);
@@ -384,7 +390,7 @@ fn is_modifier(word: &str) -> bool {
 #[test]
 fn imports_form_no_large_cycle() {
     const LARGEST: usize = 4;
-    for (folder, others) in [("src", 400), ("agents/src", 90)] {
+    for (folder, others) in [("src", 400), ("agents/src", 90), ("crates/statistics/src", 10)] {
         let files = sources(folder);
         assert!(files.len() > others);
         let graph = imports(folder, &files);

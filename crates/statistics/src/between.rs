@@ -132,7 +132,7 @@ fn variance_over(segments: &[&[(i64, f64)]], far: i64) -> f64 {
 }
 
 /// Sum of the squared deviations from the mean.
-pub(super) fn squares(values: impl Iterator<Item = f64> + Clone) -> f64 {
+pub(crate) fn squares(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let count = values.clone().count().max(1) as f64;
     let mean = values.clone().sum::<f64>() / count;
     values.map(|value| (value - mean).powi(2)).sum()

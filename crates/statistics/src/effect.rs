@@ -73,7 +73,7 @@ fn ratio(log: f64) -> f64 {
 }
 
 /// Returns the shift at which the test is balanced. Both sides need a value.
-pub(super) fn shift(strata: &[Stratum]) -> f64 {
+pub(crate) fn shift(strata: &[Stratum]) -> f64 {
     if let [one] = strata {
         let (base, other) = sides(one);
         let count = base.len() * other.len();
@@ -88,7 +88,7 @@ pub(super) fn shift(strata: &[Stratum]) -> f64 {
 }
 
 /// Returns the lower end of the interval of logarithms.
-pub(super) fn lower_end(strata: &[Stratum], level: f64) -> Option<f64> {
+pub(crate) fn lower_end(strata: &[Stratum], level: f64) -> Option<f64> {
     match strata {
         [one] => ends_of_one(one, level).map(|(low, _)| low),
         many => {
@@ -101,7 +101,7 @@ pub(super) fn lower_end(strata: &[Stratum], level: f64) -> Option<f64> {
 }
 
 /// Returns the strata as logarithms; none if a value has none or a side has no values.
-pub(super) fn logarithms(strata: &[Stratum]) -> Option<Vec<Stratum>> {
+pub(crate) fn logarithms(strata: &[Stratum]) -> Option<Vec<Stratum>> {
     let log = |values: &[f64]| -> Option<Vec<f64>> {
         values.iter().map(|value| (value.is_finite() && *value > 0.0).then(|| value.ln())).collect()
     };
@@ -183,7 +183,7 @@ fn boundary(mut before: f64, mut after: f64, holds: impl Fn(f64) -> bool) -> f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::statistics::rank_test;
+    use crate::rank_test;
 
     fn of(base: &[f64], other: &[f64]) -> Option<Effect> {
         effect(&[Stratum { base: base.to_vec(), other: other.to_vec() }], 0.05)

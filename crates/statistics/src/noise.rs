@@ -23,7 +23,7 @@ pub struct Noise {
 
 impl Noise {
     /// Degrees of freedom and sum of squares of the scatter within experiments.
-    pub(super) fn squares(&self) -> Option<(f64, f64)> {
+    pub(crate) fn squares(&self) -> Option<(f64, f64)> {
         let degrees = self.runs.saturating_sub(self.experiments) as f64;
         Some((degrees, degrees * self.scatter?.powi(2)))
     }

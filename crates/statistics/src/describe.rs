@@ -38,12 +38,12 @@ pub fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
 }
 
 /// Returns the median; none without values.
-pub(super) fn median(values: &[f64]) -> Option<f64> {
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
     median_of_sorted(&sorted(values.iter().copied()))
 }
 
 /// Returns the median of sorted values; none without values.
-pub(super) fn median_of_sorted(values: &[f64]) -> Option<f64> {
+pub(crate) fn median_of_sorted(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| middle(values))
 }
 
@@ -53,7 +53,7 @@ fn middle(values: &[f64]) -> f64 {
 }
 
 /// Returns the finite values in ascending order.
-pub(super) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+pub(crate) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
     values.sort_by(f64::total_cmp);
     values

@@ -49,7 +49,14 @@ pub const CONFIDENCE: f64 = 0.95;
 /// Default minimum effect, as a share of the baseline's value.
 pub const MIN_EFFECT: f64 = 0.01;
 
-pub use crate::metrics::definition::Better;
+/// The direction in which a metric improves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Higher values are better.
+    Higher,
+    /// Lower values are better.
+    Lower,
+}
 
 /// Result of comparing one side with another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -64,37 +64,37 @@ pub fn rank_test(strata: &[Stratum]) -> Option<RankTest> {
 }
 
 /// The test at different shifts. Caches distributions, as most shifts do not change the ranks.
-pub(super) struct Shifts<'a> {
+pub(crate) struct Shifts<'a> {
     strata: &'a [Stratum],
     references: RefCell<HashMap<Ranks, Reference>>,
 }
 
 impl<'a> Shifts<'a> {
-    pub(super) fn new(strata: &'a [Stratum]) -> Self {
+    pub(crate) fn new(strata: &'a [Stratum]) -> Self {
         Self { strata, references: RefCell::default() }
     }
 
     /// Returns the p-value if the other side were lower by `shift`.
-    pub(super) fn p_at(&self, shift: f64) -> f64 {
+    pub(crate) fn p_at(&self, shift: f64) -> f64 {
         let Some(ranked) = Ranked::new(self.strata, shift) else { return 1.0 };
         let mut references = self.references.borrow_mut();
         references.entry(ranked.unordered()).or_insert_with(|| Reference::new(&ranked)).p(&ranked)
     }
 
     /// Returns the rank sum of the other side minus its mean if that side were lower by `shift`.
-    pub(super) fn excess_at(&self, shift: f64) -> f64 {
+    pub(crate) fn excess_at(&self, shift: f64) -> f64 {
         Ranked::new(self.strata, shift).map_or(0.0, |ranked| ranked.sum() - ranked.mean())
     }
 }
 
 /// Returns the smallest p-value without ties: two of all assignments.
-pub(super) fn untied(strata: &[Stratum]) -> f64 {
+pub(crate) fn untied(strata: &[Stratum]) -> f64 {
     let ways: f64 = strata.iter().map(|stratum| choose(stratum.len(), stratum.other.len())).product();
     (2.0 / ways).min(1.0)
 }
 
 /// Returns the binomial coefficient "`n` choose `k`".
-pub(super) fn choose(n: usize, k: usize) -> f64 {
+pub(crate) fn choose(n: usize, k: usize) -> f64 {
     (1..=k).map(|i| (n - k + i) as f64 / i as f64).product()
 }
 
@@ -278,7 +278,7 @@ impl Sums {
 /// Returns how many pairwise differences at either end the test of one stratum rejects at `level`.
 ///
 /// None if it can reject none. The k-th difference counts as k in the sum of the ranks, so its distribution decides.
-pub(super) fn rejected(one: usize, other: usize, level: f64) -> Option<usize> {
+pub(crate) fn rejected(one: usize, other: usize, level: f64) -> Option<usize> {
     let (all, pairs) = (one + other, one * other);
     if all > MAX_COUNTED {
         let deviation = (pairs as f64 * (all + 1) as f64 / 12.0).sqrt();
