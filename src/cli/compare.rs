@@ -185,7 +185,7 @@ fn figures(comparison: &Comparison) -> String {
     let any_suspect = comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.counts.suspect > 0);
     let hint = if any_suspect { "? some of these runs are suspect\n" } else { "" };
     let others = if comparison.rows.len() > 1 { " of its group" } else { "" };
-    text + "medians; failed %: means; * better than all others" + others + "\n" + hint
+    text + "* better than all others" + others + "\n" + hint
 }
 
 fn cells(comparison: &Comparison, cell: &Cell) -> Vec<String> {
@@ -201,6 +201,6 @@ fn cells(comparison: &Comparison, cell: &Cell) -> Vec<String> {
 }
 
 fn stat(stat: &Stat, scale: f64) -> String {
-    let value = figure(stat.middle().map(|middle| middle * scale));
+    let value = figure(stat.value.map(|value| value * scale));
     if stat.best { format!("{value}*") } else { value }
 }

@@ -8,16 +8,12 @@ use utoipa::ToSchema;
 use super::{
     metric::Metric,
     selection::Group,
-    statistics::{self, Decision, Leader, Noise},
+    statistics::{self, Leader, Noise},
 };
 use crate::{
     compare::{comparability::Confounder, setting::Setting, stat::Stat, work_difference::WorkDifference},
     metrics,
     runs::{model::Run, verdict::Verdict},
-    web::{
-        card::Tone,
-        format::{self, Figure},
-    },
 };
 
 /// All cells of one setting.
@@ -35,6 +31,18 @@ pub struct Row {
     pub work: Vec<WorkDifference>,
     /// The leader in each judged metric.
     pub leaders: BTreeMap<Metric, Leader>,
+    /// By how much each leader is ahead of its closest rival.
+    #[serde(default)]
+    pub leads: BTreeMap<Metric, Lead>,
+}
+
+/// The lead of one cell of a row over its closest rival in a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Lead {
+    /// Index of the rival, from 0.
+    pub over: usize,
+    /// Estimated difference from the rival's value, as a share; for shares in points.
+    pub by: f64,
 }
 
 /// One subject in one setting.
@@ -76,6 +84,11 @@ impl Row {
     /// The cells with at least one run that counts.
     pub fn rivals(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter().filter(|cell| cell.counts.counting() > 0)
+    }
+
+    /// The indexes of the cells with at least one run that counts.
+    pub fn rival_places(&self) -> impl Iterator<Item = usize> {
+        (0..self.cells.len()).filter(|place| self.cells[*place].counts.counting() > 0)
     }
 
     /// The leader in a metric; none in a metric that is not judged.
@@ -156,87 +169,6 @@ impl RunCounts {
     }
 }
 
-impl Stat {
-    /// The value that represents the repetitions: their median, or the mean of a share.
-    pub fn middle(&self) -> Option<f64> {
-        self.spread.as_ref().map(|spread| self.metric.middle(spread))
-    }
-
-    /// The same, formatted for the table.
-    pub fn figure(&self) -> Figure {
-        self.metric.figure(self.middle())
-    }
-
-    /// Difference from the baseline, as a share or, for shares, in points. None if unknown.
-    pub fn by(&self) -> Option<f64> {
-        let points = self.points.filter(|points| *points != 0.0 || self.middle() != Some(0.0));
-        self.effect.map(|effect| effect.change()).or(points)
-    }
-
-    /// The difference from the baseline: `+28.3 %`, `+0.30 points`.
-    pub fn change(&self) -> Figure {
-        self.metric.difference(self.by())
-    }
-
-    /// The confidence interval of the difference: `+26.1 % to +30.2 %`; empty if unknown.
-    pub fn interval(&self) -> String {
-        let interval = self.effect.and_then(|effect| effect.interval());
-        interval.map_or_else(String::new, |(low, high)| {
-            let end = |share| format::change(Some(share));
-            format!("{} to {}", end(low).text(), end(high).text())
-        })
-    }
-
-    /// Explains the difference: direction, decision and confidence interval.
-    pub fn meaning(&self) -> String {
-        let than = self.by().map_or_else(String::new, |by| match by {
-            0.0 => "the same as the baseline".to_owned(),
-            _ => format!("{} than the baseline", self.metric.word(by)),
-        });
-        let within = self.interval();
-        let within = if within.is_empty() { within } else { format!(", {within}") };
-        match self.decision {
-            Some(Decision::NoDifference) => match self.hidden() {
-                Some(margin) => format!("within the variation between experiments, {margin}{within}"),
-                None => format!("no difference from the baseline found{within}"),
-            },
-            Some(Decision::TooFew) => format!("{than}, but too few repetitions to be sure{within}"),
-            Some(Decision::NotInTurn) => format!("{than}, but not measured in turn: cannot say"),
-            Some(Decision::NotComparable) => format!("{than}, not comparable{within}"),
-            Some(Decision::Better | Decision::Worse) => format!("{than}{within}"),
-            None if than.is_empty() => "not judged".to_owned(),
-            None => format!("{than}, not judged{within}"),
-        }
-    }
-
-    /// The variation between experiments, if that hides the difference.
-    pub fn hidden(&self) -> Option<String> {
-        let margin = self.apart?.margin?;
-        let is_within = self.effect.map_or(self.points, |effect| Some(effect.change()))?.abs() <= margin;
-        (self.decision == Some(Decision::NoDifference) && is_within).then(|| self.metric.amount(margin))
-    }
-
-    /// Minimum and maximum: `12,010 to 12,100`; empty for a single run.
-    pub fn range(&self) -> String {
-        match &self.spread {
-            Some(spread) if spread.count > 1 => {
-                let figure = |value| self.metric.figure(Some(value));
-                format!("{} to {}", figure(spread.min).text(), figure(spread.max).text())
-            }
-            _ => String::new(),
-        }
-    }
-
-    /// The tone of the difference; neutral unless it is significant.
-    pub fn tone(&self) -> Tone {
-        match self.decision {
-            Some(Decision::Better) => Tone::Good,
-            Some(Decision::Worse) => Tone::Bad,
-            _ => Tone::Plain,
-        }
-    }
-}
-
 /// Groups the runs into rows of cells, without judging them.
 pub fn rows(settings: Vec<Setting>, groups: Vec<Group>) -> Vec<Row> {
     let row = |setting| Row {
@@ -245,6 +177,7 @@ pub fn rows(settings: Vec<Setting>, groups: Vec<Group>) -> Vec<Row> {
         confounders: Vec::new(),
         work: Vec::new(),
         leaders: BTreeMap::new(),
+        leads: BTreeMap::new(),
     };
     let mut rows: Vec<Row> = settings.into_iter().map(row).collect();
     for Group { subject, setting, runs } in groups {
@@ -259,8 +192,7 @@ fn stats(runs: &[Run]) -> Vec<Stat> {
         let counting = || runs.iter().filter(|run| run.counts() && metric.of(run).is_some());
         let spread = statistics::spread(counting().filter_map(|run| metric.of(run)));
         let suspect = counting().any(|run| run.verdict == Some(Verdict::Suspect));
-        let (effect, points, p, detectable, apart, decision) = (None, None, None, None, None, None);
-        Stat { metric, spread, effect, points, p, detectable, apart, decision, best: false, suspect }
+        Stat::alone(metric, spread, suspect)
     };
     metrics::compared().map(stat).collect()
 }

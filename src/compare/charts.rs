@@ -1,4 +1,4 @@
-//! Charts of a comparison as Plotly figures: medians as bars, repetitions as points. Pure.
+//! Charts of a comparison as Plotly figures: the figures as bars, repetitions as points. Pure.
 
 use std::iter;
 
@@ -16,6 +16,7 @@ use crate::{
     web::{
         axis::Scale,
         chart::{Chart, ScriptJson, elided, layout, text},
+        format::plural,
     },
 };
 
@@ -35,6 +36,8 @@ pub fn charts(subjects: &[Subject], rows: &[Row]) -> Vec<Chart> {
 /// One metric of one cell.
 struct Bar<'a> {
     subject: &'a Subject,
+    /// The figure that tables show, too.
+    value: f64,
     spread: Spread,
     runs: Vec<(&'a Run, f64)>,
 }
@@ -45,7 +48,8 @@ type Group<'a> = (String, Vec<Option<Bar<'a>>>);
 fn bar<'a>(subjects: &'a [Subject], cell: &'a Cell, metric: Metric) -> Option<Bar<'a>> {
     let runs: Vec<_> = cell.counting().filter_map(|run| Some((run, metric.of(run)?))).collect();
     let spread = spread(runs.iter().map(|(_, value)| *value))?;
-    Some(Bar { subject: &subjects[cell.subject], spread, runs })
+    let value = cell.stat(metric).value?;
+    Some(Bar { subject: &subjects[cell.subject], value, spread, runs })
 }
 
 /// Horizontal bars, so that long names fit.
@@ -56,8 +60,8 @@ fn throughput(subjects: &[Subject], row: &Row) -> Chart {
     for (place, bar) in bars.iter().enumerate() {
         let place = place as f64;
         data.push(json!({
-            "type": "bar", "orientation": "h", "y": [place], "x": [bar.spread.median], "width": 0.62,
-            "marker": fill(bar.subject), "text": [median_text(bar, Metric::Rps)], "textposition": "none",
+            "type": "bar", "orientation": "h", "y": [place], "x": [bar.value], "width": 0.62,
+            "marker": fill(bar.subject), "text": [bar_text(bar, Metric::Rps)], "textposition": "none",
             "hovertemplate": "%{text}<extra></extra>",
         }));
         let at: Vec<f64> = scattered(bar.runs.len(), 0.34).map(|shift| place + shift).collect();
@@ -170,7 +174,7 @@ fn grouped(groups: &[Group], metrics: &[Metric], scale: &Scale) -> (ScriptJson, 
         for (place, bar) in bars.iter().enumerate() {
             let Some(bar) = bar else { continue };
             let middle = group as f64 + (place as f64 - (places - 1) as f64 / 2.0) * width;
-            data.push(median(bar, *metric, middle, width, scale));
+            data.push(level(bar, *metric, middle, width, scale));
             let at: Vec<f64> = scattered(bar.runs.len(), width * 0.4).map(|shift| middle + shift).collect();
             let values: Vec<f64> = bar.runs.iter().map(|(_, value)| *value).collect();
             data.push(points(bar, *metric, &at, &values));
@@ -185,17 +189,17 @@ fn grouped(groups: &[Group], metrics: &[Metric], scale: &Scale) -> (ScriptJson, 
     (ScriptJson(json!({"data": data, "layout": layout(x, scale.axis())})), min_width)
 }
 
-/// Draws the median as a bar from zero, or as a line on a logarithmic axis, which has no zero.
-fn median(bar: &Bar, metric: Metric, middle: f64, width: f64, scale: &Scale) -> Value {
-    let text = median_text(bar, metric);
+/// Draws the figure as a bar from zero, or as a line on a logarithmic axis, which has no zero.
+fn level(bar: &Bar, metric: Metric, middle: f64, width: f64, scale: &Scale) -> Value {
+    let text = bar_text(bar, metric);
     match scale {
         Scale::Linear => json!({
-            "type": "bar", "x": [middle], "y": [bar.spread.median], "width": width * 0.92, "marker": fill(bar.subject),
+            "type": "bar", "x": [middle], "y": [bar.value], "width": width * 0.92, "marker": fill(bar.subject),
             "text": [text], "textposition": "none", "hovertemplate": "%{text}<extra></extra>",
         }),
         Scale::Logarithmic(..) => json!({
             "type": "scatter", "mode": "lines", "x": [middle - width * 0.42, middle + width * 0.42],
-            "y": [bar.spread.median, bar.spread.median], "line": {"color": bar.subject.mark.role(), "width": 3, "dash": bar.subject.mark.dash()},
+            "y": [bar.value, bar.value], "line": {"color": bar.subject.mark.role(), "width": 3, "dash": bar.subject.mark.dash()},
             "opacity": 0.55, "text": [text, text], "hovertemplate": "%{text}<extra></extra>",
         }),
     }
@@ -206,10 +210,10 @@ fn fill(subject: &Subject) -> Value {
     json!({"color": color, "opacity": 0.28, "pattern": {"shape": hatch, "size": 7, "solidity": 0.25, "fillmode": "overlay"}})
 }
 
-fn median_text(bar: &Bar, metric: Metric) -> String {
-    let figure = metric.figure(Some(bar.spread.median));
+fn bar_text(bar: &Bar, metric: Metric) -> String {
+    let figure = metric.figure(Some(bar.value));
     let name = text(&bar.subject.label);
-    format!("{name}<br>{} {}, median of {}", metric.name(), figure.text(), bar.runs.len())
+    format!("{name}<br>{} {}, {}", metric.name(), figure.text(), plural(bar.runs.len(), "run"))
 }
 
 fn points(bar: &Bar, metric: Metric, x: &[f64], y: &[f64]) -> Value {
@@ -257,10 +261,10 @@ fn spoken<'a, 'b: 'a>(what: &str, bars: impl Iterator<Item = (&'a Bar<'b>, Metri
     let texts: Vec<String> = bars
         .take(MOST)
         .map(|(bar, metric)| {
-            format!("{} {} {}", bar.subject.label, metric.name(), metric.figure(Some(bar.spread.median)).text())
+            format!("{} {} {}", bar.subject.label, metric.name(), metric.figure(Some(bar.value)).text())
         })
         .collect();
-    format!("{what}, medians: {}. The table below has all figures.", texts.join(", "))
+    format!("{what}: {}. The table below has all figures.", texts.join(", "))
 }
 
 #[cfg(test)]

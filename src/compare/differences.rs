@@ -57,7 +57,7 @@ pub fn chart(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Chart> {
         id: "differences",
         title: format!("{what} from {base}"),
         unit:
-            "% of its median · whiskers: confidence interval · small points: repetitions · hollow: no difference found"
+            "% of its figure · whiskers: confidence interval · small points: repetitions · hollow: no difference found"
                 .to_owned(),
         label: format!("{what} from {base}: {}", spoken.join("; ")),
         height: 90 + 38 * lines.len(),
@@ -129,14 +129,14 @@ fn whiskers(subject: &Subject, own: &[(usize, &Line)]) -> Value {
     })
 }
 
-/// Draws each repetition relative to the baseline's median.
+/// Draws each repetition relative to the baseline's figure.
 fn repetitions(subject: &Subject, own: &[(usize, &Line)]) -> Value {
     let points: Vec<(f64, f64)> = own
         .iter()
         .flat_map(|(place, line)| {
-            let median = line.baseline.stat(line.metric).spread.as_ref().map_or(0.0, |spread| spread.median);
-            let values = if median > 0.0 { line.cell.values(line.metric) } else { Vec::new() };
-            values.into_iter().map(move |value| (rounded((value / median - 1.0) * 100.0), *place as f64 + 0.28))
+            let base = line.baseline.stat(line.metric).value.unwrap_or_default();
+            let values = if base > 0.0 { line.cell.values(line.metric) } else { Vec::new() };
+            values.into_iter().map(move |value| (rounded((value / base - 1.0) * 100.0), *place as f64 + 0.28))
         })
         .collect();
     json!({

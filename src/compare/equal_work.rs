@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use brewbench_agent::wire::load::Load;
 
 use super::{
-    cell::{Cell, Row},
+    cell::Row,
     notes::{doubt, info, listed},
     selection::Subject,
 };
@@ -27,9 +27,6 @@ const REQUESTS: f64 = 0.01;
 const BYTES: f64 = 0.02;
 /// Tolerance for shares, from 0 to 1.
 const SHARES: f64 = 0.01;
-
-/// Maximum number of differences listed for a row.
-const MAX_LISTED: usize = 100;
 
 /// Factor from the median absolute deviation to the standard deviation of a normal distribution.
 const MAD_TO_DEVIATION: f64 = 1.4826;
@@ -92,18 +89,20 @@ enum Tolerance {
 
 /// Returns all differences in work between the cells of a row.
 pub fn different_work(row: &Row, subjects: &[Subject], accepted: &[AcceptedDifference]) -> Vec<WorkDifference> {
-    let cells: Vec<(&str, Vec<&Run>)> =
-        row.rivals().map(|cell| (subjects[cell.subject].label.as_str(), Cell::counting(cell).collect())).collect();
+    let cells: Vec<(usize, &str, Vec<&Run>)> = row
+        .rival_places()
+        .map(|place| {
+            let cell = &row.cells[place];
+            (place, subjects[cell.subject].label.as_str(), cell.counting().collect())
+        })
+        .collect();
     let mut all = Vec::new();
-    for (place, (name, runs)) in cells.iter().enumerate() {
-        for (other, others) in &cells[place + 1..] {
-            let sides = [Side { name, runs }, Side { name: other, runs: others }];
-            all.extend(between(sides, accepted));
+    for (number, (one, name, runs)) in cells.iter().enumerate() {
+        for (other, other_name, others) in &cells[number + 1..] {
+            let found = between([Side { name, runs }, Side { name: other_name, runs: others }], accepted);
+            all.extend(found.into_iter().map(|difference| WorkDifference { cells: [*one, *other], ..difference }));
         }
     }
-    // Differences that are not accepted decide, so they come first when the list is truncated.
-    all.sort_by_key(|difference| difference.accepted.is_some());
-    all.truncate(MAX_LISTED);
     all
 }
 
@@ -113,12 +112,14 @@ pub fn between(sides: [Side<'_>; 2], accepted: &[AcceptedDifference]) -> Vec<Wor
     let difference = |fact: WorkFact| {
         let values = differ(fact, sides.map(|side| side.runs))?;
         let described: Vec<String> =
-            sides.iter().zip(values).map(|(side, value)| format!("{} {value}", side.name)).collect();
+            sides.iter().zip(&values).map(|(side, value)| format!("{} {value}", side.name)).collect();
         let covers =
             |known: &&AcceptedDifference| known.covers([&one.target, &other.target], one.scenario.as_deref(), fact);
         Some(WorkDifference {
             fact,
             targets: [one.target.clone(), other.target.clone()],
+            cells: [0, 1],
+            values,
             text: format!("{} differ: {}", fact.title(), described.join(", ")),
             runs: [one.id.clone(), other.id.clone()],
             accepted: accepted.iter().find(covers).cloned(),
@@ -133,28 +134,57 @@ impl Row {
         self.work.iter().all(|difference| difference.accepted.is_some())
     }
 
-    /// Whether its cells may be compared: no confounders unless allowed, and equal work.
-    pub fn is_comparable(&self, allow_confounders: bool) -> bool {
-        (self.confounders.is_empty() || allow_confounders) && self.has_equal_work()
+    /// Whether two cells may be compared: no confounders unless allowed, and equal work.
+    pub fn are_comparable(&self, cells: [usize; 2], allow_confounders: bool) -> bool {
+        let is_theirs = |one: &WorkDifference| one.cells == cells || one.cells == [cells[1], cells[0]];
+        let did_equal_work = !self.work.iter().any(|one| one.accepted.is_none() && is_theirs(one));
+        (self.confounders.is_empty() || allow_confounders) && did_equal_work
+    }
+
+    /// Returns the largest group of cells that may be compared with one of them; of equal groups that of the baseline.
+    pub fn comparable_rivals(&self, base: usize, allow_confounders: bool) -> Vec<usize> {
+        let group = |one: usize| -> Vec<usize> {
+            let is_in = |other: &usize| one == *other || self.are_comparable([one, *other], allow_confounders);
+            self.rival_places().filter(is_in).collect()
+        };
+        let rank = |one: &usize| (group(*one).len(), self.cells[*one].subject == base);
+        self.rival_places().max_by_key(rank).map(group).unwrap_or_default()
     }
 }
 
 /// Returns notes on differences in work, those that are not accepted first.
-pub fn notes(rows: &[Row]) -> Vec<Note> {
-    let texts = |is_accepted: bool| {
-        let all = rows.iter().flat_map(|row| &row.work).filter(|one| one.accepted.is_some() == is_accepted);
-        let text = |one: &WorkDifference| match &one.accepted {
-            Some(accepted) => format!("{} (accepted by {}: {})", one.text, accepted.accepted_by, accepted.note),
-            None => one.text.clone(),
-        };
-        all.map(text).collect::<BTreeSet<String>>()
-    };
-    let (open, accepted) = (texts(false), texts(true));
-    let why = "Speed is compared only after equal work, or once a user has accepted the difference.";
+pub fn notes(subjects: &[Subject], rows: &[Row]) -> Vec<Note> {
+    let why = "Targets that did different work are not compared until a user accepts the difference.";
+    let open = differences(subjects, rows, false);
     let open = (!open.is_empty()).then(|| doubt("Different work.", format!("{}. {why}", listed(open.into_iter()))));
+    let accepted = differences(subjects, rows, true);
     let accepted =
         (!accepted.is_empty()).then(|| info("Different work, accepted.", format!("{}.", listed(accepted.into_iter()))));
     open.into_iter().chain(accepted).collect()
+}
+
+/// Describes each fact that differs by its values, each with the targets that have it.
+fn differences(subjects: &[Subject], rows: &[Row], is_accepted: bool) -> BTreeSet<String> {
+    let mut texts = BTreeSet::new();
+    for row in rows {
+        for fact in WorkFact::ALL {
+            let is_it = |one: &&WorkDifference| one.fact == fact && one.accepted.is_some() == is_accepted;
+            let mut by_value: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+            let mut notes = BTreeSet::new();
+            for one in row.work.iter().filter(is_it) {
+                for (cell, value) in one.cells.iter().zip(&one.values) {
+                    let subject = row.cells.get(*cell).and_then(|cell| subjects.get(cell.subject));
+                    by_value.entry(value).or_default().extend(subject.map(|subject| subject.label.as_str()));
+                }
+                notes.extend(one.accepted.as_ref().map(|it| format!(" (accepted by {}: {})", it.accepted_by, it.note)));
+            }
+            let names = |names: &BTreeSet<&str>| listed(names.iter().map(|name| (*name).to_owned()));
+            let values: Vec<String> = by_value.iter().map(|(value, them)| format!("{} {value}", names(them))).collect();
+            let notes: String = notes.into_iter().collect();
+            texts.extend((!values.is_empty()).then(|| format!("{}: {}{notes}", fact.title(), values.join(", "))));
+        }
+    }
+    texts
 }
 
 /// Returns both values as text if they differ by more than the tolerance.

@@ -2,16 +2,15 @@
 
 use super::{
     cell::{Cell, Row},
+    finding::{Finding, ahead},
     metric::Metric,
     selection::{By, Subject},
-    statistics::{Better, Decision, Leader, Spread, TooLittlePast},
+    statistics::{Better, Leader},
 };
 use crate::{
     compare::{
         excluded::{ExcludedRun, no_result},
         setting::{Setting, only_sizes_differ, shared},
-        significance::Questions,
-        stat::Stat,
     },
     web::{
         card::{Card, Tone},
@@ -69,27 +68,21 @@ fn one<T: PartialEq>(mut values: impl Iterator<Item = Option<T>>) -> Option<T> {
 }
 
 /// Returns the cards: the differences of two targets in one setting, otherwise the leaders.
-pub fn cards(
-    subjects: &[Subject],
-    base: usize,
-    rows: &[Row],
-    questions: Questions,
-    excluded: &[ExcludedRun],
-) -> Vec<Card> {
+pub fn cards(subjects: &[Subject], base: usize, rows: &[Row], excluded: &[ExcludedRun]) -> Vec<Card> {
     let unfinished = || rows.iter().flat_map(|row| &row.cells).map(|cell| cell.counts.unfinished).sum();
     match rows {
         rows if rows.iter().all(|row| row.rivals().count() == 0) => vec![no_result(excluded, unfinished())],
         [row] if subjects.len() == 1 => row.rivals().flat_map(single).collect(),
-        [row] if subjects.len() == 2 => pair(subjects, base, row, questions),
+        [row] if subjects.len() == 2 => pair(subjects, base, row),
         [row] => {
             let leading = |headline: Headline| {
-                with_suspect_note(leader(subjects, row, headline, questions).with_metric(headline.0), row.rivals())
+                with_suspect_note(leader(subjects, row, headline).with_metric(headline.0), row.rivals())
             };
             HEADLINES.into_iter().map(leading).collect()
         }
         rows => {
             let leading = |row: &Row| {
-                let card = leader(subjects, row, by_setting(row), questions).with_metric(Metric::Rps);
+                let card = leader(subjects, row, by_setting(row)).with_metric(Metric::Rps);
                 with_suspect_note(card, row.rivals())
             };
             rows.iter().take(MAX_CARDS).map(leading).collect()
@@ -125,15 +118,14 @@ fn single(cell: &Cell) -> Vec<Card> {
         let stat = cell.stat(metric);
         let range = stat.range();
         let detail = if range.is_empty() { detail.clone() } else { format!("{detail}, {range}") };
-        let value =
-            if stat.spread.is_some() { format!("{}{unit}", stat.figure().text()) } else { "unknown".to_owned() };
+        let value = if stat.value.is_some() { format!("{}{unit}", stat.figure().text()) } else { "unknown".to_owned() };
         with_suspect_note(Card::new(label, value, detail, Tone::Plain).with_metric(metric), [cell])
     };
     let known = COSTS.into_iter().filter(|(metric, ..)| cell.stat(*metric).spread.is_some());
     HEADLINES.into_iter().map(card).chain([failures(cell, None)]).chain(known.map(card)).collect()
 }
 
-fn pair(subjects: &[Subject], base: usize, row: &Row, questions: Questions) -> Vec<Card> {
+fn pair(subjects: &[Subject], base: usize, row: &Row) -> Vec<Card> {
     let rivals: Vec<&Cell> = row.rivals().collect();
     let [one, other] = rivals.as_slice() else {
         let present: Vec<_> = rivals.iter().map(|cell| cell.subject).collect();
@@ -145,7 +137,7 @@ fn pair(subjects: &[Subject], base: usize, row: &Row, questions: Questions) -> V
     let (challenger, baseline) = if one.subject == base { (*other, *one) } else { (*one, *other) };
     let name = subjects[base].label.as_str();
     let card = |headline: Headline| {
-        let card = difference(headline, challenger, baseline, name, questions).with_metric(headline.0);
+        let card = difference(headline, challenger, baseline, name).with_metric(headline.0);
         with_suspect_note(card, [challenger, baseline])
     };
     let known = COSTS.into_iter().filter(|(metric, ..)| challenger.stat(*metric).effect.is_some());
@@ -163,61 +155,14 @@ fn with_suspect_note<'a>(card: Card, cells: impl IntoIterator<Item = &'a Cell>) 
     Card { detail, tone: Tone::Doubtful, ..card }
 }
 
-fn difference(
-    (metric, label, unit): Headline,
-    challenger: &Cell,
-    baseline: &Cell,
-    name: &str,
-    questions: Questions,
-) -> Card {
+/// Shows how a challenger compares with the baseline called `name`, and both figures.
+fn difference((metric, label, unit): Headline, challenger: &Cell, baseline: &Cell, name: &str) -> Card {
     let (stat, against) = (challenger.stat(metric), baseline.stat(metric));
-    let (Some(effect), Some(decision)) = (stat.effect, stat.decision) else {
+    let Some(Finding { short, detail, tone }) = Finding::new(stat, name) else {
         return Card::new(label, "unknown", "not in the summaries", Tone::Plain);
     };
-    let (change, word) = (stat.change().text().to_owned(), metric.word(effect.change()));
     let figures = format!("{} instead of {}{unit}", stat.figure().text(), against.figure().text());
-    let within = match stat.interval() {
-        interval if interval.is_empty() => String::new(),
-        interval => format!(" ({interval})"),
-    };
-    match decision {
-        Decision::Better => Card::new(label, change, format!("{word} than {name}{within} · {figures}"), Tone::Good),
-        Decision::Worse => Card::new(label, change, format!("{word} than {name}{within} · {figures}"), Tone::Bad),
-        Decision::NoDifference => {
-            let detail = format!("{change}{within}{} · {figures}", detectability(stat));
-            Card::new(label, "no difference found", detail, Tone::Plain)
-        }
-        Decision::NotInTurn => {
-            let because = stat.apart.and_then(|apart| apart.because).map_or("", TooLittlePast::because);
-            let detail = format!("{change}, but not measured in turn: {because} · {figures}");
-            Card::new(label, "cannot say", detail, Tone::Doubtful)
-        }
-        Decision::NotComparable => {
-            let detail = format!("{change}{within}, but more than the target differs · {figures}");
-            Card::new(label, "not comparable", detail, Tone::Doubtful)
-        }
-        Decision::TooFew => {
-            let fewest = challenger.values(metric).len().min(baseline.values(metric).len());
-            let few = format!("too few repetitions to be sure ({fewest} of {})", enough(stat, questions, fewest));
-            Card::new(label, change, format!("{word}, but {few} · {figures}"), Tone::Doubtful)
-        }
-    }
-}
-
-/// Describes which difference could have been found.
-fn detectability(stat: &Stat) -> String {
-    let mde = stat
-        .detectable
-        .map_or_else(String::new, |mde| format!(" · minimum detectable effect {}", stat.metric.amount(mde)));
-    match stat.hidden() {
-        Some(margin) => format!(" · within the variation between experiments ({margin}){mde}"),
-        None => mde,
-    }
-}
-
-/// Returns the repetitions that a question needs; at least one more for a secondary metric.
-fn enough(stat: &Stat, questions: Questions, fewest: usize) -> usize {
-    if stat.metric == questions.primary { questions.enough } else { questions.enough.max(fewest + 1) }
+    Card::new(label, short, format!("{detail} · {figures}"), tone)
 }
 
 /// Shows the failures of the worst repetition; a median would hide one of three.
@@ -238,65 +183,51 @@ fn failures(cell: &Cell, against: Option<(&Cell, &str)>) -> Card {
     card.with_metric(Metric::ErrorRate)
 }
 
-/// Shows the leader of one setting in one metric.
-fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, questions: Questions) -> Card {
-    let lead = row.leader(metric);
-    // None sorts last, so the best one known comes first.
-    let mut cells: Vec<(&Cell, &Spread)> =
-        row.rivals().filter_map(|cell| Some((cell, cell.stat(metric).spread.as_ref()?))).collect();
-    cells.sort_by(|(_, a), (_, b)| match metric.better() {
-        Some(Better::Higher) => metric.middle(b).total_cmp(&metric.middle(a)),
-        _ => metric.middle(a).total_cmp(&metric.middle(b)),
-    });
-    let Some((first, first_spread)) = cells.first() else {
+/// Shows the leader of one setting in one metric, and how far it is ahead.
+fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline) -> Card {
+    let figure = |cell: &Cell| format!("{}{unit}", cell.stat(metric).figure().text());
+    let Some(foremost) = foremost(row, metric) else {
         return Card::new(label, "no figures", "not in any run that counts", Tone::Doubtful);
     };
-    let subject = &subjects[first.subject];
-    let figure = format!("{}{unit}", first.stat(metric).figure().text());
-    let named = |detail: String, tone| Card {
-        mark: Some(subject.mark),
-        ..Card::new(label, subject.label.clone(), detail, tone)
-    };
     let best = if metric.better() == Some(Better::Higher) { "highest" } else { "lowest" };
-    let foremost = format!("{best} median: {}, {figure}", subject.label);
-    match lead {
-        Leader::Of(_) => {
-            let ahead = cells.get(1).map(|(second, spread)| {
-                let change = match (first.stat(metric).effect, second.stat(metric).effect) {
-                    // The estimate of the tables and charts, if one of the two is the baseline.
-                    (Some(effect), None) if cells.len() == 2 => effect.change(),
-                    (None, Some(effect)) if cells.len() == 2 => 1.0 / effect.ratio - 1.0,
-                    _ => metric.middle(first_spread) / metric.middle(spread) - 1.0,
-                };
-                let name = &subjects[second.subject].label;
-                format!("{} against {name}", format::change(Some(change)).text())
+    let name = &subjects[foremost.subject].label;
+    let because = |why: &str| format!("{best}: {name}, {}{why}", figure(foremost));
+    match row.leader(metric) {
+        Leader::Of(place) => {
+            let cell = &row.cells[place];
+            let subject = &subjects[cell.subject];
+            let ahead = row.leads.get(&metric).map(|lead| {
+                let rival = &subjects[row.cells[lead.over].subject].label;
+                format!(", {}", ahead(metric, lead.by, rival))
             });
-            named(
-                [Some(format!("leads with {figure}")), ahead].into_iter().flatten().collect::<Vec<_>>().join(", "),
-                Tone::Good,
-            )
+            let detail = figure(cell) + &ahead.unwrap_or_default();
+            Card { mark: Some(subject.mark), ..Card::new(label, subject.label.clone(), detail, Tone::Good) }
         }
         Leader::Alone => {
-            Card::new(label, "nothing to compare with", format!("{}: {figure}", subject.label), Tone::Plain)
+            Card::new(label, "nothing to compare with", format!("{name}: {}", figure(foremost)), Tone::Plain)
         }
-        Leader::Unclear => Card::new(label, "no clear leader", foremost, Tone::Plain),
-        Leader::Missing => {
-            let detail = format!("{foremost}, but not in every summary");
-            Card::new(label, "not compared", detail, Tone::Doubtful)
-        }
+        Leader::Unclear => Card::new(label, "no difference found", because(" (not all others differ)"), Tone::Plain),
+        Leader::Missing => Card::new(label, "too little data", because("; not in every summary"), Tone::Doubtful),
         Leader::NotInTurn => {
-            let detail = format!("{foremost}, but not all were measured in turn");
-            Card::new(label, "cannot say", detail, Tone::Doubtful)
+            Card::new(label, "too little data", because("; not all were measured in turn"), Tone::Doubtful)
         }
         Leader::NotComparable => {
-            let detail = format!("{foremost}, but more than the target differs");
-            Card::new(label, "not comparable", detail, Tone::Doubtful)
+            Card::new(label, "not comparable", because("; more than the target differs"), Tone::Doubtful)
         }
         Leader::TooFew(fewest) => {
-            let needed = if metric == questions.primary { questions.enough } else { questions.enough.max(fewest + 1) };
-            let detail = format!("{foremost} ({fewest} of {needed} repetitions)");
-            Card::new(label, "too few repetitions", detail, Tone::Doubtful)
+            let few = format!("; only {} each", format::plural(fewest, "repetition"));
+            Card::new(label, "too little data", because(&few), Tone::Doubtful)
         }
+    }
+}
+
+/// Returns the cell with the best figure, whether or not that is a difference.
+fn foremost(row: &Row, metric: Metric) -> Option<&Cell> {
+    let value = |cell: &&Cell| cell.stat(metric).value.unwrap_or(f64::NAN);
+    let known = row.rivals().filter(|cell| cell.stat(metric).value.is_some());
+    match metric.better() {
+        Some(Better::Higher) => known.max_by(|one, other| value(one).total_cmp(&value(other))),
+        _ => known.min_by(|one, other| value(one).total_cmp(&value(other))),
     }
 }
 
@@ -304,10 +235,10 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline, ques
 mod tests {
     use crate::{
         compare::{
-            testing::{failed, faster, repeated, run, sized},
+            testing::{failed, faster, judged, repeated, run, sized},
             view::Comparison,
         },
-        runs::model::Run,
+        runs::{model::Run, verdict::Verdict},
         web::{card::Tone, series_style::Marks},
     };
 
@@ -342,7 +273,7 @@ mod tests {
         let close = &cards(against(1.004))[0];
         assert_eq!((close.0.as_str(), close.2), ("no difference found", Tone::Plain));
         assert!(
-            close.1.contains("minimum detectable effect") && close.1.contains("· 10,040 instead of 10,000"),
+            close.1.contains("could have been missed") && close.1.contains("· 10,040 instead of 10,000"),
             "{}",
             close.1
         );
@@ -351,7 +282,9 @@ mod tests {
     #[test]
     fn one_repetition_is_too_few() {
         let cards = cards(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)]);
-        assert!(cards[0].1.starts_with("faster, but too few repetitions to be sure (1 of 4)"), "{cards:?}");
+        assert_eq!(cards[0].0, "too little data");
+        let only = "+100 %, but only 1 of 4 repetitions on each side were measured in turn";
+        assert!(cards[0].1.starts_with(only), "{cards:?}");
         assert_eq!(cards[0].2, Tone::Doubtful);
     }
 
@@ -370,6 +303,64 @@ mod tests {
         assert_eq!((card.0.as_str(), card.1.as_str()), ("0.40 %", "in the worst repetition; gosherve 0 %"));
     }
 
+    fn on(experiment: &str, target: &str, factor: f64) -> Vec<Run> {
+        let within = |run: Run| Run {
+            id: format!("{experiment}-{target}-{}", run.repetition).into(),
+            experiment: Some(experiment.to_owned().into()),
+            ..run
+        };
+        repeated(|n| within(faster(run(target, n), factor)))
+    }
+
+    /// The fast day has a and b, the slow day b and c: b is better than both, but a has the highest median.
+    #[test]
+    fn the_card_names_the_target_that_the_test_found_and_not_the_highest_median() {
+        let runs = [on("fast", "a", 1.0), on("fast", "b", 1.03), on("slow", "b", 0.82), on("slow", "c", 0.8)].concat();
+        let cards = cards(runs);
+        assert_eq!(cards[0].0, "b", "{cards:?}");
+        assert!(cards[0].1.ends_with("2.5 % faster than c"), "{cards:?}");
+    }
+
+    /// The machine slows down half-way, and the slow half of a is invalid.
+    #[test]
+    fn a_target_whose_slow_half_is_invalid_does_not_lead() {
+        let machine = |n: u32| if n > 6 { 0.7 } else { 1.0 + 0.0005 * f64::from(n) };
+        let of = |target: &'static str, factor: f64| {
+            (1..=12).map(move |n| faster(run(target, n), factor * machine(n))).collect::<Vec<_>>()
+        };
+        let mut runs = of("a", 0.96);
+        for run in runs.iter_mut().skip(6) {
+            *run = judged(run.clone(), Verdict::Invalid, "all requests failed");
+        }
+        runs.extend([of("b", 1.0), of("c", 0.9)].concat());
+        let cards = cards(runs);
+        assert_eq!(cards[0].0, "b", "{cards:?}");
+    }
+
+    /// The repetitions of different blocks are not compared, however many there are.
+    #[test]
+    fn compared_repetitions_are_counted_by_common_blocks() {
+        let night = |target: &'static str, night: &'static str, numbers: std::ops::RangeInclusive<u32>| {
+            numbers.map(move |n| Run {
+                id: format!("{target}-{night}-{n}").into(),
+                experiment: Some(night.to_owned().into()),
+                ..run(target, n)
+            })
+        };
+        let base: Vec<Run> = night("a", "one", 1..=9).chain(night("a", "two", 1..=1)).collect();
+        let other: Vec<Run> = night("b", "one", 1..=1).chain(night("b", "two", 1..=9)).collect();
+        let cards = cards([base, other].concat());
+        assert!(cards[0].1.contains("only 2 of 4 repetitions on each side"), "{cards:?}");
+    }
+
+    #[test]
+    fn a_difference_below_the_minimum_effect_is_called_that() {
+        let cards = cards(against(1.009));
+        let less = "+0.9 % (+0.4 % to +1.4 %): smaller than the minimum effect (1 %) · 10,090 instead of 10,000";
+        assert_eq!((cards[0].0.as_str(), cards[0].2), ("below 1 %", Tone::Plain));
+        assert!(cards[0].1.starts_with(less), "{cards:?}");
+    }
+
     #[test]
     fn each_of_several_sizes_shows_its_leader() {
         let mut runs = repeated(|n| sized("gosherve", n, 1.0));
@@ -379,8 +370,8 @@ mod tests {
         let cards = cards(runs);
         assert_eq!(
             (cards[0].0.as_str(), cards[0].1.as_str()),
-            ("servy", "leads with 15,000 requests/s, +50.0 % against gosherve")
+            ("servy", "15,000 requests/s, 50.0 % faster than gosherve")
         );
-        assert_eq!(cards[1].0, "too few repetitions");
+        assert_eq!(cards[1].0, "too little data");
     }
 }

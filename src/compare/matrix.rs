@@ -1,4 +1,4 @@
-//! A matrix of one metric: settings as lines, subjects as columns, with the winner of each line. Pure.
+//! A matrix of one metric: settings as lines, subjects as columns, with the best of each line. Pure.
 
 use super::{cell::Row, metric::Metric, selection::Subject, statistics::Leader};
 use crate::compare::stat::Stat;
@@ -19,8 +19,8 @@ pub struct Line {
     pub label: String,
     /// One figure per subject; none if it has no runs in this setting.
     pub stats: Vec<Option<Stat>>,
-    /// The winner's label, or why there is none.
-    pub winner: String,
+    /// The label of the best, or why there is none.
+    pub best: String,
 }
 
 impl Matrix {
@@ -32,24 +32,23 @@ impl Matrix {
             Line {
                 label: row.setting.label.clone(),
                 stats: (0..subjects.len()).map(stat).collect(),
-                winner: winner(subjects, row, metric),
+                best: best(subjects, row, metric),
             }
         };
         Self { metric, lines: rows.iter().map(line).collect() }
     }
 }
 
-fn winner(subjects: &[Subject], row: &Row, metric: Metric) -> String {
+fn best(subjects: &[Subject], row: &Row, metric: Metric) -> String {
     if row.cells.iter().all(|cell| cell.stat(metric).spread.is_none()) {
         return "no figures".to_owned();
     }
     let why = match row.leaders.get(&metric) {
         Some(Leader::Of(place)) => return subjects[row.cells[*place].subject].label.clone(),
-        Some(Leader::Unclear) => "no clear leader",
-        Some(Leader::TooFew(_)) => "too few repetitions",
+        Some(Leader::Unclear) => "no difference found",
+        Some(Leader::TooFew(_) | Leader::NotInTurn) => "too little data",
         Some(Leader::Alone) => "alone",
         Some(Leader::Missing) => "not in every summary",
-        Some(Leader::NotInTurn) => "cannot say",
         Some(Leader::NotComparable) | None => "not comparable",
     };
     why.to_owned()

@@ -17,6 +17,7 @@ pub mod context;
 pub mod differences;
 pub mod equal_work;
 pub mod excluded;
+pub mod finding;
 pub mod headline;
 pub mod known;
 pub mod load;

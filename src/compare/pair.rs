@@ -32,6 +32,12 @@ pub struct Answer {
     pub effect: Option<Effect>,
     /// The difference in points; none unless it is a share.
     pub points: Option<f64>,
+    /// The baseline's value in the compared runs: their median, for shares their mean.
+    pub base: Option<f64>,
+    /// Number of compared runs of the baseline and of the other side.
+    pub compared: [usize; 2],
+    /// Repetitions on each side that could find a difference; none unless there are too few.
+    pub needed: Option<usize>,
     /// The p-value, corrected for all questions of the page.
     pub p: Option<f64>,
     /// Minimum detectable effect, found in 80 % of such comparisons, as a share.
@@ -51,6 +57,21 @@ pub fn basis(base: &[&Run], other: &[&Run], metric: Metric, history: &History) -
     let strata = vec![Stratum { base: values(&one), other: values(&two) }];
     let apart = past::apart(base, other, metric, history).unwrap_or(Err(TooLittlePast::FewExperiments));
     Some(Basis::Apart(strata, apart))
+}
+
+impl Answer {
+    /// Returns the other side's value beside this one of the baseline, as the estimate says. None if there is no estimate.
+    pub fn beside(&self, base: f64) -> Option<f64> {
+        let points = || self.points.map(|points| (base + points).clamp(0.0, 1.0));
+        self.effect.map(|effect| base * effect.ratio).or_else(points)
+    }
+
+    /// Returns the difference of one side from the other, as a share or in points, if `is_reversed` of the baseline.
+    pub fn by(&self, is_reversed: bool) -> Option<f64> {
+        let ratio = self.effect.map(|effect| if is_reversed { 1.0 / effect.ratio } else { effect.ratio });
+        let points = self.points.map(|points| if is_reversed { -points } else { points });
+        ratio.map(|ratio| ratio - 1.0).or(points)
+    }
 }
 
 impl Basis {
@@ -172,22 +193,37 @@ impl Basis {
             None => Decision::NoDifference,
         };
         let noise = cells.map(|cell| cell.noise.get(&metric).copied());
+        let compared = self.counts();
+        let fewest = compared[0].min(compared[1]);
+        let needed = || power::fewest(level).unwrap_or(power::MOST_REPETITIONS).max(fewest + 1);
         Answer {
             decision,
             effect: self.effect(metric, shown),
             points: self.points(metric),
+            base: self.base(metric),
+            compared,
+            needed: (decision == Decision::TooFew).then(needed),
             p: question.map(|question| question.corrected),
             detectable: question.and_then(|_| self.detectable(metric, noise, level)),
             apart: self.apart_stat(metric, noise, level),
         }
     }
 
-    /// Returns the answer for cells that are not comparable.
+    /// Returns the baseline's value in the compared runs.
+    pub fn base(&self, metric: Metric) -> Option<f64> {
+        let values = self.strata().iter().flat_map(|stratum| stratum.base.iter().copied());
+        statistics::spread(values).map(|spread| metric.middle(&spread))
+    }
+
+    /// Returns the answer for cells that are not comparable, which gives no difference to quote.
     pub fn not_compared(&self, metric: Metric) -> Answer {
         Answer {
             decision: Decision::NotComparable,
-            effect: self.effect(metric, ALPHA),
-            points: self.points(metric),
+            effect: None,
+            points: None,
+            base: self.base(metric),
+            compared: self.counts(),
+            needed: None,
             p: None,
             detectable: None,
             apart: None,

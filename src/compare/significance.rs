@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    cell::{Cell, Row},
+    cell::{Lead, Row},
     metric::Metric,
     pair::{Answer, Basis, basis},
     statistics::{self, ALPHA, Count, Decision, Leader, Test, power},
@@ -53,6 +53,19 @@ impl Answers {
         let found = |base, other| self.0.get(&(metric, base, other)).map(|answer| answer.decision);
         found(than, one).or_else(|| found(one, than).map(Decision::reversed)).unwrap_or(Decision::NoDifference)
     }
+
+    /// Difference of one cell from another, as a share or in points; none if unknown.
+    fn by(&self, metric: Metric, one: usize, than: usize) -> Option<f64> {
+        let found = |base, other, is_reversed| self.0.get(&(metric, base, other)).and_then(|it| it.by(is_reversed));
+        found(than, one, false).or_else(|| found(one, than, true))
+    }
+
+    /// The lead of a cell over the rival that is closest to it.
+    fn lead(&self, metric: Metric, leader: usize, rivals: &[usize]) -> Option<Lead> {
+        let others = rivals.iter().filter(|rival| **rival != leader);
+        let leads = others.filter_map(|rival| Some(Lead { over: *rival, by: self.by(metric, leader, *rival)? }));
+        leads.min_by(|one, other| one.by.abs().total_cmp(&other.by.abs()))
+    }
 }
 
 /// Tests all questions and writes effects, decisions and leaders into the cells.
@@ -61,7 +74,7 @@ pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -
     for (place, row) in rows.iter().enumerate() {
         all.extend(pairs(place, row, base).map(|pair| (pair, basis_of(row, &pair, known))));
     }
-    let is_compared = |pair: &Pair| rows[pair.row].is_comparable(options.allow_confounders);
+    let is_compared = |pair: &Pair| rows[pair.row].are_comparable([pair.base, pair.other], options.allow_confounders);
     let is_question = |pair: &Pair| pair.metric.is_judged() && is_compared(pair);
     let mut tests = Vec::new();
     let mut places = Vec::new();
@@ -90,8 +103,8 @@ pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -
         answers[pair.row].0.insert((pair.metric, pair.base, pair.other), answer);
     }
     for (row, answers) in rows.iter_mut().zip(&answers) {
-        lead(row, answers, options);
-        relate(row, base, answers);
+        lead(row, base, answers, options);
+        relate(row, base, answers, options);
     }
     let count = statistics::count(&tests);
     let primary = rows.first().map_or(Metric::Rps, |row| primary(row, options));
@@ -130,40 +143,44 @@ fn basis_of(row: &Row, pair: &Pair, known: &Known) -> Option<Basis> {
     basis(&runs(pair.base), &runs(pair.other), pair.metric, &known.history)
 }
 
-fn lead(row: &mut Row, answers: &Answers, options: &Options) {
-    let is_compared = row.is_comparable(options.allow_confounders);
+/// Finds the leader of each metric among the cells that may be compared with each other.
+fn lead(row: &mut Row, base: usize, answers: &Answers, options: &Options) {
+    let rivals = row.comparable_rivals(base, options.allow_confounders);
+    let is_any_left_out = rivals.len() < row.rivals().count();
     for metric in metrics::judged() {
-        let rivals: Vec<usize> = (0..row.cells.len()).filter(|place| row.cells[*place].counts.counting() > 0).collect();
         let counts = rivals.iter().map(|place| row.cells[*place].judged_values(metric).len());
         let fewest = counts.min().unwrap_or(0);
         let decision = |one: usize, than: usize| answers.decision(metric, rivals[one], rivals[than]);
         let lead = match statistics::lead(rivals.len(), decision, fewest) {
-            _ if !is_compared => Leader::NotComparable,
+            Leader::Alone if is_any_left_out => Leader::NotComparable,
             Leader::Of(place) => Leader::Of(rivals[place]),
             Leader::Unclear | Leader::TooFew(_) if fewest == 0 => Leader::Missing,
             lead => lead,
         };
         if let Leader::Of(place) = lead {
             row.cells[place].stats[metric as usize].best = true;
+            row.leads.extend(answers.lead(metric, place, &rivals).map(|lead| (metric, lead)));
         }
         row.leaders.insert(metric, lead);
     }
 }
 
 /// Writes the answers relative to the baseline into the cells of a row.
-fn relate(row: &mut Row, base: usize, answers: &Answers) {
-    let Some(base) = row.cells.iter().position(|cell: &Cell| cell.subject == base) else { return };
-    for (place, cell) in row.cells.iter_mut().enumerate().filter(|(place, _)| *place != base) {
-        for metric in metrics::compared() {
-            let Some(answer) = answers.0.get(&(metric, base, place)) else { continue };
-            let stat = &mut cell.stats[metric as usize];
-            stat.effect = answer.effect;
-            stat.points = answer.points;
-            if metric.is_judged() {
-                stat.p = answer.p;
-                stat.detectable = answer.detectable;
-                stat.apart = answer.apart;
-                stat.decision = Some(answer.decision);
+///
+/// The baseline shows the value of the compared runs if there is one other cell. With several, which may have been
+/// compared in different runs of it, it shows that of all its runs, so that all cells are beside the same value.
+fn relate(row: &mut Row, base: usize, answers: &Answers, options: &Options) {
+    let Some(base) = row.cells.iter().position(|cell| cell.subject == base) else { return };
+    let is_pair = row.rivals().count() == 2;
+    for metric in metrics::compared() {
+        let of = |place: usize| answers.0.get(&(metric, base, place));
+        let compared = (0..row.cells.len()).find_map(of).and_then(|answer| answer.base).filter(|_| is_pair);
+        let stat = &mut row.cells[base].stats[metric as usize];
+        stat.value = compared.or(stat.value);
+        let shown = stat.value;
+        for (place, cell) in row.cells.iter_mut().enumerate().filter(|(place, _)| *place != base) {
+            if let Some(answer) = of(place) {
+                cell.stats[metric as usize].relate(answer, shown, options.min_effect.of(metric));
             }
         }
     }

@@ -1,11 +1,18 @@
-//! A metric of the repetitions of a cell. Pure.
+//! One metric of a cell: its figure, and how it compares with the baseline. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::compare::{
-    metric::Metric,
-    statistics::{Decision, Effect, Spread, TooLittlePast},
+use super::{finding::Finding, pair::Answer};
+use crate::{
+    compare::{
+        metric::Metric,
+        statistics::{Decision, Effect, Spread, TooLittlePast},
+    },
+    web::{
+        card::Tone,
+        format::{self, Figure},
+    },
 };
 
 /// One metric of a cell.
@@ -13,6 +20,11 @@ use crate::compare::{
 pub struct Stat {
     /// The metric.
     pub metric: Metric,
+    /// The figure to show. Differs from the baseline's exactly as the difference says; null if no run has the metric.
+    ///
+    /// The median of the baseline's compared repetitions (for shares the mean), and that times the ratio for the others.
+    #[serde(default)]
+    pub value: Option<f64>,
     /// Spread of the repetitions that count; null if none has the metric.
     pub spread: Option<Spread>,
     /// Ratio to the baseline's cell of the row, with the interval of the corrected test; null for shares.
@@ -24,6 +36,15 @@ pub struct Stat {
     pub p: Option<f64>,
     /// Minimum detectable effect, found in 80 % of such comparisons; null if the scatter is unknown.
     pub detectable: Option<f64>,
+    /// The minimum effect: a smaller difference does not matter. Null if not judged.
+    #[serde(default)]
+    pub min_effect: Option<f64>,
+    /// Number of repetitions of the baseline and of this cell that were compared; null for the baseline.
+    #[serde(default)]
+    pub compared: Option<[usize; 2]>,
+    /// Repetitions needed on each side to find a difference; null unless there are too few.
+    #[serde(default)]
+    pub needed: Option<usize>,
     /// Variation between experiments, if not measured in turn with the baseline.
     #[serde(default)]
     pub apart: Option<ApartStat>,
@@ -47,4 +68,103 @@ pub struct ApartStat {
     pub margin: Option<f64>,
     /// Minimum detectable effect if both were measured in turn; null if the scatter is unknown.
     pub interleaved: Option<f64>,
+}
+
+impl Stat {
+    /// Creates the figure of a cell that is not compared yet.
+    pub fn alone(metric: Metric, spread: Option<Spread>, suspect: bool) -> Self {
+        Self {
+            metric,
+            value: spread.as_ref().map(|spread| metric.middle(spread)),
+            spread,
+            effect: None,
+            points: None,
+            p: None,
+            detectable: None,
+            min_effect: None,
+            compared: None,
+            needed: None,
+            apart: None,
+            decision: None,
+            best: false,
+            suspect,
+        }
+    }
+
+    /// Stores how it compares with the baseline, whose shown figure is `base`.
+    pub fn relate(&mut self, answer: &Answer, base: Option<f64>, min_effect: f64) {
+        self.effect = answer.effect;
+        self.points = answer.points;
+        self.value = base.and_then(|base| answer.beside(base)).or(self.value);
+        if self.metric.is_judged() {
+            self.p = answer.p;
+            self.detectable = answer.detectable;
+            self.min_effect = Some(min_effect);
+            self.compared = Some(answer.compared);
+            self.needed = answer.needed;
+            self.apart = answer.apart;
+            self.decision = Some(answer.decision);
+        }
+    }
+
+    /// The figure for the table.
+    pub fn figure(&self) -> Figure {
+        self.metric.figure(self.value)
+    }
+
+    /// Difference from the baseline, as a share or, for shares, in points. None if unknown.
+    pub fn by(&self) -> Option<f64> {
+        let points = self.points.filter(|points| *points != 0.0 || self.value != Some(0.0));
+        self.effect.map(|effect| effect.change()).or(points)
+    }
+
+    /// The difference from the baseline: `+28.3 %`, `+0.30 points`.
+    pub fn change(&self) -> Figure {
+        self.metric.difference(self.by())
+    }
+
+    /// The confidence interval of the difference: `+26.1 % to +30.2 %`; empty if unknown.
+    pub fn interval(&self) -> String {
+        let interval = self.effect.and_then(|effect| effect.interval());
+        interval.map_or_else(String::new, |(low, high)| {
+            let end = |share| format::change(Some(share));
+            format!("{} to {}", end(low).text(), end(high).text())
+        })
+    }
+
+    /// Explains the difference for a tooltip.
+    pub fn meaning(&self) -> String {
+        match Finding::new(self, "the baseline") {
+            None => "not judged".to_owned(),
+            Some(finding) if finding.short == self.change().text() => finding.detail,
+            Some(finding) => format!("{}: {}", finding.short, finding.detail),
+        }
+    }
+
+    /// The tone of the difference; neutral unless it is significant.
+    pub fn tone(&self) -> Tone {
+        match self.decision {
+            Some(Decision::Better) => Tone::Good,
+            Some(Decision::Worse) => Tone::Bad,
+            _ => Tone::Plain,
+        }
+    }
+
+    /// The variation between experiments, if that hides the difference.
+    pub fn hidden(&self) -> Option<String> {
+        let margin = self.apart?.margin?;
+        let is_within = self.effect.map_or(self.points, |effect| Some(effect.change()))?.abs() <= margin;
+        (self.decision == Some(Decision::NoDifference) && is_within).then(|| self.metric.amount(margin))
+    }
+
+    /// Minimum and maximum: `12,010 to 12,100`; empty for a single run.
+    pub fn range(&self) -> String {
+        match &self.spread {
+            Some(spread) if spread.count > 1 => {
+                let figure = |value| self.metric.figure(Some(value));
+                format!("{} to {}", figure(spread.min).text(), figure(spread.max).text())
+            }
+            _ => String::new(),
+        }
+    }
 }

@@ -162,16 +162,11 @@ impl<'a> Sweep<'a> {
         let (mut data, mut legend) = (Vec::new(), Vec::new());
         for curve in &self.curves {
             legend.push(curve.key(data.len()));
-            data.push(curve.trace(&curve.medians(Metric::Rps), Metric::P99Ms));
+            data.push(curve.trace(&curve.values(Metric::Rps), Metric::P99Ms));
         }
         let x = json!({"title": {"text": "requests/s", "standoff": 6}, "nticks": 6});
         let y = json!({"type": "log", "rangemode": "normal", "dtick": "D2"});
-        let head = (
-            "sweep-latency",
-            "Latency by throughput",
-            "p99 in ms, median of the repetitions · logarithmic axis".to_owned(),
-            Metric::P99Ms,
-        );
+        let head = ("sweep-latency", "Latency by throughput", "p99 in ms, logarithmic axis".to_owned(), Metric::P99Ms);
         let label = "Latency p99 by the throughput at each load".to_owned();
         chart(head, label, &data, &under(x, y), legend)
     }
@@ -183,15 +178,14 @@ impl Curve<'_> {
         Key { trace, name: label.clone(), role: mark.role(), dash: mark.dash() }
     }
 
-    fn medians(&self, metric: Metric) -> Vec<f64> {
-        let median = |cell: &Cell| cell.stat(metric).spread.as_ref().map(|spread| spread.median);
-        self.points.iter().map(|(_, cell)| median(cell).unwrap_or(f64::NAN)).collect()
+    fn values(&self, metric: Metric) -> Vec<f64> {
+        self.points.iter().map(|(_, cell)| cell.stat(metric).value.unwrap_or(f64::NAN)).collect()
     }
 
     fn trace(&self, x: &[f64], metric: Metric) -> Value {
         let (name, mark) = (text(&self.subject.label), self.subject.mark);
         let y: Vec<Option<f64>> =
-            self.medians(metric).into_iter().map(|value| Some(value).filter(|value| value.is_finite())).collect();
+            self.values(metric).into_iter().map(|value| Some(value).filter(|value| value.is_finite())).collect();
         let hints: Vec<String> = self
             .points
             .iter()
@@ -233,7 +227,7 @@ impl Curve<'_> {
     }
 
     fn knee(&self) -> Knee {
-        let rates = self.medians(Metric::Rps);
+        let rates = self.values(Metric::Rps);
         let most = rates.iter().copied().fold(0.0, f64::max);
         let Some(place) = rates.iter().position(|rate| *rate >= most * (1.0 - KNEE)) else { return Knee::Beyond };
         if self.points[place..].iter().any(|(_, cell)| is_generator_bound(cell)) {

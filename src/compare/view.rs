@@ -146,8 +146,8 @@ impl Comparison {
             title: headline::title(&subjects, base, options.by),
             shared: headline::in_common(&rows),
             baseline: subjects.get(base).map(|subject| subject.key.clone()),
-            cards: headline::cards(&subjects, base, &rows, questions, &excluded),
-            notes: equal_work::notes(&rows)
+            cards: headline::cards(&subjects, base, &rows, &excluded),
+            notes: equal_work::notes(&subjects, &rows)
                 .into_iter()
                 .chain(notes::notes(&subjects, &rows, questions, &excluded))
                 .collect(),
@@ -342,7 +342,7 @@ mod tests {
         assert!(rps.best && !slow.stat(Metric::Rps).best);
         assert_eq!((rps.change().text(), rps.decision), ("+25.0\u{a0}%", Some(Decision::Better)));
         assert_eq!(fast.stat(Metric::P99Ms).change().text(), "−20.0\u{a0}%");
-        assert_eq!(rps.meaning(), "faster than the baseline, +24.4\u{a0}% to +25.6\u{a0}%");
+        assert_eq!(rps.meaning(), "faster than the baseline (+24.4\u{a0}% to +25.6\u{a0}%)");
         assert!(!fast.stat(Metric::ReceivedPerS).best, "received bytes are not judged");
     }
 
@@ -385,10 +385,10 @@ mod tests {
         let matrices = comparison.matrices();
         assert_eq!(matrices.len(), 2);
         let [small, full] = matrices[0].lines.as_slice() else { panic!("two sizes") };
-        assert_eq!((small.label.as_str(), small.winner.as_str()), ("1 vCPU / 2 GiB", "alone"));
+        assert_eq!((small.label.as_str(), small.best.as_str()), ("1 vCPU / 2 GiB", "alone"));
         assert!(small.stats[0].is_some() && small.stats[1].is_none());
         assert!(full.stats[1].as_ref().is_some_and(|stat| stat.best));
-        assert_eq!(full.winner, "servy");
+        assert_eq!(full.best, "servy");
     }
 
     #[test]

@@ -15,6 +15,12 @@ pub struct WorkDifference {
     pub fact: WorkFact,
     /// Names of both targets.
     pub targets: [String; 2],
+    /// Indexes of both cells in the row, from 0.
+    #[serde(default)]
+    pub cells: [usize; 2],
+    /// The value of each target.
+    #[serde(default)]
+    pub values: [String; 2],
     /// Description with both values.
     pub text: String,
     /// Id of one run of each target.

@@ -2,7 +2,7 @@
 
 use crate::{
     app::{error::Result, state::AppState},
-    compare::{cell::Row, chosen::Options, metric::Metric, stat::Stat, statistics::Decision, view::Comparison},
+    compare::{cell::Row, chosen::Options, finding::Finding, metric::Metric, stat::Stat, view::Comparison},
     experiments::{model::Experiment, pages::load_comparison, progress::Progress},
     runs::model::Run,
     web::{
@@ -49,14 +49,7 @@ impl Difference {
             tone,
             wanted: None,
         });
-        let text = match stat.decision {
-            _ if stat.by().is_none() => "unknown".to_owned(),
-            Some(Decision::NoDifference) => "no difference found".to_owned(),
-            Some(Decision::TooFew) => "too few repetitions".to_owned(),
-            Some(Decision::NotInTurn) => "cannot say".to_owned(),
-            Some(Decision::NotComparable) => "not comparable".to_owned(),
-            Some(Decision::Better | Decision::Worse) | None => stat.change().text().to_owned(),
-        };
+        let text = Finding::new(stat, "the baseline").map_or_else(|| "unknown".to_owned(), |finding| finding.short);
         Self { plot, text, tone, meaning: stat.meaning() }
     }
 }

@@ -202,16 +202,19 @@ fn check(question: &Question, rule: &Rule, judged: &Judged, answers: &Answers, p
         (Outcome::Fine, Some(failed)) => (Outcome::CannotSay, format!("{failed}; the other runs: {}", ruling.reason)),
         (outcome, _) => (outcome, ruling.reason),
     };
+    let change = basis.and_then(|basis| basis.change(rule.metric, alpha, 0.0)).map(|change| change.by);
+    let baseline = basis.and_then(|basis| basis.base(rule.metric)).or_else(|| middle(&base));
+    let beside = |by: f64| baseline.map(|base| if rule.metric.is_share() { base + by } else { base * (1.0 + by) });
     Check {
         rule: rule.to_string(),
         metric: rule.metric,
         setting: cell.name.clone(),
         outcome,
-        baseline: middle(&base),
-        candidate: middle(&new),
-        repetitions: [base.len(), new.len()],
+        baseline,
+        candidate: change.and_then(beside).or_else(|| middle(&new)),
+        repetitions: basis.map_or([base.len(), new.len()], Basis::counts),
         needed: ruling.needed,
-        change: basis.and_then(|basis| basis.change(rule.metric, alpha, 0.0)).map(|change| change.by),
+        change,
         interval: ruling.interval,
         p: answer.filter(|_| obstacle.is_none()).map(|answer| answer.corrected),
         reason,

@@ -63,11 +63,11 @@ pub struct Check {
     pub setting: String,
     /// The outcome of the check.
     pub outcome: Outcome,
-    /// Median of the baseline's repetitions; null if none has the metric.
+    /// Median of the baseline's compared repetitions, for shares their mean; null if none has the metric.
     pub baseline: Option<f64>,
-    /// Median of the candidate's repetitions; null if none has the metric.
+    /// The candidate's figure: as far from the baseline's as `change` says; null if none has the metric.
     pub candidate: Option<f64>,
-    /// How many repetitions of the baseline and of the candidate have the metric.
+    /// How many repetitions of the baseline and of the candidate were compared.
     pub repetitions: [usize; 2],
     /// The relative difference: -0.05 is 5 % less. For shares, such as failed requests, the absolute difference.
     pub change: Option<f64>,

@@ -5,7 +5,7 @@ use crate::{
     runs::csv::line,
 };
 
-const HEAD: [&str; 27] = [
+const HEAD: [&str; 28] = [
     "setting",
     "scenario",
     "load",
@@ -19,6 +19,7 @@ const HEAD: [&str; 27] = [
     "runs",
     "repetitions",
     "suspect",
+    "value",
     "median",
     "mean",
     "deviation",
@@ -63,7 +64,7 @@ pub fn text(comparison: &Comparison) -> String {
     text
 }
 
-fn figures(stat: &Stat, runs: usize, baseline: &str) -> [String; 18] {
+fn figures(stat: &Stat, runs: usize, baseline: &str) -> [String; 19] {
     let (spread, effect) = (stat.spread.as_ref(), stat.effect);
     let interval = effect.and_then(|effect| effect.interval());
     let decision = stat.decision.and_then(|decision| serde_json::to_value(decision).ok());
@@ -72,6 +73,7 @@ fn figures(stat: &Stat, runs: usize, baseline: &str) -> [String; 18] {
         runs.to_string(),
         spread.map_or(0, |spread| spread.count).to_string(),
         stat.suspect.to_string(),
+        word(stat.value.as_ref()),
         word(spread.map(|spread| &spread.median)),
         word(spread.map(|spread| &spread.mean).filter(|_| stat.metric.has_mean())),
         word(spread.and_then(|spread| spread.deviation.as_ref())),

@@ -70,13 +70,13 @@ async fn a_slower_target_is_shown_with_its_interval_and_cpu_time() {
 }
 
 #[tokio::test]
-async fn a_difference_below_the_minimum_effect_is_no_difference() {
+async fn a_difference_below_the_minimum_effect_is_called_that() {
     let app = App::start().await;
     let user = app.user().await;
     let runs = measure(&app, &user, 3.0, |_| {}).await;
     let decision = async |more: &str| stat(&compared(&user, &runs, more).await, "rps")["decision"].clone();
     assert_eq!(decision("").await, json!("worse"));
-    assert_eq!(decision("&min_effect=rps:5").await, json!("no_difference"));
+    assert_eq!(decision("&min_effect=rps:5").await, json!("below_min_effect"));
     let first_three: Vec<String> = runs[..6].to_vec();
     assert_eq!(stat(&compared(&user, &first_three, "").await, "rps")["decision"], json!("too_few"));
     for (more, fault) in [
@@ -184,7 +184,7 @@ async fn noise_between_experiments_is_no_difference_between_two_of_them() {
     assert_eq!((&rps["decision"], &rps["apart"]["because"]), (&json!("not_in_turn"), &json!("few_experiments")));
     assert_eq!(rps["effect"]["low"], Value::Null, "an interval would ignore the noise between experiments");
     let page = user.clone().in_browser().get(&path(&runs, "")).await.ok().text();
-    assert!(page.contains("cannot say") && page.contains("Measure both again in one experiment"), "{page}");
+    assert!(page.contains("too little data") && page.contains("Measure both again in one experiment"), "{page}");
     let (baseline, candidate) = (runs[..5].join(","), runs[5..].join(","));
     let gate = format!("/api/v1/compare/gate?baseline={baseline}&candidate={candidate}&fail_on=rps%3C-2%25");
     let unknown: Value = user.get(&gate).await.ok().json();

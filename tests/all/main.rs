@@ -1,6 +1,7 @@
 //! The whole product from outside: a real server, real requests, the real program.
 
 mod against;
+mod agreement;
 mod alerts;
 mod attacks;
 mod auth;

@@ -55,8 +55,14 @@ pub fn welch_margin(base: &[f64], challenger: &[f64], level: f64) -> Option<f64>
 /// Decides whether a challenger differs from its baseline.
 pub fn decide(question: &Question, change: Option<Change>, better: Better) -> Decision {
     match change {
-        Some(change) if question.is_rejected() && change.is_clear && change.by.abs() >= change.min_effect => {
-            if (change.by > 0.0) == (better == Better::Higher) { Decision::Better } else { Decision::Worse }
+        Some(change) if question.is_rejected() && change.is_clear => {
+            if change.by.abs() < change.min_effect {
+                Decision::BelowMinEffect
+            } else if (change.by > 0.0) == (better == Better::Higher) {
+                Decision::Better
+            } else {
+                Decision::Worse
+            }
         }
         _ if question.can_be_answered => Decision::NoDifference,
         _ => Decision::TooFew,
@@ -76,6 +82,7 @@ pub fn lead(sides: usize, decision: impl Fn(usize, usize) -> Decision, fewest: u
     let has = |wanted: Decision| (0..sides).any(|one| others(one).any(|other| decision(one, other) == wanted));
     match (0..sides).find(beats_all) {
         Some(one) => Leader::Of(one),
+        None if has(Decision::NotComparable) => Leader::NotComparable,
         None if has(Decision::NotInTurn) => Leader::NotInTurn,
         None if has(Decision::TooFew) => Leader::TooFew(fewest),
         None => Leader::Unclear,
@@ -98,14 +105,10 @@ mod tests {
         assert_eq!(decide(&SURE, Some(change(0.2, true)), Better::Higher), Decision::Better);
         assert_eq!(decide(&SURE, Some(change(0.2, true)), Better::Lower), Decision::Worse);
         assert_eq!(decide(&SURE, Some(change(-0.2, true)), Better::Lower), Decision::Better);
-        for (question, change) in [
-            (UNSURE, Some(change(0.2, true))),
-            (SURE, Some(change(0.2, false))),
-            (SURE, Some(change(0.009, true))),
-            (SURE, None),
-        ] {
+        for (question, change) in [(UNSURE, Some(change(0.2, true))), (SURE, Some(change(0.2, false))), (SURE, None)] {
             assert_eq!(decide(&question, change, Better::Higher), Decision::NoDifference, "{question:?} {change:?}");
         }
+        assert_eq!(decide(&SURE, Some(change(0.009, true)), Better::Higher), Decision::BelowMinEffect);
     }
 
     #[test]

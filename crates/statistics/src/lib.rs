@@ -66,6 +66,8 @@ pub enum Decision {
     Better,
     /// Significantly worse.
     Worse,
+    /// A difference was found, but it is smaller than the minimum effect.
+    BelowMinEffect,
     /// No difference found.
     NoDifference,
     /// Too few repetitions to decide.

@@ -164,7 +164,11 @@ fn different_work_has_no_winner_until_that_difference_is_accepted() {
         assert_eq!(row.cells[1].stat(Metric::Rps).decision, Some(Decision::NotComparable));
         assert!(comparison.with_confounders.is_none(), "there is nothing to override");
         let note = comparison.notes.iter().find(|note| note.title == "Different work.").expect("a note");
-        assert!(note.text.contains("Response bytes per request differ: gosherve"), "{}", note.text);
+        assert!(
+            note.text.contains("Response bytes per request: gosherve 1,200\u{a0}B, servy 12.00\u{a0}B."),
+            "{}",
+            note.text
+        );
     }
     let other = compared(vec![accepted(WorkFact::Statuses)], false);
     assert_eq!(other.rows[0].leader(Metric::Rps), Leader::NotComparable);
@@ -172,4 +176,33 @@ fn different_work_has_no_winner_until_that_difference_is_accepted() {
     assert_eq!(judged.rows[0].cells[1].stat(Metric::Rps).decision, Some(Decision::Better));
     let note = judged.notes.iter().find(|note| note.title == "Different work, accepted.").expect("a note");
     assert!(note.text.contains("ada: other headers"), "{}", note.text);
+}
+
+#[test]
+fn a_target_with_other_work_does_not_keep_the_others_from_being_compared() {
+    let mut runs = repeated(|n| with_work(run("a", n)));
+    runs.extend(repeated(|n| with_work(faster(run("b", n), 1.2))));
+    runs.extend(repeated(|n| {
+        let mut run = with_work(faster(run("c", n), 3.0));
+        run.work.bytes_per_request = Some(12.0);
+        run
+    }));
+    let of = |baseline: &str| Comparison::new(runs.clone(), &Marks::default(), Some(baseline));
+    for baseline in ["a", "b", "c"] {
+        let comparison = of(baseline);
+        let row = &comparison.rows[0];
+        assert_eq!(row.leader(Metric::Rps), Leader::Of(1), "with the baseline {baseline}");
+        let not_comparable = |place: usize| row.cells[place].stat(Metric::Rps).decision;
+        if baseline == "c" {
+            assert_eq!([0, 1].map(not_comparable), [Some(Decision::NotComparable); 2]);
+        } else {
+            assert_eq!(not_comparable(2), Some(Decision::NotComparable));
+            assert_eq!(row.cells[2].stat(Metric::Rps).change().text(), "–", "no difference to quote");
+        }
+        let card = &comparison.cards[0];
+        assert_eq!((card.value.as_str(), card.detail.contains("20.0\u{a0}% faster than a")), ("b", true), "{card:?}");
+    }
+    let note = of("a").notes.into_iter().find(|note| note.title == "Different work.").expect("a note");
+    let once = "Response bytes per request: a and b 1,200\u{a0}B, c 12.00\u{a0}B. ";
+    assert!(note.text.starts_with(once), "{}", note.text);
 }
