@@ -283,7 +283,7 @@ mod tests {
     fn one_repetition_is_too_few() {
         let cards = cards(vec![run("gosherve", 1), faster(run("servy", 1), 2.0)]);
         assert_eq!(cards[0].0, "too little data");
-        let only = "+100 %, but only 1 of 4 repetitions on each side were measured in turn";
+        let only = "+100 %, but only 1 of 5 repetitions on each side were measured in turn";
         assert!(cards[0].1.starts_with(only), "{cards:?}");
         assert_eq!(cards[0].2, Tone::Doubtful);
     }

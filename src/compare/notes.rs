@@ -16,6 +16,7 @@ use crate::{
         note::{Level, Note},
         significance::Questions,
         stat::Stat,
+        statistics::Decision,
     },
     metrics,
     runs::{model::Run, verdict::Verdict},
@@ -108,23 +109,23 @@ fn suspect(rows: &[Row]) -> Option<Note> {
     (count > 0).then(|| doubt(format!("{} used:", plural(count, "suspect run")), format!("{}.", texts.join("; "))))
 }
 
+/// Metrics that too few repetitions answer.
 fn too_few(subjects: &[Subject], rows: &[Row], questions: Questions) -> Option<Note> {
-    let Questions { enough, pairs, primary, .. } = questions;
-    let mut fewest = enough;
+    let mut metrics = BTreeSet::new();
     let mut names = BTreeSet::new();
-    for row in rows.iter().filter(|row| row.rivals().count() > 1) {
-        for cell in row.rivals().filter(|cell| cell.counts.counting() < enough) {
-            fewest = fewest.min(cell.counts.counting());
+    for cell in rows.iter().flat_map(|row| &row.cells) {
+        for stat in cell.stats.iter().filter(|stat| stat.decision == Some(Decision::TooFew)) {
+            metrics.insert(stat.metric.name());
             names.insert(subjects[cell.subject].label.clone());
         }
     }
-    let why = if pairs > 1 { format!(" with {pairs} comparisons on the page") } else { String::new() };
     let text = format!(
-        "{}: {fewest} of {enough}. Each side needs {enough} repetitions that count to find any difference in {}{why}.",
+        "{}: {} cannot be decided yet. With {} repetitions on each side every question can be.",
         listed(names.iter().cloned()),
-        primary.name()
+        listed(metrics.iter().map(|name| (*name).to_owned())),
+        questions.enough
     );
-    (!names.is_empty()).then(|| doubt("Too few repetitions.", text))
+    (!names.is_empty()).then(|| doubt("Too little data.", text))
 }
 
 /// Subjects without runs that count in settings where others have some.

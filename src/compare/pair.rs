@@ -5,8 +5,8 @@ use super::{
     metric::Metric,
     past::{self, History, observations},
     statistics::{
-        self, ALPHA, Better, Change, Decision, Design, Effect, Question, RankTest, Stratum, TooLittlePast, decide,
-        power,
+        self, ALPHA, Better, Block, Change, Decision, Design, Effect, Evidence, Question, Stratum, Test, TooLittlePast,
+        decide, power,
     },
 };
 use crate::{
@@ -17,8 +17,8 @@ use crate::{
 /// The data that a comparison of two cells is based on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Basis {
-    /// Runs measured in turn.
-    InTurn(Vec<Stratum>),
+    /// Runs measured in turn, in the blocks that both sides completed.
+    InTurn(Vec<Stratum>, Vec<Block>),
     /// Runs of different experiments in one stratum, and their variation in the past.
     Apart(Vec<Stratum>, Result<past::Apart, TooLittlePast>),
 }
@@ -36,8 +36,6 @@ pub struct Answer {
     pub base: Option<f64>,
     /// Number of compared runs of the baseline and of the other side.
     pub compared: [usize; 2],
-    /// Repetitions on each side that could find a difference; none unless there are too few.
-    pub needed: Option<usize>,
     /// The p-value, corrected for all questions of the page.
     pub p: Option<f64>,
     /// Minimum detectable effect, found in 80 % of such comparisons, as a share.
@@ -50,8 +48,8 @@ pub struct Answer {
 pub fn basis(base: &[&Run], other: &[&Run], metric: Metric, history: &History) -> Option<Basis> {
     let (one, two) = (observations(base, metric), observations(other, metric));
     (!one.is_empty() && !two.is_empty()).then_some(())?;
-    if let Design::InTurn { strata, .. } = statistics::design(&one, &two) {
-        return Some(Basis::InTurn(strata));
+    if let Design::InTurn { strata, blocks } = statistics::design(&one, &two) {
+        return Some(Basis::InTurn(strata, blocks));
     }
     let values = |side: &[statistics::Observation]| side.iter().map(|one| one.value).collect();
     let strata = vec![Stratum { base: values(&one), other: values(&two) }];
@@ -76,7 +74,7 @@ impl Answer {
 
 impl Basis {
     fn strata(&self) -> &[Stratum] {
-        let (Self::InTurn(strata) | Self::Apart(strata, _)) = self;
+        let (Self::InTurn(strata, _) | Self::Apart(strata, _)) = self;
         strata
     }
 
@@ -99,29 +97,57 @@ impl Basis {
         statistics::rank_test(self.strata()).is_some_and(|test| test.is_flat)
     }
 
-    /// Runs the deciding test; none if there is nothing to test.
-    pub fn test(&self) -> Option<RankTest> {
-        let ranks = statistics::rank_test(&self.on_scale())?;
-        match self {
-            Self::InTurn(_) => Some(ranks),
-            Self::Apart(..) if ranks.is_flat => Some(ranks),
-            Self::Apart(_, Ok(apart)) => {
-                let p = apart.between.p(apart.difference, apart.experiments);
-                Some(RankTest { p: p.max(ranks.p), ..ranks })
+    /// Returns the question whether the sides differ; none if there is nothing to test.
+    pub fn test(&self, pair: usize, is_primary: bool) -> Option<Test> {
+        let evidence = match self {
+            Self::Apart(_, apart) if !self.is_flat() => Evidence::Apart(apart.as_ref().ok()?.p(0.0)),
+            _ => Evidence::in_turn(self.on_scale(0.0))?,
+        };
+        Some(Test { pair, blocks: self.blocks(), is_primary, evidence })
+    }
+
+    /// Returns the question whether the difference is another one than `limit`, a share or points.
+    ///
+    /// Shares are mostly zero, so their ranks say little about points: their means decide, if the ranks differ at all.
+    pub fn test_of_limit(&self, pair: usize, is_primary: bool, metric: Metric, limit: f64) -> Option<Test> {
+        let evidence = match self {
+            Self::Apart(_, apart) => {
+                let limit = if metric.is_share() { limit } else { limit.ln_1p() };
+                Evidence::Apart(apart.as_ref().ok()?.p(limit))
             }
-            Self::Apart(_, Err(_)) => None,
+            Self::InTurn(strata, _) if metric.is_share() => {
+                let [base, other] = self.sides();
+                let means = statistics::welch_p(&base, &other, limit)?;
+                Evidence::Apart(means.max(statistics::rank_test(strata)?.p))
+            }
+            Self::InTurn(..) => Evidence::in_turn(self.on_scale(limit.ln_1p()))?,
+        };
+        Some(Test { pair, blocks: self.blocks(), is_primary, evidence })
+    }
+
+    fn blocks(&self) -> Vec<Block> {
+        match self {
+            Self::InTurn(_, blocks) => blocks.clone(),
+            Self::Apart(..) => Vec::new(),
         }
     }
 
-    /// Returns the strata as logarithms if possible, as latencies and throughputs differ by factors.
-    fn on_scale(&self) -> Vec<Stratum> {
+    /// Returns all values of the baseline and of the other side.
+    fn sides(&self) -> [Vec<f64>; 2] {
+        let all = |of: fn(&Stratum) -> &Vec<f64>| self.strata().iter().flat_map(of).copied().collect();
+        [all(|one| &one.base), all(|one| &one.other)]
+    }
+
+    /// Returns the strata as logarithms if possible, as latencies and throughputs differ by factors; the other side
+    /// without a difference of `shift`.
+    fn on_scale(&self, shift: f64) -> Vec<Stratum> {
         let strata = self.strata();
         let values = || strata.iter().flat_map(|stratum| stratum.base.iter().chain(&stratum.other));
         if values().any(|value| *value <= 0.0) {
             return strata.to_vec();
         }
-        let log = |values: &[f64]| values.iter().map(|value| value.ln()).collect();
-        strata.iter().map(|one| Stratum { base: log(&one.base), other: log(&one.other) }).collect()
+        let log = |values: &[f64], shift: f64| values.iter().map(|value| value.ln() - shift).collect();
+        strata.iter().map(|one| Stratum { base: log(&one.base, 0.0), other: log(&one.other, shift) }).collect()
     }
 
     /// Returns the effect with the interval at a level.
@@ -130,7 +156,7 @@ impl Basis {
             return None;
         }
         match self {
-            Self::InTurn(strata) => statistics::effect(strata, level),
+            Self::InTurn(strata, _) => statistics::effect(strata, level),
             Self::Apart(_, Ok(apart)) => {
                 let margin = apart.between.margin(level, apart.experiments);
                 let at = |shift: f64| (apart.difference + shift).exp();
@@ -146,20 +172,19 @@ impl Basis {
 
     /// Returns the difference of a share in points: the difference of the means.
     pub fn points(&self, metric: Metric) -> Option<f64> {
-        let all = |of: fn(&Stratum) -> &Vec<f64>| self.strata().iter().flat_map(of).copied().collect::<Vec<_>>();
-        metric.is_share().then(|| statistics::points(&all(|one| &one.base), &all(|one| &one.other)))?
+        let [base, other] = self.sides();
+        metric.is_share().then(|| statistics::points(&base, &other))?
     }
 
     /// Returns the interval of the difference of a share by Welch's method.
     ///
     /// Failure rates are mostly zero, so a shift of their ranks says nothing about points.
     pub fn points_interval(&self, level: f64) -> Option<[f64; 2]> {
-        let all = |of: fn(&Stratum) -> &Vec<f64>| self.strata().iter().flat_map(of).copied().collect::<Vec<_>>();
-        let (base, other) = (all(|one| &one.base), all(|one| &one.other));
+        let [base, other] = self.sides();
         let by = statistics::points(&base, &other)?;
         let margin = match self {
             _ if self.is_flat() => 0.0,
-            Self::InTurn(_) => statistics::welch_margin(&base, &other, level)?,
+            Self::InTurn(..) => statistics::welch_margin(&base, &other, level)?,
             Self::Apart(_, Ok(apart)) => apart.between.margin(level, apart.experiments),
             Self::Apart(_, Err(_)) => return None,
         };
@@ -193,16 +218,12 @@ impl Basis {
             None => Decision::NoDifference,
         };
         let noise = cells.map(|cell| cell.noise.get(&metric).copied());
-        let compared = self.counts();
-        let fewest = compared[0].min(compared[1]);
-        let needed = || power::fewest(level).unwrap_or(power::MOST_REPETITIONS).max(fewest + 1);
         Answer {
             decision,
             effect: self.effect(metric, shown),
             points: self.points(metric),
             base: self.base(metric),
-            compared,
-            needed: (decision == Decision::TooFew).then(needed),
+            compared: self.counts(),
             p: question.map(|question| question.corrected),
             detectable: question.and_then(|_| self.detectable(metric, noise, level)),
             apart: self.apart_stat(metric, noise, level),
@@ -211,8 +232,8 @@ impl Basis {
 
     /// Returns the baseline's value in the compared runs.
     pub fn base(&self, metric: Metric) -> Option<f64> {
-        let values = self.strata().iter().flat_map(|stratum| stratum.base.iter().copied());
-        statistics::spread(values).map(|spread| metric.middle(&spread))
+        let [base, _] = self.sides();
+        statistics::spread(base).map(|spread| metric.middle(&spread))
     }
 
     /// Returns the answer for cells that are not comparable, which gives no difference to quote.
@@ -223,7 +244,6 @@ impl Basis {
             points: None,
             base: self.base(metric),
             compared: self.counts(),
-            needed: None,
             p: None,
             detectable: None,
             apart: None,
@@ -235,7 +255,7 @@ impl Basis {
             return None;
         }
         match self {
-            Self::InTurn(strata) => power::detectable(strata, noise, level),
+            Self::InTurn(strata, _) => power::detectable(strata, noise, level),
             Self::Apart(_, Ok(apart)) => {
                 let found = apart.between.detectable(level, apart.experiments);
                 (found > 0.0).then(|| found.exp_m1())

@@ -107,6 +107,13 @@ pub struct Apart {
     pub experiments: [usize; 2],
 }
 
+impl Apart {
+    /// Returns the p-value of the difference from an expected one; for shares in points, otherwise logarithms.
+    pub fn p(&self, expected: f64) -> f64 {
+        self.between.p(self.difference - expected, self.experiments)
+    }
+}
+
 /// Compares two sides of different experiments with the past of their cells. None without values.
 pub fn apart(base: &[&Run], other: &[&Run], metric: Metric, history: &History) -> Option<Result<Apart, TooLittlePast>> {
     let (own, others) = (medians_of_runs(base, metric)?, medians_of_runs(other, metric)?);

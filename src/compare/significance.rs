@@ -12,7 +12,7 @@ use super::{
     cell::{Lead, Row},
     metric::Metric,
     pair::{Answer, Basis, basis},
-    statistics::{self, ALPHA, Count, Decision, Leader, Test, power},
+    statistics::{self, ALPHA, Decision, Leader, power},
 };
 use crate::{
     compare::{chosen::Options, known::Known},
@@ -22,13 +22,13 @@ use crate::{
 /// The number of questions on a page, and what answering them requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Questions {
-    /// Number of compared pairs of cells, which share the error rate.
+    /// Number of compared pairs of cells.
     pub pairs: usize,
-    /// Number of questions: pairs of cells × metrics.
+    /// Number of questions: pairs of cells × metrics. They share the error rate.
     pub questions: usize,
     /// The metric that is tested first.
     pub primary: Metric,
-    /// Repetitions per side needed to answer for the primary metric.
+    /// Repetitions on each side with which every question can be decided, whatever the others show.
     pub enough: usize,
     /// Number of looks: 1 plus how often these experiments were extended. Looks share the error rate, too.
     pub looks: usize,
@@ -79,9 +79,9 @@ pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -
     let mut tests = Vec::new();
     let mut places = Vec::new();
     for (number, (pair, basis)) in all.iter().enumerate().filter(|(_, (pair, _))| is_question(pair)) {
-        if let Some(result) = basis.as_ref().and_then(Basis::test) {
-            let is_primary = pair.metric == primary(&rows[pair.row], options);
-            tests.push(Test { pair: pair_number(pair), is_primary, result });
+        let is_primary = pair.metric == primary(&rows[pair.row], options);
+        if let Some(test) = basis.as_ref().and_then(|basis| basis.test(pair_number(pair), is_primary)) {
+            tests.push(test);
             places.push(number);
         }
     }
@@ -102,17 +102,14 @@ pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -
         };
         answers[pair.row].0.insert((pair.metric, pair.base, pair.other), answer);
     }
+    let count = statistics::count(&tests);
+    let enough = power::fewest(count.deciding_level(alpha)).unwrap_or(power::MOST_REPETITIONS);
     for (row, answers) in rows.iter_mut().zip(&answers) {
         lead(row, base, answers, options);
-        relate(row, base, answers, options);
+        relate(row, base, answers, options, enough);
     }
-    let count = statistics::count(&tests);
     let primary = rows.first().map_or(Metric::Rps, |row| primary(row, options));
-    Questions { pairs: count.pairs, questions: count.questions, primary, enough: enough(count, alpha), looks }
-}
-
-fn enough(count: Count, alpha: f64) -> usize {
-    power::fewest(statistics::primary_level(count) * alpha / ALPHA).unwrap_or(power::MOST_REPETITIONS)
+    Questions { pairs: count.pairs, questions: count.questions, primary, enough, looks }
 }
 
 /// Returns the metric that is tested first: throughput, or p99 if the load fixes the throughput.
@@ -169,7 +166,7 @@ fn lead(row: &mut Row, base: usize, answers: &Answers, options: &Options) {
 ///
 /// The baseline shows the value of the compared runs if there is one other cell. With several, which may have been
 /// compared in different runs of it, it shows that of all its runs, so that all cells are beside the same value.
-fn relate(row: &mut Row, base: usize, answers: &Answers, options: &Options) {
+fn relate(row: &mut Row, base: usize, answers: &Answers, options: &Options, enough: usize) {
     let Some(base) = row.cells.iter().position(|cell| cell.subject == base) else { return };
     let is_pair = row.rivals().count() == 2;
     for metric in metrics::compared() {
@@ -180,7 +177,7 @@ fn relate(row: &mut Row, base: usize, answers: &Answers, options: &Options) {
         let shown = stat.value;
         for (place, cell) in row.cells.iter_mut().enumerate().filter(|(place, _)| *place != base) {
             if let Some(answer) = of(place) {
-                cell.stats[metric as usize].relate(answer, shown, options.min_effect.of(metric));
+                cell.stats[metric as usize].relate(answer, shown, options.min_effect.of(metric), enough);
             }
         }
     }

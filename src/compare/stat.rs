@@ -92,7 +92,7 @@ impl Stat {
     }
 
     /// Stores how it compares with the baseline, whose shown figure is `base`.
-    pub fn relate(&mut self, answer: &Answer, base: Option<f64>, min_effect: f64) {
+    pub fn relate(&mut self, answer: &Answer, base: Option<f64>, min_effect: f64, enough: usize) {
         self.effect = answer.effect;
         self.points = answer.points;
         self.value = base.and_then(|base| answer.beside(base)).or(self.value);
@@ -101,7 +101,8 @@ impl Stat {
             self.detectable = answer.detectable;
             self.min_effect = Some(min_effect);
             self.compared = Some(answer.compared);
-            self.needed = answer.needed;
+            let fewest = answer.compared[0].min(answer.compared[1]);
+            self.needed = (answer.decision == Decision::TooFew).then(|| enough.max(fewest + 1));
             self.apart = answer.apart;
             self.decision = Some(answer.decision);
         }

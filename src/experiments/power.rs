@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::{
     compare::{
         metric::Metric,
-        statistics::{self, Count, power},
+        statistics::{ALPHA, Count, power},
     },
     experiments::plan::{Plan, share_text},
     metrics,
@@ -21,7 +21,7 @@ pub struct PlanPower {
     pub comparisons: usize,
     /// The metric that is tested first.
     pub primary: Metric,
-    /// Repetitions needed to find any difference.
+    /// Repetitions with which every question can be decided, whatever the others show.
     pub needed: usize,
     /// Maximum number of repetitions of the plan.
     pub chosen: usize,
@@ -66,15 +66,15 @@ impl SmallestDifference {
             return too_little("none: too many comparisons for one experiment".to_owned());
         };
         if !power.is_enough() {
-            let PlanPower { comparisons, needed, .. } = power;
-            let need = if comparisons == 1 { "needs" } else { "need" };
-            return too_little(format!("none: {} {need} {needed} repetitions", plural(comparisons, "comparison")));
+            return too_little(format!("none: a comparison needs {} repetitions", PlanPower::fewest()));
         }
         let Some(detectable) = power.detectable else {
             let few = if history.has_runs { "too few" } else { "no" };
             return as_expected(format!("not known yet: {few} earlier runs of these cells"));
         };
-        let least = format!("from {} in {}", format::percent(Some(detectable)).text(), power.primary.name());
+        let all =
+            if power.decides_all() { String::new() } else { format!("; {} repetitions decide all", power.needed) };
+        let least = format!("from {} in {}{all}", format::percent(Some(detectable)).text(), power.primary.name());
         as_expected(match history.unknown_targets.as_slice() {
             [] => least,
             unknown => format!("{least}; {} not known yet", unknown.join(", ")),
@@ -89,41 +89,59 @@ pub fn plan_power(plan: &Plan, scatter: Option<f64>) -> Option<PlanPower> {
     let targets = plan.targets.len();
     (targets > 1 && plan.knee.is_none()).then_some(())?;
     let pairs = targets * (targets - 1) / 2 * plan.sizes.len() * plan.loads.len();
-    let level = statistics::primary_level(Count { pairs, questions: 0, metrics: metrics::judged().count() });
+    let count = Count { pairs, questions: 0, metrics: metrics::judged().count() };
     let is_open = plan.loads.iter().all(|load| matches!(load, Load::Open(_)));
     let chosen = plan.stopping_rule.map_or(plan.repetitions, |until| until.at_most);
     let chosen = usize::try_from(chosen).unwrap_or(usize::MAX);
+    // Few repetitions take few values: the smallest is the level, if nothing else separates the sides as far.
+    let level = count.primary_level().max(power::least_p(chosen)).min(ALPHA);
     Some(PlanPower {
         comparisons: pairs,
         primary: if is_open { Metric::P99Ms } else { Metric::Rps },
-        needed: power::fewest(level)?,
+        needed: power::fewest(count.deciding_level(ALPHA))?,
         chosen,
         detectable: scatter.and_then(|scatter| power::detectable_with(chosen, scatter, level)),
     })
 }
 
 impl PlanPower {
+    /// Returns the repetitions that a single comparison needs.
+    fn fewest() -> usize {
+        power::fewest(ALPHA).unwrap_or(power::MOST_REPETITIONS)
+    }
+
     /// Whether the plan can find any difference.
     pub fn is_enough(&self) -> bool {
+        self.chosen >= Self::fewest()
+    }
+
+    /// Whether the plan decides every question, whatever the others show.
+    fn decides_all(&self) -> bool {
         self.chosen >= self.needed
     }
 
     /// Describes the power in a sentence.
     pub fn sentence(&self) -> String {
         let Self { comparisons, primary, needed, chosen, detectable } = self;
-        let subject = format!("{} of {}", plural(*comparisons, "comparison"), primary.name());
-        let need = if *comparisons == 1 { "needs" } else { "need" };
         if !self.is_enough() {
-            return format!("{subject} {need} {needed} repetitions to find any difference; the plan has {chosen}.");
+            return format!("A comparison needs {} repetitions; the plan has {chosen}.", Self::fewest());
         }
-        match detectable {
-            Some(detectable) => format!(
-                "Minimum detectable effect: about {} in {} with {chosen} repetitions, based on earlier experiments.",
-                format::percent(Some(*detectable)).text(),
+        let found = detectable.map(|detectable| {
+            let least = format::percent(Some(detectable));
+            format!(
+                "A difference of {} in {} is found in 80 % of cases, by earlier runs. ",
+                least.text(),
                 primary.name()
+            )
+        });
+        let all = match (comparisons, self.decides_all()) {
+            (1, true) => "All metrics can be decided.".to_owned(),
+            (_, true) => format!("All metrics of {comparisons} comparisons can be decided."),
+            _ => format!(
+                "With {needed} repetitions instead of {chosen}, a metric can be decided even if it alone differs."
             ),
-            None => format!("{chosen} repetitions are enough to compare; {subject} {need} at least {needed}."),
-        }
+        };
+        found.unwrap_or_default() + &all
     }
 }
 
@@ -140,13 +158,13 @@ mod tests {
     #[test]
     fn more_comparisons_take_more_repetitions() {
         let power = plan_power(&plan_with(3, 2, 5), None).expect("something to compare");
-        assert_eq!((power.comparisons, power.needed, power.chosen), (6, 7, 5));
-        assert_eq!(
-            power.sentence(),
-            "6 comparisons of throughput need 7 repetitions to find any difference; the plan has 5."
-        );
+        assert_eq!((power.comparisons, power.needed, power.chosen), (6, 8, 5));
+        assert!(power.is_enough() && power.sentence().starts_with("With 8 repetitions instead of 5, "), "{power:?}");
+        let power = plan_power(&plan_with(3, 2, 3), None).expect("something to compare");
+        assert_eq!(power.sentence(), "A comparison needs 4 repetitions; the plan has 3.");
         let power = plan_power(&plan_with(2, 1, 5), None).expect("something to compare");
-        assert!(power.is_enough() && power.needed == 4, "{power:?}");
+        assert!(power.is_enough() && power.needed == 5, "{power:?}");
+        assert_eq!(power.sentence(), "All metrics can be decided.");
         assert_eq!(plan_power(&plan_with(1, 4, 5), None), None);
     }
 
@@ -164,8 +182,9 @@ mod tests {
         assert!(figure.starts_with("from ") && figure.ends_with(" % in throughput"), "{figure}");
         let partly = CellHistory { unknown_targets: vec!["slow".to_owned()], ..known.clone() };
         assert!(text(&two, &partly).ends_with("throughput; slow not known yet"));
-        assert_eq!(text(&plan_with(3, 2, 5), &known), "none: 6 comparisons need 7 repetitions");
-        assert!(SmallestDifference::new(&plan_with(3, 2, 5), &known).is_too_little);
+        assert!(text(&plan_with(3, 2, 5), &known).ends_with("in throughput; 8 repetitions decide all"));
+        assert_eq!(text(&plan_with(3, 2, 3), &known), "none: a comparison needs 4 repetitions");
+        assert!(SmallestDifference::new(&plan_with(3, 2, 3), &known).is_too_little);
         assert_eq!(text(&plan_with(1, 2, 5), &known), "none: one target, nothing to compare");
         let search = Plan { knee: Some(knee()), loads: Vec::new(), ..plan_with(1, 1, 2) };
         assert_eq!(text(&search, &known), "5% of the rate, the search’s precision");

@@ -1,9 +1,11 @@
 //! The decision: every rule in every cell, by the statistics of the compare page. Pure.
 //!
-//! A gate runs one test for each cell and metric. Regressions are corrected for all tests, as on the compare page, so a
-//! gate with many rules does not fail at random more often than one with few. Passing needs no correction: the gate
-//! passes only if every check does, and such a conjunction keeps the error rate of a single check (Berger 1982,
-//! "Multiparameter hypothesis testing and acceptance sampling").
+//! A gate runs one test for each cell and rule: is the difference worse than the limit? Regressions are corrected for
+//! all tests, as on the compare page, so a gate with many rules does not fail at random more often than one with few.
+//! Passing needs no correction: the gate passes only if every check does, and such a conjunction keeps the error rate
+//! of a single check (Berger 1982, "Multiparameter hypothesis testing and acceptance sampling").
+
+use std::collections::BTreeMap;
 
 use super::{
     cells::Cell,
@@ -17,7 +19,7 @@ use crate::{
         known::Known,
         metric::Metric,
         pair::{Basis, basis},
-        statistics::{self, ALPHA, Question as Answer, Test, spending},
+        statistics::{self, ALPHA, Question as Answer, spending},
     },
     gate::{
         confounders::{confounders, different_work},
@@ -61,8 +63,8 @@ impl Judged<'_> {
     }
 }
 
-/// The results of the tests, by cell and metric.
-type Answers = Vec<((usize, Metric), Answer)>;
+/// The results of the tests, by cell and place of the rule.
+type Answers = BTreeMap<(usize, usize), Answer>;
 
 /// Decides. The caller fills in names and URL.
 pub fn decide(question: &Question) -> Gate {
@@ -93,13 +95,12 @@ pub fn decide(question: &Question) -> Gate {
     }
     let alpha = alpha(question, &judged);
     let answers = answers(question, &judged, alpha);
-    let check = |(place, judged, rule): (usize, &Judged, &Rule)| check(question, rule, judged, &answers, place, alpha);
-    let mut checks: Vec<Check> = judged
-        .iter()
-        .enumerate()
-        .flat_map(|(place, judged)| question.rules.iter().map(move |rule| (place, judged, rule)))
-        .map(check)
-        .collect();
+    let mut checks = Vec::new();
+    for (place, judged) in judged.iter().enumerate() {
+        for (number, rule) in question.rules.iter().enumerate() {
+            checks.push(check(question, rule, judged, answers.get(&(place, number)).copied(), alpha));
+        }
+    }
     if checks.is_empty() {
         checks = question.rules.iter().map(check_without_runs).collect();
     }
@@ -142,15 +143,17 @@ fn repetitions(judged: &Judged) -> Option<usize> {
     judged.bases.iter().filter_map(|(_, basis)| basis.as_ref()?.counts().into_iter().min()).min()
 }
 
-/// Runs all tests and corrects them together. Several rules for one metric share one test.
+/// Tests every rule in every cell, and corrects all tests together.
 fn answers(question: &Question, judged: &[Judged], alpha: f64) -> Answers {
     let (mut places, mut tests) = (Vec::new(), Vec::new());
     for (place, judged) in judged.iter().enumerate().filter(|(_, judged)| judged.obstacle.is_none()) {
         let primary = primary(question, judged);
-        for (metric, basis) in &judged.bases {
-            if let Some(result) = basis.as_ref().and_then(Basis::test) {
-                places.push((place, *metric));
-                tests.push(Test { pair: place, is_primary: *metric == primary, result });
+        for (number, rule) in question.rules.iter().enumerate() {
+            let metric = rule.metric;
+            let test = |basis: &Basis| basis.test_of_limit(place, metric == primary, metric, rule.share());
+            if let Some(test) = judged.basis(metric).and_then(test) {
+                places.push((place, number));
+                tests.push(test);
             }
         }
     }
@@ -182,12 +185,11 @@ fn check_without_runs(rule: &Rule) -> Check {
     }
 }
 
-fn check(question: &Question, rule: &Rule, judged: &Judged, answers: &Answers, place: usize, alpha: f64) -> Check {
+fn check(question: &Question, rule: &Rule, judged: &Judged, answer: Option<Answer>, alpha: f64) -> Check {
     let Judged { cell, obstacle, .. } = judged;
     let [base, new] = [&cell.baseline, &cell.candidate].map(|runs| values(question, rule.metric, runs));
     let middle = |values: &[f64]| Some(rule.metric.middle(&statistics::spread(values.iter().copied())?));
     let basis = judged.basis(rule.metric);
-    let answer = answers.iter().find(|(of, _)| *of == (place, rule.metric)).map(|(_, answer)| *answer);
     let ruling = match (obstacle, basis) {
         (Some(obstacle), _) => Ruling::cannot_say(obstacle.clone()),
         (None, Some(basis)) => rule_on(rule, basis, answer, alpha),

@@ -46,7 +46,7 @@ pub struct More {
 pub enum Outcome {
     /// A change beyond the limit is ruled out.
     Fine,
-    /// The difference is significant and beyond the limit.
+    /// The difference is significantly beyond the limit.
     Regression,
     /// The runs allow no decision.
     CannotSay,
@@ -73,7 +73,8 @@ pub struct Check {
     pub change: Option<f64>,
     /// The confidence interval of the difference at level 1 − alpha; null if unknown.
     pub interval: Option<[f64; 2]>,
-    /// The p-value of the difference, corrected for all tests of this gate; null if nothing was tested.
+    /// The p-value of the limit: whether the difference is another one. Corrected for all tests of this gate; null if
+    /// nothing was tested.
     pub p: Option<f64>,
     /// Repetitions per side that would probably decide; null if it is decided or more would not help.
     pub needed: Option<usize>,

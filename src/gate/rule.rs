@@ -32,9 +32,22 @@ impl Rule {
         }
     }
 
+    /// Whether a difference is in the direction of the limit.
+    pub fn is_worse(&self, change: f64) -> bool {
+        match self.way {
+            Way::Below => change < 0.0,
+            Way::Above => change > 0.0,
+        }
+    }
+
     /// Returns the distance of a difference from the limit.
     pub fn room(&self, change: f64) -> f64 {
         (change - self.limit).abs()
+    }
+
+    /// Returns the limit as a share, or in points for a metric that is a share.
+    pub fn share(&self) -> f64 {
+        self.limit
     }
 
     /// Formats the limit.

@@ -47,24 +47,26 @@ pub fn rule_on(rule: &Rule, basis: &Basis, answer: Option<Question>, alpha: f64)
     let range = interval.map_or_else(String::new, |[low, high]| format!(" ({} to {})", amount(low), amount(high)));
     let (by, limit) = (format!("{}{range}", amount(change.by)), rule.limit());
     let ruling = |outcome, reason| Ruling { outcome, reason, interval, needed: None };
-    let is_clear = basis.change(metric, answer.level, 0.0).is_some_and(|change| change.is_clear);
-    if answer.is_rejected() && is_clear && rule.is_crossed_by(change.by) {
-        return ruling(Outcome::Regression, format!("{by} is a significant difference beyond {limit}"));
+    if answer.is_rejected() && rule.is_crossed_by(change.by) {
+        return ruling(Outcome::Regression, format!("{by} is significantly beyond {limit}"));
     }
     let is_within = interval.is_some_and(|ends| !ends.into_iter().any(|end| rule.is_crossed_by(end)));
     if is_within {
         return ruling(Outcome::Fine, format!("{by} is within {limit}"));
     }
     let needed = needed(rule, basis, change.by, interval, &answer);
+    let is_worse = interval.is_some_and(|ends| ends.into_iter().all(|end| rule.is_worse(end)));
+    let worse = if is_worse { "worse, but " } else { "" };
     let why = match (interval, rule.is_crossed_by(change.by)) {
         (None, _) => "too few repetitions for a confidence interval".to_owned(),
-        (Some(_), true) => format!("{by} is beyond {limit}, but not significant"),
+        (Some(_), true) => format!("{by} is {worse}not significantly beyond {limit}"),
+        (Some(_), false) if is_worse => format!("{by} is worse, and a change beyond {limit} is not ruled out"),
         (Some(_), false) => format!("{by} does not rule out a change beyond {limit}"),
     };
     let hint = match (needed, basis) {
         (Some(needed), _) => format!("; about {needed} repetitions per side would decide"),
-        (None, Basis::Apart(..)) => "; fewer runs would be needed if measured in turn".to_owned(),
-        (None, Basis::InTurn(_)) => {
+        (None, Basis::Apart(..)) => "; measure both in one experiment to see smaller differences".to_owned(),
+        (None, Basis::InTurn(..)) => {
             format!("; more than {} repetitions per side would be needed", power::MOST_REPETITIONS)
         }
     };
@@ -79,17 +81,17 @@ fn interval(basis: &Basis, metric: Metric, level: f64) -> Option<[f64; 2]> {
 }
 
 /// Estimates the repetitions per side that would decide. Intervals narrow with the square root of the repetitions,
-/// until the end in doubt reaches the limit or, for a difference beyond the limit, zero.
+/// until the end in doubt reaches the limit.
 fn needed(rule: &Rule, basis: &Basis, by: f64, interval: Option<[f64; 2]>, answer: &Question) -> Option<usize> {
-    let Basis::InTurn(_) = basis else { return None };
+    let Basis::InTurn(..) = basis else { return None };
     let [base, new] = basis.counts();
     let now = base.min(new);
     let fewest = power::fewest(answer.level)?.max(now + 1);
-    let Some([low, high]) = interval else { return Some(fewest) };
+    let Some(ends) = interval else { return Some(fewest) };
     let is_beyond = rule.is_crossed_by(by);
-    let worst = if rule.is_crossed_by(low) { low } else { high };
-    let best = if rule.is_crossed_by(low) { high } else { low };
-    let (width, room) = if is_beyond { ((best - by).abs(), by.abs()) } else { ((worst - by).abs(), rule.room(by)) };
+    let in_doubt = ends.into_iter().filter(|end| rule.is_crossed_by(*end) != is_beyond);
+    let width = in_doubt.map(|end| (end - by).abs()).fold(0.0, f64::max);
+    let room = rule.room(by);
     if room <= 0.0 {
         return None;
     }

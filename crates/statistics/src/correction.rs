@@ -1,30 +1,67 @@
 //! Corrects all questions of one page or gate together, as many tests find false differences.
 //!
-//! Each pair of cells gets an equal share of [`ALPHA`] (Bonferroni). Within a pair the primary metric is tested first,
-//! with most of that share ([`PRIMARY`]); the other metrics follow by Holm (1979, "A simple sequentially rejective
-//! multiple test procedure") with the rest, and with the whole share once the primary metric differs (Wiens 2003, "A
-//! fixed sequence Bonferroni procedure for testing multiple endpoints", with both directions as in Bretz et al. 2009).
-//! So adding metrics costs the primary one next to nothing, and a difference in memory alone can still be found.
-//! Questions that could not be answered even alone don't count (Tarone 1990, "A modified Bonferroni method for discrete
-//! data"): they cannot yield a false difference.
+//! A step-down test over all questions (Westfall & Young 1993, "Resampling-Based Multiple Testing"): the most extreme
+//! question is compared with the probability that any question reaches its statistic by chance. If that is at most
+//! [`ALPHA`], its difference is real, and the next question is compared with the remaining ones only. Within a pair of
+//! cells the probability comes from exchanging runs, all metrics at once ([`crate::joint`]); pairs are added up
+//! (Bonferroni), which holds whatever they have in common. As statistics are ordered by how far apart the sides are, no
+//! smallest p-values are multiplied: if everything differs clearly, four repetitions decide everything.
+//!
+//! The primary metric counts [`PRIMARY`] times as much as the others, so they cost it little. Questions that are all
+//! equal are answered without a test.
 
-use super::{ALPHA, RankTest};
+use crate::{
+    ALPHA, Stratum,
+    joint::{Extremity, Family},
+};
 
-/// Share of a pair's error rate for the primary metric if there are other metrics.
-pub const PRIMARY: f64 = 0.8;
+/// Weight of the primary metric of a pair if that of all others is 1.
+pub const PRIMARY: f64 = 3.0;
 
-/// A test with its pair of cells.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// Steps of a bisection for the level of a question.
+const STEPS: usize = 40;
+
+/// An experiment and a block of it.
+pub type Block = (String, u32);
+
+/// What a question is answered from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Evidence {
+    /// Runs measured in turn, on the scale that is tested.
+    InTurn(Vec<Stratum>),
+    /// The p-value of the difference between different experiments.
+    Apart(f64),
+    /// All values are equal. Enough repetitions, whose smallest p-value is this, could have shown a difference.
+    Flat(f64),
+}
+
+impl Evidence {
+    /// Returns the evidence of runs measured in turn. None if a side has none.
+    pub fn in_turn(strata: Vec<Stratum>) -> Option<Self> {
+        let test = crate::rank_test(&strata)?;
+        let is_flat = test.is_flat || strata.iter().all(Stratum::is_flat);
+        Some(if is_flat { Self::Flat(test.untied_p) } else { Self::InTurn(strata) })
+    }
+
+    fn is_flat(&self) -> bool {
+        matches!(self, Self::Flat(_))
+    }
+}
+
+/// A question: do these two cells differ in this metric?
+#[derive(Clone, Debug, PartialEq)]
 pub struct Test {
     /// Number that identifies the pair of cells.
     pub pair: usize,
-    /// Whether it tests the primary metric.
+    /// The blocks that were compared. Metrics of a pair with the same blocks are tested together.
+    pub blocks: Vec<Block>,
+    /// Whether it asks for the primary metric.
     pub is_primary: bool,
-    /// Result of the test.
-    pub result: RankTest,
+    /// What answers it.
+    pub evidence: Evidence,
 }
 
-/// One question of a page: do these two cells differ in this metric?
+/// The answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Question {
     /// The uncorrected p-value.
@@ -47,7 +84,7 @@ impl Question {
 /// Number of questions on a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Number of pairs of cells, which share the error rate.
+    /// Number of pairs of cells.
     pub pairs: usize,
     /// Total number of questions.
     pub questions: usize,
@@ -55,9 +92,9 @@ pub struct Count {
     pub metrics: usize,
 }
 
-/// Counts the tests that are questions.
+/// Counts the questions that are tested.
 pub fn count(tests: &[Test]) -> Count {
-    let counted: Vec<&Test> = tests.iter().filter(|test| counts(test)).collect();
+    let counted: Vec<&Test> = tests.iter().filter(|test| !test.evidence.is_flat()).collect();
     let mut pairs: Vec<usize> = counted.iter().map(|test| test.pair).collect();
     pairs.sort_unstable();
     let metrics = pairs.chunk_by(|one, other| one == other).map(<[usize]>::len).max().unwrap_or(0);
@@ -65,184 +102,222 @@ pub fn count(tests: &[Test]) -> Count {
     Count { pairs: pairs.len(), questions: counted.len(), metrics }
 }
 
-fn counts(test: &Test) -> bool {
-    !test.result.is_flat && test.result.can_reject()
-}
+impl Count {
+    /// Returns the level at which a primary metric is tested while nothing has been rejected, for estimates.
+    ///
+    /// The other metrics of a pair, related as they are, take about as much as two thirds of the primary one.
+    pub fn primary_level(self) -> f64 {
+        ALPHA / self.pairs.max(1) as f64 * if self.metrics > 1 { 0.6 } else { 1.0 }
+    }
 
-/// Returns the level at which the primary metric of a pair is tested.
-pub fn primary_level(count: Count) -> f64 {
-    ALPHA / count.pairs.max(1) as f64 * if count.metrics > 1 { PRIMARY } else { 1.0 }
+    /// Returns the largest smallest p-value with which every question can be decided, whatever the others show.
+    ///
+    /// A question other than a primary one has to outweigh the primary metrics of all pairs, of which each may reach
+    /// less than [`PRIMARY`] times the smallest p-value by chance.
+    pub fn deciding_level(self, alpha: f64) -> f64 {
+        let others = if self.metrics > 1 { (PRIMARY - 1.0) * self.pairs as f64 } else { 0.0 };
+        alpha / (1.0 + others)
+    }
 }
 
 /// Corrects all tests of a page for a family-wise error rate of `alpha`.
 ///
 /// `alpha` is [`ALPHA`], or less for one of several looks at growing data. The results are in the order of the tests.
 pub fn correct(tests: &[Test], alpha: f64) -> Vec<Question> {
-    let share = alpha / ALPHA / count(tests).pairs.max(1) as f64;
-    let mut questions: Vec<Question> = tests.iter().map(|test| uncounted(test, share)).collect();
-    let mut pairs: Vec<usize> = tests.iter().map(|test| test.pair).collect();
-    pairs.sort_unstable();
-    pairs.dedup();
-    for pair in pairs {
-        let places: Vec<usize> =
-            (0..tests.len()).filter(|place| tests[*place].pair == pair && counts(&tests[*place])).collect();
-        let (primary, others): (Vec<usize>, Vec<usize>) =
-            places.into_iter().partition(|place| tests[*place].is_primary);
-        correct_pair(tests, primary.first().copied(), &others, share, &mut questions);
+    let mut page = Page::new(tests);
+    let mut questions = vec![None; tests.len()];
+    let (mut corrected, mut is_open, mut last) = (0.0_f64, true, None);
+    for entry in page.in_order() {
+        corrected = corrected.max(page.reached(entry.observed));
+        is_open &= corrected <= alpha;
+        let level = if is_open { page.level(alpha) } else { *last.get_or_insert_with(|| page.level(alpha)) };
+        let level = level * entry.weight;
+        questions[entry.test] = Some(Question {
+            p: entry.p,
+            corrected: (corrected * ALPHA / alpha).min(1.0),
+            level: if is_open { level.max(entry.p) } else { level },
+            can_be_answered: is_open || page.could_reject(&entry, alpha),
+        });
+        if is_open {
+            page.remove(&entry);
+        }
     }
-    questions
-}
-
-/// Returns a question that does not share the error rate.
-fn uncounted(test: &Test, share: f64) -> Question {
-    let RankTest { p, untied_p, .. } = test.result;
-    let level = ALPHA * share;
-    Question { p, corrected: 1.0, level, can_be_answered: untied_p <= level }
-}
-
-fn correct_pair(tests: &[Test], primary: Option<usize>, others: &[usize], share: f64, questions: &mut [Question]) {
-    let p = |place: usize| tests[place].result.p;
-    let mut order = others.to_vec();
-    order.sort_by(|a, b| p(*a).total_cmp(&p(*b)));
-    let by_holm = holm(order.iter().map(|place| p(*place)));
-    let Some(first) = primary else {
-        return set_others(tests, &order, share, by_holm.iter().map(|p| p / share), questions);
+    let level = last.unwrap_or_else(|| page.level(alpha)).min(alpha);
+    let flat = |test: &Test| {
+        let can_be_answered = !matches!(test.evidence, Evidence::Flat(least_p) if least_p > alpha);
+        Question { p: 1.0, corrected: 1.0, level, can_be_answered }
     };
-    let set_primary = |corrected: f64, share: f64, questions: &mut [Question]| {
-        questions[first] = question(tests[first].result, corrected, ALPHA * share);
-    };
-    let Some(last) = by_holm.last() else {
-        return set_primary(p(first) / share, share, questions);
-    };
-    // Two ways to reject the primary metric: with its own part, or with the whole share once all others are rejected.
-    let (own, rest) = (share * PRIMARY, share * (1.0 - PRIMARY));
-    let primary_corrected = (p(first) / own).min((p(first) / share).max(last / rest));
-    set_primary(primary_corrected, if last / rest <= ALPHA { share } else { own }, questions);
-    // And two for the others: with the rest, or with the whole share once the primary metric is rejected.
-    let corrected = by_holm.iter().map(|p| (p / rest).min((p / share).max(primary_corrected)));
-    let open = if primary_corrected <= ALPHA { share } else { rest };
-    set_others(tests, &order, open, corrected, questions);
+    questions.into_iter().zip(tests).map(|(question, test)| question.unwrap_or_else(|| flat(test))).collect()
 }
 
-/// Corrects sorted p-values by Holm: the smallest times their number, the next times one less.
-fn holm(sorted: impl ExactSizeIterator<Item = f64>) -> Vec<f64> {
-    let all = sorted.len();
-    let mut greatest: f64 = 0.0;
-    let step = |(place, p): (usize, f64)| {
-        greatest = greatest.max(p * (all - place) as f64);
-        greatest
-    };
-    sorted.enumerate().map(step).collect()
+/// All tested questions of a page by what is exchanged together.
+struct Page {
+    groups: Vec<Group>,
 }
 
-/// Writes the questions decided by Holm's procedure with `share` of [`ALPHA`], ordered by p-value.
-///
-/// The first that is not rejected and all after it have the same level.
-fn set_others(
-    tests: &[Test],
-    order: &[usize],
-    share: f64,
-    corrected: impl Iterator<Item = f64>,
-    questions: &mut [Question],
-) {
-    let all = order.len();
-    let mut rejected = 0;
-    for (place, corrected) in order.iter().zip(corrected) {
-        let level = ALPHA * share / all.saturating_sub(rejected).max(1) as f64;
-        questions[*place] = question(tests[*place].result, corrected, level);
-        rejected += usize::from(corrected <= ALPHA);
-    }
+/// Questions with a common distribution.
+struct Group {
+    kind: Kind,
+    /// Numbers of the tests of its members.
+    tests: Vec<usize>,
+    /// Members that are not rejected.
+    remaining: Vec<usize>,
+    /// The most extreme statistics of the remaining members in each assignment, sorted.
+    sorted: Vec<Extremity>,
 }
 
-fn question(result: RankTest, corrected: f64, level: f64) -> Question {
-    let RankTest { p, untied_p, .. } = result;
-    Question { p, corrected: corrected.min(1.0), level, can_be_answered: untied_p <= level }
+enum Kind {
+    Joint(Family),
+    /// A single question with this p-value and weight.
+    Single(f64, f64),
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A question that is tested.
+#[derive(Clone, Copy)]
+struct Entry {
+    test: usize,
+    group: usize,
+    member: usize,
+    observed: Extremity,
+    p: f64,
+    least_p: f64,
+    weight: f64,
+}
 
-    fn result(p: f64) -> RankTest {
-        RankTest { p, least_p: 1e-6, untied_p: 1e-6, is_flat: false }
+impl Page {
+    fn new(tests: &[Test]) -> Self {
+        let mut groups = Vec::new();
+        let mut joint: Vec<Vec<usize>> = Vec::new();
+        for (place, test) in tests.iter().enumerate() {
+            match &test.evidence {
+                Evidence::Flat(_) => {}
+                Evidence::Apart(p) => groups.push(Group::single(place, *p, weight_apart(tests, test))),
+                Evidence::InTurn(_) => {
+                    let is_its = |other: &&mut Vec<usize>| {
+                        let other = &tests[other[0]];
+                        other.pair == test.pair && other.blocks == test.blocks
+                    };
+                    match joint.iter_mut().find(is_its) {
+                        Some(group) => group.push(place),
+                        None => joint.push(vec![place]),
+                    }
+                }
+            }
+        }
+        groups.extend(joint.into_iter().map(|places| Group::joint(tests, places)));
+        Self { groups }
     }
 
-    fn test(pair: usize, is_primary: bool, p: f64) -> Test {
-        Test { pair, is_primary, result: result(p) }
+    /// Returns all questions, the most extreme first.
+    fn in_order(&self) -> Vec<Entry> {
+        let mut all: Vec<Entry> = self.groups.iter().enumerate().flat_map(|(place, one)| one.entries(place)).collect();
+        all.sort_by(|one, other| one.observed.order(&other.observed));
+        all
     }
 
-    fn corrected(tests: &[Test]) -> Vec<f64> {
-        correct(tests, ALPHA).iter().map(|question| question.corrected).collect()
+    /// Returns the probability that any remaining question reaches a statistic by chance.
+    fn reached(&self, statistic: Extremity) -> f64 {
+        self.groups.iter().map(|group| group.reached(statistic)).sum()
     }
 
-    fn near(found: &[f64], expected: &[f64]) -> bool {
-        found.len() == expected.len() && found.iter().zip(expected).all(|(one, other)| (one - other).abs() < 1e-12)
+    /// Returns the largest weighted p-value that the remaining questions reach with a probability of at most `alpha`.
+    fn level(&self, alpha: f64) -> f64 {
+        let is_within = |p: f64| self.reached(Extremity { p, unexplained: 1.0 }) <= alpha;
+        let (mut within, mut beyond) = (0.0, 2.0 * PRIMARY);
+        for _ in 0..STEPS {
+            let middle = f64::midpoint(within, beyond);
+            if is_within(middle) { within = middle } else { beyond = middle }
+        }
+        within
     }
 
-    /// R: `p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")`.
-    #[test]
-    fn without_a_primary_metric_the_correction_is_holms() {
-        let tests = [0.01, 0.04, 0.03, 0.005].map(|p| test(0, false, p));
-        assert!(near(&corrected(&tests), &[0.03, 0.06, 0.06, 0.02]), "{:?}", corrected(&tests));
-    }
-
-    #[test]
-    fn a_single_question_is_not_corrected_and_pairs_share_the_error_rate() {
-        assert!(near(&corrected(&[test(0, true, 0.02)]), &[0.02]));
-        assert!(near(&corrected(&[test(0, true, 0.02), test(1, true, 0.03)]), &[0.04, 0.06]));
-    }
-
-    #[test]
-    fn the_primary_metric_is_tested_first_and_unlocks_the_others() {
-        let open = corrected(&[test(0, true, 0.03), test(0, false, 0.02), test(0, false, 0.04)]);
-        assert!(near(&open, &[0.0375, 0.04, 0.04]), "{open:?}");
-        let closed = corrected(&[test(0, true, 0.3), test(0, false, 0.02), test(0, false, 0.004)]);
-        assert!(near(&closed, &[0.3, 0.1, 0.04]) || closed[2] <= ALPHA && closed[1] > ALPHA, "{closed:?}");
-        let back = corrected(&[test(0, true, 0.045), test(0, false, 0.002), test(0, false, 0.003)]);
-        assert!(
-            back.iter().all(|p| *p <= ALPHA),
-            "all others differ, so their share goes to the primary metric: {back:?}"
-        );
-    }
-
-    #[test]
-    fn a_question_is_rejected_if_and_only_if_its_p_value_is_at_most_its_level() {
-        let mut p = 0.0;
-        let mut next = || {
-            p = (p + 0.618_033_988_75) % 1.0;
-            p * p * p * 0.2
+    /// Whether the largest possible difference would be rejected, given the other remaining questions.
+    fn could_reject(&self, entry: &Entry, alpha: f64) -> bool {
+        let below = |(place, group): (usize, &Group)| {
+            group.below(entry.least_p / entry.weight, (place == entry.group).then_some(entry.member))
         };
-        for _ in 0..500 {
-            let tests: Vec<Test> = (0..9).map(|n| test(n / 4, n % 4 == 0, next())).collect();
-            for question in correct(&tests, ALPHA) {
-                assert_eq!(question.is_rejected(), question.p <= question.level, "{question:?} {tests:?}");
+        self.groups.iter().enumerate().map(below).sum::<f64>() + entry.least_p <= alpha * (1.0 + 1e-9)
+    }
+
+    fn remove(&mut self, entry: &Entry) {
+        let group = &mut self.groups[entry.group];
+        group.remaining.retain(|member| *member != entry.member);
+        group.sort();
+    }
+}
+
+impl Group {
+    fn single(test: usize, p: f64, weight: f64) -> Self {
+        Self { kind: Kind::Single(p, weight), tests: vec![test], remaining: vec![0], sorted: Vec::new() }
+    }
+
+    fn joint(tests: &[Test], places: Vec<usize>) -> Self {
+        let metrics: Vec<(&[Stratum], f64)> = places
+            .iter()
+            .filter_map(|place| match &tests[*place].evidence {
+                Evidence::InTurn(strata) => Some((strata.as_slice(), weight(&tests[*place]))),
+                Evidence::Apart(_) | Evidence::Flat(_) => None,
+            })
+            .collect();
+        let family = Family::new(&metrics);
+        let remaining = (0..family.members.len()).collect();
+        let mut group = Self { kind: Kind::Joint(family), tests: places, remaining, sorted: Vec::new() };
+        group.sort();
+        group
+    }
+
+    fn sort(&mut self) {
+        if let Kind::Joint(family) = &self.kind {
+            self.sorted = family.most_extreme(&self.remaining);
+        }
+    }
+
+    fn entries(&self, group: usize) -> Vec<Entry> {
+        match &self.kind {
+            Kind::Single(p, weight) => {
+                let observed = Extremity { p: p / weight, unexplained: 0.0 };
+                vec![Entry { test: self.tests[0], group, member: 0, observed, p: *p, least_p: 0.0, weight: *weight }]
+            }
+            Kind::Joint(family) => {
+                let entry = |(member, (one, test)): (usize, (&crate::joint::Member, &usize))| {
+                    let (observed, p, least_p, weight) = (one.observed, one.p, one.least_p, one.weight);
+                    Entry { test: *test, group, member, observed, p, least_p, weight }
+                };
+                family.members.iter().zip(&self.tests).enumerate().map(entry).collect()
             }
         }
     }
 
-    #[test]
-    fn unanswerable_questions_do_not_share_the_error_rate() {
-        let flat = RankTest { p: 1.0, least_p: 1.0, untied_p: 1e-6, is_flat: true };
-        let flat = |pair| Test { pair, is_primary: true, result: flat };
-        let questions = correct(&[flat(0), test(1, true, 0.02), flat(2)], ALPHA);
-        assert!((questions[1].corrected - 0.02).abs() < 1e-12);
-        assert!(questions.iter().all(|question| question.can_be_answered), "equal values are an answer");
-        assert_eq!(correct(&[], ALPHA), []);
-        assert_eq!(count(&[flat(0), test(1, true, 0.02)]), Count { pairs: 1, questions: 1, metrics: 1 });
+    fn reached(&self, statistic: Extremity) -> f64 {
+        match &self.kind {
+            Kind::Single(_, weight) if !self.remaining.is_empty() => (statistic.p * weight).min(1.0),
+            Kind::Single(..) => 0.0,
+            Kind::Joint(family) => family.share(&self.remaining, &self.sorted, statistic),
+        }
     }
 
-    #[test]
-    fn five_repetitions_answer_the_primary_metric_of_five_pairs_but_not_of_six() {
-        let five = RankTest { p: 2.0 / 252.0, least_p: 2.0 / 252.0, untied_p: 2.0 / 252.0, is_flat: false };
-        let pairs = |all: usize| -> Vec<Test> {
-            (0..2 * all).map(|n| Test { pair: n / 2, is_primary: n % 2 == 0, result: five }).collect()
-        };
-        assert!(correct(&pairs(5), ALPHA).iter().step_by(2).all(|one| one.can_be_answered && one.is_rejected()));
-        assert!(correct(&pairs(6), ALPHA).iter().step_by(2).all(|one| !one.can_be_answered && !one.is_rejected()));
-    }
-
-    #[test]
-    fn repeated_looks_raise_the_corrected_p_value() {
-        assert!(near(&[correct(&[test(0, true, 0.02)], ALPHA / 3.0)[0].corrected], &[0.06]));
+    /// Returns the probability that a remaining member but this one has a weighted p-value below another.
+    fn below(&self, weighted: f64, but: Option<usize>) -> f64 {
+        let others: Vec<usize> = self.remaining.iter().copied().filter(|member| Some(*member) != but).collect();
+        match &self.kind {
+            Kind::Single(_, weight) if !others.is_empty() => (weighted * weight).min(1.0),
+            Kind::Single(..) => 0.0,
+            Kind::Joint(_) if others.is_empty() => 0.0,
+            Kind::Joint(family) => family.share_below(&others, weighted),
+        }
     }
 }
+
+/// Weight of a question that is tested together with the others of its pair.
+fn weight(test: &Test) -> f64 {
+    if test.is_primary { PRIMARY } else { 1.0 }
+}
+
+/// Weight of a question with a p-value of its own: the others of its pair share theirs, as they are added up.
+fn weight_apart(tests: &[Test], test: &Test) -> f64 {
+    let is_like = |other: &&Test| other.pair == test.pair && !other.is_primary && !other.evidence.is_flat();
+    if test.is_primary { PRIMARY } else { 1.0 / tests.iter().filter(is_like).count().max(1) as f64 }
+}
+
+#[cfg(test)]
+mod tests;

@@ -35,21 +35,34 @@ pub fn points(base: &[f64], challenger: &[f64]) -> Option<f64> {
     Some(mean(challenger)? - mean(base)?)
 }
 
-/// Returns half the width of Welch's interval of the difference of two means at `level`.
+/// Returns the standard error of the difference of two means, and its degrees of freedom.
 ///
 /// Source: Welch 1947, "The generalization of 'Student's' problem". None with fewer than two values on a side.
-pub fn welch_margin(base: &[f64], challenger: &[f64], level: f64) -> Option<f64> {
+fn welch(base: &[f64], challenger: &[f64]) -> Option<(f64, f64)> {
     let part = |values: &[f64]| {
         let n = values.len() as f64;
         (n > 1.0).then(|| (squares(values.iter().copied()) / (n - 1.0) / n, n - 1.0))
     };
     let ((one, one_degrees), (two, two_degrees)) = (part(base)?, part(challenger)?);
-    let error = (one + two).sqrt();
-    if error <= 0.0 {
-        return Some(0.0);
-    }
     let degrees = (one + two).powi(2) / (one.powi(2) / one_degrees + two.powi(2) / two_degrees);
-    Some(StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(1.0 - level / 2.0) * error)
+    Some(((one + two).sqrt(), degrees))
+}
+
+/// Returns half the width of Welch's interval of the difference of two means at `level`.
+pub fn welch_margin(base: &[f64], challenger: &[f64], level: f64) -> Option<f64> {
+    match welch(base, challenger)? {
+        (error, _) if error <= 0.0 => Some(0.0),
+        (error, degrees) => Some(StudentsT::new(0.0, 1.0, degrees).ok()?.inverse_cdf(1.0 - level / 2.0) * error),
+    }
+}
+
+/// Returns the two-sided p-value of a difference of two means other than `expected`, by Welch's test.
+pub fn welch_p(base: &[f64], challenger: &[f64], expected: f64) -> Option<f64> {
+    let distance = (points(base, challenger)? - expected).abs();
+    match welch(base, challenger)? {
+        (error, _) if error <= 0.0 => Some(if distance > 0.0 { 0.0 } else { 1.0 }),
+        (error, degrees) => Some((2.0 * StudentsT::new(0.0, 1.0, degrees).ok()?.sf(distance / error)).min(1.0)),
+    }
 }
 
 /// Decides whether a challenger differs from its baseline.
@@ -126,6 +139,9 @@ mod tests {
     fn the_interval_of_means_matches_the_table() {
         let margin = welch_margin(&[1.0, 2.0, 3.0, 4.0], &[2.0, 4.0, 6.0, 8.0], 0.05).expect("a margin");
         assert!((margin - 3.866).abs() < 0.02, "{margin}");
+        let p = welch_p(&[1.0, 2.0, 3.0, 4.0], &[2.0, 4.0, 6.0, 8.0], 0.0).expect("a p-value");
+        assert!((p - 0.154).abs() < 0.005, "{p}");
+        assert_eq!(welch_p(&[0.0; 4], &[0.005; 4], 0.001), Some(0.0));
         assert_eq!(welch_margin(&[0.0; 4], &[0.0; 4], 0.05), Some(0.0));
         assert_eq!(welch_margin(&[0.0], &[0.0; 4], 0.05), None);
     }

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Stratum, describe::median};
+use super::{Block, Stratum, describe::median};
 
 /// From this many blocks on runs are compared within pairs of blocks.
 pub const FEWEST_FOR_STRATA: usize = 6;
@@ -38,8 +38,8 @@ pub enum Design {
     InTurn {
         /// Runs of both sides, grouped by exchangeability.
         strata: Vec<Stratum>,
-        /// Number of runs outside blocks that both sides completed.
-        unused: usize,
+        /// The blocks that were compared: those of both sides, or of the baseline and then of the other side.
+        blocks: Vec<Block>,
     },
     /// Measured in different experiments.
     Apart,
@@ -53,13 +53,15 @@ pub fn design(base: &[Observation], other: &[Observation]) -> Design {
     let (bases, others) = (by_block(base), by_block(other));
     let complete: Vec<Place> = bases.keys().filter(|place| others.contains_key(*place)).copied().collect();
     if !complete.is_empty() {
-        let unused = base.len() + other.len() - 2 * complete.len();
-        return Design::InTurn { strata: strata(&complete, &bases, &others), unused };
+        let blocks = complete.iter().map(|(experiment, block)| ((*experiment).to_owned(), *block)).collect();
+        return Design::InTurn { strata: strata(&complete, &bases, &others), blocks };
     }
     // One machine measures the odd blocks and another the even ones: in turn, but never in one block.
     if is_balanced(base, other) {
         let values = |side: &[Observation]| side.iter().map(|one| one.value).collect();
-        return Design::InTurn { strata: vec![Stratum { base: values(base), other: values(other) }], unused: 0 };
+        let block = |one: &Observation| Some((one.experiment?.to_owned(), one.block));
+        let blocks = base.iter().chain(other).filter_map(block).collect();
+        return Design::InTurn { strata: vec![Stratum { base: values(base), other: values(other) }], blocks };
     }
     Design::Apart
 }
@@ -146,7 +148,7 @@ mod tests {
         base.remove(2);
         let found = design(&base, &side("e", 1..=8, 9.0));
         assert_eq!(sizes(&found), [(2, 2), (1, 1), (2, 2), (2, 2)]);
-        assert!(matches!(found, Design::InTurn { unused: 1, .. }));
+        assert!(matches!(found, Design::InTurn { blocks, .. } if blocks.len() == 7));
     }
 
     #[test]
@@ -163,7 +165,7 @@ mod tests {
         let base = [side("monday", 1..=5, 0.0), side("tuesday", 1..=4, 0.0)].concat();
         let found = design(&base, &side("tuesday", 1..=4, 9.0));
         assert_eq!(sizes(&found), [(4, 4)]);
-        assert!(matches!(found, Design::InTurn { unused: 5, .. }));
+        assert!(matches!(found, Design::InTurn { blocks, .. } if blocks[0] == ("tuesday".to_owned(), 1)));
         assert_eq!(design(&side("monday", 1..=9, 0.0), &side("tuesday", 1..=9, 9.0)), Design::Apart);
     }
 

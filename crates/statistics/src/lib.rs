@@ -23,6 +23,7 @@ mod decision;
 mod describe;
 mod design;
 mod effect;
+mod joint;
 mod noise;
 pub mod power;
 mod rank_test;
@@ -30,8 +31,8 @@ pub mod spending;
 
 pub use between::{Between, ExperimentMedian, TooLittlePast, between};
 pub use change_points::change_points;
-pub use correction::{Count, Question, Test, correct, count, primary_level};
-pub use decision::{Change, decide, lead, points, welch_margin};
+pub use correction::{Block, Count, Evidence, Question, Test, correct, count};
+pub use decision::{Change, decide, lead, points, welch_margin, welch_p};
 pub use describe::{Spread, spread};
 pub use design::{Design, FEWEST_FOR_STRATA, Observation, design};
 pub use effect::{Effect, effect};

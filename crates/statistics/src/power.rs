@@ -96,7 +96,7 @@ pub fn deviation(strata: &[Stratum], past: [Option<Noise>; 2]) -> Option<f64> {
 type Shape = (usize, usize);
 
 /// Returns the smallest p-value of a comparison with `blocks` blocks.
-fn least_p(blocks: usize) -> f64 {
+pub fn least_p(blocks: usize) -> f64 {
     let of = |(base, other): &Shape| Stratum { base: vec![0.0; *base], other: vec![0.0; *other] };
     untied(&shape_of(blocks).iter().map(of).collect::<Vec<_>>())
 }

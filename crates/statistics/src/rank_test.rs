@@ -32,6 +32,13 @@ pub struct Stratum {
 }
 
 impl Stratum {
+    /// Whether all values of both sides are equal.
+    pub(crate) fn is_flat(&self) -> bool {
+        let mut values = self.base.iter().chain(&self.other);
+        let first = values.next();
+        values.all(|value| first.is_none_or(|first| (value - first).abs() <= TIE))
+    }
+
     fn len(&self) -> usize {
         self.base.len() + self.other.len()
     }
@@ -102,12 +109,12 @@ pub(crate) fn choose(n: usize, k: usize) -> f64 {
 type Ranks = Vec<(Vec<usize>, usize)>;
 
 /// Ranks by stratum, those of the other side first.
-struct Ranked {
-    strata: Ranks,
+pub(crate) struct Ranked {
+    pub(crate) strata: Ranks,
 }
 
 impl Ranked {
-    fn new(strata: &[Stratum], shift: f64) -> Option<Self> {
+    pub(crate) fn new(strata: &[Stratum], shift: f64) -> Option<Self> {
         let mut residuals: Vec<(f64, usize)> = Vec::with_capacity(strata.iter().map(Stratum::len).sum());
         let mut sorted = Vec::new();
         for stratum in strata {
@@ -181,8 +188,46 @@ fn midranks(mut residuals: Vec<(f64, usize)>) -> Vec<usize> {
     doubled
 }
 
+/// The p-value of each rank sum.
+pub(crate) enum BySum {
+    /// From this sum on.
+    Counted { min: usize, p: Vec<f64> },
+    /// By the normal approximation, from the mean and the variance.
+    Normal { mean: f64, deviation: f64 },
+}
+
+impl BySum {
+    /// Returns the p-value of a sum.
+    pub(crate) fn p(&self, sum: usize) -> f64 {
+        match self {
+            Self::Counted { min, p } => sum.checked_sub(*min).and_then(|place| p.get(place)).copied().unwrap_or(1.0),
+            Self::Normal { mean, deviation } => normal_p((sum as f64 - mean).abs(), *deviation),
+        }
+    }
+
+    /// Returns the possible p-values in ascending order; a fine grid for the normal approximation.
+    pub(crate) fn possible(&self) -> Vec<f64> {
+        let mut all = match self {
+            Self::Counted { p, .. } => p.iter().copied().filter(|p| p.is_finite()).collect(),
+            Self::Normal { .. } => {
+                (0..=600).map(|step| 10.0_f64.powf(f64::from(step) / 50.0 - 12.0)).collect::<Vec<_>>()
+            }
+        };
+        all.sort_by(f64::total_cmp);
+        all.dedup();
+        all
+    }
+}
+
+/// Returns the p-value of a distance from the mean. Doubled ranks change in steps of two: one is the continuity
+/// correction.
+fn normal_p(distance: f64, deviation: f64) -> f64 {
+    let z = (distance - 1.0).max(0.0) / deviation.max(f64::MIN_POSITIVE);
+    Normal::new(0.0, 1.0).map_or(1.0, |normal| (2.0 * normal.sf(z)).min(1.0))
+}
+
 /// The distribution of the rank sum over all assignments.
-enum Reference {
+pub(crate) enum Reference {
     /// Share of the assignments, by sum.
     Counted(Sums),
     /// Normal approximation for many runs.
@@ -190,7 +235,7 @@ enum Reference {
 }
 
 impl Reference {
-    fn new(ranked: &Ranked) -> Self {
+    pub(crate) fn new(ranked: &Ranked) -> Self {
         if !ranked.is_counted() {
             return Self::Normal;
         }
@@ -200,6 +245,24 @@ impl Reference {
         }
         let total: f64 = all.ways.iter().sum();
         Self::Counted(Sums { ways: all.ways.into_iter().map(|ways| ways / total).collect(), ..all })
+    }
+
+    /// Returns the p-value of every possible sum; infinite for an impossible one.
+    pub(crate) fn by_sum(&self, ranked: &Ranked) -> BySum {
+        let mean = ranked.mean();
+        let Self::Counted(sums) = self else { return BySum::Normal { mean, deviation: ranked.variance().sqrt() } };
+        let mut far: Vec<(f64, usize)> =
+            sums.by_sum().enumerate().map(|(place, (sum, _))| ((sum - mean).abs(), place)).collect();
+        far.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let mut p = vec![f64::INFINITY; sums.ways.len()];
+        let mut beyond = 0.0;
+        for tied in far.chunk_by(|one, other| one.0 - other.0 <= 1e-9) {
+            beyond += tied.iter().map(|(_, place)| sums.ways[*place]).sum::<f64>();
+            for (_, place) in tied.iter().filter(|(_, place)| sums.ways[*place] > 0.0) {
+                p[*place] = beyond.min(1.0);
+            }
+        }
+        BySum::Counted { min: sums.min, p }
     }
 
     fn p(&self, ranked: &Ranked) -> f64 {
@@ -222,17 +285,13 @@ impl Reference {
                 let far = shares.by_sum().filter(|(sum, _)| (sum - mean).abs() >= distance - 1e-9);
                 far.map(|(_, share)| share).sum::<f64>().min(1.0)
             }
-            // Doubled ranks change in steps of two: one is the continuity correction.
-            Self::Normal => {
-                let z = (distance - 1.0).max(0.0) / ranked.variance().sqrt().max(f64::MIN_POSITIVE);
-                Normal::new(0.0, 1.0).map_or(1.0, |normal| (2.0 * normal.sf(z)).min(1.0))
-            }
+            Self::Normal => normal_p(distance, ranked.variance().sqrt()),
         }
     }
 }
 
 /// Number of ways to reach each rank sum, from the smallest sum on.
-struct Sums {
+pub(crate) struct Sums {
     min: usize,
     ways: Vec<f64>,
 }
