@@ -7,7 +7,7 @@ use super::{
     metric::Metric,
     statistics::{
         self, Between, ExperimentMedian, Noise, Observation, TooLittlePast,
-        between::{gap_ms, level},
+        between::{far_apart, gap_ms, level},
     },
 };
 use crate::{
@@ -97,7 +97,7 @@ pub fn observations<'a>(runs: &[&'a Run], metric: Metric) -> Vec<Observation<'a>
 }
 
 /// A difference between experiments, and the usual variation between such experiments.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Apart {
     /// Difference of the logarithms; for shares in points.
     pub difference: f64,
@@ -116,14 +116,14 @@ impl Apart {
 
 /// Compares two sides of different experiments with the past of their cells. None without values.
 pub fn apart(base: &[&Run], other: &[&Run], metric: Metric, history: &History) -> Option<Result<Apart, TooLittlePast>> {
-    let (own, others) = (medians_of_runs(base, metric)?, medians_of_runs(other, metric)?);
+    let (own, others) = medians(measured(base, metric), measured(other, metric), metric)?;
     let ((base_level, base_count), (other_level, other_count)) = (level(&own)?, level(&others)?);
     let gap = gap_ms(&own, &others);
     let past = |runs: &[&Run]| medians_of_past(past_of(runs.iter().copied(), history), metric);
     // Without the candidate's own experiment: a true difference would hide itself.
     let of_base = statistics::between(&[past(base), own].concat(), gap);
     let is_one_cell = past_of(base.iter().copied(), history) == past_of(other.iter().copied(), history);
-    let of_other = if is_one_cell { of_base } else { statistics::between(&past(other), gap) };
+    let of_other = if is_one_cell { of_base.clone() } else { statistics::between(&past(other), gap) };
     let experiments = [base_count, other_count];
     let wider = |one: Between, two: Between| {
         let margin = |between: &Between| between.margin(statistics::ALPHA, experiments);
@@ -137,15 +137,50 @@ pub fn apart(base: &[&Run], other: &[&Run], metric: Metric, history: &History) -
     Some(between.map(|between| Apart { difference: other_level - base_level, between, experiments }))
 }
 
-fn medians_of_runs(runs: &[&Run], metric: Metric) -> Option<Vec<ExperimentMedian>> {
-    let mut experiments: BTreeMap<Option<&ExperimentId>, Vec<(Option<i64>, f64)>> = BTreeMap::new();
+/// When runs of one experiment were measured, and their values.
+type Measured = Vec<(Option<i64>, f64)>;
+
+/// Returns the values of each experiment.
+fn measured(runs: &[&Run], metric: Metric) -> Vec<Measured> {
+    let mut experiments: BTreeMap<Option<&ExperimentId>, Measured> = BTreeMap::new();
     for run in runs {
-        let Some(value) = metric.of(run) else { continue };
+        let Some(value) = metric.judged_value(run) else { continue };
         // The time of an import is not the time of the measurement.
         let at_ms = run.started_at_ms.filter(|_| run.origin == Origin::Agent && run.experiment.is_some());
         experiments.entry(run.experiment.as_ref()).or_default().push((at_ms, value));
     }
-    experiments.values().map(|values| experiment_median(values, metric)).collect()
+    experiments.into_values().collect()
+}
+
+/// Returns the medians of the experiments of both sides. None if a value has no logarithm.
+///
+/// Experiments of a side that are closer in time than the other side share their night: they are one.
+fn medians(
+    one: Vec<Measured>,
+    other: Vec<Measured>,
+    metric: Metric,
+) -> Option<(Vec<ExperimentMedian>, Vec<ExperimentMedian>)> {
+    let start = |values: &Measured| values.iter().map(|(at, _)| *at).min().flatten();
+    let starts = |side: &[Measured]| side.iter().map(start).collect::<Option<Vec<i64>>>();
+    let nearest = starts(&one)
+        .zip(starts(&other))
+        .and_then(|(one, other)| one.iter().flat_map(|at| other.iter().map(move |other| (at - other).abs())).min());
+    let side = |mut side: Vec<Measured>| -> Option<Vec<ExperimentMedian>> {
+        side.sort_by_key(start);
+        let mut merged: Vec<Measured> = Vec::new();
+        let mut last = None;
+        for values in side {
+            let at = start(&values);
+            let is_near = |(at, last): (i64, i64)| nearest.is_some_and(|gap| at - last < far_apart(gap));
+            match merged.last_mut() {
+                Some(night) if at.zip(last).is_some_and(is_near) => night.extend(values),
+                _ => merged.push(values),
+            }
+            last = at;
+        }
+        merged.iter().map(|values| experiment_median(values, metric)).collect()
+    };
+    Some((side(one)?, side(other)?))
 }
 
 fn medians_of_past(past: &[PastRun], metric: Metric) -> Vec<ExperimentMedian> {
@@ -217,6 +252,24 @@ mod tests {
 
     fn throughput(runs: Vec<Run>, known: &Known) -> Stat {
         compared(runs, known).rows[0].cells[1].stat(Metric::Rps).clone()
+    }
+
+    /// Several experiments of one night share its conditions: they are as good as one.
+    #[test]
+    fn experiments_of_one_night_count_once() {
+        let hour = |experiment: &str, day: i64, hour: i64, target: &str, factor: f64| -> Vec<Run> {
+            let later = |run: Run| Run { started_at_ms: run.started_at_ms.map(|at| at + hour * 3_600_000), ..run };
+            runs_of_experiment(experiment, day, target, factor).into_iter().map(later).collect()
+        };
+        let side = |day: i64, target: &str, factor: f64| -> Vec<Run> {
+            (0..4).flat_map(|at| hour(&format!("{target}-{at}"), day, at, target, factor)).collect()
+        };
+        let margin = |runs: Vec<Run>| {
+            let known = moving(&runs, 9, 0.03);
+            throughput(runs, &known).apart.and_then(|apart| apart.margin).expect("a margin")
+        };
+        let (once, often) = (margin(two_days(1.0)), margin([side(0, "gosherve", 1.0), side(1, "servy", 1.0)].concat()));
+        assert!((once / often - 1.0).abs() < 0.2, "{once} {often}");
     }
 
     #[test]

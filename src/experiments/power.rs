@@ -11,7 +11,7 @@ use crate::{
     },
     experiments::plan::{Plan, share_text},
     metrics,
-    web::format::{self, plural},
+    web::format,
 };
 
 /// Statistical power of a plan's comparison, for its primary metric.

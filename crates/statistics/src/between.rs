@@ -6,6 +6,9 @@
 //! single experiments `t(ν, 1 − α/2) · s · √2`. True changes in the past are removed by estimating within the
 //! segments between change points.
 //!
+//! Nights are not normal: some machines have two levels, or one bad night in ten. Student's t gets one degree of freedom
+//! less, and from [`FEWEST_FOR_TAIL`] past experiments on a difference must also be rare among theirs.
+//!
 //! Machines drift, so the time between the two experiments matters: the past must span at least that time. `s` is at
 //! least the deviation of differences over that time (a variogram; Cressie 1993, "Statistics for
 //! Spatial Data", section 2.4), and degrees of freedom count only experiments that are that far apart.
@@ -18,6 +21,9 @@ use super::{change_points, describe::median, power::POWER};
 
 /// Minimum degrees of freedom of an estimate.
 const MIN_DEGREES: usize = 2;
+
+/// Fewest past experiments whose differences show how far tails reach.
+const FEWEST_FOR_TAIL: usize = 8;
 
 /// Share of the time gap from which past experiments count as that far apart; nightly starts vary.
 const TIME_TOLERANCE: f64 = 0.75;
@@ -32,7 +38,7 @@ pub struct ExperimentMedian {
 }
 
 /// Variation between the experiments of a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Between {
     /// Number of experiments in the estimate.
     pub experiments: usize,
@@ -40,6 +46,8 @@ pub struct Between {
     pub deviation: f64,
     /// Degrees of freedom of the estimate.
     pub degrees: usize,
+    /// Sizes of the differences of past experiments that are far enough apart, in ascending order; empty if there are few.
+    tail: Vec<f64>,
 }
 
 /// Why the past does not suffice to judge a difference between experiments.
@@ -89,12 +97,18 @@ pub fn between(past: &[ExperimentMedian], gap_ms: Option<i64>) -> Result<Between
     if degrees < MIN_DEGREES {
         return Err(TooLittlePast::ShortSpan);
     }
-    let variance = pooled_variance(&segments).max(variance_over(&segments, far));
-    Ok(Between { experiments: timed.len(), deviation: variance.sqrt(), degrees })
+    let mut tail = differences(&segments, far);
+    let variance = pooled_variance(&segments).max(half_mean_square(&tail));
+    if timed.len() < FEWEST_FOR_TAIL {
+        tail.clear();
+    }
+    tail.sort_by(f64::total_cmp);
+    Ok(Between { experiments: timed.len(), deviation: variance.sqrt(), degrees, tail })
 }
 
+/// Returns the time from which experiments count as that far apart.
 #[expect(clippy::cast_possible_truncation, reason = "milliseconds of a time that is far below 2^52")]
-fn far_apart(gap_ms: i64) -> i64 {
+pub fn far_apart(gap_ms: i64) -> i64 {
     (gap_ms.abs() as f64 * TIME_TOLERANCE).floor() as i64
 }
 
@@ -117,18 +131,22 @@ fn pooled_variance(segments: &[&[(i64, f64)]]) -> f64 {
     squares / degrees.max(1) as f64
 }
 
-/// Half the mean squared difference of experiments `far` apart; without drift the variance.
-fn variance_over(segments: &[&[(i64, f64)]], far: i64) -> f64 {
-    let (mut sum, mut count) = (0.0, 0.0);
+/// Sizes of the differences of experiments that are `far` apart.
+fn differences(segments: &[&[(i64, f64)]], far: i64) -> Vec<f64> {
+    let mut all = Vec::new();
     for segment in segments {
         for (place, (at, value)) in segment.iter().enumerate() {
-            for (_, other) in segment[place + 1..].iter().filter(|(later, _)| later - at >= far) {
-                sum += (value - other).powi(2);
-                count += 1.0;
-            }
+            let later = segment[place + 1..].iter().filter(|(later, _)| later - at >= far);
+            all.extend(later.map(|(_, other)| (value - other).abs()));
         }
     }
-    if count > 0.0 { sum / count / 2.0 } else { 0.0 }
+    all
+}
+
+/// Half the mean squared difference; without drift the variance.
+fn half_mean_square(differences: &[f64]) -> f64 {
+    let sum: f64 = differences.iter().map(|one| one.powi(2)).sum();
+    sum / differences.len().max(1) as f64 / 2.0
 }
 
 /// Sum of the squared deviations from the mean.
@@ -151,13 +169,20 @@ impl Between {
         if deviation <= 0.0 {
             return if difference.abs() > 0.0 { 0.0 } else { 1.0 };
         }
-        self.student().map_or(1.0, |t| 2.0 * t.sf(difference.abs() / deviation))
+        let normal = self.student().map_or(1.0, |t| 2.0 * t.sf(difference.abs() / deviation));
+        // None of the past is as far apart: then the past says no more about it.
+        let as_far = self.tail.len() - self.tail.partition_point(|one| *one < difference.abs());
+        normal.max(as_far as f64 / self.tail.len().max(1) as f64)
     }
 
     /// Largest difference of logarithms that variation between experiments explains at `level`.
     pub fn margin(&self, level: f64, experiments: [usize; 2]) -> f64 {
         let quantile = self.student().map_or(f64::INFINITY, |t| t.inverse_cdf(1.0 - level / 2.0));
-        quantile * self.difference_deviation(experiments)
+        let normal = quantile * self.difference_deviation(experiments);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the length of a list")]
+        let rarer = (level * self.tail.len() as f64 + 1e-9).floor() as usize;
+        let rare = self.tail.len().checked_sub(rarer + 1).map_or(0.0, |place| self.tail[place]);
+        normal.max(rare)
     }
 
     /// Difference of logarithms that is found in 80 % of cases at `level`.
@@ -167,7 +192,7 @@ impl Between {
     }
 
     fn student(&self) -> Option<StudentsT> {
-        StudentsT::new(0.0, 1.0, self.degrees as f64).ok()
+        StudentsT::new(0.0, 1.0, (self.degrees - 1).max(1) as f64).ok()
     }
 }
 
@@ -203,8 +228,8 @@ mod tests {
         let found = between(&nightly(&[0.0, 0.03, -0.03]), Some(DAY)).expect("enough");
         assert_eq!((found.experiments, found.degrees), (3, 2));
         assert!((found.deviation - 0.03).abs() < 1e-12, "{found:?}");
-        // t(0.975; 2) = 4.303; two single experiments.
-        assert!((found.margin(0.05, [1, 1]) - 4.3027 * 0.03 * 2.0_f64.sqrt()).abs() < 1e-4);
+        // t(0.975; 1) = 12.706; two single experiments.
+        assert!((found.margin(0.05, [1, 1]) - 12.7062 * 0.03 * 2.0_f64.sqrt()).abs() < 1e-3);
         assert!((found.p(found.margin(0.05, [1, 1]), [1, 1]) - 0.05).abs() < 1e-6);
         assert!(found.margin(0.05, [4, 1]) < found.margin(0.05, [1, 1]), "several experiments are more precise");
         assert_eq!(between(&nightly(&[0.0, 0.03]), Some(DAY)), Err(TooLittlePast::FewExperiments));
@@ -236,6 +261,21 @@ mod tests {
         let stepped: Vec<f64> = (0..20).map(|n| wobble(n) + if n < 10 { 0.0 } else { 0.3 }).collect();
         let of = |values: &[f64]| between(&nightly(values), Some(DAY)).expect("enough").deviation;
         assert!((of(&stepped) / of(&steady) - 1.0).abs() < 0.2, "{} {}", of(&stepped), of(&steady));
+    }
+
+    /// One bad night in ten is a difference of 15 % that the past has seen.
+    #[test]
+    fn a_difference_that_the_past_has_seen_often_enough_is_not_rare() {
+        let bad: Vec<f64> =
+            (0..30).map(|n| 0.001 * f64::from(n * 7919 % 11) - if n % 10 == 3 { 0.15 } else { 0.0 }).collect();
+        let found = between(&nightly(&bad), Some(DAY)).expect("enough");
+        let (p, margin) = (found.p(0.145, [1, 1]), found.margin(0.05, [1, 1]));
+        assert!(p > 0.05 && margin > 0.14, "{p} {margin}");
+        assert!(found.p(0.4, [1, 1]) < 1e-3, "what the past has never seen is not bounded by it");
+        for level in [0.3, 0.05, 0.01] {
+            let margin = found.margin(level, [1, 1]);
+            assert!(found.p(margin + 1e-9, [1, 1]) <= level + 1e-9 && found.p(margin - 1e-9, [1, 1]) > level - 1e-9);
+        }
     }
 
     #[test]
