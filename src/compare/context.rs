@@ -10,7 +10,10 @@ use crate::{
         error::{Error, Result},
         state::AppState,
     },
-    compare::{comparability::Environments, known::Known},
+    compare::{
+        comparability::Environments,
+        known::{Known, Looks},
+    },
     differences::AcceptedDifference,
     results::{blob, environment::facts::RunEnvironment},
     runs::{model::Run, store::cells},
@@ -55,8 +58,9 @@ async fn history(state: &AppState, runs: &[Run]) -> Result<History> {
     Ok(past::without_experiments_of(runs, cells.into_iter().zip(pasts).collect()))
 }
 
-async fn looks(state: &AppState, runs: &[Run]) -> Result<usize> {
+async fn looks(state: &AppState, runs: &[Run]) -> Result<Looks> {
     let experiments: BTreeSet<_> = runs.iter().filter_map(|run| run.experiment.as_ref()).collect();
     let experiments: Vec<_> = experiments.into_iter().cloned().collect();
-    Ok(cells::looks(&state.db.read, &experiments).await?)
+    let (additions, before) = cells::looks(&state.db.read, &experiments).await?;
+    Ok(Looks { before, additions })
 }

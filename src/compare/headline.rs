@@ -12,6 +12,7 @@ use crate::{
         excluded::{ExcludedRun, no_result},
         setting::{Setting, only_sizes_differ, shared},
     },
+    runs::model::Run,
     web::{
         card::{Card, Tone},
         format,
@@ -74,6 +75,9 @@ pub fn cards(subjects: &[Subject], base: usize, rows: &[Row], excluded: &[Exclud
         rows if rows.iter().all(|row| row.rivals().count() == 0) => vec![no_result(excluded, unfinished())],
         [row] if subjects.len() == 1 => row.rivals().flat_map(single).collect(),
         [row] if subjects.len() == 2 => pair(subjects, base, row),
+        rows if rows.iter().any(|row| row.leader(Metric::primary(runs(row))) == Leader::BaselineOnly) => {
+            rows.iter().flat_map(|row| with_baseline(subjects, base, row, rows.len() > 1)).take(MAX_CARDS).collect()
+        }
         [row] => {
             let leading = |headline: Headline| {
                 with_suspect_note(leader(subjects, row, headline).with_metric(headline.0), row.rivals())
@@ -145,6 +149,24 @@ fn pair(subjects: &[Subject], base: usize, row: &Row) -> Vec<Card> {
     HEADLINES.into_iter().map(card).chain([failures]).chain(known.map(card)).collect()
 }
 
+fn runs(row: &Row) -> impl Iterator<Item = &Run> {
+    row.cells.iter().flat_map(|cell| &cell.runs)
+}
+
+/// Shows how each other target compares with the chosen baseline in the primary metric.
+fn with_baseline(subjects: &[Subject], base: usize, row: &Row, is_one_of_many: bool) -> Vec<Card> {
+    let metric = Metric::primary(runs(row));
+    let unit = HEADLINES.into_iter().find(|(one, ..)| *one == metric).map_or("", |(.., unit)| unit);
+    let Some(baseline) = row.rivals().find(|cell| cell.subject == base) else { return Vec::new() };
+    let card = |cell: &Cell| {
+        let Subject { label, mark, .. } = &subjects[cell.subject];
+        let label = if is_one_of_many { format!("{label}, {}", row.setting.label) } else { label.clone() };
+        let card = difference((metric, &label, unit), cell, baseline, &subjects[base].label);
+        with_suspect_note(Card { mark: Some(*mark), ..card.with_metric(metric) }, [cell, baseline])
+    };
+    row.rivals().filter(|cell| cell.subject != base).map(card).collect()
+}
+
 /// Adds a note to a card whose figures include suspect runs.
 fn with_suspect_note<'a>(card: Card, cells: impl IntoIterator<Item = &'a Cell>) -> Card {
     let suspect: usize = cells.into_iter().map(|cell| cell.counts.suspect).sum();
@@ -207,6 +229,7 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline) -> C
             Card::new(label, "nothing to compare with", format!("{name}: {}", figure(foremost)), Tone::Plain)
         }
         Leader::Unclear => Card::new(label, "no difference found", because(" (not all others differ)"), Tone::Plain),
+        Leader::BaselineOnly => Card::new(label, "compared with the baseline only", because(""), Tone::Plain),
         Leader::Missing => Card::new(label, "too little data", because("; not in every summary"), Tone::Doubtful),
         Leader::NotInTurn => {
             Card::new(label, "too little data", because("; not all were measured in turn"), Tone::Doubtful)
@@ -359,6 +382,21 @@ mod tests {
         let less = "+0.9 % (+0.4 % to +1.4 %): smaller than the minimum effect (1 %) · 10,090 instead of 10,000";
         assert_eq!((cards[0].0.as_str(), cards[0].2), ("below 1 %", Tone::Plain));
         assert!(cards[0].1.starts_with(less), "{cards:?}");
+    }
+
+    #[test]
+    fn with_a_chosen_baseline_each_target_is_compared_with_it() {
+        let of = |target: &'static str, factor: f64| repeated(move |n| faster(run(target, n), factor));
+        let runs = [of("a", 1.0), of("b", 1.2), of("c", 1.2)].concat();
+        let cards = |baseline: Option<&str>| Comparison::new(runs.clone(), &Marks::default(), baseline).cards;
+        let open = &cards(None)[0];
+        assert_eq!((open.label.as_str(), open.value.as_str()), ("Throughput", "no difference found"));
+        let chosen = cards(Some("a"));
+        let texts: Vec<_> =
+            chosen.iter().map(|card| (card.label.as_str(), card.value.replace('\u{a0}', " "))).collect();
+        assert_eq!(texts, [("b", "+20.0 %".to_owned()), ("c", "+20.0 %".to_owned())]);
+        let slowest = &cards(Some("b"))[0];
+        assert_eq!((slowest.label.as_str(), slowest.tone), ("a", Tone::Bad));
     }
 
     #[test]

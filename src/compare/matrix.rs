@@ -47,6 +47,7 @@ fn best(subjects: &[Subject], row: &Row, metric: Metric) -> String {
         Some(Leader::Of(place)) => return subjects[row.cells[*place].subject].label.clone(),
         Some(Leader::Unclear) => "no difference found",
         Some(Leader::TooFew(_) | Leader::NotInTurn) => "too little data",
+        Some(Leader::BaselineOnly) => "–",
         Some(Leader::Alone) => "alone",
         Some(Leader::Missing) => "not in every summary",
         Some(Leader::NotComparable) | None => "not comparable",

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{
-    cell::{Lead, Row},
+    cell::{Cell, Lead, Row},
     metric::Metric,
     pair::{Answer, Basis, basis},
-    statistics::{self, ALPHA, Decision, Leader, power},
+    statistics::{self, Decision, Leader, power},
 };
 use crate::{
     compare::{chosen::Options, known::Known},
@@ -30,8 +30,17 @@ pub struct Questions {
     pub primary: Metric,
     /// Repetitions on each side with which every question can be decided, whatever the others show.
     pub enough: usize,
-    /// Number of looks: 1 plus how often these experiments were extended. Looks share the error rate, too.
+    /// Number of looks: 1 plus how often repetitions were added. Looks share the error rate, too.
     pub looks: usize,
+}
+
+/// The subject that differences are relative to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// Index of the subject.
+    pub subject: usize,
+    /// Whether a user chose it.
+    pub is_chosen: bool,
 }
 
 /// Two cells of a row by index: the baseline or the first of the two, and the other.
@@ -69,7 +78,9 @@ impl Answers {
 }
 
 /// Tests all questions and writes effects, decisions and leaders into the cells.
-pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -> Questions {
+///
+/// With a chosen baseline only comparisons with it are asked.
+pub fn answer(rows: &mut [Row], base: Base, options: &Options, known: &Known) -> Questions {
     let mut all: Vec<(Pair, Option<Basis>)> = Vec::new();
     for (place, row) in rows.iter().enumerate() {
         all.extend(pairs(place, row, base).map(|pair| (pair, basis_of(row, &pair, known))));
@@ -85,8 +96,8 @@ pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -
             places.push(number);
         }
     }
-    let looks = known.looks.max(1);
-    let alpha = ALPHA / looks as f64;
+    let repetitions = rows.iter().flat_map(|row| &row.cells).flat_map(Cell::counting).map(|run| run.repetition).max();
+    let alpha = known.looks.alpha(repetitions.unwrap_or(0) as usize, false);
     let mut questions: Vec<_> = all.iter().map(|_| None).collect();
     for (number, question) in places.iter().zip(statistics::correct(&tests, alpha)) {
         questions[*number] = Some(question);
@@ -106,10 +117,10 @@ pub fn answer(rows: &mut [Row], base: usize, options: &Options, known: &Known) -
     let enough = power::fewest(count.deciding_level(alpha)).unwrap_or(power::MOST_REPETITIONS);
     for (row, answers) in rows.iter_mut().zip(&answers) {
         lead(row, base, answers, options);
-        relate(row, base, answers, options, enough);
+        relate(row, base.subject, answers, options, enough);
     }
     let primary = rows.first().map_or(Metric::Rps, |row| primary(row, options));
-    Questions { pairs: count.pairs, questions: count.questions, primary, enough, looks }
+    Questions { pairs: count.pairs, questions: count.questions, primary, enough, looks: known.looks.count() }
 }
 
 /// Returns the metric that is tested first: throughput, or p99 if the load fixes the throughput.
@@ -123,10 +134,11 @@ fn pair_number(pair: &Pair) -> usize {
     (pair.row * MAX_CELLS + pair.base) * MAX_CELLS + pair.other
 }
 
-/// Returns all pairs of cells of a row with all metrics; the baseline comes first in its pairs.
-fn pairs(row: usize, Row { cells, .. }: &Row, base: usize) -> impl Iterator<Item = Pair> {
-    let (count, base) = (cells.len(), cells.iter().position(|cell| cell.subject == base));
-    let all = (0..count).flat_map(move |one| (one + 1..count).map(move |other| (one, other)));
+/// Returns the asked pairs of cells of a row with all metrics; the baseline comes first in its pairs.
+fn pairs(row: usize, Row { cells, .. }: &Row, chosen: Base) -> impl Iterator<Item = Pair> {
+    let (count, base) = (cells.len(), cells.iter().position(|cell| cell.subject == chosen.subject));
+    let is_asked = move |pair: &(usize, usize)| !chosen.is_chosen || base == Some(pair.0) || base == Some(pair.1);
+    let all = (0..count).flat_map(move |one| (one + 1..count).map(move |other| (one, other))).filter(is_asked);
     all.flat_map(move |(one, other)| {
         let (first, second) = if base == Some(other) { (other, one) } else { (one, other) };
         let of = move |metric| Pair { row, metric, base: first, other: second };
@@ -141,8 +153,9 @@ fn basis_of(row: &Row, pair: &Pair, known: &Known) -> Option<Basis> {
 }
 
 /// Finds the leader of each metric among the cells that may be compared with each other.
-fn lead(row: &mut Row, base: usize, answers: &Answers, options: &Options) {
-    let rivals = row.comparable_rivals(base, options.allow_confounders);
+fn lead(row: &mut Row, base: Base, answers: &Answers, options: &Options) {
+    let rivals = row.comparable_rivals(base.subject, options.allow_confounders);
+    let has_base = rivals.iter().any(|place| row.cells[*place].subject == base.subject);
     let is_any_left_out = rivals.len() < row.rivals().count();
     for metric in metrics::judged() {
         let counts = rivals.iter().map(|place| row.cells[*place].judged_values(metric).len());
@@ -151,6 +164,8 @@ fn lead(row: &mut Row, base: usize, answers: &Answers, options: &Options) {
         let lead = match statistics::lead(rivals.len(), decision, fewest) {
             Leader::Alone if is_any_left_out => Leader::NotComparable,
             Leader::Of(place) => Leader::Of(rivals[place]),
+            _ if base.is_chosen && !has_base => Leader::NotComparable,
+            _ if base.is_chosen && rivals.len() > 2 => Leader::BaselineOnly,
             Leader::Unclear | Leader::TooFew(_) if fewest == 0 => Leader::Missing,
             lead => lead,
         };

@@ -23,7 +23,7 @@ use crate::{
         known::Known,
         note::{Level, Note},
         setting::Setting,
-        significance::{self, Questions},
+        significance::{self, Base, Questions},
     },
     runs::model::Run,
     web::{card::Card, chart::Chart, format::plural, series_style::Marks},
@@ -129,7 +129,8 @@ impl Comparison {
         let named = |name: &str| subjects.iter().position(|subject| subject.key == name || subject.target == name);
         let has_figures = groups.iter().filter(|group| group.runs.iter().any(Run::counts));
         let first = has_figures.map(|group| group.subject).min().unwrap_or(0);
-        let base = options.baseline.as_deref().and_then(named).unwrap_or(first);
+        let chosen = options.baseline.as_deref().and_then(named);
+        let base = chosen.unwrap_or(first);
         let mut rows = rows(settings, groups);
         for row in &mut rows {
             row.confounders = comparability::confounders(row, options.by, &known.environments);
@@ -138,7 +139,8 @@ impl Comparison {
                 cell.noise = past::noise_of(cell.counting(), &known.history);
             }
         }
-        let questions = significance::answer(&mut rows, base, options, known);
+        let compared = Base { subject: base, is_chosen: chosen.is_some() };
+        let questions = significance::answer(&mut rows, compared, options, known);
         let has_confounders = !options.allow_confounders
             && rows.iter().any(|row| row.rivals().count() > 1 && !row.confounders.is_empty());
         let excluded = excluded_runs(&subjects, &rows);

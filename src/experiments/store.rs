@@ -228,7 +228,8 @@ pub async fn replan(
 ) -> sqlx::Result<bool> {
     let plan = serde_json::to_string(plan).map_err(decode)?;
     let changed = sqlx::query!(
-        "update experiment set plan = ?3, looks = looks + 1 where id = ?1 and is_open = 0 and plan ->> '$.repetitions' = ?2",
+        "update experiment set plan = ?3, looks = looks + 1, looks_at = json_insert(looks_at, '$[#]', ?2) where id = ?1 \
+         and is_open = 0 and plan ->> '$.repetitions' = ?2",
         id,
         repetitions,
         plan

@@ -19,7 +19,7 @@ use crate::{
         known::Known,
         metric::Metric,
         pair::{Basis, basis},
-        statistics::{self, ALPHA, Question as Answer, spending},
+        statistics::{self, Question as Answer, spending},
     },
     gate::{
         confounders::{confounders, different_work},
@@ -93,7 +93,7 @@ pub fn decide(question: &Question) -> Gate {
         let obstacle = obstacle(cell, question.suspect).or(confounded);
         judged.push(Judged { cell, obstacle, bases: bases(question, cell) });
     }
-    let alpha = alpha(question, &judged);
+    let alpha = alpha(question);
     let answers = answers(question, &judged, alpha);
     let mut checks = Vec::new();
     for (place, judged) in judged.iter().enumerate() {
@@ -130,17 +130,14 @@ fn bases(question: &Question, cell: &Cell) -> Vec<(Metric, Option<Basis>)> {
 }
 
 /// Returns the error rate that this look at the figures may spend.
-fn alpha(question: &Question, judged: &[Judged]) -> f64 {
-    let repetitions = judged.iter().filter_map(repetitions).min();
-    match (question.max_repeat, repetitions) {
-        (Some(max), Some(repetitions)) => spending::level(repetitions, max),
-        _ => ALPHA / question.known.looks.max(1) as f64,
-    }
+fn alpha(question: &Question) -> f64 {
+    question.known.looks.alpha(repetitions(question).unwrap_or(0), question.max_repeat.is_some())
 }
 
-/// Returns the repetitions of the side that has the fewest.
-fn repetitions(judged: &Judged) -> Option<usize> {
-    judged.bases.iter().filter_map(|(_, basis)| basis.as_ref()?.counts().into_iter().min()).min()
+/// Returns the number of the last repetition.
+fn repetitions(question: &Question) -> Option<usize> {
+    let runs = question.cells.iter().flat_map(|cell| cell.baseline.iter().chain(&cell.candidate));
+    runs.filter(|run| run.counts()).map(|run| run.repetition as usize).max()
 }
 
 /// Tests every rule in every cell, and corrects all tests together.
@@ -237,10 +234,9 @@ fn more(question: &Question, judged: &[Judged], checks: &[Check]) -> Option<More
     let runs = || judged.iter().flat_map(|judged| judged.cell.baseline.iter().chain(&judged.cell.candidate));
     let experiment = runs().next()?.experiment.clone()?;
     let is_one = runs().all(|run| run.experiment.as_ref() == Some(&experiment));
-    let done = usize::try_from(runs().map(|run| run.repetition).max()?).ok()?;
-    let step = if done.is_multiple_of(2) { 2 } else { 1 };
-    let repetitions = step.min(max.checked_sub(done)?);
-    (is_one && repetitions > 0).then_some(More { experiment, repetitions })
+    let done = runs().map(|run| run.repetition as usize).max()?;
+    let next = spending::next_look(done, max).filter(|_| is_one)?;
+    Some(More { experiment, repetitions: next - done })
 }
 
 fn worst(checks: &[Check]) -> Outcome {

@@ -1,7 +1,7 @@
 //! The gate on simulated runs: how often it passes or fails wrongly, and how often it cannot decide.
 
 use brewbench::{
-    compare::known::Known,
+    compare::{known::Known, statistics::spending::LOOKS},
     gate::{
         cells::Cell,
         decide::{Question, decide},
@@ -115,15 +115,19 @@ pub fn until_decided(texts: &[&str], simulated: Simulated, count: usize, seed: u
     let max = simulated.repetitions;
     let gate = |random: &mut StdRng| {
         let (baseline, candidate) = both(simulated, Metrics::One, random);
-        let mut now = 4;
+        let (mut now, mut known) = (LOOKS[0].min(max), Known::default());
         loop {
             let first = |runs: &[Run]| -> Vec<Run> {
                 runs.iter().filter(|run| run.repetition as usize <= now).cloned().collect()
             };
             let cells = cells(first(&baseline), first(&candidate));
-            let gate = decide(&question(&rules, &cells, &Known::default(), Some(max)));
+            let gate = decide(&question(&rules, &cells, &known, Some(max)));
             match &gate.more {
-                Some(more) => now += more.repetitions,
+                Some(more) => {
+                    known.looks.before.push(now);
+                    known.looks.additions += 1;
+                    now += more.repetitions;
+                }
                 None => return Gates { repetitions: now, ..Gates::from_gate(&gate, &rules) },
             }
         }

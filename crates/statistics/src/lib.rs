@@ -112,6 +112,8 @@ pub enum Leader {
     Alone,
     /// A side lacks the metric.
     Missing,
+    /// Only comparisons with the baseline were asked, and it is not better than all others.
+    BaselineOnly,
     /// Not compared, because the runs differ in more than what is compared.
     NotComparable,
 }

@@ -1,49 +1,63 @@
 //! Alpha spending: how much of the error rate each look at growing data may use.
 //!
-//! Looking at the figures, adding repetitions and looking again means several chances of a false result. A plan with a
-//! fixed last look spends the error rate by the O'Brien–Fleming-type function of Lan & `DeMets` (1983, "Discrete
-//! sequential boundaries for clinical trials"): next to nothing early, almost all of it at the last look. The nominal
-//! level of each look follows from integrating the density of the statistic over the paths that have not ended before
-//! (Armitage, `McPherson` & Rowe 1969).
+//! Looking at the figures, adding repetitions and looking again means several chances of a false result. The error rate
+//! is spent by a function of the repetitions alone, like that of Pocock up to [`USUAL`] (Lan & `DeMets` 1983, "Discrete
+//! sequential boundaries for clinical trials"), with a rest for later ones. So a longer plan continues a shorter one, and
+//! everything that knows the earlier looks agrees on the level. The nominal level of each look follows from integrating
+//! the density of the statistic over the paths that have not ended before (Armitage, `McPherson` & Rowe 1969).
+
+use std::f64::consts::E;
 
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 
 use super::ALPHA;
 
-/// Repetitions at the first look; fewer cannot show a difference.
-pub const FIRST_LOOK: usize = 4;
+/// Repetitions at which to look. At fewer than six a look can hardly reject anything.
+pub const LOOKS: [usize; 9] = [6, 10, 14, 20, 28, 40, 56, 80, 100];
 
-/// Repetitions between two looks: a pair of blocks.
-pub const STEP: usize = 2;
+/// Repetitions up to which most of the error rate is spent.
+const USUAL: f64 = 20.0;
+
+/// Share of the error rate that is spent at [`USUAL`] repetitions.
+const SHARE: f64 = 0.85;
 
 /// Grid points of the integration.
 const GRID: usize = 400;
 
-/// Returns the level of the look with `repetitions` in a plan that ends with `max`.
-///
-/// A look between two planned ones has the smaller level of the previous one.
-pub fn level(repetitions: usize, max: usize) -> f64 {
-    let looks: Vec<usize> = (FIRST_LOOK..max).step_by(STEP).chain([max]).collect();
-    let Some(place) = looks.iter().rposition(|look| *look <= repetitions) else { return 0.0 };
-    let shares: Vec<f64> = looks[..=place].iter().map(|look| *look as f64 / max.max(1) as f64).collect();
-    nominal(&shares)
+/// Returns the level of a look with `repetitions` after looks with fewer.
+pub fn level(before: &[usize], repetitions: usize) -> f64 {
+    let mut looks: Vec<usize> = before.iter().copied().filter(|look| (1..repetitions).contains(look)).collect();
+    looks.sort_unstable();
+    looks.dedup();
+    looks.push(repetitions);
+    nominal(&looks)
 }
 
-/// Returns the two-sided error rate spent at a share of the information.
-fn spent(share: f64, normal: &Normal) -> f64 {
-    4.0 * normal.sf(normal.inverse_cdf(1.0 - ALPHA / 4.0) / share.min(1.0).sqrt())
+/// Returns the next look after `repetitions`; `None` if it is beyond `max`, the last one.
+pub fn next_look(repetitions: usize, max: usize) -> Option<usize> {
+    let planned = LOOKS.into_iter().find(|look| *look > repetitions).unwrap_or(max).min(max);
+    (planned > repetitions).then_some(planned)
+}
+
+/// Returns the two-sided error rate spent up to a number of repetitions.
+fn spent(repetitions: usize) -> f64 {
+    let now = repetitions as f64;
+    let pocock = |share: f64| (1.0 + (E - 1.0) * share).ln();
+    let share = if now <= USUAL { SHARE * pocock(now / USUAL) } else { SHARE + (1.0 - SHARE) * (1.0 - USUAL / now) };
+    ALPHA * share
 }
 
 /// Returns the two-sided nominal level of the last of these looks.
-fn nominal(shares: &[f64]) -> f64 {
-    let Ok(normal) = Normal::new(0.0, 1.0) else { return 0.0 };
+fn nominal(looks: &[usize]) -> f64 {
+    let (Ok(normal), Some(last)) = (Normal::new(0.0, 1.0), looks.last()) else { return 0.0 };
     let mut used = 0.0;
     let mut paths: Option<Paths> = None;
     let mut level = 0.0;
-    for share in shares {
-        let available = (spent(*share, &normal) - used).max(0.0);
+    for look in looks {
+        let share = *look as f64 / *last as f64;
+        let available = (spent(*look) - used).max(0.0);
         used += available;
-        let now = paths.as_ref().map_or_else(|| Paths::first(*share, &normal), |paths| paths.next(*share, &normal));
+        let now = paths.as_ref().map_or_else(|| Paths::first(share, &normal), |paths| paths.next(share, &normal));
         let bound = now.bound(available);
         level = 2.0 * normal.sf(bound / share.sqrt());
         paths = Some(now.within(bound));
@@ -115,25 +129,46 @@ impl Paths {
 mod tests {
     use super::*;
 
-    /// Jennison & Turnbull 2000, "Group Sequential Methods", table 7.3: five equal looks, two-sided 5 %, critical
-    /// values 4.877, 3.357, 2.680, 2.290, 2.031 (Lan & `DeMets`, O'Brien–Fleming type).
+    /// Without looks in between, a look may use all that was not spent before.
     #[test]
-    fn the_levels_match_the_table() {
-        let normal = Normal::new(0.0, 1.0).expect("one");
-        let shares = [0.2, 0.4, 0.6, 0.8, 1.0];
-        for (place, value) in [4.877, 3.357, 2.680, 2.290, 2.031].into_iter().enumerate().skip(1) {
-            let found = normal.inverse_cdf(1.0 - nominal(&shares[..=place]) / 2.0);
-            assert!((found - value).abs() < 0.02, "look {}: {found}, table {value}", place + 1);
-        }
+    fn each_look_has_the_level_that_its_repetitions_leave() {
+        assert!((level(&[], 6) - spent(6)).abs() < 1e-4, "{}", level(&[], 6));
+        let planned: Vec<f64> = (0..5).map(|place| level(&LOOKS[..place], LOOKS[place])).collect();
+        assert!(planned.iter().all(|level| (0.004..0.03).contains(level)), "{planned:?}");
+        assert!(level(&[6], 20) > level(&[6, 10, 14], 20), "skipped looks cost nothing");
+        assert!((level(&[6, 6, 30], 10) - level(&[6], 10)).abs() < 1e-12, "the order of looks is that of their size");
     }
 
+    /// A simulated Brownian motion is outside at any look in at most 5 % of cases.
     #[test]
-    fn a_single_look_spends_everything_and_early_looks_almost_nothing() {
-        assert!((level(4, 4) - ALPHA).abs() < 0.001, "{}", level(4, 4));
-        assert!(level(4, 20) < 0.001 && level(3, 20) < f64::MIN_POSITIVE);
-        let levels: Vec<f64> = (4..=20).map(|repetitions| level(repetitions, 20)).collect();
-        assert!(levels.is_sorted(), "{levels:?}");
-        assert!(levels[16] > 0.03 && levels[16] < ALPHA, "{levels:?}");
-        assert!((level(30, 20) - level(20, 20)).abs() < 1e-12, "beyond the plan");
+    fn all_looks_together_keep_the_error_rate() {
+        use rand::{Rng, SeedableRng, rngs::StdRng};
+        let normal = Normal::new(0.0, 1.0).expect("one");
+        let bounds: Vec<f64> = (0..LOOKS.len())
+            .map(|place| normal.inverse_cdf(1.0 - level(&LOOKS[..place], LOOKS[place]) / 2.0))
+            .collect();
+        let mut random = StdRng::seed_from_u64(1);
+        let rounds = 20_000;
+        let is_outside = |_: &usize| {
+            let (mut score, mut before) = (0.0, 0);
+            LOOKS.iter().zip(&bounds).any(|(look, bound)| {
+                let step = ((look - before) as f64).sqrt();
+                score += step * normal.inverse_cdf(random.random_range(1e-12..1.0));
+                before = *look;
+                score.abs() / (*look as f64).sqrt() >= *bound
+            })
+        };
+        let share = (0..rounds).filter(is_outside).count() as f64 / rounds as f64;
+        assert!((0.044..=0.0535).contains(&share), "{share}");
+    }
+
+    /// Jennison & Turnbull 2000, "Group Sequential Methods", table 2.1 (Pocock): critical values of five equal looks are
+    /// about equal; those of this function, of looks up to the usual number, are close to each other, too.
+    #[test]
+    fn the_first_looks_can_reject() {
+        assert!(level(&[], 6) >= 2.0 / 216.0, "six repetitions reach 0.0093");
+        assert_eq!([3, 6, 12, 100].map(|repetitions| next_look(repetitions, 20)), [Some(6), Some(10), Some(14), None]);
+        assert_eq!(next_look(14, 17), Some(17));
+        assert_eq!(next_look(100, 100), None);
     }
 }

@@ -165,16 +165,19 @@ pub async fn past(rows: &Rows, runs: Vec<RunId>, except: &[RunId], limit: i64) -
 /// How many runs back the history of a cell reaches; before that, the machine has probably changed.
 const RECENT: i64 = 20_000;
 
-/// Returns the maximum number of looks at these experiments: 1, plus 1 for each time repetitions were added.
-pub async fn looks(pool: &SqlitePool, experiments: &[ExperimentId]) -> sqlx::Result<usize> {
+/// Returns how often repetitions were added to the experiment where that was done most often, and the repetitions before
+/// each addition, where known.
+pub async fn looks(pool: &SqlitePool, experiments: &[ExperimentId]) -> sqlx::Result<(usize, Vec<usize>)> {
     let ids = serde_json::to_string(experiments).map_err(decode)?;
-    let most = sqlx::query_scalar!(
-        r#"select coalesce(max(looks), 1) as "most!: i64" from experiment where id in (select value from json_each(?))"#,
+    let most = sqlx::query!(
+        "select looks - 1 as additions, looks_at from experiment where id in (select value from json_each(?)) \
+         order by looks desc, id limit 1",
         ids
     )
-    .fetch_one(pool)
+    .fetch_optional(pool)
     .await?;
-    usize::try_from(most).map_err(decode)
+    let Some(most) = most else { return Ok((0, Vec::new())) };
+    Ok((usize::try_from(most.additions).map_err(decode)?, serde_json::from_str(&most.looks_at).map_err(decode)?))
 }
 
 /// A planned cell, identified by everything except the agent.
