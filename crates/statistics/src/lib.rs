@@ -26,6 +26,7 @@ mod effect;
 mod noise;
 pub mod power;
 mod rank_test;
+mod scatter;
 pub mod spending;
 
 pub use between::{Between, ExperimentMedian, TooLittlePast, between};

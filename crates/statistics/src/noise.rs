@@ -3,10 +3,13 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::between::squares;
+use super::{between::squares, power::Scatter, scatter};
 
 /// Minimum number of runs beyond the first of each experiment for an estimate of the scatter.
 const MIN_DEGREES: usize = 8;
+
+/// Degrees of freedom of the scatter for each run beyond the first of an experiment, as simulated (see the tests).
+const EFFICIENCY: f64 = 0.55;
 
 /// Noise of a metric of a cell in the past.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -15,17 +18,17 @@ pub struct Noise {
     pub experiments: usize,
     /// Number of their runs that count and have the metric.
     pub runs: usize,
-    /// Standard deviation of the logarithm within an experiment: 0.02 is 2 %; null with few runs.
+    /// Robust standard deviation of the logarithm within an experiment: 0.02 is 2 %; null with few runs or equal ones.
     pub scatter: Option<f64>,
     /// Standard deviation of the medians, as a share; null with fewer than three experiments.
     pub between: Option<f64>,
 }
 
 impl Noise {
-    /// Degrees of freedom and sum of squares of the scatter within experiments.
-    pub(crate) fn squares(&self) -> Option<(f64, f64)> {
-        let degrees = self.runs.saturating_sub(self.experiments) as f64;
-        Some((degrees, degrees * self.scatter?.powi(2)))
+    /// Returns the scatter within experiments.
+    pub(crate) fn within(&self) -> Option<Scatter> {
+        let degrees = self.runs.saturating_sub(self.experiments) as f64 * EFFICIENCY;
+        Some(Scatter { deviation: self.scatter?, degrees })
     }
 }
 
@@ -39,10 +42,7 @@ pub fn noise<'a>(experiments: impl IntoIterator<Item = &'a [f64]>) -> Option<Noi
         experiments.into_iter().map(|values| values.iter().map(|value| value.ln()).collect()).collect();
     let runs = logs.iter().map(Vec::len).sum::<usize>();
     let degrees = runs - logs.len();
-    let scatter = (degrees >= MIN_DEGREES).then(|| {
-        let all: f64 = logs.iter().map(|values| squares(values.iter().copied())).sum();
-        (all / degrees as f64).sqrt()
-    });
+    let scatter = if degrees >= MIN_DEGREES { scatter::scatter(&logs) } else { None };
     let medians: Vec<f64> = logs.iter().filter_map(|values| super::describe::median(values)).collect();
     let between = (medians.len() > 2).then(|| {
         let all = squares(medians.iter().copied());
