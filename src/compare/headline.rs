@@ -206,9 +206,7 @@ fn difference(
 
 /// Describes which difference could have been found.
 fn detectability(stat: &Stat) -> String {
-    let mde = stat
-        .detectable
-        .map_or_else(String::new, |mde| format!(" · minimum detectable effect {}", stat.metric.amount(mde)));
+    let mde = stat.detectable.map_or_else(String::new, |mde| format!(" · {}", stat.metric.detectable(mde)));
     match stat.hidden() {
         Some(margin) => format!(" · within the variation between experiments ({margin}){mde}"),
         None => mde,

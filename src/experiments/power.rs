@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::{
     compare::{
         metric::Metric,
-        statistics::{self, Count, power},
+        statistics::{self, Count, MIN_EFFECT, power},
     },
     experiments::plan::{Plan, share_text},
     metrics,
@@ -93,12 +93,13 @@ pub fn plan_power(plan: &Plan, scatter: Option<f64>) -> Option<PlanPower> {
     let is_open = plan.loads.iter().all(|load| matches!(load, Load::Open(_)));
     let chosen = plan.stopping_rule.map_or(plan.repetitions, |until| until.at_most);
     let chosen = usize::try_from(chosen).unwrap_or(usize::MAX);
+    let with = |scatter| power::detectable_with(chosen, power::Scatter::known(scatter), level, MIN_EFFECT);
     Some(PlanPower {
         comparisons: pairs,
         primary: if is_open { Metric::P99Ms } else { Metric::Rps },
         needed: power::fewest(level)?,
         chosen,
-        detectable: scatter.and_then(|scatter| power::detectable_with(chosen, scatter, level)),
+        detectable: scatter.and_then(with),
     })
 }
 

@@ -4,7 +4,7 @@
 //! a row is the multiple of the scatter whose power is 80 %: with the scatter known, or with that of another, equally
 //! planned comparison, as it is shown for one comparison and has to hold for the next.
 
-use std::{f64::consts::TAU, fmt::Write, fs, iter};
+use std::{collections::BTreeMap, f64::consts::TAU, fmt::Write, fs, iter, thread};
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
@@ -16,7 +16,10 @@ use super::{
 use crate::{Stratum, describe::sorted, effect::shift, rank_test, rank_test::untied, scatter::scatter};
 
 /// Simulated comparisons for each row of the table.
-const ROUNDS: usize = 40_000;
+const ROUNDS: usize = 24_000;
+
+/// Threads that simulate the table.
+const WORKERS: usize = 2;
 
 /// Step of the grid of true differences, in standard errors of a mean difference.
 const STEP: f64 = 0.2;
@@ -180,7 +183,13 @@ fn the_table_is_that_of_the_test() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/power/factors.rs");
         let old = fs::read_to_string(path).expect("the table");
         let head = old.split_inclusive("= [\n").next().expect("a head");
-        let rows: String = (SMALLEST..=LARGEST).map(row).collect();
+        let rows: BTreeMap<usize, String> = thread::scope(|scope| {
+            let all =
+                |first| (first..=LARGEST).step_by(WORKERS).map(|blocks| (blocks, row(blocks))).collect::<Vec<_>>();
+            let workers: Vec<_> = (0..WORKERS).map(|n| scope.spawn(move || all(SMALLEST + n))).collect();
+            workers.into_iter().flat_map(|worker| worker.join().expect("rows")).collect()
+        });
+        let rows: String = rows.into_values().collect();
         return fs::write(path, format!("{head}{rows}];\n")).expect("writable");
     }
     for (blocks, rounds) in [(4, 3_000), (6, 2_000), (7, 2_000), (12, 500), (19, 300)] {

@@ -50,9 +50,9 @@ fn past(case: Case, random: &mut StdRng) -> Option<Noise> {
 /// Whether a comparison calls the difference one, as the product decides.
 fn is_found(strata: &[Stratum], level: f64, min_effect: f64) -> bool {
     let logs = logarithms(strata).expect("values");
-    let Some(effect) = effect(strata, level) else { return false };
     let is_rejected = rank_test(&logs).is_some_and(|test| test.p <= level);
-    is_rejected && effect.is_clear() && effect.change() >= min_effect
+    // The interval at this level excludes zero whenever the test rejects.
+    is_rejected && effect(strata, 0.0).is_some_and(|effect| effect.change() >= min_effect)
 }
 
 /// Returns the share of differences of the size of the minimum detectable effect that fresh comparisons find.
@@ -73,9 +73,9 @@ fn power(case: Case, rounds: usize, seed: u64) -> f64 {
 fn explore() {
     let rounds: usize = std::env::var("ROUNDS").map_or(2000, |r| r.parse().unwrap());
     for (name, draw) in [("normal", normal as Draw), ("t3", t3), ("outliers", outliers)] {
-        for past in [0, 2, 20] {
+        for past in [0, 20] {
             println!("{name}, {past} past");
-            for blocks in [4, 5, 6, 7, 8, 9, 10, 14, 20, 24, 30, 40] {
+            for blocks in [4, 5, 6, 7, 8, 10, 14, 20, 30] {
                 print!("n {blocks:2}");
                 for level in [0.05, 0.025, 0.01, 0.005] {
                     if least_p(blocks) > level {
@@ -83,7 +83,7 @@ fn explore() {
                         continue;
                     }
                     for noise in [0.01, 0.02, 0.05] {
-                        if blocks > 24 && rounds > 2000 {
+                        if blocks > 24 && level < 0.01 {
                             continue;
                         }
                         let p = power(
