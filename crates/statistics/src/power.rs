@@ -21,6 +21,8 @@ mod simulate;
 mod table;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use simulate::normal;
 
 /// Probability that a difference of the minimum detectable effect is found.
 pub const POWER: f64 = 0.8;
@@ -99,9 +101,17 @@ fn within(logs: &[Stratum], shift: f64) -> Vec<Vec<f64>> {
     logs.iter().map(of).collect()
 }
 
-/// Returns the number of repetitions of regular strata that find about as much: the runs that have a counterpart.
+/// Returns the number of repetitions of regular strata that find about as much.
+///
+/// The variance of a difference is that of as many runs a side as the harmonic mean of both sides.
 fn blocks(strata: &[Stratum]) -> usize {
-    strata.iter().map(|one| one.base.len().min(one.other.len())).sum()
+    let harmonic = |one: &Stratum| {
+        let (base, other) = (one.base.len() as f64, one.other.len() as f64);
+        2.0 * base * other / (base + other).max(1.0)
+    };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the number of runs")]
+    let blocks = strata.iter().map(harmonic).sum::<f64>().round() as usize;
+    blocks
 }
 
 /// Number of runs of the baseline and of the other side in a stratum.
