@@ -1,4 +1,6 @@
 //! Noise of a metric of a cell in the past: scatter within an experiment and variation between experiments.
+//!
+//! The scatter is estimated robustly, see [`crate::scatter`]. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -18,7 +20,7 @@ pub struct Noise {
     pub experiments: usize,
     /// Number of their runs that count and have the metric.
     pub runs: usize,
-    /// Robust standard deviation of the logarithm within an experiment: 0.02 is 2 %; null with few runs or equal ones.
+    /// Standard deviation of the logarithm within an experiment: 0.02 is 2 %; null with few runs.
     pub scatter: Option<f64>,
     /// Standard deviation of the medians, as a share; null with fewer than three experiments.
     pub between: Option<f64>,
