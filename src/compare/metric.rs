@@ -102,7 +102,9 @@ impl Metric {
         text.text().trim_start_matches('+').to_owned()
     }
 
-    /// Describes a minimum detectable effect: `minimum detectable effect 2.4 %`; in words from twofold on.
+    /// Describes a minimum detectable effect: `minimum detectable effect 2.40 %`, or in words.
+    ///
+    /// A percentage means little from twofold on.
     pub fn detectable(self, mde: f64) -> String {
         const TWOFOLD: f64 = 1.0;
         if mde > TWOFOLD && !self.is_share() {
@@ -199,7 +201,7 @@ mod tests {
     #[test]
     fn effects_that_nobody_could_miss_are_described_in_words() {
         let text = |mde| Metric::Rps.detectable(mde).replace('\u{a0}', " ");
-        assert_eq!(text(0.024), "minimum detectable effect 2.4 %");
+        assert_eq!(text(0.024), "minimum detectable effect 2.40 %");
         assert_eq!(text(1.0), "minimum detectable effect 100 %");
         assert_eq!(text(2.85), "scatter too large to find less than 3.9-fold");
         assert_eq!(text(241.61), "scatter too large to find less than 243-fold");
