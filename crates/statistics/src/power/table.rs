@@ -85,9 +85,9 @@ fn at_level(points: &[[f64; 4]], blocks: usize, level: f64) -> Option<[f64; 3]> 
             Some([1, 2, 3].map(|n| above[n] + (below[n] - above[n]) * share))
         }
         None => {
-            let last = points.last()?;
+            let strictest = points.last()?;
             let reach = |level: f64| quantile(1.0 - level / 2.0) + quantile(POWER);
-            Some(of(last).map(|factor| factor * reach(level) / reach(last[0])))
+            Some(of(strictest).map(|factor| factor * reach(level) / reach(strictest[0])))
         }
     }
 }
