@@ -64,9 +64,7 @@ fn within(stat: &Stat) -> String {
 
 /// Describes which difference could have been missed.
 fn missed(stat: &Stat) -> String {
-    let missed = stat.detectable.map_or_else(String::new, |mde| {
-        format!(" · a difference below {} could have been missed", stat.metric.amount(mde))
-    });
+    let missed = stat.detectable.map_or_else(String::new, |mde| format!(" · {}", stat.metric.detectable(mde)));
     match stat.hidden() {
         Some(margin) => format!(" · within the variation between experiments ({margin}){missed}"),
         None => missed,

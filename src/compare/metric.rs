@@ -102,6 +102,20 @@ impl Metric {
         text.text().trim_start_matches('+').to_owned()
     }
 
+    /// Describes a minimum detectable effect: `minimum detectable effect 2.40 %`, or in words.
+    ///
+    /// A percentage means little from twofold on.
+    pub fn detectable(self, mde: f64) -> String {
+        const TWOFOLD: f64 = 1.0;
+        if mde > TWOFOLD && !self.is_share() {
+            let fold = mde + 1.0;
+            let digits =
+                if fold < 9.95 { format!("{fold:.1}") } else { format::number(Some(fold.round())).text().to_owned() };
+            return format!("scatter too large to find less than {digits}-fold");
+        }
+        format!("minimum detectable effect {}", self.amount(mde))
+    }
+
     /// The value that represents several runs: the median, for shares the mean.
     ///
     /// The median of a share hides what happens in less than half of the runs.
@@ -182,6 +196,15 @@ mod tests {
         let text = Metric::P99Ms.too_few_requests(runs.iter()).expect("a sentence");
         assert_eq!(text, "p99 needs at least 1,000 requests per run; 1 run has fewer (minimum 40)");
         assert_eq!(Metric::P50Ms.too_few_requests(runs.iter()), None);
+    }
+
+    #[test]
+    fn effects_that_nobody_could_miss_are_described_in_words() {
+        let text = |mde| Metric::Rps.detectable(mde).replace('\u{a0}', " ");
+        assert_eq!(text(0.024), "minimum detectable effect 2.40 %");
+        assert_eq!(text(1.0), "minimum detectable effect 100 %");
+        assert_eq!(text(2.85), "scatter too large to find less than 3.9-fold");
+        assert_eq!(text(241.61), "scatter too large to find less than 243-fold");
     }
 
     #[test]

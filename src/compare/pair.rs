@@ -225,8 +225,8 @@ impl Basis {
             base: self.base(metric),
             compared: self.counts(),
             p: question.map(|question| question.corrected),
-            detectable: question.and_then(|_| self.detectable(metric, noise, level)),
-            apart: self.apart_stat(metric, noise, level),
+            detectable: question.and_then(|_| self.detectable(metric, noise, level, options.min_effect.of(metric))),
+            apart: self.apart_stat(metric, noise, level, options.min_effect.of(metric)),
         }
     }
 
@@ -250,25 +250,37 @@ impl Basis {
         }
     }
 
-    fn detectable(&self, metric: Metric, noise: [Option<statistics::Noise>; 2], level: f64) -> Option<f64> {
+    fn detectable(
+        &self,
+        metric: Metric,
+        noise: [Option<statistics::Noise>; 2],
+        level: f64,
+        min_effect: f64,
+    ) -> Option<f64> {
         if metric.is_share() {
             return None;
         }
         match self {
-            Self::InTurn(strata, _) => power::detectable(strata, noise, level),
+            Self::InTurn(strata, _) => power::detectable(strata, noise, level, min_effect),
             Self::Apart(_, Ok(apart)) => {
-                let found = apart.between.detectable(level, apart.experiments);
+                let found = apart.between.detectable(level, apart.experiments, min_effect);
                 (found > 0.0).then(|| found.exp_m1())
             }
             Self::Apart(_, Err(_)) => None,
         }
     }
 
-    fn apart_stat(&self, metric: Metric, noise: [Option<statistics::Noise>; 2], level: f64) -> Option<ApartStat> {
+    fn apart_stat(
+        &self,
+        metric: Metric,
+        noise: [Option<statistics::Noise>; 2],
+        level: f64,
+        min_effect: f64,
+    ) -> Option<ApartStat> {
         let Self::Apart(strata, apart) = self else { return None };
         let repetitions = self.counts().into_iter().min().unwrap_or(0);
-        let scatter = if metric.is_share() { None } else { power::deviation(strata, noise) };
-        let interleaved = scatter.and_then(|scatter| power::detectable_with(repetitions, scatter, level));
+        let scatter = if metric.is_share() { None } else { power::scatter(strata, noise) };
+        let interleaved = scatter.and_then(|scatter| power::detectable_with(repetitions, scatter, level, min_effect));
         Some(match apart {
             Ok(apart) => {
                 let margin = apart.between.margin(level, apart.experiments);

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use crate::{
     compare::{
         metric::Metric,
-        statistics::{ALPHA, Count, power},
+        statistics::{ALPHA, Count, MIN_EFFECT, power},
     },
     experiments::plan::{Plan, share_text},
     metrics,
@@ -95,12 +95,13 @@ pub fn plan_power(plan: &Plan, scatter: Option<f64>) -> Option<PlanPower> {
     let chosen = usize::try_from(chosen).unwrap_or(usize::MAX);
     // Few repetitions take few values: the smallest is the level, if nothing else separates the sides as far.
     let level = count.primary_level().max(power::least_p(chosen)).min(ALPHA);
+    let with = |scatter| power::detectable_with(chosen, power::Scatter::known(scatter), level, MIN_EFFECT);
     Some(PlanPower {
         comparisons: pairs,
         primary: if is_open { Metric::P99Ms } else { Metric::Rps },
         needed: power::fewest(count.deciding_level(ALPHA))?,
         chosen,
-        detectable: scatter.and_then(|scatter| power::detectable_with(chosen, scatter, level)),
+        detectable: scatter.and_then(with),
     })
 }
 

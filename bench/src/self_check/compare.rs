@@ -2,6 +2,7 @@
 
 use brewbench::{
     compare::{
+        cell::Cell,
         chosen::Options,
         known::Known,
         metric::Metric,
@@ -51,10 +52,7 @@ impl Pages {
 
     fn from_comparison(comparison: &Comparison, factor: f64) -> Self {
         let mut pages = Self::default();
-        let challengers = || {
-            let is_other = |cell: &&brewbench::compare::cell::Cell| comparison.subjects[cell.subject].target == OTHER;
-            comparison.rows.iter().flat_map(|row| &row.cells).filter(is_other)
-        };
+        let challengers = || challengers(comparison);
         let decisions = |metric: Metric| challengers().filter_map(move |cell| cell.stat(metric).decision);
         let is_difference = |metric: Metric| decisions(metric).any(Decision::is_difference);
         pages.any.count(brewbench::metrics::judged().any(is_difference));
@@ -71,12 +69,24 @@ impl Pages {
     }
 }
 
+/// Returns the cells of the other program.
+fn challengers(comparison: &Comparison) -> impl Iterator<Item = &Cell> {
+    let is_other = |cell: &&Cell| comparison.subjects[cell.subject].target == OTHER;
+    comparison.rows.iter().flat_map(|row| &row.cells).filter(is_other)
+}
+
+/// Returns the first cell of the other program.
+pub fn challenger(comparison: &Comparison) -> Option<&Cell> {
+    challengers(comparison).next()
+}
+
 fn interval(stat: &Stat) -> Option<(f64, f64)> {
     let effect = stat.effect?;
     effect.low.zip(effect.high)
 }
 
-fn compare(runs: Vec<Run>, known: &Known) -> Comparison {
+/// Returns the page of some runs.
+pub fn compare(runs: Vec<Run>, known: &Known) -> Comparison {
     let options = Options { baseline: Some(BASE.to_owned()), ..Options::default() };
     Comparison::by(runs, &Marks::default(), &options, known)
 }

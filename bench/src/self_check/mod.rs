@@ -5,6 +5,7 @@ pub mod change_points;
 mod compare;
 mod gate;
 mod noise;
+mod power;
 mod tables;
 mod tally;
 mod world;
@@ -26,6 +27,8 @@ mod tests {
         compare::{Nights, across, interleaved},
         gate::{self, Simulated},
         noise::Within,
+        power::detectable,
+        tally::Share,
         world::{Metrics, Plan},
     };
 
@@ -49,6 +52,16 @@ mod tests {
         assert!(pages.any.is_at_most(ALPHA), "{pages:?}");
         let pages = interleaved(plan(1.1), 20, 3);
         assert!(pages.throughput.is_at_least(0.95) && pages.wrong.hits == 0, "{pages:?}");
+    }
+
+    #[test]
+    fn differences_of_the_detectable_size_are_found_in_four_of_five_cases() {
+        for repetitions in [5, 10] {
+            let power = detectable(Within::LogNormal, repetitions, 200, 13);
+            let missed = Share { hits: power.found.total - power.found.hits, ..power.found };
+            assert!(power.found.total == 200 && power.found.is_at_least(0.78), "{repetitions}: {power:?}");
+            assert!(missed.is_at_least(0.18), "{repetitions}: {power:?}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::{
     compare::{self, Nights, Pages},
     gate::{self, Gates, Simulated},
     noise::{Between, Within},
+    power,
     tally::Share,
     world::{Metrics, Plan},
 };
@@ -14,7 +15,7 @@ use super::{
 /// Returns all tables, with `rounds` rounds per row.
 pub fn all(rounds: usize) -> anyhow::Result<String> {
     let mut text = String::new();
-    for table in [interleaved, questions, across, gates, gates_across] {
+    for table in [interleaved, detectable, questions, across, gates, gates_across] {
         let _ = writeln!(text, "{}", table(rounds));
         eprintln!("{text}");
         text.push('\n');
@@ -51,6 +52,22 @@ fn interleaved(rounds: usize) -> String {
                 none.runs_alone.percent(),
                 two.runs_alone.percent()
             );
+        }
+    }
+    text
+}
+
+/// Differences of the size of the minimum detectable effect.
+fn detectable(rounds: usize) -> String {
+    let mut text =
+        "Minimum detectable effect: share of true differences of that size that are found (goal: 78 to 82 % with \
+        log-normal noise), %\n\n| noise | repetitions | minimum detectable effect, mean | found |\n|---|--:|--:|--:|\n"
+            .to_owned();
+    for within in Within::ALL {
+        for repetitions in [4, 5, 6, 8, 10, 14, 20] {
+            let power = power::detectable(within, repetitions, rounds, 9);
+            let mean = power.mean().map_or_else(|| "–".to_owned(), |mean| format!("{:.1}", mean * 100.0));
+            let _ = writeln!(text, "| {} | {repetitions} | {mean} | {} |", within.name(), power.found.percent());
         }
     }
     text

@@ -185,10 +185,10 @@ impl Between {
         normal.max(rare)
     }
 
-    /// Difference of logarithms that is found in 80 % of cases at `level`.
-    pub fn detectable(&self, level: f64, experiments: [usize; 2]) -> f64 {
+    /// Difference of logarithms that is found at `level`, and is at least the minimum effect, in 80 % of cases.
+    pub fn detectable(&self, level: f64, experiments: [usize; 2], min_effect: f64) -> f64 {
         let more = self.student().map_or(f64::INFINITY, |t| t.inverse_cdf(POWER));
-        self.margin(level, experiments) + more * self.difference_deviation(experiments)
+        self.margin(level, experiments).max(min_effect.ln_1p()) + more * self.difference_deviation(experiments)
     }
 
     fn student(&self) -> Option<StudentsT> {

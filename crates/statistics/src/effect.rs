@@ -87,19 +87,6 @@ pub(crate) fn shift(strata: &[Stratum]) -> f64 {
     f64::midpoint(from, to)
 }
 
-/// Returns the lower end of the interval of logarithms.
-pub(crate) fn lower_end(strata: &[Stratum], level: f64) -> Option<f64> {
-    match strata {
-        [one] => ends_of_one(one, level).map(|(low, _)| low),
-        many => {
-            let (least, most) = range(many);
-            let shifts = Shifts::new(many);
-            (untied(many) <= level)
-                .then(|| boundary(least, most, |at| shifts.p_at(at) > level || shifts.excess_at(at) < 0.0))
-        }
-    }
-}
-
 /// Returns the strata as logarithms; none if a value has none or a side has no values.
 pub(crate) fn logarithms(strata: &[Stratum]) -> Option<Vec<Stratum>> {
     let log = |values: &[f64]| -> Option<Vec<f64>> {

@@ -27,6 +27,7 @@ mod joint;
 mod noise;
 pub mod power;
 mod rank_test;
+mod scatter;
 pub mod spending;
 
 pub use between::{Between, ExperimentMedian, TooLittlePast, between};

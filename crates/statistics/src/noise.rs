@@ -1,12 +1,17 @@
 //! Noise of a metric of a cell in the past: scatter within an experiment and variation between experiments.
+//!
+//! The scatter is estimated robustly, see [`crate::scatter`]. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::between::squares;
+use super::{between::squares, power::Scatter, scatter};
 
 /// Minimum number of runs beyond the first of each experiment for an estimate of the scatter.
 const MIN_DEGREES: usize = 8;
+
+/// Degrees of freedom of the scatter for each run beyond the first of an experiment, as simulated (see the tests).
+const EFFICIENCY: f64 = 0.7;
 
 /// Noise of a metric of a cell in the past.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -22,10 +27,10 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Degrees of freedom and sum of squares of the scatter within experiments.
-    pub(crate) fn squares(&self) -> Option<(f64, f64)> {
-        let degrees = self.runs.saturating_sub(self.experiments) as f64;
-        Some((degrees, degrees * self.scatter?.powi(2)))
+    /// Returns the scatter within experiments.
+    pub(crate) fn within(&self) -> Option<Scatter> {
+        let degrees = self.runs.saturating_sub(self.experiments) as f64 * EFFICIENCY;
+        Some(Scatter { deviation: self.scatter?, degrees })
     }
 }
 
@@ -39,10 +44,7 @@ pub fn noise<'a>(experiments: impl IntoIterator<Item = &'a [f64]>) -> Option<Noi
         experiments.into_iter().map(|values| values.iter().map(|value| value.ln()).collect()).collect();
     let runs = logs.iter().map(Vec::len).sum::<usize>();
     let degrees = runs - logs.len();
-    let scatter = (degrees >= MIN_DEGREES).then(|| {
-        let all: f64 = logs.iter().map(|values| squares(values.iter().copied())).sum();
-        (all / degrees as f64).sqrt()
-    });
+    let scatter = if degrees >= MIN_DEGREES { scatter::scatter(&logs) } else { None };
     let medians: Vec<f64> = logs.iter().filter_map(|values| super::describe::median(values)).collect();
     let between = (medians.len() > 2).then(|| {
         let all = squares(medians.iter().copied());
@@ -53,6 +55,8 @@ pub fn noise<'a>(experiments: impl IntoIterator<Item = &'a [f64]>) -> Option<Noi
 
 #[cfg(test)]
 mod tests {
+    use rand::{SeedableRng, rngs::StdRng};
+
     use super::*;
 
     fn of(experiments: &[Vec<f64>]) -> Option<Noise> {
@@ -69,9 +73,32 @@ mod tests {
         let calm = of(&about(&[100.0; 4])).expect("noise");
         let moving = of(&about(&[100.0, 50.0, 300.0, 80.0])).expect("noise");
         let (one, other) = (calm.scatter.expect("scatter"), moving.scatter.expect("scatter"));
-        assert!((one - 0.02).abs() < 1e-4 && (other - one).abs() < 1e-12);
+        assert!((0.015..0.025).contains(&one) && (other - one).abs() < 1e-12, "{one} {other}");
         assert!(moving.between.expect("moves") > 0.5 && calm.between.expect("none") < 1e-12);
         assert_eq!((calm.runs, calm.experiments), (12, 4));
+    }
+
+    #[test]
+    fn the_scatter_of_the_past_is_as_precise_as_its_degrees_of_freedom_say() {
+        const ROUNDS: usize = 2_000;
+        let mut random = StdRng::seed_from_u64(1);
+        let mut run = |_| (0.02 * crate::power::normal(&mut random)).exp();
+        let mut past = || of(&(0..6).map(|_| (0..5).map(&mut run).collect()).collect::<Vec<_>>()).expect("noise");
+        let all: Vec<Scatter> = (0..ROUNDS).map(|_| past().within().expect("enough runs")).collect();
+        let logs: Vec<f64> = all.iter().map(|one| (one.deviation / 0.02).ln()).collect();
+        let mean = logs.iter().sum::<f64>() / ROUNDS as f64;
+        let degrees = 0.5 / (squares(logs.iter().copied()) / ROUNDS as f64);
+        assert!(mean.abs() < 0.04, "{mean}");
+        assert!((degrees / all[0].degrees - 1.0).abs() < 0.15, "{degrees} and {}", all[0].degrees);
+    }
+
+    #[test]
+    fn a_disturbed_run_of_the_past_changes_little() {
+        let mut runs = about(&[100.0; 4]);
+        let before = of(&runs).and_then(|noise| noise.scatter).expect("scatter");
+        runs[2][1] = 1e-3;
+        let after = of(&runs).and_then(|noise| noise.scatter).expect("scatter");
+        assert!((1.0..1.5).contains(&(after / before)), "{before} {after}");
     }
 
     #[test]
