@@ -102,18 +102,14 @@ impl Metric {
         text.text().trim_start_matches('+').to_owned()
     }
 
-    /// Describes a minimum detectable effect: `minimum detectable effect 2.40 %`, or in words.
-    ///
-    /// A percentage means little from twofold on.
+    /// Describes a minimum detectable effect. A percentage means little from twofold on.
     pub fn detectable(self, mde: f64) -> String {
-        const TWOFOLD: f64 = 1.0;
-        if mde > TWOFOLD && !self.is_share() {
-            let fold = mde + 1.0;
-            let digits =
-                if fold < 9.95 { format!("{fold:.1}") } else { format::number(Some(fold.round())).text().to_owned() };
-            return format!("scatter too large to find less than {digits}-fold");
+        let fold = mde + 1.0;
+        match self.is_share() || fold < 2.0 {
+            true => format!("a difference below {} could have been missed", self.amount(mde)),
+            false if fold < 9.95 => format!("the scatter hides differences below {fold:.1}-fold"),
+            false => format!("the scatter hides differences below {fold:.0}-fold"),
         }
-        format!("minimum detectable effect {}", self.amount(mde))
     }
 
     /// The value that represents several runs: the median, for shares the mean.
@@ -201,10 +197,10 @@ mod tests {
     #[test]
     fn effects_that_nobody_could_miss_are_described_in_words() {
         let text = |mde| Metric::Rps.detectable(mde).replace('\u{a0}', " ");
-        assert_eq!(text(0.024), "minimum detectable effect 2.40 %");
-        assert_eq!(text(1.0), "minimum detectable effect 100 %");
-        assert_eq!(text(2.85), "scatter too large to find less than 3.9-fold");
-        assert_eq!(text(241.61), "scatter too large to find less than 243-fold");
+        assert_eq!(text(0.024), "a difference below 2.40 % could have been missed");
+        assert_eq!(text(0.99), "a difference below 99 % could have been missed");
+        assert_eq!(text(2.85), "the scatter hides differences below 3.9-fold");
+        assert_eq!(text(241.61), "the scatter hides differences below 243-fold");
     }
 
     #[test]

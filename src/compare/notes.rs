@@ -212,29 +212,24 @@ fn not_in_turn(subjects: &[Subject], rows: &[Row]) -> Vec<Note> {
         if let Some(why) = apart.because {
             unknown.entry(why.because()).or_default().insert(name);
         } else if let Some(margin) = apart.margin {
-            known.push(format!("{name} up to {}{}", stat.metric.amount(margin), instead(stat)));
+            known.push(format!("{name} alone moved by up to {}{}", stat.metric.amount(margin), instead(stat)));
         }
     }
-    let cannot_say = |(why, names): (&str, BTreeSet<String>)| {
+    let too_little = |(why, names): (&str, BTreeSet<String>)| {
         let text = format!("{}: {why}. Measure both again in one experiment.", listed(names.into_iter()));
-        doubt("Cannot say: not measured in turn with the baseline.", text)
+        doubt("Not measured in turn with the baseline.", text)
     };
-    let mut notes: Vec<Note> = unknown.into_iter().map(cannot_say).collect();
-    let text = format!(
-        "The baseline was measured in another experiment. Variation between experiments: {}. Smaller differences do not \
-         count.",
-        listed(known.iter().cloned())
-    );
-    notes.extend((!known.is_empty()).then(|| info("Not measured in turn.", text)));
+    let mut notes: Vec<Note> = unknown.into_iter().map(too_little).collect();
+    let text = format!("Between experiments {}. Smaller differences do not count.", listed(known.iter().cloned()));
+    notes.extend((!known.is_empty()).then(|| info("Not measured in turn with the baseline.", text)));
     notes
 }
 
-/// Compares the minimum detectable effect with that of measuring both in turn.
+/// Describes what measuring both in turn would show.
 fn instead(stat: &Stat) -> String {
-    let found = stat.detectable.zip(stat.apart.and_then(|apart| apart.interleaved));
-    found.map_or_else(String::new, |(now, interleaved)| {
-        let amount = |by| stat.metric.amount(by);
-        format!(" (minimum detectable effect {}; measured in turn it would be {})", amount(now), amount(interleaved))
+    let interleaved = stat.apart.and_then(|apart| apart.interleaved);
+    interleaved.map_or_else(String::new, |seen| {
+        format!("; measured in turn you would see differences from {}", stat.metric.amount(seen))
     })
 }
 

@@ -283,7 +283,8 @@ mod tests {
             assert_eq!(stat.apart.and_then(|apart| apart.because), Some(TooLittlePast::FewExperiments));
             let comparison = compared(two_days(1.04), &known);
             assert_eq!(comparison.cards[0].value, "too little data");
-            let note = comparison.notes.iter().find(|note| note.title.starts_with("Cannot say")).expect("a note");
+            let note =
+                comparison.notes.iter().find(|note| note.title.starts_with("Not measured in turn")).expect("a note");
             assert!(note.text.contains("Measure both again in one experiment"), "{}", note.text);
         }
     }
