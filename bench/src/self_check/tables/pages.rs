@@ -24,7 +24,7 @@ pub fn interleaved(rounds: usize) -> String {
         ],
     );
     for within in Within::ALL {
-        for repetitions in [4, 5, 6, 10, 20] {
+        for repetitions in [5, 6, 10, 20] {
             let pages =
                 |factor, rounds| compare::interleaved(Plan { repetitions, within, factor, ..Plan::USUAL }, rounds, 1);
             let (none, two, five) = (pages(1.0, rounds), pages(1.02, few(rounds)), pages(1.05, few(rounds)));
@@ -64,7 +64,7 @@ pub fn questions(rounds: usize) -> String {
     for (questions, sizes, metrics) in
         [(1, 1, Metrics::One), (5, 1, Metrics::Five), (15, 3, Metrics::Five), (20, 4, Metrics::Five)]
     {
-        for repetitions in [5, 6, 8, 10, 20] {
+        for repetitions in [5, 6, 10, 20] {
             let pages = |factor, rounds| -> Pages {
                 compare::interleaved(Plan { sizes, metrics, repetitions, factor, ..Plan::USUAL }, rounds, 2)
             };
