@@ -100,22 +100,28 @@ pub fn until_decided(texts: &[&str], plan: Plan, maxima: &[usize], count: usize,
     rounds(count, seed, round).into_iter().fold(Looked::default(), Looked::add)
 }
 
-/// Simulates plain gates after each of these numbers of repetitions, until one decides.
-pub fn added_by_hand(texts: &[&str], plan: Plan, looks: &[usize], count: usize, seed: u64) -> Looked {
+/// Simulates gates after each of these numbers of repetitions until one decides, whatever they advise.
+pub fn regardless(
+    texts: &[&str],
+    plan: Plan,
+    looks: &[usize],
+    max_repeat: Option<usize>,
+    count: usize,
+    seed: u64,
+) -> Looked {
     let rules = rules(texts);
     let round = |random: &mut StdRng| {
         let all = sides(Plan { repetitions: looks.iter().copied().max().unwrap_or(0), ..plan }, random);
-        let mut known = Known::default();
-        let mut now = looks[0];
-        let mut last = decide_on(&rules, first(&all, now), &known, None);
+        let (mut known, mut now) = (Known::default(), looks[0]);
+        let mut gate = decide_on(&rules, first(&all, now), &known, max_repeat);
         for look in &looks[1..] {
-            if last.outcome == Outcome::CannotSay {
+            if gate.outcome == Outcome::CannotSay {
                 remember(&mut known, now);
                 now = *look;
-                last = decide_on(&rules, first(&all, now), &known, None);
+                gate = decide_on(&rules, first(&all, now), &known, max_repeat);
             }
         }
-        Looked::at_last_look(&last, &rules, first(&all, now), &known, now)
+        Looked::at_last_look(&gate, &rules, first(&all, now), &known, now)
     };
     rounds(count, seed, round).into_iter().fold(Looked::default(), Looked::add)
 }

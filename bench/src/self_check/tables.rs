@@ -58,5 +58,6 @@ fn percent(shares: &[Share]) -> Vec<String> {
 
 /// Formats a factor as a change.
 fn change(factor: f64) -> String {
-    format!("{:+.0} %", (factor - 1.0) * 100.0)
+    let text = |percent: f64| format!("{percent:+.0} %").replace('-', "−");
+    if factor == 1.0 { "none".to_owned() } else { text((factor - 1.0) * 100.0) }
 }

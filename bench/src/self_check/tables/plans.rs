@@ -1,6 +1,6 @@
 //! Plans of several targets and sizes.
 
-use super::{Table, few, percent};
+use super::{Table, percent};
 use crate::self_check::{
     plans::{Against, decided, enough, named},
     world::{Differ, Plan},
@@ -58,10 +58,8 @@ pub fn equal(rounds: usize) -> String {
         &["targets, repetitions", "all pairs", "with a baseline"],
     );
     for targets in [3, 5] {
-        for repetitions in [5, 6, 10] {
+        for repetitions in [5, 6] {
             let plan = Plan { targets, sizes: 3, repetitions, ..Plan::USUAL };
-            // With many repetitions a page takes longer, and is tested by random assignments.
-            let rounds = if repetitions < 10 { rounds } else { few(rounds) };
             let pages = [Against::Each, Against::Baseline].map(|against| named(plan, against, rounds, 12));
             table.line(format!("{targets}, {repetitions}"), &percent(&pages));
         }
