@@ -84,6 +84,8 @@ pub fn enough(plan: Plan, against: Against, seed: u64) -> usize {
 
 fn share(hits: Vec<bool>) -> Share {
     let mut share = Share::default();
-    hits.into_iter().for_each(|hit| share.count(hit));
+    for hit in hits {
+        share.count(hit);
+    }
     share
 }

@@ -5,13 +5,19 @@ mod nights;
 mod pages;
 mod plans;
 
-use std::{fmt::Display, time::Instant};
+use std::{
+    fmt::{Display, Write},
+    time::Instant,
+};
 
 use super::{change_points, tally::Share};
 
+/// Returns a table with a number of rounds.
+type Build = fn(usize) -> String;
+
 /// Prints all tables, with `rounds` rounds per figure of equal programs and fewer where programs differ.
 pub fn print(rounds: usize) -> anyhow::Result<()> {
-    let tables: [(&str, fn(usize) -> String); 10] = [
+    let tables: [(&str, Build); 10] = [
         ("within one experiment", pages::interleaved),
         ("minimum detectable effect", pages::detectable),
         ("questions", pages::questions),
@@ -28,7 +34,7 @@ pub fn print(rounds: usize) -> anyhow::Result<()> {
         println!("{}", table(rounds));
         eprintln!("{name}: {:.0?}", start.elapsed());
     }
-    println!("{}", change_points::markdown(&change_points::table(rounds, 1)?));
+    println!("### Change points\n\n{}", change_points::markdown(&change_points::table(rounds, 1)?));
     Ok(())
 }
 
@@ -48,7 +54,7 @@ impl Table {
     }
 
     fn line(&mut self, name: impl Display, figures: &[String]) {
-        self.0 += &format!("| {name} | {} |\n", figures.join(" | "));
+        let _ = writeln!(self.0, "| {name} | {} |", figures.join(" | "));
     }
 }
 
@@ -58,6 +64,6 @@ fn percent(shares: &[Share]) -> Vec<String> {
 
 /// Formats a factor as a change.
 fn change(factor: f64) -> String {
-    let text = |percent: f64| format!("{percent:+.0} %").replace('-', "−");
-    if factor == 1.0 { "none".to_owned() } else { text((factor - 1.0) * 100.0) }
+    let text = format!("{:+.0} %", (factor - 1.0) * 100.0).replace('-', "−");
+    if text == "+0 %" { "none".to_owned() } else { text }
 }

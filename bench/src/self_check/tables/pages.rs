@@ -66,7 +66,7 @@ pub fn questions(rounds: usize) -> String {
     {
         for repetitions in [5, 6, 10, 20] {
             let pages = |factor, rounds| -> Pages {
-                compare::interleaved(Plan { sizes, metrics, repetitions, factor, ..Plan::USUAL }, rounds, 2)
+                compare::interleaved(Plan { sizes, repetitions, metrics, factor, ..Plan::USUAL }, rounds, 2)
             };
             let [two, five, ten] = [1.02, 1.05, 1.1].map(|factor| pages(factor, few(rounds)).throughput);
             table.line(format!("{questions}, {repetitions}"), &percent(&[pages(1.0, rounds).any, two, five, ten]));
