@@ -45,7 +45,7 @@ pub fn limits(rounds: usize) -> String {
         }
     }
     let plan = Plan { repetitions: 10, metrics: Metrics::Five, ..Plan::USUAL };
-    line(&THREE_RULES, plan, "three rules, 2 %, 10".to_owned());
+    line(&THREE_RULES, plan, format!("`{}`, 2 %, 10", THREE_RULES.join("`, `")));
     table.0
 }
 
