@@ -226,7 +226,7 @@ mod tests {
     const SCIPY: [[f64; 3]; 3] =
         [[4_799.3, 4_323.4, 5_336.5], [4_653.6, 4_035.7, 5_374.4], [4_798.8, 4_647.4, 4_936.2]];
 
-    /// The quantiles that SciPy's adaptive quadrature (`integrate.quad` over the scale, `cumulative_simpson` over the
+    /// The quantiles that `SciPy`'s adaptive quadrature (`integrate.quad` over the scale, `cumulative_simpson` over the
     /// threshold) finds for the same likelihood and prior.
     #[test]
     fn estimates_and_intervals_agree_with_numerical_integration() {
@@ -240,15 +240,20 @@ mod tests {
     /// Outcomes with exactly the chances of a curve lead back to it.
     #[test]
     fn many_outcomes_determine_the_threshold_whatever_the_prior() {
-        // The chances of the curve at threshold 5,000 and scale 0.05, times 1,000.
-        let all: Vec<Outcomes> = [-3.0_f64, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0]
-            .into_iter()
-            .map(|z| {
-                let held = (1_000.0 * (LAPSE + (1.0 - 2.0 * LAPSE) / (1.0 + z.exp()))).round();
-                let level = 5_000.0_f64.ln() + 0.05 * z;
-                Outcomes { level, held: held as usize, missed: 1_000 - held as usize }
-            })
-            .collect();
+        // The chances of the curve at threshold 5,000 and scale 0.05, times 1,000: 0.05 + 0.9 / (1 + exp z).
+        let held = [
+            (-3.0, 907),
+            (-2.0, 843),
+            (-1.0, 708),
+            (-0.5, 610),
+            (0.0, 500),
+            (0.5, 390),
+            (1.0, 292),
+            (2.0, 157),
+            (3.0, 93),
+        ];
+        let level = |z: f64| 5_000.0_f64.ln() + 0.05 * z;
+        let all = held.map(|(z, held)| Outcomes { level: level(z), held, missed: 1_000 - held });
         let wide = threshold(&all, &prior()).expect("a threshold");
         let narrow = threshold(&all, &Prior { scales: [0.01, 0.1], ..prior() }).expect("a threshold");
         for found in [wide, narrow] {
