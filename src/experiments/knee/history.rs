@@ -180,7 +180,14 @@ fn trials(knee: &Knee, own: &[&Run]) -> Vec<Trial> {
 fn search_state(experiment: &Experiment, knee: &Knee, [target, size]: [&str; 2], own: &[&Run]) -> Search {
     let Experiment { plan, is_open, .. } = experiment;
     let in_progress = own.iter().any(|run| !run.has_ended());
-    let step = next(plan, knee, own);
+    let mut step = next(plan, knee, own);
+    if !in_progress
+        && !*is_open
+        && matches!(step, Step::Measure(_))
+        && let Some(fit) = search::knee_so_far(&knee.rules(plan), &trials(knee, own))
+    {
+        step = Step::End(End::Knee(fit));
+    }
     let state = match &step {
         Step::End(end) if !in_progress => end_state(*end),
         Step::End(_) | Step::Measure(_) if in_progress || *is_open => State::Searching,

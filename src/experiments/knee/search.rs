@@ -159,6 +159,18 @@ pub fn next(rules: &Rules, trials: &[Trial]) -> Step {
     }
 }
 
+/// Returns the knee of a search that was closed before its interval was narrow, if both rates around it were confirmed.
+///
+/// Earlier versions ended all their searches so.
+pub fn knee_so_far(rules: &Rules, trials: &[Trial]) -> Option<Fit> {
+    let tallies = tallies(trials);
+    let (Some(low), Some(high)) = bracket(&tallies) else { return None };
+    let is_confirmed = |rate: u32| tallies.get(&rate).is_some_and(|tally| tally.conclusive() >= rules.confirm);
+    let is_missed = tallies.get(&high)?.outcome() == Some(Outcome::Missed);
+    let is_found = rules.is_narrow(low, high) && is_confirmed(low) && is_confirmed(high) && is_missed;
+    if is_found { Fit::new(rules, &tallies) } else { None }
+}
+
 /// Returns the next step if the objective holds at the lower rate and not at the higher.
 fn near_knee(rules: &Rules, tallies: &BTreeMap<u32, Tally>, low: u32, high: u32) -> Step {
     let between = || Step::Measure(vec![(middle(low, high), 1)]);

@@ -55,6 +55,16 @@ fn a_run_that_has_not_ended_has_no_outcome() {
 }
 
 #[test]
+fn a_search_of_an_earlier_version_has_a_knee_with_a_wide_interval() {
+    let closed = Experiment { is_open: false, ..knee_experiment() };
+    let rates = [(1_000, 5.0), (20_000, 90.0), (4_470, 20.0), (4_600, 60.0)];
+    let search = searches(&closed, &knee(), &rates.map(|(rate, p99)| at("servy", rate, p99))).remove(0);
+    assert_eq!(search.state, State::Found);
+    let [low, knee, high] = [search.knee_low, search.knee, search.knee_high].map(|rate| rate.expect("a rate"));
+    assert!(low < 4_470 && (4_400..4_700).contains(&knee) && high > 4_600, "{low} {knee} {high}");
+}
+
+#[test]
 fn a_closed_search_is_cancelled() {
     let closed = Experiment { is_open: false, ..knee_experiment() };
     let search = searches(&closed, &knee(), &[at("servy", 1_000, 5.0)]).remove(0);

@@ -155,9 +155,10 @@ fn every_search_ends() {
             confirm: random.random_range(1..9),
             spare: random.random_range(0..3),
         };
-        use Outcome::{Disturbed, Held, Inconclusive, Missed, Saturated};
-        let outcomes = [Held, Missed, Saturated, Disturbed, Inconclusive];
-        let (_, trials) = search(rules, |_| outcomes[random.random_range(0..5)]);
+        let (_, trials) = search(rules, |_| OUTCOMES[random.random_range(0..5)]);
         assert!(trials.len() < MAX_RUNS + 20);
     }
 }
+
+const OUTCOMES: [Outcome; 5] =
+    [Outcome::Held, Outcome::Missed, Outcome::Saturated, Outcome::Disturbed, Outcome::Inconclusive];
