@@ -56,7 +56,8 @@ pub struct Plan {
     /// Whether the warm-up continues until the target is steady, for at most ten times `warm_up_s`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub warm_up_auto: bool,
-    /// Runs of each target at each size under each load; in a knee search, runs that confirm a rate.
+    /// Runs of each target at each size under each load; in a knee search, half of the runs that
+    /// must be near the knee.
     #[serde(default = "default_repetitions")]
     pub repetitions: u32,
     /// Profiled runs of each cell, 0 to 20, after all measured ones; they are no measurements.

@@ -1,7 +1,7 @@
 //! Corrects all questions of one page or gate together, as many tests find false differences.
 //!
 //! A step-down test over all questions (Westfall & Young 1993, "Resampling-Based Multiple Testing"): the most extreme
-//! question is compared with the probability that any question reaches its statistic by chance. If that is at most
+//! question is compared with the probability that any question reaches its statistic at random. If that is at most
 //! [`ALPHA`], its difference is real, and the next question is compared with the remaining ones only. Within a pair of
 //! cells the probability comes from exchanging runs, all metrics at once ([`crate::joint`]); pairs are added up
 //! (Bonferroni), which holds whatever they have in common. As statistics are ordered by how far apart the sides are, no
@@ -113,7 +113,7 @@ impl Count {
     /// Returns the largest smallest p-value with which every question can be decided, whatever the others show.
     ///
     /// A question other than a primary one has to outweigh the primary metrics of all pairs, of which each may reach
-    /// less than [`PRIMARY`] times the smallest p-value by chance.
+    /// less than [`PRIMARY`] times the smallest p-value at random.
     pub fn deciding_level(self, alpha: f64) -> f64 {
         let others = if self.metrics > 1 { (PRIMARY - 1.0) * self.pairs as f64 } else { 0.0 };
         alpha / (1.0 + others)
@@ -215,7 +215,7 @@ impl Page {
         all
     }
 
-    /// Returns the probability that any remaining question reaches a statistic by chance.
+    /// Returns the probability that any remaining question reaches a statistic at random.
     fn reached(&self, statistic: Extremity) -> f64 {
         self.groups.iter().map(|group| group.reached(statistic)).sum()
     }

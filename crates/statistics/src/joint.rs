@@ -11,7 +11,8 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
     Stratum,
-    rank_test::{Ranked, Reference, choose},
+    rank_sum::choose,
+    rank_test::{Ranked, Reference},
 };
 
 /// Maximum number of assignments that are listed; of more, [`SAMPLED`] random ones are drawn.

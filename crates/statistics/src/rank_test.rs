@@ -14,9 +14,9 @@ use std::{cell::RefCell, collections::HashMap};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::ALPHA;
+use crate::rank_sum::{MAX_COUNTED, Sums, choose};
 
-/// Maximum number of runs for exact counting, which takes O(n⁴) in one stratum and O(n³) in many.
-const MAX_COUNTED: usize = 40;
+/// Maximum number of runs in several strata for exact counting, which takes O(n³).
 const MAX_COUNTED_IN_STRATA: usize = 80;
 
 /// Residuals closer than this are ties: subtracting a median leaves rounding errors of this order.
@@ -98,11 +98,6 @@ impl<'a> Shifts<'a> {
 pub(crate) fn untied(strata: &[Stratum]) -> f64 {
     let ways: f64 = strata.iter().map(|stratum| choose(stratum.len(), stratum.other.len())).product();
     (2.0 / ways).min(1.0)
-}
-
-/// Returns the binomial coefficient "`n` choose `k`".
-pub(crate) fn choose(n: usize, k: usize) -> f64 {
-    (1..=k).map(|i| (n - k + i) as f64 / i as f64).product()
 }
 
 /// Doubled midranks of the aligned values by stratum, each with the number of runs of the other side.
@@ -290,76 +285,6 @@ impl Reference {
     }
 }
 
-/// Number of ways to reach each rank sum, from the smallest sum on.
-pub(crate) struct Sums {
-    min: usize,
-    ways: Vec<f64>,
-}
-
-impl Sums {
-    /// Counts the sums of `count` of the ranks.
-    fn choosing(ranks: &[usize], count: usize) -> Self {
-        let mut sorted = ranks.to_vec();
-        sorted.sort_unstable();
-        let min: usize = sorted.iter().take(count).sum();
-        let max: usize = sorted.iter().rev().take(count).sum();
-        let mut by_count = vec![vec![0.0; max + 1]; count + 1];
-        by_count[0][0] = 1.0;
-        for (index, rank) in ranks.iter().enumerate().filter(|(_, rank)| **rank <= max) {
-            for taken in (0..count.min(index + 1)).rev() {
-                let (fewer, more) = by_count.split_at_mut(taken + 1);
-                for (sum, ways) in fewer[taken][..=max - rank].iter().enumerate() {
-                    if *ways > 0.0 {
-                        more[0][sum + rank] += ways;
-                    }
-                }
-            }
-        }
-        Self { min, ways: by_count.swap_remove(count).split_off(min) }
-    }
-
-    /// Counts the sums of two independent sums.
-    fn plus(&self, other: &Self) -> Self {
-        let mut both = vec![0.0; self.ways.len() + other.ways.len() - 1];
-        for (sum, ways) in other.ways.iter().enumerate().filter(|(_, ways)| **ways > 0.0) {
-            for (both, known) in both[sum..].iter_mut().zip(&self.ways) {
-                *both += ways * known;
-            }
-        }
-        Self { min: self.min + other.min, ways: both }
-    }
-
-    fn by_sum(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.ways.iter().enumerate().map(|(place, ways)| ((self.min + place) as f64, *ways))
-    }
-}
-
-/// Returns how many pairwise differences at either end the test of one stratum rejects at `level`.
-///
-/// None if it can reject none. The k-th difference counts as k in the sum of the ranks, so its distribution decides.
-pub(crate) fn rejected(one: usize, other: usize, level: f64) -> Option<usize> {
-    let (all, pairs) = (one + other, one * other);
-    if all > MAX_COUNTED {
-        let deviation = (pairs as f64 * (all + 1) as f64 / 12.0).sqrt();
-        let half = Normal::new(0.0, 1.0).ok()?.inverse_cdf(1.0 - level / 2.0) * deviation;
-        return to_place(pairs as f64 / 2.0 - half);
-    }
-    let ranks: Vec<usize> = (1..=all).collect();
-    let ways = Sums::choosing(&ranks, one).ways;
-    let total: f64 = ways.iter().sum();
-    let mut sum = 0.0;
-    let inside = (0..=pairs).find(|place| {
-        sum += ways[*place];
-        sum / total > level / 2.0 * (1.0 + 1e-12)
-    })?;
-    inside.checked_sub(1)
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked, and far below 2^52")]
-fn to_place(place: f64) -> Option<usize> {
-    (place >= 1.0).then(|| place.floor() as usize - 1)
-}
-
 impl RankTest {
     /// Whether the test could reject at [`ALPHA`] if it were the only one.
     pub fn can_reject(&self) -> bool {
@@ -443,13 +368,5 @@ mod tests {
         let ranked = Ranked::new(&pairs, 0.0).expect("ranks");
         let (counted, formula) = (Reference::new(&ranked).p(&ranked), Reference::Normal.p(&ranked));
         assert!((counted - formula).abs() < 0.005, "{counted} and {formula}");
-    }
-
-    /// The table of Hollander & Wolfe for 5 and 5 at 95 %: the third and the twenty-third of 25.
-    #[test]
-    fn interval_ends_match_the_table() {
-        assert_eq!(rejected(5, 5, 0.05), Some(2));
-        assert_eq!(rejected(3, 3, 0.05), None);
-        assert_eq!(rejected(5, 5, 2.0 / 252.0), Some(0), "the smallest p-value is enough");
     }
 }

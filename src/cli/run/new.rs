@@ -68,7 +68,7 @@ pub struct PlanFlags {
     /// [default: 2s]
     #[arg(long, value_name = "TIME|auto", value_parser = warm_up)]
     warm_up: Option<WarmUp>,
-    /// Repetitions of each cell; with --knee: runs that confirm a rate [default: 5]
+    /// Repetitions of each cell; with --knee: half of the runs near the knee [default: 5]
     #[arg(long, value_name = "N")]
     repeat: Option<u32>,
     /// Profile each cell in N more repetitions after the measured ones; N is 4 if omitted

@@ -6,6 +6,7 @@ pub mod drift;
 pub mod generator;
 pub mod generators;
 pub mod host;
+mod idle_users;
 pub mod input;
 pub mod judge;
 pub mod limits;

@@ -1,5 +1,6 @@
 //! Each reason at, below and above its limit, and properties of all reasons.
 
+mod imports;
 mod laws;
 mod surroundings;
 mod target;
@@ -90,6 +91,7 @@ fn ordinary() -> Case {
             checks_passed: Some(10_000),
             checks_failed: Some(0),
             vus_max: Some(10),
+            closed_connections: None,
             thresholds_failed: Some(0),
             thresholds: Some(0),
         },

@@ -72,6 +72,7 @@ fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorRecord])) -> 
         checks_passed: None,
         checks_failed: None,
         vus_max: None,
+        closed_connections: None,
         thresholds_failed: None,
         thresholds: None,
     };
