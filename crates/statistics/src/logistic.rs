@@ -130,7 +130,7 @@ fn chance(level: f64, threshold: f64, scale: f64) -> f64 {
 /// The chance of at least this many of all, each with this chance.
 fn tail(least: usize, all: usize, chance: f64) -> f64 {
     (least..=all)
-        .map(|count| super::rank_test::choose(all, count) * power(chance, count) * power(1.0 - chance, all - count))
+        .map(|count| super::rank_sum::choose(all, count) * power(chance, count) * power(1.0 - chance, all - count))
         .sum()
 }
 
