@@ -340,9 +340,10 @@ mod tests {
         let runs = two_days(1.04);
         let known = moving(&runs, 12, 0.05);
         let comparison = compared(runs, &known);
-        let note = comparison.notes.iter().find(|note| note.title == "Not measured in turn.").expect("a note");
+        let title = "Not measured in turn with the baseline.";
+        let note = comparison.notes.iter().find(|note| note.title == title).expect("a note");
         assert!(
-            note.text.contains("servy up to") && note.text.contains("measured in turn it would be"),
+            note.text.contains("servy alone moved by up to") && note.text.contains("measured in turn you would see"),
             "{}",
             note.text
         );
