@@ -12,6 +12,7 @@ use super::{
     cell::{Cell, Lead, Row},
     metric::Metric,
     pair::{Answer, Basis, basis},
+    stat::Stat,
     statistics::{self, Decision, Leader, power},
 };
 use crate::{
@@ -192,8 +193,26 @@ fn relate(row: &mut Row, base: usize, answers: &Answers, options: &Options, enou
         let shown = stat.value;
         for (place, cell) in row.cells.iter_mut().enumerate().filter(|(place, _)| *place != base) {
             if let Some(answer) = of(place) {
-                cell.stats[metric as usize].relate(answer, shown, options.min_effect.of(metric), enough);
+                let stat = &mut cell.stats[metric as usize];
+                stat.value = shown.and_then(|base| answer.beside(base)).or(stat.value);
+                stat.effect = answer.effect;
+                stat.points = answer.points;
+                if metric.is_judged() {
+                    judge(stat, answer, options.min_effect.of(metric), enough);
+                }
             }
         }
     }
+}
+
+/// Writes the answer to a question; `enough` repetitions would decide every question.
+fn judge(stat: &mut Stat, answer: &Answer, min_effect: f64, enough: usize) {
+    let fewest = answer.compared[0].min(answer.compared[1]);
+    stat.p = answer.p;
+    stat.detectable = answer.detectable;
+    stat.min_effect = Some(min_effect);
+    stat.compared = Some(answer.compared);
+    stat.needed = (answer.decision == Decision::TooFew).then(|| enough.max(fewest + 1));
+    stat.apart = answer.apart;
+    stat.decision = Some(answer.decision);
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{finding::Finding, pair::Answer};
+use super::finding::Finding;
 use crate::{
     compare::{
         metric::Metric,
@@ -88,23 +88,6 @@ impl Stat {
             decision: None,
             best: false,
             suspect,
-        }
-    }
-
-    /// Stores how it compares with the baseline, whose shown figure is `base`.
-    pub fn relate(&mut self, answer: &Answer, base: Option<f64>, min_effect: f64, enough: usize) {
-        self.effect = answer.effect;
-        self.points = answer.points;
-        self.value = base.and_then(|base| answer.beside(base)).or(self.value);
-        if self.metric.is_judged() {
-            self.p = answer.p;
-            self.detectable = answer.detectable;
-            self.min_effect = Some(min_effect);
-            self.compared = Some(answer.compared);
-            let fewest = answer.compared[0].min(answer.compared[1]);
-            self.needed = (answer.decision == Decision::TooFew).then(|| enough.max(fewest + 1));
-            self.apart = answer.apart;
-            self.decision = Some(answer.decision);
         }
     }
 

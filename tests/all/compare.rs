@@ -211,7 +211,10 @@ async fn noise_between_experiments_is_no_difference_between_two_of_them() {
     );
     let known: Value = user.get(&gate).await.ok().json();
     assert_eq!(known["outcome"], json!("cannot_say"), "{known}");
-    assert!(known["checks"][0]["reason"].as_str().is_some_and(|reason| reason.contains("measured in turn")), "{known}");
+    assert!(
+        known["checks"][0]["reason"].as_str().is_some_and(|reason| reason.contains("measure both in one experiment")),
+        "{known}"
+    );
 }
 
 #[tokio::test]

@@ -59,7 +59,7 @@ impl Fit {
 pub fn describe(Contradiction { missed_below, held_above }: Contradiction) -> String {
     let ((missed, below), (held, above)) = (missed_below, held_above);
     format!(
-        "the outcomes do not change once from held to missed as the rate rises: the objective was missed in {missed} of \
+        "the outcome changes more than once as the rate rises: the objective was missed in {missed} of \
          {below} runs below the interval and held in {held} of {above} above it"
     )
 }
