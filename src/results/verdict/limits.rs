@@ -75,9 +75,9 @@ pub struct About {
 
 const SHARE: (Unit, f64) = (Unit::Share, 1.0);
 
-/// One in 100,000. The tail behind the p99.9 has a hundred times as many requests, so failures move it by at most a
-/// hundredth of the tail, whether they are the fastest or the slowest. A run of fewer requests may have none.
-const FEW: f64 = 0.000_01;
+/// One in 10,000. The p99 is the furthest percentile that comparisons judge, and the tail behind it has a hundred times as
+/// many requests: failures move it by at most a hundredth of the tail, whether they are the fastest or the slowest.
+const FEW: f64 = 0.000_1;
 
 const fn about(
     name: &'static str,
@@ -125,7 +125,7 @@ impl Limit {
                 SHARE,
                 FEW,
                 "maximum share of failed requests",
-                "so few failures move no percentile up to the p99.9 by more than a hundredth of its tail",
+                "so few failures move no percentile up to the p99, the furthest one compared, by more than a hundredth of its tail",
             ),
             Self::RequestsFailedInvalid => about(
                 "requests_failed_invalid",
