@@ -22,11 +22,13 @@ mod correction;
 mod decision;
 mod describe;
 mod design;
+pub mod drift;
 mod effect;
 mod noise;
 pub mod power;
 mod rank_test;
 pub mod spending;
+pub mod steadiness;
 
 pub use between::{Between, ExperimentMedian, TooLittlePast, between};
 pub use change_points::change_points;
