@@ -260,6 +260,9 @@ pub struct TargetOffer {
     /// Whether it can be profiled; `None` from older agents.
     #[serde(default)]
     pub profile: Option<ProfileOffer>,
+    /// Whether its program is known to compile while it runs, so that it needs a warm-up until it is steady.
+    #[serde(default)]
+    pub compiles_at_run_time: bool,
 }
 
 #[cfg(test)]
@@ -299,6 +302,7 @@ pub(crate) mod tests {
                 identity: Identity::Process { sha256: "00".to_owned() },
                 anywhere: true,
                 profile: Some(ProfileOffer::Impossible { reason: "no perf".to_owned() }),
+                compiles_at_run_time: false,
             }],
             any_scenario: false,
             running: None,
