@@ -370,6 +370,7 @@ pub(crate) mod tests {
         for load in [Load::Script, closed(constant), closed(stages), open(flat), open(ramp)] {
             round_trips(&ServerMessage::Start(Box::new(Job {
                 run,
+                experiment: None,
                 target: "t".to_owned(),
                 size: Size { name: "s".to_owned(), vcpus: 0.5, memory_bytes: 1 << 28, replicas: 1 },
                 scenario: scenario.clone(),
