@@ -59,6 +59,8 @@ async fn placement_and_network_use_are_shown_and_affect_the_verdict() {
             busy_us: 18_000_000,
             target_us: 2_000_000,
             generator_us: 3_000_000,
+            target_waited_us: None,
+            generator_waited_us: None,
         }),
         network: Some(NetworkUse {
             interface: Some("eth0".to_owned()),
