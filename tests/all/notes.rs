@@ -28,7 +28,7 @@ async fn one_failed_request_in_millions_is_shown_as_a_note() {
     assert_eq!(run["verdict"], "valid", "{run}");
     let note = &run["reasons"][0];
     assert_eq!((&note["code"], &note["verdict"]), (&json!("requests_failed"), &json!("valid")), "{run}");
-    assert_eq!(note["text"], "1 of 3000000 requests failed: 0.000033 %, the limit is 0.001 %");
+    assert_eq!(note["text"], "1 of 3000000 requests failed: 0.000033 %, the limit is 0.01 %");
     let id = text(&run["id"]);
     let page = user.clone().in_browser().get(&format!("/runs/{id}")).await.ok().text();
     assert!(page.contains("<b>Note.</b>") && page.contains("0.000033 %, limit 0.001 %"), "{page}");

@@ -91,26 +91,27 @@ fn waiting(conditions: &Conditions) -> Option<f64> {
 
 /// Judges other activity; `rps` requests per second went through the machine.
 ///
-/// What the run lost is at most what others used, and at most what its own threads waited: a program with the lowest
-/// priority uses what is left, and a target with more threads than cores waits for itself.
+/// A run loses something to others only if they use its cores and its threads wait: programs of low priority use what is
+/// left, and threads that wait while nobody else runs wait for each other.
 pub(super) fn disturbed(others: &Others, rps: f64, limits: &Limits) -> Option<Reason> {
     let Others { used, waiting, cores, whose } = *others;
     let used = (used - rps * TRAFFIC_S).max(0.0);
-    let (lost, limit) = (waiting.map_or(used, |waiting| waiting.min(used)), limits.get(Limit::HostDisturbed));
-    if used / cores <= limit {
+    let (share, limit) = (used / cores, limits.get(Limit::HostDisturbed));
+    if share <= limit {
         return None;
     }
-    let text =
-        format!("other programs used {used:.2} of the {whose}'s {cores} cores ({})", Unit::Share.text(used / cores));
-    let text = match waiting {
-        Some(waiting) => format!("{text}, while target and k6 waited for {waiting:.2} cores"),
-        None => text,
+    let text = format!("other programs used {used:.2} of the {whose}'s {cores} cores ({})", Unit::Share.text(share));
+    let Some(waiting) = waiting else {
+        return Some(Reason::new("host_disturbed", Verdict::Suspect, text).with(share, limit, Unit::Share));
     };
-    let reason = match lost / cores {
-        share if share > limit => Reason::new("host_disturbed", Verdict::Suspect, text),
-        _ => Reason::note("host_disturbed", text),
+    let text = format!("{text}; {waiting:.2} threads of target and k6 waited for a core on average");
+    let (waited, limit) = (waiting / cores, limits.get(Limit::HostWaited));
+    let reason = if waited > limit {
+        Reason::new("host_disturbed", Verdict::Suspect, text)
+    } else {
+        Reason::note("host_disturbed", text)
     };
-    Some(reason.with(lost / cores, limit, Unit::Share))
+    Some(reason.with(waited, limit, Unit::Share))
 }
 
 /// Judges the idle wait, not the load average, which still contains the previous run. A note if the agent measured what

@@ -112,12 +112,15 @@ fn what_a_run_lost_to_others_counts_and_not_what_they_used() {
     };
     let both =
         |disturbed, before| vec![("host_disturbed".to_owned(), disturbed), ("not_quiet_before".to_owned(), before)];
-    assert_eq!(verdicts(&beside(Some(1_500_000), Some(500_000))), both(Verdict::Valid, Verdict::Valid));
-    assert_eq!(verdicts(&beside(Some(1_500_000), Some(500_001))), both(Verdict::Suspect, Verdict::Valid));
-    assert_eq!(verdicts(&beside(Some(1_500_000), None)), both(Verdict::Suspect, Verdict::Suspect), "unknown waits");
+    assert_eq!(verdicts(&beside(Some(3_500_000), Some(500_000))), both(Verdict::Valid, Verdict::Valid));
+    assert_eq!(verdicts(&beside(Some(3_500_000), Some(500_001))), both(Verdict::Suspect, Verdict::Valid));
+    assert_eq!(verdicts(&beside(Some(3_500_000), None)), both(Verdict::Suspect, Verdict::Suspect), "unknown waits");
     let reasons = beside(Some(90_000_000), Some(0)).judge().reasons;
-    assert_eq!(reasons[0].observed, Some(0.45), "a target with many threads waits for itself, too: {reasons:?}");
-    assert!(reasons[0].text.ends_with("while target and k6 waited for 9.00 cores"), "{reasons:?}");
+    assert_eq!((reasons[0].observed, reasons[0].limit), (Some(4.5), Some(0.2)));
+    assert!(reasons[0].text.ends_with("9.00 threads of target and k6 waited for a core on average"), "{reasons:?}");
+    let mut alone = beside(Some(90_000_000), Some(0));
+    (alone.conditions.core_use.as_mut().expect("known").busy_us, alone.conditions.idle_wait) = (8_500_000, None);
+    fine(&alone);
 }
 
 #[test]
