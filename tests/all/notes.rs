@@ -31,7 +31,7 @@ async fn one_failed_request_in_millions_is_shown_as_a_note() {
     assert_eq!(note["text"], "1 of 3000000 requests failed: 0.000033 %, the limit is 0.01 %");
     let id = text(&run["id"]);
     let page = user.clone().in_browser().get(&format!("/runs/{id}")).await.ok().text();
-    assert!(page.contains("<b>Note.</b>") && page.contains("0.000033 %, limit 0.001 %"), "{page}");
+    assert!(page.contains("<b>Note.</b>") && page.contains("0.000033 %, limit 0.01 %"), "{page}");
     assert!(!page.contains("<b>Suspect.</b>"));
     let token = app.token_secret(Scope::Read, None).await;
     let shown = as_user(&app, &token, &["run", "show", &id]).await.ok();

@@ -9,7 +9,7 @@ use brewbench_statistics::steadiness::{RepeatedDrift, repeated_drift};
 
 use super::{
     limits::{Limit, Limits},
-    steadiness::{Aspect, inner},
+    steadiness::{Aspect, Inner, inner},
 };
 use crate::runs::verdict::{Reason, Unit, Verdict};
 
@@ -34,8 +34,7 @@ impl CellDrift {
         let aspect = Aspect::of(load)?;
         let runs: Vec<_> = runs.iter().map(inner).collect();
         // A point has as many seconds in each run.
-        let seconds =
-            runs.iter().map(|inner| inner.seconds_per_point()).collect::<Option<Vec<_>>>()?.into_iter().max()?;
+        let seconds = runs.iter().map(Inner::seconds_per_point).collect::<Option<Vec<_>>>()?.into_iter().max()?;
         let points: Vec<Vec<f64>> =
             runs.iter().map(|inner| aspect.values(&inner.points(seconds))).collect::<Option<_>>()?;
         Some(Self { aspect, drift: repeated_drift(&points)? })
