@@ -194,8 +194,8 @@ mod tests {
     use super::*;
     use crate::drift::tests::Numbers;
 
-    /// Two thousand: of 400, three standard errors of 2 % would be 2 points.
-    const CELLS: usize = 2_000;
+    /// Of these, one standard error of 1 % is 0.3 points.
+    const CELLS: usize = 1_000;
 
     /// Returns the share of cells in which a drift of more than 1 % is found; `run` simulates one repetition.
     fn share(seed: u64, repetitions: usize, mut run: impl FnMut(&mut Numbers) -> Vec<f64>) -> f64 {
