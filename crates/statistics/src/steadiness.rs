@@ -24,7 +24,7 @@ const MIN_REPETITIONS: usize = 2;
 const MIN_POINTS: usize = 2;
 
 /// Minimum number of independent differences between seconds: with fewer, two pauses that coincide look like a drift.
-const MIN_DIFFERENCES: usize = 4;
+const MIN_DIFFERENCES: usize = 5;
 
 /// Weight of the scatter of the seconds, in repetitions.
 const PRIOR: f64 = 4.0;
@@ -63,8 +63,8 @@ impl RepeatedDrift {
 
 /// Returns the drift that repeats in these repetitions, each with points of equal length; none if not significant.
 ///
-/// Points beyond the shortest repetition are ignored. Two repetitions need five points, three or four need three, and
-/// more need two. There is no result if a repetition has no value above zero.
+/// Points beyond the shortest repetition are ignored. Two repetitions need six points, three need four, four or five
+/// need three, and more need two. There is no result if a repetition has no value above zero.
 pub fn repeated_drift(repetitions: &[Vec<f64>]) -> Option<RepeatedDrift> {
     let cell = Cell::new(repetitions)?;
     let (shape, statistic, degrees) = cell.best()?;
@@ -220,7 +220,7 @@ mod tests {
     }
 
     /// Repetitions and points of cells: six seconds, three seconds, and a minute.
-    const CELLS_OF: [(usize, usize); 9] = [(2, 5), (3, 3), (3, 5), (5, 2), (5, 4), (5, 5), (10, 5), (5, 28), (20, 5)];
+    const CELLS_OF: [(usize, usize); 9] = [(2, 6), (3, 4), (4, 3), (6, 2), (5, 4), (5, 5), (10, 5), (5, 28), (20, 5)];
 
     #[test]
     fn steady_noise_is_rarely_a_drift() {
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_burst_in_one_repetition_is_not_a_drift() {
-        for (repetitions, count) in [(2, 5), (3, 5), (5, 5), (5, 28), (10, 5)] {
+        for (repetitions, count) in [(2, 6), (3, 5), (5, 5), (5, 28), (10, 5)] {
             let mut number = 0;
             let found = share(5, repetitions, |numbers| {
                 number += 1;
@@ -297,8 +297,8 @@ mod tests {
         let rising = |count: u32| (0..count).map(|at| 100.0 + f64::from(at)).collect::<Vec<f64>>();
         assert_eq!(repeated_drift(&[]), None);
         assert_eq!(repeated_drift(&[rising(20)]), None, "one repetition");
-        assert_eq!(repeated_drift(&vec![rising(4); 2]), None, "three differences");
-        assert!(repeated_drift(&vec![rising(5); 2]).is_some_and(|drift| drift.agreeing == 2));
+        assert_eq!(repeated_drift(&vec![rising(5); 2]), None, "four differences");
+        assert!(repeated_drift(&vec![rising(6); 2]).is_some_and(|drift| drift.agreeing == 2));
         assert_eq!(repeated_drift(&vec![rising(1); 9]), None, "one point");
         assert_eq!(repeated_drift(&vec![vec![0.0; 9]; 9]), None, "no requests");
         assert_eq!(repeated_drift(&vec![vec![7.0; 9]; 9]), None, "constant");
