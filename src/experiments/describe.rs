@@ -148,7 +148,7 @@ pub(crate) mod tests {
             parameters: BTreeMap::new(),
             loads: vec![vus(10, 10.0)],
             knee: None,
-            warm_up_s: 2.0,
+            warm_up_s: Some(2.0),
             warm_up_auto: false,
             repetitions: 3,
             profiled_repetitions: 0,

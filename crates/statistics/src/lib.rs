@@ -23,6 +23,7 @@ mod correction;
 mod decision;
 mod describe;
 mod design;
+pub mod drift;
 mod effect;
 mod joint;
 pub mod logistic;
@@ -32,6 +33,7 @@ mod rank_sum;
 mod rank_test;
 mod scatter;
 pub mod spending;
+pub mod steadiness;
 
 pub use between::{Between, ExperimentMedian, TooLittlePast, between};
 pub use change_points::change_points;

@@ -2,7 +2,7 @@
 //!
 //! [`judge`] applies all rules; each rule has its own file; [`limits`] has the numbers.
 
-pub mod drift;
+pub mod cell;
 pub mod generator;
 pub mod generators;
 pub mod host;

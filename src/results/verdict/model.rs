@@ -30,6 +30,14 @@ impl From<Vec<Reason>> for Judgement {
     }
 }
 
+impl Judgement {
+    /// Adds a reason, if there is one.
+    #[must_use]
+    pub fn with(self, reason: Option<Reason>) -> Self {
+        self.reasons.into_iter().chain(reason).collect::<Vec<_>>().into()
+    }
+}
+
 /// What the rules know about a run that an agent measured, besides its metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
