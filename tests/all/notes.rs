@@ -40,7 +40,7 @@ async fn one_failed_request_in_millions_is_shown_as_a_note() {
     let compared = user.get(&format!("/api/v1/compare?runs={id}")).await.ok().json();
     assert!(!compared.to_string().contains("suspect run"), "{compared}");
 
-    let many = user.import(failing(31, 3_000_000)).await.ok().json()["runs"][0].clone();
+    let many = user.import(failing(301, 3_000_000)).await.ok().json()["runs"][0].clone();
     assert_eq!((&many["verdict"], codes(&many)), (&json!("suspect"), vec!["requests_failed".to_owned()]));
     let table = as_user(&app, &token, &["run", "list"]).await.ok();
     assert!(table.contains("0.000033 %") && !table.contains(" 0.00 %"), "{table}");

@@ -29,7 +29,7 @@ const MIN_DIFFERENCES: usize = 5;
 /// Weight of the scatter of the seconds, in repetitions.
 const PRIOR: f64 = 4.0;
 
-/// Autocorrelations to choose from; more correlated noise can't be told from a drift.
+/// Autocorrelations to choose from; more correlated noise looks like a drift.
 const CORRELATIONS: usize = 20;
 
 /// Noise below this is rounding.
