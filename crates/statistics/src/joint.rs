@@ -249,7 +249,7 @@ mod tests {
             assert!(is_complete && distinct.len() == count && all.len() == count * chosen, "{shape:?}");
             assert_eq!(all[0], 0, "{shape:?}");
         }
-        let (all, is_complete) = assignments(&vec![(2, 2); 10]);
+        let (all, is_complete) = assignments(&[(2, 2); 10]);
         assert!(!is_complete && all.len() == SAMPLED * 20);
     }
 
