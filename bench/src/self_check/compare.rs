@@ -18,7 +18,7 @@ use rand::rngs::StdRng;
 use super::{
     noise::{Between, Within},
     tally::{Share, rounds},
-    world::{BASE, Metrics, OTHER, Plan, experiment, history, of_size, only},
+    world::{BASE, OTHER, Plan, at_ms, experiment, history, of_size, only},
 };
 
 /// Results of simulated pages.
@@ -26,9 +26,9 @@ use super::{
 pub struct Pages {
     /// Pages that report any difference.
     pub any: Share,
-    /// Pages that report a difference in throughput.
+    /// Comparisons that report a difference in throughput.
     pub throughput: Share,
-    /// Pages that report a difference in throughput in the wrong direction.
+    /// Comparisons that report a difference in throughput in the wrong direction.
     pub wrong: Share,
     /// Intervals of throughput that contain the true factor.
     pub covers: Share,
@@ -56,9 +56,11 @@ impl Pages {
         let decisions = |metric: Metric| challengers().filter_map(move |cell| cell.stat(metric).decision);
         let is_difference = |metric: Metric| decisions(metric).any(Decision::is_difference);
         pages.any.count(brewbench::metrics::judged().any(is_difference));
-        pages.throughput.count(is_difference(Metric::Rps));
         let wrong = if factor >= 1.0 { Decision::Worse } else { Decision::Better };
-        pages.wrong.count(decisions(Metric::Rps).any(|decision| decision == wrong));
+        for decision in decisions(Metric::Rps) {
+            pages.throughput.count(decision.is_difference());
+            pages.wrong.count(decision == wrong);
+        }
         pages.cannot_say.count(decisions(Metric::Rps).all(|decision| decision == Decision::NotInTurn));
         for stat in challengers().map(|cell| cell.stat(Metric::Rps)) {
             if let Some((low, high)) = interval(stat) {
@@ -85,9 +87,9 @@ fn interval(stat: &Stat) -> Option<(f64, f64)> {
     effect.low.zip(effect.high)
 }
 
-/// Returns the page of some runs.
-pub fn compare(runs: Vec<Run>, known: &Known) -> Comparison {
-    let options = Options { baseline: Some(BASE.to_owned()), ..Options::default() };
+/// Returns the page of some runs, with or without a chosen baseline.
+pub fn compare(runs: Vec<Run>, baseline: Option<&str>, known: &Known) -> Comparison {
+    let options = Options { baseline: baseline.map(ToOwned::to_owned), ..Options::default() };
     Comparison::by(runs, &Marks::default(), &options, known)
 }
 
@@ -101,9 +103,9 @@ fn runs_alone(base: &[Run], other: &[Run]) -> bool {
 /// Simulates pages of two programs measured alternately in one experiment.
 pub fn interleaved(plan: Plan, count: usize, seed: u64) -> Pages {
     let page = |random: &mut StdRng| {
-        let runs = experiment("tonight", plan, 0, 0.0, random);
+        let runs = experiment("tonight", plan, at_ms(0, 0), 0.0, random);
         let alone = runs_alone(&only(runs.clone(), BASE), &only(runs.clone(), OTHER));
-        let mut pages = Pages::from_comparison(&compare(runs, &Known::default()), plan.factor);
+        let mut pages = Pages::from_comparison(&compare(runs, Some(BASE), &Known::default()), plan.factor);
         pages.runs_alone.count(alone);
         pages
     };
@@ -117,6 +119,8 @@ pub struct Nights {
     pub past: usize,
     /// Nights from the baseline to the candidate.
     pub gap: usize,
+    /// Experiments of the baseline's night and of the candidate's, an hour apart.
+    pub together: usize,
     /// How nights differ.
     pub between: Between,
     /// Repetitions of an experiment.
@@ -134,6 +138,7 @@ impl Nights {
     pub const USUAL: Self = Self {
         past: 2,
         gap: 1,
+        together: 1,
         between: Between::Nights(0.03),
         repetitions: 5,
         within: Within::LogNormal,
@@ -144,23 +149,26 @@ impl Nights {
 
 /// Simulates the runs of both versions, baseline and candidate, and the known past.
 pub fn two_nights(nights: Nights, random: &mut StdRng) -> (Vec<Run>, Vec<Run>, Known) {
-    let Nights { past, gap, between, repetitions, within, sizes, factor } = nights;
+    let Nights { past, gap, together, between, repetitions, within, sizes, factor } = nights;
     let all = past + gap + 1;
     let offsets = between.draw(all, random);
-    let plan = |factor| Plan { sizes, repetitions, within, metrics: Metrics::One, factor };
-    let mut night = |night: usize, factor: f64| {
-        let name = format!("night-{night:03}");
-        only(experiment(&name, plan(factor), night, offsets[night], random), OTHER)
+    let plan = |factor| Plan { sizes, repetitions, within, factor, ..Plan::USUAL };
+    let mut night = |night: usize, experiments: usize, factor: f64| -> Vec<Run> {
+        let one = |place: usize| {
+            let name = format!("night-{night:03}-{place}");
+            only(experiment(&name, plan(factor), at_ms(night, place), offsets[night], random), OTHER)
+        };
+        (0..experiments).flat_map(one).collect()
     };
     let mut nightly = Vec::new();
     for number in (0..past).chain(past + 1..past + gap) {
-        nightly.extend(night(number, 1.0));
+        nightly.extend(night(number, 1, 1.0));
     }
     let versioned = |runs: Vec<Run>, version: &str| -> Vec<Run> {
         runs.into_iter().map(|run| Run { version: Some(version.to_owned()), ..run }).collect()
     };
-    let baseline = versioned(night(past, 1.0), "1");
-    let candidate = versioned(night(past + gap, factor), "2");
+    let baseline = versioned(night(past, together, 1.0), "1");
+    let candidate = versioned(night(past + gap, together, factor), "2");
     let history = (1..=sizes).flat_map(|size| history(&of_size(&baseline, size), &of_size(&nightly, size))).collect();
     (baseline, candidate, Known { history, ..Known::default() })
 }
@@ -170,8 +178,7 @@ pub fn across(nights: Nights, count: usize, seed: u64) -> Pages {
     let page = |random: &mut StdRng| {
         let (baseline, candidate, known) = two_nights(nights, random);
         let alone = runs_alone(&baseline, &candidate);
-        let options = Options { baseline: Some(format!("{OTHER}@1")), ..Options::default() };
-        let comparison = Comparison::by([baseline, candidate].concat(), &Marks::default(), &options, &known);
+        let comparison = compare([baseline, candidate].concat(), Some(&format!("{OTHER}@1")), &known);
         let mut pages = Pages::default();
         pages.runs_alone.count(alone);
         let stats: Vec<&Stat> = comparison
@@ -181,9 +188,7 @@ pub fn across(nights: Nights, count: usize, seed: u64) -> Pages {
             .filter(|cell| comparison.subjects[cell.subject].version.as_deref() == Some("2"))
             .map(|cell| cell.stat(Metric::Rps))
             .collect();
-        let is_difference = stats.iter().any(|stat| stat.decision.is_some_and(Decision::is_difference));
-        pages.any.count(is_difference);
-        pages.throughput.count(is_difference);
+        pages.any.count(stats.iter().any(|stat| stat.decision.is_some_and(Decision::is_difference)));
         pages.cannot_say.count(stats.iter().all(|stat| stat.decision == Some(Decision::NotInTurn)));
         for (low, high) in stats.iter().filter_map(|stat| interval(stat)) {
             pages.covers.count(low <= nights.factor && nights.factor <= high);

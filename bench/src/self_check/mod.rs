@@ -5,19 +5,17 @@ pub mod change_points;
 mod compare;
 mod gate;
 mod noise;
+mod plans;
 mod power;
+mod sequential;
 mod tables;
 mod tally;
 mod world;
 
-/// Rounds per row: the standard error of a share of 5 % is 0.7 percentage points.
-pub const ROUNDS: usize = 1_000;
+pub use tables::print;
 
-/// Prints the tables, with `rounds` rounds per row.
-pub fn print(rounds: usize) -> anyhow::Result<()> {
-    println!("{}", tables::all(rounds)?);
-    Ok(())
-}
+/// Rounds per figure of equal programs: the standard error of a share of 5 % is 0.7 percentage points.
+pub const ROUNDS: usize = 1_000;
 
 #[cfg(test)]
 mod tests {
@@ -25,18 +23,20 @@ mod tests {
 
     use super::{
         compare::{Nights, across, interleaved},
-        gate::{self, Simulated},
+        gate,
         noise::Within,
+        plans::{self, Against},
         power::detectable,
+        sequential,
         tally::Share,
-        world::{Metrics, Plan},
+        world::{Differ, Metrics, Plan},
     };
 
     #[test]
     fn equal_programs_rarely_differ_under_any_noise() {
         for within in Within::ALL {
             for repetitions in [5, 8] {
-                let plan = Plan { sizes: 1, repetitions, within, metrics: Metrics::One, factor: 1.0 };
+                let plan = Plan { repetitions, within, ..Plan::USUAL };
                 let pages = interleaved(plan, 120, 1);
                 assert!(pages.any.is_at_most(ALPHA), "{within:?}, {repetitions}: {pages:?}");
                 assert!(pages.covers.is_at_least(1.0 - ALPHA), "{within:?}, {repetitions}: {pages:?}");
@@ -46,8 +46,7 @@ mod tests {
 
     #[test]
     fn many_tests_keep_the_error_rate_and_find_true_differences() {
-        let plan =
-            |factor| Plan { sizes: 2, repetitions: 8, within: Within::LogNormal, metrics: Metrics::Five, factor };
+        let plan = |factor| Plan { sizes: 2, repetitions: 8, metrics: Metrics::Five, factor, ..Plan::USUAL };
         let pages = interleaved(plan(1.0), 60, 2);
         assert!(pages.any.is_at_most(ALPHA), "{pages:?}");
         let pages = interleaved(plan(1.1), 20, 3);
@@ -79,30 +78,67 @@ mod tests {
 
     #[test]
     fn gates_never_pass_open_intervals_and_rarely_pass_regressions() {
-        let noisy = Simulated { repetitions: 5, noisier: 7.0, factor: 0.8 };
+        let noisy = Plan { repetitions: 5, noisier: 7.0, factor: 0.8, ..Plan::USUAL };
         let gates = gate::interleaved(&["rps<-5%"], noisy, 150, 7);
         assert_eq!(gates.open.hits, 0, "{gates:?}");
         assert!(gates.fine.is_at_most(ALPHA), "{gates:?}");
-        let at_limit = Simulated { repetitions: 10, noisier: 1.0, factor: 0.9499 };
+        let at_limit = Plan { repetitions: 10, factor: 0.9499, ..Plan::USUAL };
         let gates = gate::interleaved(&["rps<-5%"], at_limit, 150, 8);
         assert!(gates.open.hits == 0 && gates.fine.is_at_most(ALPHA), "{gates:?}");
-        let quiet = Simulated { repetitions: 10, noisier: 0.25, factor: 1.0 };
+        let quiet = Plan { repetitions: 10, noisier: 0.25, ..Plan::USUAL };
         let gates = gate::interleaved(&["rps<-5%"], quiet, 40, 9);
         assert!(gates.fine.is_at_least(0.95) && gates.regression.hits == 0, "{gates:?}");
-        let worse = Simulated { factor: 0.85, ..quiet };
+        let worse = Plan { factor: 0.85, ..quiet };
         assert!(gate::interleaved(&["rps<-5%"], worse, 40, 10).regression.is_at_least(0.95));
     }
 
     #[test]
-    fn repeated_looks_do_not_cause_false_alarms() {
-        let equal = Simulated { repetitions: 12, noisier: 2.0, factor: 1.0 };
-        let gates = gate::until_decided(&["rps<-0.1%"], equal, 120, 11);
-        assert!(gates.regression.is_at_most(ALPHA), "{gates:?}");
+    fn a_change_within_the_limit_rarely_fails() {
+        let allowed = Plan { repetitions: 10, factor: 0.96, ..Plan::USUAL };
+        let gates = gate::interleaved(&["rps<-5%"], allowed, 120, 14);
+        assert!(gates.regression.is_at_most(ALPHA / 2.0), "{gates:?}");
+    }
+
+    #[test]
+    fn repeated_looks_rarely_fail_and_the_page_agrees_with_their_regressions() {
+        let equal = Plan { noisier: 2.0, ..Plan::USUAL };
+        let looked = sequential::until_decided(&["rps<-0.1%"], equal, &[12], 120, 11);
+        assert!(looked.gates.regression.is_at_most(ALPHA / 2.0), "{looked:?}");
+        let worse = Plan { noisier: 2.5, factor: 0.9, ..Plan::USUAL };
+        let looked = sequential::until_decided(&["rps<-5%"], worse, &[10, 20], 40, 15);
+        assert!(looked.gates.regression.hits > 10, "{looked:?}");
+        assert_eq!((looked.unconfirmed.hits, looked.unlike_page.hits), (0, 0), "{looked:?}");
     }
 
     #[test]
     fn gates_with_many_cells_rarely_fail_equal_programs() {
         let gates = gate::across(&["rps<-5%"], Nights { past: 4, sizes: 6, ..Nights::USUAL }, 50, 12);
         assert!(gates.regression.is_at_most(ALPHA) && gates.open.hits == 0, "{gates:?}");
+    }
+
+    #[test]
+    fn experiments_of_one_night_count_once() {
+        let nights = Nights { past: 12, together: 5, ..Nights::USUAL };
+        let pages = across(nights, 100, 16);
+        assert!(pages.any.is_at_most(ALPHA) && pages.covers.is_at_least(1.0 - ALPHA), "{pages:?}");
+        let gates = gate::across(&["rps<-5%"], Nights { factor: 0.9499, ..nights }, 100, 17);
+        assert!(gates.fine.is_at_most(ALPHA), "{gates:?}");
+    }
+
+    #[test]
+    fn a_large_regression_in_many_cells_fails_across_nights() {
+        let gates = gate::across(&["rps<-5%"], Nights { past: 20, sizes: 12, factor: 0.6, ..Nights::USUAL }, 10, 18);
+        assert!(gates.regression.is_at_least(0.9), "{gates:?}");
+    }
+
+    #[test]
+    fn clear_differences_of_many_pairs_and_metrics_are_decided() {
+        for (differ, repetitions) in [(Differ::Each, 6), (Differ::Last, 8)] {
+            let plan = Plan { targets: 3, sizes: 2, repetitions, noisier: 0.25, factor: 3.0, differ, ..Plan::USUAL };
+            for against in [Against::Each, Against::Baseline] {
+                let decided = plans::decided(plan, against, 3, 19);
+                assert_eq!(decided.hits, 3, "{plan:?} {against:?}");
+            }
+        }
     }
 }

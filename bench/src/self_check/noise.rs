@@ -86,6 +86,8 @@ pub enum Between {
     RandomWalk(f64),
     /// Each night is on one of two levels with this distance.
     TwoLevels(f64),
+    /// Nights that differ by 1 %, and one in ten is slower by this.
+    BadNights(f64),
 }
 
 impl Between {
@@ -95,6 +97,7 @@ impl Between {
             Self::Nights(deviation) => format!("nights independent, {} %", deviation * 100.0),
             Self::RandomWalk(deviation) => format!("random walk, {} % a night", deviation * 100.0),
             Self::TwoLevels(apart) => format!("two levels, {} % apart", apart * 100.0),
+            Self::BadNights(slower) => format!("one night in ten {} % slower, others 1 %", slower * 100.0),
         }
     }
 
@@ -113,6 +116,9 @@ impl Between {
                 } else {
                     0.0
                 }
+            }
+            Self::BadNights(slower) => {
+                0.01 * normal(random) + if random.random_bool(0.1) { (1.0 - slower).ln() } else { 0.0 }
             }
         };
         (0..nights).map(night).collect()

@@ -7,7 +7,7 @@ use super::{
     compare::{challenger, compare},
     noise::Within,
     tally::{Share, rounds},
-    world::{Metrics, Plan, experiment},
+    world::{BASE, Plan, at_ms, experiment},
 };
 
 /// Results of simulated pairs of experiments.
@@ -32,9 +32,10 @@ impl Power {
 
 /// Reads the minimum detectable effect of equal programs, and measures programs that differ by as much.
 pub fn detectable(within: Within, repetitions: usize, count: usize, seed: u64) -> Power {
-    let plan = |factor| Plan { sizes: 1, repetitions, within, metrics: Metrics::One, factor };
+    let plan = |factor| Plan { repetitions, within, factor, ..Plan::USUAL };
     let measure = |factor: f64, random: &mut StdRng| {
-        let page = compare(experiment("tonight", plan(factor), 0, 0.0, random), &Known::default());
+        let page =
+            compare(experiment("tonight", plan(factor), at_ms(0, 0), 0.0, random), Some(BASE), &Known::default());
         challenger(&page).map(|cell| cell.stat(Metric::Rps).clone())
     };
     let round = |random: &mut StdRng| {

@@ -15,8 +15,11 @@ use super::noise::Within;
 pub const BASE: &str = "base";
 /// Name of the other program.
 pub const OTHER: &str = "other";
+/// Names of all programs.
+pub const TARGETS: [&str; 5] = [BASE, OTHER, "third", "fourth", "fifth"];
 
 const NIGHT_MS: i64 = 86_400_000;
+const HOUR_MS: i64 = 3_600_000;
 const FIRST_NIGHT_MS: i64 = 1_700_000_000_000;
 
 /// The metrics of simulated runs.
@@ -28,29 +31,67 @@ pub enum Metrics {
     Five,
 }
 
+/// Which programs differ by the plan's factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Differ {
+    /// Each from the one before.
+    Each,
+    /// The last one from all others, which are equal.
+    Last,
+}
+
 /// An experiment to simulate.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
+    /// Programs, up to five.
+    pub targets: usize,
     /// Machine sizes; the programs are compared in each.
     pub sizes: usize,
     /// Repetitions.
     pub repetitions: usize,
     /// Noise.
     pub within: Within,
+    /// Factor on the noise.
+    pub noisier: f64,
     /// Simulated metrics.
     pub metrics: Metrics,
-    /// The true factor of the other program's throughput; its latency and costs are the inverse.
+    /// The true factor of throughput between two programs; that of latency and costs is the inverse.
     pub factor: f64,
+    /// Which programs differ by it.
+    pub differ: Differ,
 }
 
-/// Returns the time of a night's experiment.
-pub fn at_ms(night: usize) -> i64 {
-    FIRST_NIGHT_MS + i64::try_from(night).unwrap_or(0) * NIGHT_MS
+impl Plan {
+    /// Two equal programs with the noise of an idle machine, and one question.
+    pub const USUAL: Self = Self {
+        targets: 2,
+        sizes: 1,
+        repetitions: 5,
+        within: Within::LogNormal,
+        noisier: 1.0,
+        metrics: Metrics::One,
+        factor: 1.0,
+        differ: Differ::Each,
+    };
+
+    /// Returns the logarithm of a program's true factor.
+    fn effect(self, target: usize) -> f64 {
+        let times = match self.differ {
+            Differ::Each => target,
+            Differ::Last => usize::from(target + 1 == self.targets),
+        };
+        times as f64 * self.factor.ln()
+    }
+}
+
+/// Returns the time of an experiment in a night; those of one night start an hour apart.
+pub fn at_ms(night: usize, place: usize) -> i64 {
+    let count = |number: usize| i64::try_from(number).unwrap_or(0);
+    FIRST_NIGHT_MS + count(night) * NIGHT_MS + count(place) * HOUR_MS
 }
 
 /// Returns a run without metrics.
-fn blank(experiment: &str, target: &str, size: usize, repetition: u32, night: usize) -> Run {
-    let at = at_ms(night);
+fn blank(experiment: &str, target: &str, size: usize, repetition: u32, at: i64) -> Run {
     let run = json!({
         "id": format!("{experiment}-{target}-{size}-{repetition}"), "experiment": experiment, "labels": [],
         "origin": "agent", "interleaved": true, "target": target, "version": null,
@@ -67,16 +108,13 @@ fn blank(experiment: &str, target: &str, size: usize, repetition: u32, night: us
 /// Sets a metric of a run, by the logarithm of its factor.
 type Set = fn(&mut Run, f64);
 
-/// Simulates the runs of an experiment; `offset` moves all of them.
-pub fn experiment(name: &str, plan: Plan, night: usize, offset: f64, random: &mut StdRng) -> Vec<Run> {
-    let grid = Grid { targets: 2, sizes: plan.sizes, loads: 1 };
+/// Simulates the runs of an experiment at a time; `offset` moves all of them.
+pub fn experiment(name: &str, plan: Plan, at: i64, offset: f64, random: &mut StdRng) -> Vec<Run> {
+    let grid = Grid { targets: plan.targets, sizes: plan.sizes, loads: 1 };
     let last = u32::try_from(plan.repetitions).unwrap_or(u32::MAX);
     let cells = order(grid, random.random(), 1..=last);
-    let mut runs: Vec<Run> = cells
-        .iter()
-        .map(|cell| blank(name, [BASE, OTHER][cell.target], cell.size + 1, cell.repetition, night))
-        .collect();
-    let effect = |target: usize| if target == 0 { 0.0 } else { plan.factor.ln() };
+    let mut runs: Vec<Run> =
+        cells.iter().map(|cell| blank(name, TARGETS[cell.target], cell.size + 1, cell.repetition, at)).collect();
     let set: [(Set, f64); 5] = [
         (|run, log| run.figures.rps = Some(10_000.0 * log.exp()), 1.0),
         (|run, log| run.figures.p50_ms = Some(4.0 * log.exp()), -1.0),
@@ -87,7 +125,7 @@ pub fn experiment(name: &str, plan: Plan, night: usize, offset: f64, random: &mu
     let metrics = if plan.metrics == Metrics::One { 1 } else { set.len() };
     for (set, sign) in &set[..metrics] {
         for ((run, cell), noise) in runs.iter_mut().zip(&cells).zip(plan.within.draw(cells.len(), random)) {
-            set(run, noise + sign * (effect(cell.target) + offset));
+            set(run, plan.noisier * noise + sign * (plan.effect(cell.target) + offset));
         }
     }
     runs
