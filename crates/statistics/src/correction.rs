@@ -131,7 +131,7 @@ pub fn correct(tests: &[Test], alpha: f64) -> Vec<Question> {
         corrected = corrected.max(page.reached(entry.observed));
         is_open &= corrected <= alpha;
         let level = if is_open { page.level(alpha) } else { *last.get_or_insert_with(|| page.level(alpha)) };
-        let level = level * entry.weight;
+        let level = page.attained(&entry, level);
         questions[entry.test] = Some(Question {
             p: entry.p,
             corrected: (corrected * ALPHA / alpha).min(1.0),
@@ -229,6 +229,15 @@ impl Page {
             if is_within(middle) { within = middle } else { beyond = middle }
         }
         within
+    }
+
+    /// Returns the largest p-value that a question can have below a weighted one, or that one if it can have none.
+    fn attained(&self, entry: &Entry, weighted: f64) -> f64 {
+        let attained = match &self.groups[entry.group].kind {
+            Kind::Joint(family) => family.members[entry.member].reached(weighted, true),
+            Kind::Single(..) => 0.0,
+        };
+        if attained > 0.0 { attained } else { weighted * entry.weight }
     }
 
     /// Whether the largest possible difference would be rejected, given the other remaining questions.

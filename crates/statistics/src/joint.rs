@@ -65,7 +65,7 @@ pub(crate) struct Member {
 
 impl Member {
     /// Returns the probability of a p-value of at most `weighted` times the weight.
-    fn reached(&self, weighted: f64, is_strict: bool) -> f64 {
+    pub(crate) fn reached(&self, weighted: f64, is_strict: bool) -> f64 {
         let most = weighted * self.weight * if is_strict { 1.0 - 1e-9 } else { 1.0 + 1e-9 };
         let count = self.possible.partition_point(|p| *p <= most);
         count.checked_sub(1).map_or(0.0, |place| self.possible[place])
