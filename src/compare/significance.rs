@@ -109,7 +109,7 @@ pub fn answer(rows: &mut [Row], base: Base, options: &Options, known: &Known) ->
         questions[*number] = Some(question);
     }
     let mut answers: Vec<Answers> = rows.iter().map(|_| Answers::default()).collect();
-    let mut compared: BTreeMap<(usize, Metric, usize), Vec<(&Basis, Answer)>> = BTreeMap::new();
+    let mut compared: BTreeMap<_, Vec<(&Basis, Answer)>> = BTreeMap::new();
     for ((pair, basis), question) in all.iter().zip(questions) {
         let Some(basis) = basis else { continue };
         let cells = [pair.base, pair.other].map(|place| &rows[pair.row].cells[place]);
