@@ -12,7 +12,7 @@
 
 use crate::{
     ALPHA, Stratum,
-    joint::{Extremity, Family},
+    joint::{Assignments, Extremity, Family},
 };
 
 /// Weight of the primary metric of a pair if that of all others is 1.
@@ -204,7 +204,8 @@ impl Page {
                 }
             }
         }
-        groups.extend(joint.into_iter().map(|places| Group::joint(tests, places)));
+        let mut known = Assignments::default();
+        groups.extend(joint.into_iter().map(|places| Group::joint(tests, places, &mut known)));
         Self { groups }
     }
 
@@ -260,7 +261,7 @@ impl Group {
         Self { kind: Kind::Single(p, weight), tests: vec![test], remaining: vec![0], sorted: Vec::new() }
     }
 
-    fn joint(tests: &[Test], places: Vec<usize>) -> Self {
+    fn joint(tests: &[Test], places: Vec<usize>, known: &mut Assignments) -> Self {
         let metrics: Vec<(&[Stratum], f64)> = places
             .iter()
             .filter_map(|place| match &tests[*place].evidence {
@@ -268,7 +269,7 @@ impl Group {
                 Evidence::Apart(_) | Evidence::Flat(_) => None,
             })
             .collect();
-        let family = Family::new(&metrics);
+        let family = Family::new(&metrics, known);
         let remaining = (0..family.members.len()).collect();
         let mut group = Self { kind: Kind::Joint(family), tests: places, remaining, sorted: Vec::new() };
         group.sort();
@@ -307,6 +308,9 @@ impl Group {
 
     /// Returns the probability that a remaining member but this one has a weighted p-value below another.
     fn below(&self, weighted: f64, but: Option<usize>) -> f64 {
+        if but.is_none() {
+            return self.reached(Extremity::below(weighted));
+        }
         let others: Vec<usize> = self.remaining.iter().copied().filter(|member| Some(*member) != but).collect();
         match &self.kind {
             Kind::Single(_, weight) if !others.is_empty() => (weighted * weight).min(1.0),
