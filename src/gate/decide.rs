@@ -256,7 +256,10 @@ fn headline(outcome: Outcome, checks: &[Check]) -> String {
         count => format!(" (and {} more)", plural(count - 1, "check")),
     };
     match outcome {
-        Outcome::Fine => format!("{words}: {} passed", plural(checks.len(), "check")),
+        Outcome::Fine => match checks {
+            [one] => format!("{words}: {} is ruled out", one.rule),
+            all => format!("{words}: {} passed, each rules its limit out", plural(all.len(), "check")),
+        },
         Outcome::Regression => {
             format!("{words}: {} {} at {}{more}", first.metric.name(), first.difference(), first.setting)
         }
