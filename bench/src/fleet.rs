@@ -177,6 +177,7 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
         identity: Identity::Process { sha256: "ab".repeat(32) },
         anywhere: false,
         profile: None,
+        compiles_at_run_time: false,
     };
     let hello = Hello {
         generators: None,
@@ -306,7 +307,7 @@ async fn submit(client: Client) -> anyhow::Result<(RunId, Instant)> {
         parameters: std::collections::BTreeMap::new(),
         loads: vec![LoadBody::Vus { vus: 10, duration_s: 1.0 }.try_into()?],
         knee: None,
-        warm_up_s: 0.0,
+        warm_up_s: Some(0.0),
         warm_up_auto: false,
         repetitions: 1,
         profiled_repetitions: 0,

@@ -98,7 +98,7 @@ async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<RunId> {
         parameters: std::collections::BTreeMap::new(),
         loads: vec![LoadBody::Vus { vus: 10, duration_s }.try_into()?],
         knee: None,
-        warm_up_s: 1.0,
+        warm_up_s: Some(1.0),
         warm_up_auto: false,
         repetitions: 1,
         profiled_repetitions: 0,

@@ -169,7 +169,7 @@ async fn brewed(client: &Client, agent: &Apart, size: &Size) -> anyhow::Result<B
         parameters: BTreeMap::new(),
         loads: vec![LoadBody::Vus { vus: VUS, duration_s: MEASURED.as_secs_f64() }.try_into()?],
         knee: None,
-        warm_up_s: WARM_UP.as_secs_f64(),
+        warm_up_s: Some(WARM_UP.as_secs_f64()),
         warm_up_auto: false,
         repetitions: 1,
         profiled_repetitions: 0,

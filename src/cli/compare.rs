@@ -25,7 +25,7 @@ pub struct Compare {
     common: Common,
     #[command(flatten)]
     which: Which,
-    /// Target that differences are relative to [default: the first by name]. With --candidate: a named baseline, an
+    /// Target to compare the others with [default: each with each other, relative to the first by name]. With --candidate: a named baseline, an
     /// experiment, or run ids separated by commas
     #[arg(long)]
     baseline: Option<String>,
@@ -38,7 +38,7 @@ pub struct Compare {
 const EXIT_CODES: &str = "\
 Exit codes with --candidate:
   0   passed: every confidence interval lies within its rule's limit
-  1   regression: a significant difference beyond a rule's limit
+  1   regression: a difference significantly beyond a rule's limit
   2   cannot say: wide intervals, too few repetitions, excluded runs,
       confounders, or no response
   64  invalid command line, or an unknown run, experiment, baseline or target";

@@ -192,7 +192,7 @@ impl Demo {
             parameters: BTreeMap::new(),
             loads: vec![LoadBody::Vus { vus: self.vus, duration_s: self.duration }.try_into()?],
             knee: None,
-            warm_up_s: self.warm_up,
+            warm_up_s: Some(self.warm_up),
             warm_up_auto: false,
             repetitions: self.repeat,
             profiled_repetitions: 0,

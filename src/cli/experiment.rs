@@ -287,6 +287,9 @@ pub fn decisions(experiment: &ExperimentWithRuns) -> String {
     for search in experiment.searches.iter().flatten() {
         let _ =
             writeln!(text, "{}, {}: {}", table::plain(&search.target), table::plain(&search.size), search.description);
+        if let Some(contradiction) = &search.contradiction {
+            let _ = writeln!(text, "{}", table::hanging(contradiction, 0));
+        }
         let head = [
             ("rate", Align::Right),
             ("req/s", Align::Right),

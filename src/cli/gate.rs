@@ -40,7 +40,7 @@ pub struct Gate {
     /// Candidate to compare with --baseline: a named baseline, an experiment, or run ids separated by commas
     #[arg(long, value_name = "C", conflicts_with_all = ["ids", "experiment", "runs_of", "min_effect", "by", "allow_confounders"], requires_all = ["baseline", "fail_on"])]
     pub candidate: Option<String>,
-    /// Fail on a significant difference, e.g. 'rps<-5%' or 'p99>10%'; repeatable
+    /// Fail on a difference significantly beyond a limit, e.g. 'rps<-5%' or 'p99>10%'; repeatable
     #[arg(long, value_name = "RULE", requires = "candidate")]
     fail_on: Vec<Rule>,
     /// Target of --baseline, as name or name@version [default: the only one]

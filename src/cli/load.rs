@@ -46,7 +46,7 @@ pub struct LoadFlags {
     /// Objective that the knee must meet, e.g. 'p99<50ms, failures<0.1%'
     #[arg(long, value_name = "CONDITIONS", requires = "knee")]
     objective: Option<Objective>,
-    /// Precision of the knee: largest gap between the highest rate that passes and the next that fails [default: 5%]
+    /// Precision of the knee: largest distance of the ends of its 95 % interval [default: 5%]
     #[arg(long, value_name = "SHARE", value_parser = share, requires = "knee")]
     precision: Option<f64>,
     /// Maximum virtual users to sustain a rate [default: a tenth of the rate, between 10 and 1,000]

@@ -15,7 +15,7 @@ use crate::{
     compare::{chosen::Chosen, load, view::Comparison},
 };
 
-/// Compare runs: medians of repetitions, differences from the baseline, winners and warnings.
+/// Compare runs: figures, differences from the baseline, leaders and warnings.
 #[utoipa::path(
     get,
     path = "/api/v1/compare",

@@ -79,8 +79,11 @@ fn few(stat: &Stat) -> String {
     }
 }
 
-/// Describes by how much a leader is ahead: `11.0 % faster than servy`.
+/// Describes by how much a leader is ahead: `11.0 % faster than servy`, from twofold on `2.1× as fast as servy`.
 pub fn ahead(metric: Metric, by: f64, than: &str) -> String {
+    if metric.word(by) == "faster" && by >= 1.0 {
+        return format!("{:.1}× as fast as {than}", 1.0 + by);
+    }
     let difference = metric.difference(Some(by.abs()));
     format!("{} {} than {than}", difference.text().trim_start_matches('+'), metric.word(by))
 }

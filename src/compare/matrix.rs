@@ -46,10 +46,9 @@ fn best(subjects: &[Subject], row: &Row, metric: Metric) -> String {
     let why = match row.leaders.get(&metric) {
         Some(Leader::Of(place)) => return subjects[row.cells[*place].subject].label.clone(),
         Some(Leader::Unclear) => "no difference found",
-        Some(Leader::TooFew(_) | Leader::NotInTurn) => "too little data",
+        Some(Leader::TooFew(_) | Leader::NotInTurn | Leader::Missing) => "too little data",
         Some(Leader::BaselineOnly) => "–",
         Some(Leader::Alone) => "alone",
-        Some(Leader::Missing) => "not in every summary",
         Some(Leader::NotComparable) | None => "not comparable",
     };
     why.to_owned()

@@ -2,7 +2,7 @@
 
 use brewbench_agent::wire::load::Load;
 
-use super::statistics::{Better, Spread};
+use super::statistics::{self, Better, Spread};
 pub use crate::metrics::Metric;
 use crate::{
     metrics::{
@@ -117,6 +117,11 @@ impl Metric {
     /// The median of a share hides what happens in less than half of the runs.
     pub fn middle(self, spread: &Spread) -> f64 {
         if self.is_share() { spread.mean } else { spread.median }
+    }
+
+    /// The value that represents these values; none if there are none.
+    pub fn middle_of(self, values: Vec<f64>) -> Option<f64> {
+        statistics::spread(values).map(|spread| self.middle(&spread))
     }
 
     /// Value in a run.

@@ -36,6 +36,7 @@ pub mod selection;
 pub mod setting;
 pub mod significance;
 pub mod stat;
+pub mod statistics;
 pub mod store;
 pub mod sweep;
 #[cfg(test)]
@@ -44,8 +45,6 @@ pub mod timeseries;
 pub mod timeseries_charts;
 pub mod view;
 pub mod work_difference;
-
-pub use brewbench_statistics as statistics;
 
 use axum::{Router, routing::get};
 use utoipa_axum::{router::OpenApiRouter, routes};

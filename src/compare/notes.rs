@@ -248,8 +248,7 @@ fn missing_figures(rows: &[Row]) -> Option<Note> {
         (count > 0 && is_missing).then(|| format!("{} ({})", metric.name(), plural(count, "run")))
     });
     let text = listed(lacking);
-    (!text.is_empty())
-        .then(|| info("Not in every summary:", format!("{text}. Such a run does not count for that figure.")))
+    (!text.is_empty()).then(|| info("Some runs lack a metric:", format!("{text}. They are not used for it.")))
 }
 
 /// Runs with too few requests for a percentile.
@@ -257,7 +256,7 @@ fn too_few_requests(rows: &[Row]) -> Option<Note> {
     let counting = || rows.iter().filter(|row| row.rivals().count() > 1).flat_map(|row| &row.cells);
     let few = metrics::judged().filter_map(|metric| metric.too_few_requests(counting().flat_map(Cell::counting)));
     let texts: Vec<String> = few.collect();
-    let text = || format!("{}. Such a run does not count for that figure.", texts.join("; "));
+    let text = || format!("{}. They are not used for it.", texts.join("; "));
     (!texts.is_empty()).then(|| doubt("Too few requests.", text()))
 }
 

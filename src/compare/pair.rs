@@ -32,8 +32,6 @@ pub struct Answer {
     pub effect: Option<Effect>,
     /// The difference in points; none unless it is a share.
     pub points: Option<f64>,
-    /// The baseline's value in the compared runs: their median, for shares their mean.
-    pub base: Option<f64>,
     /// Number of compared runs of the baseline and of the other side.
     pub compared: [usize; 2],
     /// The p-value, corrected for all questions of the page.
@@ -222,7 +220,6 @@ impl Basis {
             decision,
             effect: self.effect(metric, shown),
             points: self.points(metric),
-            base: self.base(metric),
             compared: self.counts(),
             p: question.map(|question| question.corrected),
             detectable: question.and_then(|_| self.detectable(metric, noise, level, options.min_effect.of(metric))),
@@ -230,19 +227,27 @@ impl Basis {
         }
     }
 
-    /// Returns the baseline's value in the compared runs.
-    pub fn base(&self, metric: Metric) -> Option<f64> {
-        let [base, _] = self.sides();
-        statistics::spread(base).map(|spread| metric.middle(&spread))
+    /// Returns the baseline's figure beside a ratio or a difference in points.
+    pub fn base(&self, metric: Metric, ratio: Option<f64>) -> Option<f64> {
+        metric.middle_of(self.aligned(ratio, true))
+    }
+
+    /// Returns the values of the other side without its ratio to the baseline, and those of the baseline.
+    ///
+    /// Without a ratio only the baseline's.
+    pub fn aligned(&self, ratio: Option<f64>, with_base: bool) -> Vec<f64> {
+        let [mut base, other] = self.sides();
+        base.truncate(if with_base { base.len() } else { 0 });
+        base.extend(ratio.into_iter().flat_map(|ratio| other.iter().map(move |value| value / ratio)));
+        base
     }
 
     /// Returns the answer for cells that are not comparable, which gives no difference to quote.
-    pub fn not_compared(&self, metric: Metric) -> Answer {
+    pub fn not_compared(&self) -> Answer {
         Answer {
             decision: Decision::NotComparable,
             effect: None,
             points: None,
-            base: self.base(metric),
             compared: self.counts(),
             p: None,
             detectable: None,

@@ -12,6 +12,7 @@ use super::{
     cell::{Cell, Lead, Row},
     metric::Metric,
     pair::{Answer, Basis, basis},
+    stat::Stat,
     statistics::{self, Decision, Leader, power},
 };
 use crate::{
@@ -52,20 +53,25 @@ struct Pair {
     other: usize,
 }
 
-/// The answers of one row, by metric and the indexes of both cells.
+/// The answers of one row.
 #[derive(Default)]
-struct Answers(BTreeMap<(Metric, usize, usize), Answer>);
+struct Answers {
+    /// By metric and the indexes of both cells.
+    pairs: BTreeMap<(Metric, usize, usize), Answer>,
+    /// Figures of baselines, by metric and index.
+    levels: BTreeMap<(Metric, usize), f64>,
+}
 
 impl Answers {
     /// Decision on one cell compared with another; no difference if one lacks the metric.
     fn decision(&self, metric: Metric, one: usize, than: usize) -> Decision {
-        let found = |base, other| self.0.get(&(metric, base, other)).map(|answer| answer.decision);
+        let found = |base, other| self.pairs.get(&(metric, base, other)).map(|answer| answer.decision);
         found(than, one).or_else(|| found(one, than).map(Decision::reversed)).unwrap_or(Decision::NoDifference)
     }
 
     /// Difference of one cell from another, as a share or in points; none if unknown.
     fn by(&self, metric: Metric, one: usize, than: usize) -> Option<f64> {
-        let found = |base, other, is_reversed| self.0.get(&(metric, base, other)).and_then(|it| it.by(is_reversed));
+        let found = |base, other, is_reversed| self.pairs.get(&(metric, base, other)).and_then(|it| it.by(is_reversed));
         found(than, one, false).or_else(|| found(one, than, true))
     }
 
@@ -103,15 +109,17 @@ pub fn answer(rows: &mut [Row], base: Base, options: &Options, known: &Known) ->
         questions[*number] = Some(question);
     }
     let mut answers: Vec<Answers> = rows.iter().map(|_| Answers::default()).collect();
+    let mut compared: BTreeMap<_, Vec<(&Basis, Answer)>> = BTreeMap::new();
     for ((pair, basis), question) in all.iter().zip(questions) {
         let Some(basis) = basis else { continue };
         let cells = [pair.base, pair.other].map(|place| &rows[pair.row].cells[place]);
-        let answer = if is_compared(pair) {
-            basis.answer(question, cells, pair.metric, options)
-        } else {
-            basis.not_compared(pair.metric)
-        };
-        answers[pair.row].0.insert((pair.metric, pair.base, pair.other), answer);
+        let answer =
+            if is_compared(pair) { basis.answer(question, cells, pair.metric, options) } else { basis.not_compared() };
+        answers[pair.row].pairs.insert((pair.metric, pair.base, pair.other), answer);
+        compared.entry((pair.row, pair.metric, pair.base)).or_default().push((basis, answer));
+    }
+    for ((row, metric, base), compared) in &compared {
+        answers[*row].levels.extend(level(*metric, compared).map(|level| ((*metric, *base), level)));
     }
     let count = statistics::count(&tests);
     let enough = power::fewest(count.deciding_level(alpha)).unwrap_or(power::MOST_REPETITIONS);
@@ -178,22 +186,42 @@ fn lead(row: &mut Row, base: Base, answers: &Answers, options: &Options) {
 }
 
 /// Writes the answers relative to the baseline into the cells of a row.
-///
-/// The baseline shows the value of the compared runs if there is one other cell. With several, which may have been
-/// compared in different runs of it, it shows that of all its runs, so that all cells are beside the same value.
 fn relate(row: &mut Row, base: usize, answers: &Answers, options: &Options, enough: usize) {
     let Some(base) = row.cells.iter().position(|cell| cell.subject == base) else { return };
-    let is_pair = row.rivals().count() == 2;
     for metric in metrics::compared() {
-        let of = |place: usize| answers.0.get(&(metric, base, place));
-        let compared = (0..row.cells.len()).find_map(of).and_then(|answer| answer.base).filter(|_| is_pair);
         let stat = &mut row.cells[base].stats[metric as usize];
-        stat.value = compared.or(stat.value);
+        stat.value = answers.levels.get(&(metric, base)).copied().or(stat.value);
         let shown = stat.value;
         for (place, cell) in row.cells.iter_mut().enumerate().filter(|(place, _)| *place != base) {
-            if let Some(answer) = of(place) {
-                cell.stats[metric as usize].relate(answer, shown, options.min_effect.of(metric), enough);
+            let Some(answer) = answers.pairs.get(&(metric, base, place)) else { continue };
+            let stat = &mut cell.stats[metric as usize];
+            stat.value = shown.and_then(|base| answer.beside(base)).or(stat.value);
+            stat.effect = answer.effect;
+            stat.points = answer.points;
+            if metric.is_judged() {
+                judge(stat, answer, options.min_effect.of(metric), enough);
             }
         }
     }
+}
+
+/// Returns the figure that a cell shows as a baseline: the median of the compared runs of all cells, each without its
+/// ratio to this one. So no cell shows a figure that it never had, whatever the scatter of the others.
+fn level(metric: Metric, compared: &[(&Basis, Answer)]) -> Option<f64> {
+    let ratio = |answer: &Answer| answer.effect.map(|effect| effect.ratio);
+    let values =
+        compared.iter().enumerate().flat_map(|(place, (basis, answer))| basis.aligned(ratio(answer), place == 0));
+    metric.middle_of(values.collect())
+}
+
+/// Writes the answer to a question; `enough` repetitions would decide every question.
+fn judge(stat: &mut Stat, answer: &Answer, min_effect: f64, enough: usize) {
+    let fewest = answer.compared[0].min(answer.compared[1]);
+    stat.p = answer.p;
+    stat.detectable = answer.detectable;
+    stat.min_effect = Some(min_effect);
+    stat.compared = Some(answer.compared);
+    stat.needed = (answer.decision == Decision::TooFew).then(|| enough.max(fewest + 1));
+    stat.apart = answer.apart;
+    stat.decision = Some(answer.decision);
 }

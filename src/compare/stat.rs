@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{finding::Finding, pair::Answer};
+use super::finding::Finding;
 use crate::{
     compare::{
         metric::Metric,
@@ -22,7 +22,8 @@ pub struct Stat {
     pub metric: Metric,
     /// The figure to show. Differs from the baseline's exactly as the difference says; null if no run has the metric.
     ///
-    /// The median of the baseline's compared repetitions (for shares the mean), and that times the ratio for the others.
+    /// The baseline's is the median of the compared repetitions of all cells, each without its ratio to the baseline (for
+    /// shares the mean of its own); the others' is that times their ratio.
     #[serde(default)]
     pub value: Option<f64>,
     /// Spread of the repetitions that count; null if none has the metric.
@@ -88,23 +89,6 @@ impl Stat {
             decision: None,
             best: false,
             suspect,
-        }
-    }
-
-    /// Stores how it compares with the baseline, whose shown figure is `base`.
-    pub fn relate(&mut self, answer: &Answer, base: Option<f64>, min_effect: f64, enough: usize) {
-        self.effect = answer.effect;
-        self.points = answer.points;
-        self.value = base.and_then(|base| answer.beside(base)).or(self.value);
-        if self.metric.is_judged() {
-            self.p = answer.p;
-            self.detectable = answer.detectable;
-            self.min_effect = Some(min_effect);
-            self.compared = Some(answer.compared);
-            let fewest = answer.compared[0].min(answer.compared[1]);
-            self.needed = (answer.decision == Decision::TooFew).then(|| enough.max(fewest + 1));
-            self.apart = answer.apart;
-            self.decision = Some(answer.decision);
         }
     }
 

@@ -181,6 +181,7 @@ async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
         .extend(serde_json::from_str::<std::collections::BTreeMap<_, _>>(&run.parameters).map_err(Error::internal)?);
     Ok(Job {
         run: run.id.to_wire().map_err(Error::internal)?,
+        experiment: run.experiment_id.as_ref().map(ToString::to_string),
         target: run.target.clone(),
         size: Size {
             name: run.size_name.clone(),

@@ -100,7 +100,7 @@ fn cells_times(plan: &Plan, repetitions: &str) -> String {
     parts.push(match plan.knee {
         Some(_) => {
             let runs = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
-            format!("{} to confirm a rate", format::plural(runs, "run"))
+            format!("at least {} near the knee", format::plural(runs.saturating_mul(2), "run"))
         }
         None => repetitions.to_owned(),
     });
@@ -148,7 +148,7 @@ pub(crate) mod tests {
             parameters: BTreeMap::new(),
             loads: vec![vus(10, 10.0)],
             knee: None,
-            warm_up_s: 2.0,
+            warm_up_s: Some(2.0),
             warm_up_auto: false,
             repetitions: 3,
             profiled_repetitions: 0,
@@ -201,7 +201,7 @@ pub(crate) mod tests {
         );
         let knee = describe(Plan { loads: Vec::new(), knee: Some(knee()), ..plan() });
         let expected = "knee search for p99<50ms, failures<0.1% from 1,000 to 20,000 iterations/s, 10 s measured";
-        assert!(knee.contains(expected) && knee.ends_with("× 3 runs to confirm a rate"), "{knee}");
+        assert!(knee.contains(expected) && knee.ends_with("× at least 6 runs near the knee"), "{knee}");
     }
 
     #[test]

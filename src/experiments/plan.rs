@@ -50,13 +50,15 @@ pub struct Plan {
     /// Instead of loads: a search for the highest rate at which an objective holds.
     #[serde(default)]
     pub knee: Option<Knee>,
-    /// Warm-up before each run, at the highest level of the load.
-    #[serde(default = "default_warm_up_s")]
-    pub warm_up_s: f64,
+    /// Warm-up before each run, at the highest level of the load. Default: 2, and `warm_up_auto` if one of the targets
+    /// compiles while it runs, as Java and Node.js do.
+    #[serde(default)]
+    pub warm_up_s: Option<f64>,
     /// Whether the warm-up continues until the target is steady, for at most ten times `warm_up_s`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub warm_up_auto: bool,
-    /// Runs of each target at each size under each load; in a knee search, runs that confirm a rate.
+    /// Runs of each target at each size under each load; in a knee search, half of the runs that
+    /// must be near the knee.
     #[serde(default = "default_repetitions")]
     pub repetitions: u32,
     /// Profiled runs of each cell, 0 to 20, after all measured ones; they are no measurements.
@@ -120,9 +122,27 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl Plan {
+    /// Returns the duration of the warm-up of a run, in seconds; the minimum if it lasts until the target is steady.
+    pub fn warm_up_s(&self) -> f64 {
+        self.warm_up_s.unwrap_or_else(default_warm_up_s)
+    }
+
+    /// Sets the warm-up if the plan does not: until steady if one of the targets compiles while it runs.
+    ///
+    /// All targets are warmed up alike then, each until it is steady. With one length for all, either the compiling ones
+    /// would still be warming up when they are measured, or the comparison would be one of different warm-ups.
+    #[must_use]
+    pub fn with_warm_up(self, compiles: bool) -> Self {
+        // Several generators must end their warm-ups together.
+        let is_possible = self.generators.is_empty() && self.cluster_generators == 0;
+        let warm_up_auto = self.warm_up_auto || (self.warm_up_s.is_none() && compiles && is_possible);
+        Self { warm_up_s: Some(self.warm_up_s()), warm_up_auto, ..self }
+    }
+
     /// Returns the maximum duration of the warm-up of a run, in seconds.
     pub fn longest_warm_up_s(&self) -> f64 {
-        if self.warm_up_auto { self.warm_up_s * f64::from(WARM_UP_FACTOR) } else { self.warm_up_s }
+        let shortest_s = self.warm_up_s();
+        if self.warm_up_auto { shortest_s * f64::from(WARM_UP_FACTOR) } else { shortest_s }
     }
 }
 

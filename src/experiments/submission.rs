@@ -27,7 +27,7 @@ use crate::{
         store::RunInputs,
     },
     fleet::presence::Presence,
-    placement::feasibility::{Needs, Source, obstacle},
+    placement::feasibility::{Needs, Source, compiles_at_run_time, obstacle},
     runs::{
         lookup,
         model::RunSize,
@@ -113,12 +113,13 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
         profiled: plan.profiled_repetitions > 0,
     };
     let connected = presence.list();
+    let compiles = compiles_at_run_time(needs, &connected);
     if let Some(obstacle) = obstacle(needs, &connected)
         && !(connected.is_empty() && can_wait(state, &plan).await?)
     {
         return Err(Error::Conflict(obstacle));
     }
-    Ok(Checked { plan, sizes, scenario_sha256: scenario.sha256() })
+    Ok(Checked { plan: plan.with_warm_up(compiles), sizes, scenario_sha256: scenario.sha256() })
 }
 
 /// Whether registered agents could do the plan once they connect.
@@ -251,10 +252,10 @@ pub fn check_settings(mut plan: Plan) -> Result<Plan> {
     if plan.targets.iter().enumerate().any(|(index, name)| plan.targets[..index].contains(name)) {
         return invalid("targets: one is named twice");
     }
-    if !(0.0..=MAX_WARM_UP_S).contains(&plan.warm_up_s) {
+    if !(0.0..=MAX_WARM_UP_S).contains(&plan.warm_up_s()) {
         return invalid("warm_up_s: must be between 0 and 86400 seconds");
     }
-    if plan.warm_up_auto && plan.warm_up_s <= 0.0 {
+    if plan.warm_up_auto && plan.warm_up_s() <= 0.0 {
         return invalid("warm_up_s: must be more than 0 if warm_up_auto is set");
     }
     if plan.warm_up_auto && (!plan.generators.is_empty() || plan.cluster_generators > 0) {
@@ -343,7 +344,7 @@ pub async fn queue(
             scenario_sha256: Some(&inputs.scenario_sha256),
             parameters: &parameters,
             load,
-            warm_up_ms: Some(milliseconds(plan.warm_up_s)),
+            warm_up_ms: Some(milliseconds(plan.warm_up_s())),
             warm_up_auto: plan.warm_up_auto,
             repetition: *repetition,
             profiled: *profiled,

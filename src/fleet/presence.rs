@@ -88,6 +88,11 @@ impl Connected {
         self.hello.targets.iter().any(|offer| offer.name == target && is_elsewhere(offer.identity.kind()))
     }
 
+    /// Returns whether it offers a target as one that compiles while it runs.
+    pub fn compiles_at_run_time(&self, target: &str) -> bool {
+        self.hello.targets.iter().any(|offer| offer.name == target && offer.compiles_at_run_time)
+    }
+
     /// Returns whether it offers a target.
     pub fn offers(&self, target: &str) -> bool {
         self.hello.targets.iter().any(|offer| offer.name == target)

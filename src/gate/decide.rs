@@ -185,7 +185,7 @@ fn check_without_runs(rule: &Rule) -> Check {
 fn check(question: &Question, rule: &Rule, judged: &Judged, answer: Option<Answer>, alpha: f64) -> Check {
     let Judged { cell, obstacle, .. } = judged;
     let [base, new] = [&cell.baseline, &cell.candidate].map(|runs| values(question, rule.metric, runs));
-    let middle = |values: &[f64]| Some(rule.metric.middle(&statistics::spread(values.iter().copied())?));
+    let middle = |values: &[f64]| rule.metric.middle_of(values.to_vec());
     let basis = judged.basis(rule.metric);
     let ruling = match (obstacle, basis) {
         (Some(obstacle), _) => Ruling::cannot_say(obstacle.clone()),
@@ -202,7 +202,8 @@ fn check(question: &Question, rule: &Rule, judged: &Judged, answer: Option<Answe
         (outcome, _) => (outcome, ruling.reason),
     };
     let change = basis.and_then(|basis| basis.change(rule.metric, alpha, 0.0)).map(|change| change.by);
-    let baseline = basis.and_then(|basis| basis.base(rule.metric)).or_else(|| middle(&base));
+    let ratio = change.filter(|_| !rule.metric.is_share()).map(|by| 1.0 + by);
+    let baseline = basis.and_then(|basis| basis.base(rule.metric, ratio)).or_else(|| middle(&base));
     let beside = |by: f64| baseline.map(|base| if rule.metric.is_share() { base + by } else { base * (1.0 + by) });
     Check {
         rule: rule.to_string(),
@@ -255,7 +256,10 @@ fn headline(outcome: Outcome, checks: &[Check]) -> String {
         count => format!(" (and {} more)", plural(count - 1, "check")),
     };
     match outcome {
-        Outcome::Fine => format!("{words}: {} passed", plural(checks.len(), "check")),
+        Outcome::Fine => match checks {
+            [one] => format!("{words}: {} is ruled out", one.rule),
+            all => format!("{words}: {} passed, each rules its limit out", plural(all.len(), "check")),
+        },
         Outcome::Regression => {
             format!("{words}: {} {} at {}{more}", first.metric.name(), first.difference(), first.setting)
         }

@@ -63,7 +63,8 @@ pub struct Check {
     pub setting: String,
     /// The outcome of the check.
     pub outcome: Outcome,
-    /// Median of the baseline's compared repetitions, for shares their mean; null if none has the metric.
+    /// The baseline's figure: the median of the compared repetitions of both sides, the candidate's without its difference.
+    /// For shares the mean. Null if none has the metric.
     pub baseline: Option<f64>,
     /// The candidate's figure: as far from the baseline's as `change` says; null if none has the metric.
     pub candidate: Option<f64>,

@@ -107,12 +107,19 @@ pub fn unfit(demand: Demand<'_>, agent: &Connected) -> Option<Unfit> {
     if demand.profiled { profile_obstacle(demand.target, agent).map(Unfit::NoProfile) } else { None }
 }
 
+/// Whether an agent that may do a plan offers one of its targets as one that compiles while it runs.
+pub fn compiles_at_run_time(needs: Needs<'_>, connected: &[(String, Connected)]) -> bool {
+    let mut requested = connected.iter().filter(|agent| is_requested(needs, agent));
+    requested.any(|(_, agent)| needs.targets.iter().any(|target| agent.compiles_at_run_time(target)))
+}
+
+fn is_requested(needs: Needs<'_>, (name, agent): &(String, Connected)) -> bool {
+    needs.agent.is_none_or(|wanted| wanted == name) && needs.label.is_none_or(|label| agent.has_label(label))
+}
+
 /// Describes the first requirement that no connected agent meets, if any.
 pub fn obstacle(needs: Needs<'_>, connected: &[(String, Connected)]) -> Option<String> {
-    let is_requested = |(name, agent): &&(String, Connected)| {
-        needs.agent.is_none_or(|wanted| wanted == name) && needs.label.is_none_or(|label| agent.has_label(label))
-    };
-    let agents: Vec<_> = connected.iter().filter(is_requested).collect();
+    let agents: Vec<_> = connected.iter().filter(|agent| is_requested(needs, agent)).collect();
     if agents.is_empty() {
         return Some(none_connected(needs));
     }

@@ -42,7 +42,9 @@ pub fn text(comparison: &Comparison) -> String {
     if !rest.is_empty() {
         let _ = writeln!(text, "\n{}", rest.join("\n"));
     }
-    text.push_str("\nThe baseline's median, and the others as far from it as the difference says. Bold: significantly better than all others.\n\n</details>\n");
+    text.push_str(
+        "\nThe figures differ as the differences say. Bold: significantly better than all others.\n\n</details>\n",
+    );
     text
 }
 

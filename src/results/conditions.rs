@@ -87,6 +87,12 @@ pub struct CoreUse {
     pub target_us: u64,
     /// Used by the load generator.
     pub generator_us: u64,
+    /// How long the target's threads waited for a processor although they could run, summed over them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_waited_us: Option<u64>,
+    /// How long those of the load generator did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_waited_us: Option<u64>,
 }
 
 /// Network traffic of a run. Unknown values are absent.
@@ -204,8 +210,9 @@ impl From<outcome::IdleWaitResult> for IdleWaitResult {
 
 impl From<outcome::CoreUse> for CoreUse {
     fn from(used: outcome::CoreUse) -> Self {
-        let outcome::CoreUse { cores, elapsed_us, busy_us, target_us, generator_us } = used;
-        Self { cores, elapsed_us, busy_us, target_us, generator_us }
+        let outcome::CoreUse { cores, elapsed_us, busy_us, target_us, generator_us, .. } = used;
+        let outcome::CoreUse { target_waited_us, generator_waited_us, .. } = used;
+        Self { cores, elapsed_us, busy_us, target_us, generator_us, target_waited_us, generator_waited_us }
     }
 }
 

@@ -11,7 +11,7 @@ use brewbench_agent::{
 };
 use sqlx::SqliteConnection;
 
-use super::blob;
+use super::{blob, cells};
 use crate::{
     app::{
         error::{Error, Result},
@@ -124,6 +124,9 @@ impl<'a> Conclusion<'a> {
             costs::note(connection, id, cost).await?;
         }
         profiles::store(connection, id, profiles).await?;
+        if end.input.is_some() {
+            cells::judge(connection, id, now).await?;
+        }
         Ok(())
     }
 }

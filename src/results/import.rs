@@ -5,6 +5,7 @@
 
 pub mod about;
 pub mod folder;
+mod in_turn;
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,10 @@ use crate::{
     auth::checks::checked_line,
     catalog::{model::Engine, store::names},
     results::{
-        import::{about::About, folder::Found},
+        import::{
+            about::About,
+            folder::{Folder, Found},
+        },
         store::{
             imports::{self, NewImport},
             verdicts,
@@ -53,6 +57,9 @@ pub struct Imported {
     /// How each file was read.
     #[serde(default)]
     pub files: Vec<ImportedFile>,
+    /// Why the runs of a folder do not count as measured in turn; null if they do, or if no order could be given.
+    #[serde(default)]
+    pub order_fault: Option<String>,
 }
 
 /// How a file was read.
@@ -137,7 +144,8 @@ pub async fn import_folder(
     by: &str,
 ) -> Result<Imported> {
     let mut all = Vec::new();
-    for Found { name, about, summary } in folder::read(index, files).map_err(Error::Invalid)? {
+    let Folder { found, order_fault } = folder::read(index, files).map_err(Error::Invalid)?;
+    for Found { name, about, summary } in found {
         let bytes = files.get(&name).map(String::as_bytes).unwrap_or_default();
         let place = format!("{}: {name:?}", folder::INDEX);
         let ready = ready(state, Some(name), about, summary, bytes, by).await;
@@ -146,7 +154,7 @@ pub async fn import_folder(
             other => other,
         })?);
     }
-    store(state, all).await
+    Ok(Imported { order_fault, ..store(state, all).await? })
 }
 
 async fn ready(
@@ -220,5 +228,5 @@ async fn store(state: &AppState, all: Vec<Ready>) -> Result<Imported> {
     for run in &runs {
         lookup::announce(state, run);
     }
-    Ok(Imported { runs, files })
+    Ok(Imported { runs, files, order_fault: None })
 }

@@ -1,6 +1,6 @@
 //! `/runs/import`: the import form; `/runs/imported`: how the files were read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;
 use askama_web::WebTemplate;
@@ -61,6 +61,13 @@ pub struct ImportedPage {
 impl ImportedPage {
     fn ids(&self) -> String {
         self.imported.iter().map(|(line, _)| line.run.id.as_str()).collect::<Vec<_>>().join(",")
+    }
+
+    /// Whether they are repetitions of several targets whose index does not prove a balanced order.
+    fn is_of_unknown_order(&self) -> bool {
+        let runs = || self.imported.iter().map(|(line, _)| &line.run);
+        let targets: BTreeSet<&str> = runs().map(|run| run.target.as_str()).collect();
+        targets.len() > 1 && runs().any(|run| run.repetition > 1 && !run.interleaved)
     }
 
     /// Whether the user may create an experiment from all of them.

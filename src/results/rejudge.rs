@@ -1,6 +1,7 @@
 //! Re-judges stored runs in deltas: after a change of a scenario's limits, and on request.
 //!
-//! A run without metrics keeps its verdict, because no limit applies to it; so does one whose series was downsampled or
+//! The runs of a cell are judged together, too: what their series show is computed again, and a run that ends between
+//! reading and writing is detected. A run without metrics keeps its verdict, because no limit applies to it; so does one whose series was downsampled or
 //! deleted by retention. The limits that a run was judged by are stored in the same transaction as its verdict, and a
 //! change of limits between reading and writing is detected.
 
@@ -11,10 +12,15 @@ use std::{
 
 use brewbench_agent::wire::{now_ms, outcome::Enforced, series::Packed};
 use serde::{Deserialize, Serialize};
+use sqlx::SqliteConnection;
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
-use super::{blob, cost::Cost};
+use super::{
+    blob,
+    cells::{self, CellFinding},
+    cost::Cost,
+};
 use crate::{
     app::{
         db::Db,
@@ -111,13 +117,13 @@ struct Judged {
 /// Judges the next delta of runs after sequence number `after`.
 pub async fn delta(state: &AppState, which: Which<'_>, after: i64, mode: Mode<'_>) -> Result<Rejudged> {
     for _ in 0..TRIES {
-        let (stored, limits) = read(&state.db, which, after).await?;
+        let (stored, context) = read(&state.db, which, after).await?;
         let next = stored.last().map(|last| last.candidate.seq).filter(|_| stored.len() == usize::from(PORTION));
-        let by = limits.clone();
+        let by = context.clone();
         let verdicts = spawn_blocking(move || judge_all(stored, &by)).await.map_err(Error::internal)?;
         let report = describe(&verdicts, next);
         let Mode::Store(act) = mode else { return Ok(report) };
-        if store(&state.db, &verdicts, &limits, act).await? {
+        if store(&state.db, &verdicts, &context, act).await? {
             let changed: HashSet<&RunId> = report.changed.iter().map(|change| &change.run).collect();
             for (run, _) in verdicts.iter().filter(|(run, _)| changed.contains(&run.id)) {
                 announce(state, run);
@@ -125,35 +131,80 @@ pub async fn delta(state: &AppState, which: Which<'_>, after: i64, mode: Mode<'_
             return Ok(report);
         }
     }
-    Err(Error::Conflict("the limits keep changing; try again".to_owned()))
+    Err(Error::Conflict("limits or runs keep changing; try again".to_owned()))
 }
 
-/// The limits of the scenarios of a delta.
-type LimitsBy = HashMap<Option<String>, ScenarioLimits>;
+/// What the runs of a delta are judged by, besides their own data.
+#[derive(Clone, Debug, Default)]
+struct JudgingContext {
+    /// The limits of their scenarios.
+    limits: HashMap<Option<String>, ScenarioLimits>,
+    /// What the series of their cells show.
+    findings: Vec<CellFinding>,
+}
 
-async fn read(db: &Db, which: Which<'_>, after: i64) -> Result<(Vec<Stored>, LimitsBy)> {
-    let (mut stored, mut limits) = (Vec::new(), LimitsBy::new());
-    for candidate in crate::results::store::verdicts::candidates(&db.read, which, after, PORTION.into()).await? {
-        if !limits.contains_key(&candidate.scenario) {
-            let current = crate::results::store::verdicts::limits(&db.read, candidate.scenario.as_deref()).await?;
-            limits.insert(candidate.scenario.clone(), current);
+impl JudgingContext {
+    fn limits(&self, run: &Candidate) -> Limits {
+        self.limits.get(&run.scenario).map(|stored| stored.limits.clone()).unwrap_or_default()
+    }
+
+    fn finding(&self, run: &RunId) -> Option<&CellFinding> {
+        self.findings.iter().find(|finding| finding.runs.contains(run))
+    }
+
+    async fn read_for(&mut self, db: &Db, run: &Candidate) -> Result<()> {
+        if !self.limits.contains_key(&run.scenario) {
+            let current = crate::results::store::verdicts::limits(&db.read, run.scenario.as_deref()).await?;
+            self.limits.insert(run.scenario.clone(), current);
         }
+        if run.is_ours && run.experiment.is_some() && self.finding(&run.id).is_none() {
+            self.findings.push(cells::find(&mut *db.read.acquire().await?, &run.id).await?);
+        }
+        Ok(())
+    }
+
+    /// Whether limits and cells are the same as when they were read.
+    async fn is_current(&self, connection: &mut SqliteConnection) -> Result<bool> {
+        for (scenario, used) in &self.limits {
+            let current = crate::results::store::verdicts::limits(&mut *connection, scenario.as_deref()).await?;
+            if current.revision != used.revision {
+                return Ok(false);
+            }
+        }
+        for finding in &self.findings {
+            if let Some(run) = finding.runs.first()
+                && !cells::is_current(&mut *connection, run, finding).await?
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+async fn read(db: &Db, which: Which<'_>, after: i64) -> Result<(Vec<Stored>, JudgingContext)> {
+    let (mut stored, mut context) = (Vec::new(), JudgingContext::default());
+    for candidate in crate::results::store::verdicts::candidates(&db.read, which, after, PORTION.into()).await? {
+        context.read_for(db, &candidate).await?;
         let summary = runs::store::summary(&db.read, &candidate.id).await?;
         let evidence = runs::store::evidence(&db.read, &candidate.id).await?;
         let series = runs::store::series(&db.read, &candidate.id).await?;
         let is_reduced = downsampled::reduction(&db.read, &candidate.id).await?.is_some();
         stored.push(Stored { candidate, summary, evidence, series, is_reduced });
     }
-    Ok((stored, limits))
+    Ok((stored, context))
 }
 
-fn judge_all(stored: Vec<Stored>, limits: &LimitsBy) -> Verdicts {
-    let defaults = Limits::default();
+fn judge_all(stored: Vec<Stored>, context: &JudgingContext) -> Verdicts {
     stored
         .into_iter()
         .map(|stored| {
-            let limits = limits.get(&stored.candidate.scenario).map_or(&defaults, |stored| &stored.limits);
-            let judged = stored.input().map(|input| Judged { judgement: input.judge(limits), cost: input.cost() });
+            let limits = context.limits(&stored.candidate);
+            let drift = context.finding(&stored.candidate.id).and_then(|finding| finding.drift);
+            let judged = stored.input().map(|input| {
+                let judgement = input.judge(&limits).with(drift.and_then(|drift| drift.reason(&limits)));
+                Judged { judgement, cost: input.cost() }
+            });
             (stored.candidate, judged)
         })
         .collect()
@@ -218,15 +269,11 @@ fn describe(verdicts: &Verdicts, next: Option<i64>) -> Rejudged {
     report
 }
 
-/// Stores verdicts; false, and nothing is stored, if limits have changed since they were read.
-async fn store(db: &Db, verdicts: &Verdicts, limits: &LimitsBy, act: Option<&AuditEvent>) -> Result<bool> {
+/// Stores verdicts; false, and nothing is stored, if limits or cells have changed since they were read.
+async fn store(db: &Db, verdicts: &Verdicts, context: &JudgingContext, act: Option<&AuditEvent>) -> Result<bool> {
     let mut transaction = db.write.begin().await?;
-    for (scenario, used) in limits {
-        if crate::results::store::verdicts::limits(&mut *transaction, scenario.as_deref()).await?.revision
-            != used.revision
-        {
-            return Ok(false);
-        }
+    if !context.is_current(&mut transaction).await? {
+        return Ok(false);
     }
     for (run, judged) in verdicts {
         let Ok(Judged { judgement, cost }) = judged else { continue };
@@ -237,9 +284,7 @@ async fn store(db: &Db, verdicts: &Verdicts, limits: &LimitsBy, act: Option<&Aud
         if let Some(cost) = cost {
             costs::note(&mut transaction, &run.id, *cost).await?;
         }
-        let defaults = Limits::default();
-        let limits = limits.get(&run.scenario).map_or(&defaults, |stored| &stored.limits);
-        crate::results::store::verdicts::note(&mut transaction, &run.id, limits, now_ms()).await?;
+        crate::results::store::verdicts::note(&mut transaction, &run.id, &context.limits(run), now_ms()).await?;
     }
     if let Some(act) = act {
         audit::note(&mut transaction, act).await?;

@@ -54,7 +54,7 @@ async fn a_slower_target_is_shown_with_its_interval_and_cpu_time() {
     let runs = measure(&app, &user, 20.0, |_| {}).await;
     let comparison = compared(&user, &runs, "").await;
     let rps = stat(&comparison, "rps");
-    assert_eq!((&rps["decision"], &comparison["asked"]["enough"]), (&json!("worse"), &json!(4)), "{comparison}");
+    assert_eq!((&rps["decision"], &comparison["asked"]["enough"]), (&json!("worse"), &json!(5)), "{comparison}");
     let end = |name: &str| rps["effect"][name].as_f64().expect("a number");
     assert!(end("low") < end("ratio") && end("ratio") < end("high") && (end("ratio") - 0.8).abs() < 0.01, "{rps}");
     assert!(rps["p"].as_f64().is_some_and(|p| p <= 0.05));
@@ -205,10 +205,16 @@ async fn noise_between_experiments_is_no_difference_between_two_of_them() {
     let noise = &after["rows"][0]["cells"][0]["noise"]["rps"];
     assert_eq!((&noise["experiments"], &noise["runs"]), (&json!(9), &json!(18)));
     let page = user.clone().in_browser().get(&path(&runs, "")).await.ok().text();
-    assert!(page.contains("Not measured in turn.") && page.contains("9 experiments"), "{page}");
+    assert!(
+        page.contains("Not measured in turn with the baseline.") && page.contains("alone moved by up to"),
+        "{page}"
+    );
     let known: Value = user.get(&gate).await.ok().json();
     assert_eq!(known["outcome"], json!("cannot_say"), "{known}");
-    assert!(known["checks"][0]["reason"].as_str().is_some_and(|reason| reason.contains("measured in turn")), "{known}");
+    assert!(
+        known["checks"][0]["reason"].as_str().is_some_and(|reason| reason.contains("measure both in one experiment")),
+        "{known}"
+    );
 }
 
 #[tokio::test]

@@ -322,3 +322,36 @@ async fn an_unusable_summary_makes_the_run_failed_with_the_reason() {
     agent.end(Outcome { summary: None, ..outcome(&job, "") }).await;
     assert_eq!(reaches(&app, &user, &runs[1], "failed").await["error"], "k6 left no summary");
 }
+
+#[tokio::test]
+async fn targets_are_warmed_up_until_steady_if_one_of_them_compiles_while_it_runs() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start_with(&app, "rack", |hello| hello.targets[1].compiles_at_run_time = true).await;
+    let plan = |targets: &[&str], warm_up: &Value| {
+        let mut plan = plan_with(&json!({"targets": targets, "retries": 0}));
+        plan["warm_up_s"] = warm_up.clone();
+        plan
+    };
+    let cases = [
+        (plan(&["fast"], &Value::Null), (2_000, None)),
+        (plan(&["slow"], &Value::Null), (2_000, Some(20_000))),
+        (plan(&["fast", "slow"], &Value::Null), (2_000, Some(20_000))),
+        (plan(&["fast", "slow"], &json!(2.0)), (2_000, None)),
+    ];
+    for (plan, expected) in cases {
+        let (experiment, runs) = submit(&user, &plan).await;
+        for _ in &runs {
+            let job = agent.job().await;
+            assert_eq!((job.warm_up_ms, job.warm_up_max_ms), expected, "{plan}");
+            agent.finish(&job, &good()).await;
+        }
+        let stored = user.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json();
+        let stored = &stored["experiment"]["plan"];
+        assert_eq!(
+            (&stored["warm_up_s"], stored["warm_up_auto"] == true),
+            (&json!(2.0), expected.1.is_some()),
+            "{stored}"
+        );
+    }
+}

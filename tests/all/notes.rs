@@ -28,10 +28,10 @@ async fn one_failed_request_in_millions_is_shown_as_a_note() {
     assert_eq!(run["verdict"], "valid", "{run}");
     let note = &run["reasons"][0];
     assert_eq!((&note["code"], &note["verdict"]), (&json!("requests_failed"), &json!("valid")), "{run}");
-    assert_eq!(note["text"], "1 of 3000000 requests failed: 0.000033 %, the limit is 0.001 %");
+    assert_eq!(note["text"], "1 of 3000000 requests failed: 0.000033 %, the limit is 0.01 %");
     let id = text(&run["id"]);
     let page = user.clone().in_browser().get(&format!("/runs/{id}")).await.ok().text();
-    assert!(page.contains("<b>Note.</b>") && page.contains("0.000033 %, limit 0.001 %"), "{page}");
+    assert!(page.contains("<b>Note.</b>") && page.contains("0.000033 %, limit 0.01 %"), "{page}");
     assert!(!page.contains("<b>Suspect.</b>"));
     let token = app.token_secret(Scope::Read, None).await;
     let shown = as_user(&app, &token, &["run", "show", &id]).await.ok();
@@ -40,7 +40,7 @@ async fn one_failed_request_in_millions_is_shown_as_a_note() {
     let compared = user.get(&format!("/api/v1/compare?runs={id}")).await.ok().json();
     assert!(!compared.to_string().contains("suspect run"), "{compared}");
 
-    let many = user.import(failing(31, 3_000_000)).await.ok().json()["runs"][0].clone();
+    let many = user.import(failing(301, 3_000_000)).await.ok().json()["runs"][0].clone();
     assert_eq!((&many["verdict"], codes(&many)), (&json!("suspect"), vec!["requests_failed".to_owned()]));
     let table = as_user(&app, &token, &["run", "list"]).await.ok();
     assert!(table.contains("0.000033 %") && !table.contains(" 0.00 %"), "{table}");
@@ -59,6 +59,8 @@ async fn placement_and_network_use_are_shown_and_affect_the_verdict() {
             busy_us: 18_000_000,
             target_us: 2_000_000,
             generator_us: 3_000_000,
+            target_waited_us: None,
+            generator_waited_us: None,
         }),
         network: Some(NetworkUse {
             interface: Some("eth0".to_owned()),

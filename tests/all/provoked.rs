@@ -99,6 +99,7 @@ impl Bench {
             identity: Identity::Process { sha256: "ab".repeat(32) },
             anywhere: false,
             profile: None,
+            compiles_at_run_time: false,
         };
         let agent = Agent::start_with(&app, "rack", |hello| {
             hello.targets = vec![offer];

@@ -4,9 +4,12 @@ use brewbench::{
     auth::model::{Role, Scope},
     results::verdict::{limits::Limit, model::RULES},
 };
-use brewbench_agent::wire::{
-    outcome::{Cause, Conditions, Ended, Outcome},
-    series::{Packed, Series},
+use brewbench_agent::{
+    series::histogram::Histogram,
+    wire::{
+        outcome::{Cause, Conditions, Ended, Outcome},
+        series::{Packed, Series},
+    },
 };
 use serde_json::{Value, json};
 
@@ -16,7 +19,7 @@ use crate::{
         agent::outcome,
         program::as_user,
         series::{matching_series, window},
-        submit::{plan_with, submit, text},
+        submit::{plan_with, submit, text, vus},
         summaries::{good, target_down},
     },
     new_run::fill_in,
@@ -344,4 +347,58 @@ fn the_docs_name_every_limit_with_its_default() {
         let expected = format!("`{}` {}", about.name, about.unit.text(about.default));
         assert!(docs.contains(&expected), "{expected} is not in {path}");
     }
+}
+
+/// Ends the next run of an experiment with six seconds at these shares of 5,000 requests/s.
+async fn ended_with(agent: &mut Agent, shares: [f64; 6]) {
+    let job = agent.job().await;
+    let mut outcome = outcome(&job, &good());
+    let mut measured = window(6);
+    for (second, share) in measured.seconds.iter_mut().zip(shares) {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "thousands")]
+        let requests = (share * 5_000.0) as u64;
+        second.succeeded = Histogram::new(3, 0, requests * 1_000_000, [(-80, requests)]).expect("a histogram");
+    }
+    outcome.series = Some(Packed::pack(&Series { warm_up: None, measured: Some(measured) }));
+    agent.end(outcome).await;
+}
+
+#[tokio::test]
+async fn runs_of_a_cell_that_all_warm_up_are_suspect_in_whatever_order_they_end() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let plan = json!({"retries": 0, "repetitions": 4, "load": vus(10, 6.0)});
+    let has_drift = async |ids: &[String]| {
+        let mut all = Vec::new();
+        for id in ids {
+            all.push(codes(&user.run(id).await).contains(&"cell_not_steady".to_owned()));
+        }
+        all
+    };
+    let (_, ids) = submit(&user, &plan_with(&plan)).await;
+    let wobble = |number: usize| 1.0 + 0.01 * [0.3, -0.5, 0.1, 0.4][number];
+    for number in 0..4 {
+        let share = wobble(number);
+        ended_with(&mut agent, [0.5, 0.7 * share, 0.85, 0.92 * share, 0.96, 0.5]).await;
+        assert_eq!(has_drift(&ids[..=number]).await, vec![number > 1; number + 1], "after {} runs", number + 1);
+    }
+    let run = user.run(&ids[0]).await;
+    let reason = run["reasons"].as_array().expect("reasons").iter().find(|reason| reason["code"] == "cell_not_steady");
+    assert!(text(&reason.expect("a reason")["text"]).contains("in 4 of 4 runs of this cell"), "{run}");
+    let again = user.post("/api/v1/runs/rejudge", &json!({"ids": ids})).await.ok().json();
+    assert_eq!((&again["judged"], &again["changed"]), (&json!(4), &json!([])));
+    assert_eq!(has_drift(&ids).await, [true; 4]);
+
+    user.put(LIMITS, &json!({"limits": {"not_steady_rate": 0.9}})).await.ok();
+    app.until("the drift to be allowed", async || (has_drift(&ids).await == [false; 4]).then_some(())).await;
+
+    // A burst in one run is none of the others, and runs of other experiments are other runs.
+    user.delete(LIMITS).await.ok();
+    let (_, others) = submit(&user, &plan_with(&plan)).await;
+    for number in 0..4 {
+        let hit = if number == 1 { 0.6 } else { 1.0 };
+        ended_with(&mut agent, [1.0, wobble(number), hit, hit, 1.001 * wobble(3 - number), 0.9]).await;
+    }
+    assert_eq!(has_drift(&others).await, [false; 4]);
 }

@@ -14,6 +14,7 @@ use crate::series::sampler::Source;
 use crate::wire::counters::Counters;
 use hardware::Hardware;
 use tasks::Tasks;
+pub use tasks::threads;
 
 /// Counts of a target since the start of its measurement.
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::task::spawn_blocking;
@@ -61,6 +62,30 @@ impl IdleWait {
                 });
             }
         }
+    }
+}
+
+/// Remembers in which experiment a wait was in vain, so that its later runs do not wait again.
+///
+/// A machine that did not become idle for one run will rarely do so for the next one a few seconds later. They still
+/// check, and the verdict on each run says what was found.
+#[derive(Debug, Default)]
+pub struct Patience(Mutex<Option<String>>);
+
+impl Patience {
+    /// Waits for a run of this experiment; only checks if an earlier one has waited in vain.
+    pub async fn wait(&self, wait: IdleWait, experiment: Option<&str>, ours: &[Watch]) -> Option<IdleWaitResult> {
+        let has_given_up = experiment.is_some() && self.given_up().as_deref() == experiment;
+        let longest = if has_given_up { wait.longest.min(STEP) } else { wait.longest };
+        let result = IdleWait { longest, ..wait }.wait(ours).await?;
+        if let Some(experiment) = experiment.filter(|_| !result.idle) {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(experiment.to_owned());
+        }
+        Some(result)
+    }
+
+    fn given_up(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -189,6 +214,23 @@ mod tests {
         let idle_wait = IdleWait { limit_cores: 0.05, longest: Duration::from_millis(450) };
         let idle_wait = idle_wait.wait(&[]).await.expect("a result");
         assert!(!idle_wait.idle && idle_wait.waited_ms >= 450 && idle_wait.busy_cores > 0.05, "{idle_wait:?}");
+        neighbour.stop(Duration::ZERO, &group).await.expect("a stop");
+    }
+
+    #[tokio::test]
+    async fn only_the_first_run_of_an_experiment_waits_in_vain() {
+        let group = Sandbox::none("lasting neighbour").open(RunId::now(), Side::Target).expect("a group");
+        let mut neighbour = busy(&group);
+        let (patience, wait) =
+            (Patience::default(), IdleWait { limit_cores: 0.0, longest: Duration::from_millis(600) });
+        let mut waited_ms = Vec::new();
+        for experiment in [Some("one"), Some("one"), None, Some("two"), Some("two")] {
+            let result = patience.wait(wait, experiment, &[]).await.expect("a result");
+            assert!(!result.idle && result.busy_cores > 0.0, "{result:?}");
+            waited_ms.push(result.waited_ms);
+        }
+        let is_long: Vec<bool> = waited_ms.iter().map(|ms| *ms >= 600).collect();
+        assert_eq!(is_long, [true, false, true, true, false], "{waited_ms:?}");
         neighbour.stop(Duration::ZERO, &group).await.expect("a stop");
     }
 

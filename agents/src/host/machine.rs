@@ -67,6 +67,7 @@ mod tests {
             identity,
             anywhere: false,
             profile: None,
+            compiles_at_run_time: false,
         };
         let pod = offer(Identity::Kubernetes { image: "servy:1".to_owned(), id: None });
         let program = offer(Identity::Process { sha256: String::new() });

@@ -42,6 +42,8 @@ pub struct Figures {
     pub checks_failed: Option<u64>,
     /// Maximum number of allocated virtual users.
     pub vus_max: Option<u64>,
+    /// Connections of wrk, each of which sends its next request on a response; None for wrk2 and k6.
+    pub closed_connections: Option<u64>,
     /// Crossed thresholds; wrk has none.
     pub thresholds_failed: Option<u32>,
     /// All thresholds; k6's old text report counts one per metric.
@@ -114,6 +116,7 @@ impl Summary {
             checks_passed: count("checks", "passes"),
             checks_failed: count("checks", "fails"),
             vus_max: count("vus_max", "max").or_else(|| count("vus_max", "value")),
+            closed_connections: count("wrk_closed_connections", "value"),
             thresholds_failed: has_thresholds.then(|| number_of(thresholds().filter(|threshold| !threshold.passed))),
             thresholds: has_thresholds.then(|| number_of(thresholds())),
         }

@@ -14,7 +14,7 @@ use crate::generators::runners::Runners;
 use crate::host::cleanup::RUN_FOLDER_PREFIX;
 use crate::host::cpu_tuning::CpuTuning;
 use crate::host::environment::Environment;
-use crate::host::idle_wait::IdleWait;
+use crate::host::idle_wait::{IdleWait, Patience};
 use crate::host::{clocks, machine};
 use crate::profile::attached::Attached;
 use crate::run::address_policy::AddressPolicy;
@@ -65,6 +65,8 @@ pub struct RunContext {
     pub environment: Environment,
     /// When the machine is idle enough for a measurement.
     pub idle_wait: IdleWait,
+    /// In which experiment it did not become so.
+    pub patience: Patience,
     /// Pins the CPU frequency, if enabled.
     pub steady: Option<CpuTuning>,
     /// Live series of the current run.
@@ -91,6 +93,7 @@ impl RunContext {
             generators: None,
             environment: Environment::new("/"),
             idle_wait: IdleWait::default(),
+            patience: Patience::default(),
             steady: None,
             live: Live::default(),
             load_address: None,

@@ -50,7 +50,7 @@ impl Site {
             return Box::pin(self.work_with_cluster(job, context, record)).await;
         }
         let Prepared { mut serving, longest } = self.prepare(job, context, &mut record.outcome).await?;
-        self.wait_until_idle(context, &mut record.outcome.conditions).await;
+        self.wait_until_idle(job, context, &mut record.outcome.conditions).await;
         let own_url = serving.as_ref().map(|serving| serving.base_url.clone());
         let own_limits = serving.as_ref().and_then(|serving| serving.reach.clone());
         let own_url = own_url.as_deref();
@@ -143,11 +143,11 @@ impl Site {
     }
 
     /// Waits until the machine is idle except for the run's own processes. The target has had no load yet.
-    async fn wait_until_idle(&self, context: &RunContext, conditions: &mut Conditions) {
+    async fn wait_until_idle(&self, job: &Job, context: &RunContext, conditions: &mut Conditions) {
         let target = self.target.as_ref().and_then(Running::source);
         let group = target.as_ref().and_then(Source::group).cloned();
         let own: Vec<_> = group.into_iter().chain([self.generator_group.watch()]).collect();
-        conditions.idle_wait = context.idle_wait.wait(&own).await;
+        conditions.idle_wait = context.patience.wait(context.idle_wait, job.experiment.as_deref(), &own).await;
         self.note_idle_memory(conditions).await;
     }
 

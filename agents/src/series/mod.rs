@@ -24,6 +24,7 @@ pub mod messages;
 pub mod metric;
 pub mod network;
 pub mod recording;
+pub mod run_queue;
 pub mod sampler;
 pub mod shared;
 pub mod work_counter;

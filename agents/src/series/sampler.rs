@@ -11,6 +11,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::clock::Clock;
 use super::collector::MAX_SECONDS;
+use super::run_queue::RunQueue;
 use super::shared::Shared;
 use super::{kernel, network};
 use crate::sandbox::{OwnQuota, Watch};
@@ -56,8 +57,8 @@ impl Source {
     /// Returns its usage so far.
     pub async fn consumption(&self) -> Consumption {
         match self {
-            Self::Group(watch) => consumption(watch),
-            Self::Guest(watch, monitor) => in_guest(consumption(watch), monitor).await,
+            Self::Group(watch) => consumption(watch, &watch.processes()),
+            Self::Guest(watch, monitor) => in_guest(consumption(watch, &watch.processes()), monitor).await,
             Self::Metrics(scraper) => scraper.read().await,
             Self::Pods(stats) => stats.read().await,
         }
@@ -162,6 +163,7 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
     let mut ticks = interval(Duration::from_secs(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut before: Option<Totals> = None;
+    let mut queues = Queues::default();
     loop {
         tokio::select! {
             biased;
@@ -169,7 +171,8 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
             _ = ticks.tick() => {}
         }
         let files = watched.clone();
-        let reading = spawn_blocking(move || (clock.now_ms(), Totals::read(&files)));
+        let mut reader = std::mem::take(&mut queues);
+        let reading = spawn_blocking(move || (clock.now_ms(), Totals::read(&files, &mut reader), reader));
         let scraping = async {
             match &watched.target {
                 Some(Source::Metrics(scraper)) => Some(scraper.read().await),
@@ -177,7 +180,8 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
                 Some(Source::Group(_) | Source::Guest(..)) | None => None,
             }
         };
-        let (Ok((at_ms, mut read)), scraped) = tokio::join!(reading, scraping) else { break };
+        let (Ok((at_ms, mut read, read_queues)), scraped) = tokio::join!(reading, scraping) else { break };
+        queues = read_queues;
         if let Some(Source::Guest(_, monitor)) = &watched.target {
             read.target = in_guest(read.target, monitor).await;
         }
@@ -234,6 +238,13 @@ fn pair_up(samples: &mut Vec<Sample>) {
     }
 }
 
+/// The run-queue waits of target and k6.
+#[derive(Debug, Default)]
+struct Queues {
+    target: RunQueue,
+    generator: RunQueue,
+}
+
 /// All values so far: counters since the start of the machine or the group, and gauges.
 #[derive(Clone, Copy, Debug)]
 struct Totals {
@@ -244,28 +255,32 @@ struct Totals {
 }
 
 impl Totals {
-    fn read(watched: &Watched) -> Self {
+    fn read(watched: &Watched, queues: &mut Queues) -> Self {
         let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let (stat, net_dev) = (file("/proc/stat"), file("/proc/net/dev"));
         let host = kernel::host(&stat, &file("/proc/loadavg"), &net_dev);
         let own: BTreeSet<usize> = watched.cores.all().collect();
         let bytes = watched.interface.as_deref().and_then(|interface| network::bytes(&net_dev, interface));
         let segments = network::segments(&file("/proc/net/snmp"));
+        let target = watched.target.as_ref().and_then(Source::group).map(|watch| (watch, watch.processes()));
+        let generator = watched.generator.as_ref().map(|(watch, quota)| (watch, watch.processes(), quota));
         let shared = Shared {
             busy_us: kernel::busy_us(&stat, &Vec::from_iter(own)),
             pods_us: Some(0),
+            target_waited_us: target.as_ref().and_then(|(_, processes)| queues.target.read(processes)),
+            generator_waited_us: generator.as_ref().and_then(|(_, processes, _)| queues.generator.read(processes)),
             received_bytes: bytes.map(|(received, _)| received),
             sent_bytes: bytes.map(|(_, sent)| sent),
             segments: segments.map(|(all, _)| all),
             retransmitted: segments.map(|(_, again)| again),
         };
-        let generator = watched.generator.as_ref().map(|(watch, quota)| {
-            let used = consumption(watch);
+        let generator = generator.map(|(watch, processes, quota)| {
+            let used = consumption(watch, &processes);
             // Its own group, if there is one, has no quota.
             Consumption { throttled_us: quota.throttled_us().or(used.throttled_us), ..used }
         });
         Self {
-            target: watched.target.as_ref().and_then(Source::group).map(consumption).unwrap_or_default(),
+            target: target.map(|(watch, processes)| consumption(watch, &processes)).unwrap_or_default(),
             generator: generator.unwrap_or_default(),
             host,
             shared,
@@ -303,8 +318,7 @@ fn used(now: Consumption, before: Consumption, from_zero: bool) -> Consumption {
 }
 
 /// Returns the usage of a group, from its control groups or else from its processes.
-fn consumption(watch: &Watch) -> Consumption {
-    let processes = watch.processes();
+fn consumption(watch: &Watch, processes: &BTreeSet<i32>) -> Consumption {
     let file = |pid: &i32, name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
     let stats: Vec<_> = processes.iter().filter_map(|pid| kernel::process(&file(pid, "stat")?)).collect();
     let resident = || processes.iter().filter_map(|pid| kernel::resident_bytes(&file(pid, "status")?)).sum();

@@ -10,6 +10,10 @@ pub struct Shared {
     pub busy_us: Option<u64>,
     /// CPU time of the target's Pods on this machine, microseconds: they may use any CPU.
     pub pods_us: Option<u64>,
+    /// How long the target's threads waited for a CPU, summed over them, microseconds.
+    pub target_waited_us: Option<u64>,
+    /// How long k6's threads did.
+    pub generator_waited_us: Option<u64>,
     /// Bytes received by the interface of the load.
     pub received_bytes: Option<u64>,
     /// Bytes sent by it.
@@ -37,6 +41,8 @@ impl Shared {
         Self {
             busy_us: both(self.busy_us, other.busy_us),
             pods_us: both(self.pods_us, other.pods_us),
+            target_waited_us: both(self.target_waited_us, other.target_waited_us),
+            generator_waited_us: both(self.generator_waited_us, other.generator_waited_us),
             received_bytes: both(self.received_bytes, other.received_bytes),
             sent_bytes: both(self.sent_bytes, other.sent_bytes),
             segments: both(self.segments, other.segments),
@@ -67,14 +73,29 @@ pub fn core_use(spans: &[Span], cores: &Cores) -> Option<CoreUse> {
     let known = spans.iter().filter_map(|span| {
         let Span { elapsed_us, target, generator, shared } = *span;
         let target_us = cpu_us(target, &cores.target, shared.pods_us)?;
-        Some([elapsed_us, shared.busy_us?, target_us, cpu_us(generator, &cores.generator, Some(0))?])
+        let used = [elapsed_us, shared.busy_us?, target_us, cpu_us(generator, &cores.generator, Some(0))?];
+        let waited = |cores: &[usize], waited_us| if cores.is_empty() { Some(0) } else { waited_us };
+        let target_waited_us = waited(&cores.target, shared.target_waited_us);
+        Some((used, [target_waited_us, waited(&cores.generator, shared.generator_waited_us)]))
     });
-    let [elapsed_us, busy_us, target_us, generator_us] = known.fold([0_u64; 4], |mut sum, next| {
-        sum.iter_mut().zip(next).for_each(|(sum, next)| *sum = sum.saturating_add(next));
-        sum
-    });
+    let none_yet = ([0_u64; 4], [Some(0_u64); 2]);
+    let ([elapsed_us, busy_us, target_us, generator_us], waited) =
+        known.fold(none_yet, |(mut sum, mut waits), next| {
+            sum.iter_mut().zip(next.0).for_each(|(sum, next)| *sum = sum.saturating_add(next));
+            waits.iter_mut().zip(next.1).for_each(|(sum, next)| *sum = sum.zip(next).map(|(a, b)| a.saturating_add(b)));
+            (sum, waits)
+        });
     let cores = u32::try_from(own.len()).ok().filter(|cores| *cores > 0)?;
-    (elapsed_us > 0).then_some(CoreUse { cores, elapsed_us, busy_us, target_us, generator_us })
+    let [target_waited_us, generator_waited_us] = waited;
+    (elapsed_us > 0).then_some(CoreUse {
+        cores,
+        elapsed_us,
+        busy_us,
+        target_us,
+        generator_us,
+        target_waited_us,
+        generator_waited_us,
+    })
 }
 
 /// Returns network usage. The peak is that of the busiest third, as a load in stages peaks only in a part of the run.
@@ -115,6 +136,8 @@ mod tests {
         let shared = Shared {
             busy_us: Some(900_000),
             pods_us: Some(0),
+            target_waited_us: Some(20_000),
+            generator_waited_us: Some(30_000),
             received_bytes: Some(received_bytes),
             sent_bytes: Some(10),
             segments: Some(1_000),
@@ -129,9 +152,21 @@ mod tests {
         let [unknown, mut blind] = [span(0), span(0)];
         blind.generator.cpu_us = None;
         let spans = [unknown, span(0), blind];
-        let expected =
-            CoreUse { cores: 3, elapsed_us: 2_000_000, busy_us: 1_800_000, target_us: 600_000, generator_us: 800_000 };
+        let expected = CoreUse {
+            cores: 3,
+            elapsed_us: 2_000_000,
+            busy_us: 1_800_000,
+            target_us: 600_000,
+            generator_us: 800_000,
+            target_waited_us: Some(40_000),
+            generator_waited_us: Some(60_000),
+        };
         assert_eq!(core_use(&spans, &cores), Some(expected));
+        let mut uncounted = span(0);
+        uncounted.shared.target_waited_us = None;
+        let waits =
+            core_use(&[span(0), uncounted], &cores).map(|used| (used.target_waited_us, used.generator_waited_us));
+        assert_eq!(waits, Some((None, Some(60_000))));
         let host = Cores { target: vec![1], generator: Vec::new() };
         assert_eq!(core_use(&spans, &host).map(|used| (used.elapsed_us, used.generator_us)), Some((3_000_000, 0)));
         let mut beside_pods = span(0);

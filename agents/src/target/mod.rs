@@ -11,6 +11,7 @@ mod offered;
 pub mod process;
 mod ready;
 mod running;
+mod runtime;
 pub mod url;
 pub mod vm;
 
@@ -73,9 +74,11 @@ pub fn offers(
                     // Only its own agent may reach it, as the manifest says.
                     Provided::Url(_) | Provided::Kubernetes(_) => false,
                 };
+                let compiles_at_run_time = runtime::compiles_at_run_time(&manifest.provided);
                 let Manifest { name, version, description, profile, .. } = manifest;
                 let profile = Some(offer(profile.as_ref(), profilers));
-                let offer = TargetOffer { name, version, description, identity, anywhere, profile };
+                let offer =
+                    TargetOffer { name, version, description, identity, anywhere, profile, compiles_at_run_time };
                 match target_fault(&offer) {
                     None => offers.push(offer),
                     Some(message) => errors.push(ManifestError { file: folder.join(offer.name), message }),

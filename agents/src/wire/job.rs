@@ -14,6 +14,9 @@ use super::load::Load;
 pub struct Job {
     /// The run.
     pub run: RunId,
+    /// Its experiment, if it belongs to one.
+    #[serde(default)]
+    pub experiment: Option<String>,
     /// Name of a target in the agent's manifests.
     pub target: String,
     /// The machine size of the target.
@@ -183,6 +186,7 @@ pub(crate) mod tests {
     pub(crate) fn a_job() -> Job {
         Job {
             run: RunId::now(),
+            experiment: None,
             target: "t".to_owned(),
             size: Size { name: "s".to_owned(), vcpus: 1.0, memory_bytes: 1, replicas: 1 },
             scenario: crate::scenarios::bundled().remove(0),

@@ -260,6 +260,9 @@ pub struct TargetOffer {
     /// Whether it can be profiled; `None` from older agents.
     #[serde(default)]
     pub profile: Option<ProfileOffer>,
+    /// Whether its program is known to compile while it runs, so that it needs a warm-up until it is steady.
+    #[serde(default)]
+    pub compiles_at_run_time: bool,
 }
 
 #[cfg(test)]
@@ -299,6 +302,7 @@ pub(crate) mod tests {
                 identity: Identity::Process { sha256: "00".to_owned() },
                 anywhere: true,
                 profile: Some(ProfileOffer::Impossible { reason: "no perf".to_owned() }),
+                compiles_at_run_time: false,
             }],
             any_scenario: false,
             running: None,
@@ -366,6 +370,7 @@ pub(crate) mod tests {
         for load in [Load::Script, closed(constant), closed(stages), open(flat), open(ramp)] {
             round_trips(&ServerMessage::Start(Box::new(Job {
                 run,
+                experiment: None,
                 target: "t".to_owned(),
                 size: Size { name: "s".to_owned(), vcpus: 0.5, memory_bytes: 1 << 28, replicas: 1 },
                 scenario: scenario.clone(),

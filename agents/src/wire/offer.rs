@@ -18,7 +18,7 @@ const LONGEST_TEXT: usize = 500;
 
 /// Explains why an offered target is invalid; the sentence starts with the field.
 pub fn target_fault(offer: &TargetOffer) -> Option<String> {
-    let TargetOffer { name, version, description, identity, anywhere: _, profile: _ } = offer;
+    let TargetOffer { name, version, description, identity, anywhere: _, profile: _, compiles_at_run_time: _ } = offer;
     if let Some(fault) = name_fault(name).or_else(|| version_fault(version)).or_else(|| description_fault(description))
     {
         return Some(fault);

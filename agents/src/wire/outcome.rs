@@ -161,6 +161,12 @@ pub struct CoreUse {
     pub target_us: u64,
     /// Used by the load generator.
     pub generator_us: u64,
+    /// How long the target's threads waited for a CPU although they could run, summed over them; absent if unknown.
+    #[serde(default)]
+    pub target_waited_us: Option<u64>,
+    /// How long those of the load generator did; absent if unknown.
+    #[serde(default)]
+    pub generator_waited_us: Option<u64>,
 }
 
 /// Network usage. Unknown values are absent.
@@ -337,7 +343,15 @@ pub(crate) mod tests {
             conditions: Conditions {
                 clock_jump_ms: Some(-3),
                 placement: Some(Placement::SharedPhysicalCore),
-                core_use: Some(CoreUse { cores: 2, elapsed_us: 5, busy_us: 4, target_us: 1, generator_us: 2 }),
+                core_use: Some(CoreUse {
+                    cores: 2,
+                    elapsed_us: 5,
+                    busy_us: 4,
+                    target_us: 1,
+                    generator_us: 2,
+                    target_waited_us: Some(3),
+                    generator_waited_us: None,
+                }),
                 counters: Some(Counters { page_faults: Some(7), ..Counters::default() }),
                 network: Some(NetworkUse { interface: Some("eth0".to_owned()), ..NetworkUse::default() }),
                 ..Conditions::default()

@@ -66,6 +66,7 @@ fn handle_summary_of_k6_1() {
         checks_passed: Some(51_230),
         checks_failed: Some(0),
         vus_max: Some(10),
+        closed_connections: None,
         thresholds_failed: Some(0),
         thresholds: Some(0),
     };
@@ -134,6 +135,7 @@ fn a_complete_summary_export() {
         checks_passed: Some(7372),
         checks_failed: Some(3686),
         vus_max: Some(13),
+        closed_connections: None,
         thresholds_failed: Some(3),
         thresholds: Some(6),
     };
@@ -227,6 +229,7 @@ fn machine_readable() {
         checks_passed: Some(7362),
         checks_failed: Some(3681),
         vus_max: Some(13),
+        closed_connections: None,
         thresholds_failed: Some(0),
         thresholds: Some(0),
     };

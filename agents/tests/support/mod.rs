@@ -111,6 +111,7 @@ pub fn unruly() -> PathBuf {
 /// A job with one virtual user for one second, after 200 ms of warm-up.
 pub fn job(target: &str) -> Job {
     Job {
+        experiment: None,
         cluster_generators: 0,
         run: RunId::now(),
         target: target.to_owned(),

@@ -282,7 +282,7 @@ fn plan(repetitions: u32, warm_up_s: f64, duration_s: f64) -> anyhow::Result<Pla
         parameters: std::collections::BTreeMap::new(),
         loads: vec![LoadBody::Vus { vus: 2, duration_s }.try_into()?],
         knee: None,
-        warm_up_s,
+        warm_up_s: Some(warm_up_s),
         warm_up_auto: false,
         repetitions,
         profiled_repetitions: 0,

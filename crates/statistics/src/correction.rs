@@ -1,7 +1,7 @@
 //! Corrects all questions of one page or gate together, as many tests find false differences.
 //!
 //! A step-down test over all questions (Westfall & Young 1993, "Resampling-Based Multiple Testing"): the most extreme
-//! question is compared with the probability that any question reaches its statistic by chance. If that is at most
+//! question is compared with the probability that any question reaches its statistic at random. If that is at most
 //! [`ALPHA`], its difference is real, and the next question is compared with the remaining ones only. Within a pair of
 //! cells the probability comes from exchanging runs, all metrics at once ([`crate::joint`]); pairs are added up
 //! (Bonferroni), which holds whatever they have in common. As statistics are ordered by how far apart the sides are, no
@@ -12,7 +12,7 @@
 
 use crate::{
     ALPHA, Stratum,
-    joint::{Extremity, Family},
+    joint::{Assignments, Extremity, Family},
 };
 
 /// Weight of the primary metric of a pair if that of all others is 1.
@@ -113,7 +113,7 @@ impl Count {
     /// Returns the largest smallest p-value with which every question can be decided, whatever the others show.
     ///
     /// A question other than a primary one has to outweigh the primary metrics of all pairs, of which each may reach
-    /// less than [`PRIMARY`] times the smallest p-value by chance.
+    /// less than [`PRIMARY`] times the smallest p-value at random.
     pub fn deciding_level(self, alpha: f64) -> f64 {
         let others = if self.metrics > 1 { (PRIMARY - 1.0) * self.pairs as f64 } else { 0.0 };
         alpha / (1.0 + others)
@@ -131,7 +131,7 @@ pub fn correct(tests: &[Test], alpha: f64) -> Vec<Question> {
         corrected = corrected.max(page.reached(entry.observed));
         is_open &= corrected <= alpha;
         let level = if is_open { page.level(alpha) } else { *last.get_or_insert_with(|| page.level(alpha)) };
-        let level = level * entry.weight;
+        let level = page.attained(&entry, level);
         questions[entry.test] = Some(Question {
             p: entry.p,
             corrected: (corrected * ALPHA / alpha).min(1.0),
@@ -204,7 +204,8 @@ impl Page {
                 }
             }
         }
-        groups.extend(joint.into_iter().map(|places| Group::joint(tests, places)));
+        let mut known = Assignments::default();
+        groups.extend(joint.into_iter().map(|places| Group::joint(tests, places, &mut known)));
         Self { groups }
     }
 
@@ -215,7 +216,7 @@ impl Page {
         all
     }
 
-    /// Returns the probability that any remaining question reaches a statistic by chance.
+    /// Returns the probability that any remaining question reaches a statistic at random.
     fn reached(&self, statistic: Extremity) -> f64 {
         self.groups.iter().map(|group| group.reached(statistic)).sum()
     }
@@ -229,6 +230,15 @@ impl Page {
             if is_within(middle) { within = middle } else { beyond = middle }
         }
         within
+    }
+
+    /// Returns the largest p-value that a question can have below a weighted one, or that one if it can have none.
+    fn attained(&self, entry: &Entry, weighted: f64) -> f64 {
+        let attained = match &self.groups[entry.group].kind {
+            Kind::Joint(family) => family.members[entry.member].reached(weighted, true),
+            Kind::Single(..) => 0.0,
+        };
+        if attained > 0.0 { attained } else { weighted * entry.weight }
     }
 
     /// Whether the largest possible difference would be rejected, given the other remaining questions.
@@ -251,7 +261,7 @@ impl Group {
         Self { kind: Kind::Single(p, weight), tests: vec![test], remaining: vec![0], sorted: Vec::new() }
     }
 
-    fn joint(tests: &[Test], places: Vec<usize>) -> Self {
+    fn joint(tests: &[Test], places: Vec<usize>, known: &mut Assignments) -> Self {
         let metrics: Vec<(&[Stratum], f64)> = places
             .iter()
             .filter_map(|place| match &tests[*place].evidence {
@@ -259,7 +269,7 @@ impl Group {
                 Evidence::Apart(_) | Evidence::Flat(_) => None,
             })
             .collect();
-        let family = Family::new(&metrics);
+        let family = Family::new(&metrics, known);
         let remaining = (0..family.members.len()).collect();
         let mut group = Self { kind: Kind::Joint(family), tests: places, remaining, sorted: Vec::new() };
         group.sort();
@@ -298,6 +308,9 @@ impl Group {
 
     /// Returns the probability that a remaining member but this one has a weighted p-value below another.
     fn below(&self, weighted: f64, but: Option<usize>) -> f64 {
+        if but.is_none() {
+            return self.reached(Extremity::below(weighted));
+        }
         let others: Vec<usize> = self.remaining.iter().copied().filter(|member| Some(*member) != but).collect();
         match &self.kind {
             Kind::Single(_, weight) if !others.is_empty() => (weighted * weight).min(1.0),

@@ -13,7 +13,8 @@ use utoipa::ToSchema;
 use super::{
     Stratum,
     describe::sorted,
-    rank_test::{Shifts, rejected, untied},
+    rank_sum::rejected,
+    rank_test::{Shifts, untied},
 };
 
 /// Ratio between two cells: 1.28 is 28 % more than the baseline.

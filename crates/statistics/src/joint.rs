@@ -7,11 +7,14 @@
 //! values, and "completely separated" is the last of them, however far apart the sides are. So ties are broken by the
 //! share of the scatter that the assignment does not explain: it is 0 if all runs of a side are equal.
 
+use std::collections::HashMap;
+
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use crate::{
     Stratum,
-    rank_test::{Ranked, Reference, choose},
+    rank_sum::choose,
+    rank_test::{Ranked, Reference},
 };
 
 /// Maximum number of assignments that are listed; of more, [`SAMPLED`] random ones are drawn.
@@ -34,6 +37,11 @@ pub(crate) struct Extremity {
 }
 
 impl Extremity {
+    /// Returns the least extreme statistic with a weighted p-value below this one.
+    pub(crate) fn below(weighted: f64) -> Self {
+        Self { p: weighted * (1.0 - 1e-9), unexplained: 1.0 }
+    }
+
     /// Whether this is at least as extreme as another.
     pub(crate) fn reaches(self, other: Self) -> bool {
         let is_tied = (self.p - other.p).abs() <= 1e-12 * other.p;
@@ -44,6 +52,13 @@ impl Extremity {
         self.p.total_cmp(&other.p).then(self.unexplained.total_cmp(&other.unexplained))
     }
 }
+
+/// Number of runs of the other side and of the baseline in each stratum.
+type Shape = Vec<(usize, usize)>;
+
+/// The assignments of runs to the sides, by shape; many pairs of a page have the same.
+#[derive(Default)]
+pub(crate) struct Assignments(HashMap<Shape, (Vec<u16>, bool)>);
 
 /// A question of a family.
 #[derive(Clone, Debug)]
@@ -64,7 +79,7 @@ pub(crate) struct Member {
 
 impl Member {
     /// Returns the probability of a p-value of at most `weighted` times the weight.
-    fn reached(&self, weighted: f64, is_strict: bool) -> f64 {
+    pub(crate) fn reached(&self, weighted: f64, is_strict: bool) -> f64 {
         let most = weighted * self.weight * if is_strict { 1.0 - 1e-9 } else { 1.0 + 1e-9 };
         let count = self.possible.partition_point(|p| *p <= most);
         count.checked_sub(1).map_or(0.0, |place| self.possible[place])
@@ -80,15 +95,15 @@ pub(crate) struct Family {
 
 impl Family {
     /// Computes all statistics of metrics with these weights. The strata of all metrics must have the same shape.
-    pub(crate) fn new(metrics: &[(&[Stratum], f64)]) -> Self {
-        let shape: Vec<(usize, usize)> = metrics
+    pub(crate) fn new(metrics: &[(&[Stratum], f64)], known: &mut Assignments) -> Self {
+        let shape: Shape = metrics
             .first()
             .map(|(strata, _)| strata.iter().map(|one| (one.other.len(), one.base.len())).collect())
             .unwrap_or_default();
-        let (assignments, is_complete) = assignments(&shape);
         let chosen: usize = shape.iter().map(|(other, _)| other).sum();
-        let member = |(strata, weight): &(&[Stratum], f64)| member(strata, *weight, &assignments, chosen);
-        Self { members: metrics.iter().filter_map(member).collect(), is_complete }
+        let (assignments, is_complete) = known.0.entry(shape).or_insert_with_key(|shape| assignments(shape));
+        let member = |(strata, weight): &(&[Stratum], f64)| member(strata, *weight, assignments, chosen);
+        Self { members: metrics.iter().filter_map(member).collect(), is_complete: *is_complete }
     }
 
     /// Returns the most extreme statistic of these members in each assignment, sorted.
@@ -126,9 +141,11 @@ impl Family {
 
     /// Returns the probability that one of the members has a weighted p-value below this one.
     pub(crate) fn share_below(&self, members: &[usize], weighted: f64) -> f64 {
-        let below = weighted * (1.0 - 1e-9);
-        let sorted = self.most_extreme(members);
-        self.share(members, &sorted, Extremity { p: below, unexplained: 1.0 })
+        let below = Extremity::below(weighted).p;
+        let has =
+            |assignment: &usize| members.iter().any(|one| self.members[*one].by_assignment[*assignment].p <= below);
+        let all = members.first().map_or(0, |one| self.members[*one].by_assignment.len());
+        (0..all).filter(has).count() as f64 / all.max(1) as f64
     }
 }
 
@@ -248,7 +265,7 @@ mod tests {
             assert!(is_complete && distinct.len() == count && all.len() == count * chosen, "{shape:?}");
             assert_eq!(all[0], 0, "{shape:?}");
         }
-        let (all, is_complete) = assignments(&vec![(2, 2); 10]);
+        let (all, is_complete) = assignments(&[(2, 2); 10]);
         assert!(!is_complete && all.len() == SAMPLED * 20);
     }
 
@@ -259,7 +276,7 @@ mod tests {
         let same = [Stratum { base: vec![2.0, 4.0, 6.0, 8.0, 10.0], other: vec![12.0, 14.2, 16.0, 18.6, 20.0] }];
         let unlike = [Stratum { base: vec![1.0, 9.0, 3.0, 7.0, 5.0], other: vec![6.0, 2.0, 8.0, 4.0, 10.0] }];
         let p = |metrics: &[(&[Stratum], f64)]| {
-            let family = Family::new(metrics);
+            let family = Family::new(metrics, &mut Assignments::default());
             let all: Vec<usize> = (0..metrics.len()).collect();
             family.share(&all, &family.most_extreme(&all), family.members[0].observed)
         };
@@ -274,7 +291,8 @@ mod tests {
     fn of_two_complete_separations_the_wider_one_is_more_extreme() {
         let near = [Stratum { base: vec![1.0, 2.0, 3.0, 4.0], other: vec![5.0, 6.0, 7.0, 8.0] }];
         let far = [Stratum { base: vec![1.0, 1.1, 1.2, 1.3], other: vec![5.0, 5.1, 5.2, 5.3] }];
-        let [near, far] = [near, far].map(|strata| Family::new(&[(&strata, 1.0)]).members[0].observed);
+        let [near, far] =
+            [near, far].map(|strata| Family::new(&[(&strata, 1.0)], &mut Assignments::default()).members[0].observed);
         assert!(far.reaches(near) && !near.reaches(far), "{far:?} {near:?}");
     }
 }

@@ -10,7 +10,8 @@
 //!
 //! [`correct`] corrects for all questions of one page, [`spending`] for all looks at one experiment. One side is better
 //! if the corrected p-value is at most [`ALPHA`], the interval excludes 1, and the difference is at least the minimum
-//! effect, by default one percent. [`power`] computes which difference could have been found.
+//! effect, by default one percent. [`power`] computes which difference could have been found. [`logistic`] finds the
+//! load at which an objective holds in half of the runs.
 //!
 //! Ranks and medians, also used by Go's benchstat, are robust against disturbed runs for any distribution. The test is
 //! exact as asymptotic formulas do not hold for five repetitions. A consequence: 2 of 20 random orders separate three
@@ -22,13 +23,17 @@ mod correction;
 mod decision;
 mod describe;
 mod design;
+pub mod drift;
 mod effect;
 mod joint;
+pub mod logistic;
 mod noise;
 pub mod power;
+mod rank_sum;
 mod rank_test;
 mod scatter;
 pub mod spending;
+pub mod steadiness;
 
 pub use between::{Between, ExperimentMedian, TooLittlePast, between};
 pub use change_points::change_points;

@@ -14,9 +14,9 @@ use std::{cell::RefCell, collections::HashMap};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::ALPHA;
+use crate::rank_sum::{MAX_COUNTED, Sums, choose};
 
-/// Maximum number of runs for exact counting, which takes O(n⁴) in one stratum and O(n³) in many.
-const MAX_COUNTED: usize = 40;
+/// Maximum number of runs in several strata for exact counting, which takes O(n³).
 const MAX_COUNTED_IN_STRATA: usize = 80;
 
 /// Residuals closer than this are ties: subtracting a median leaves rounding errors of this order.
@@ -98,11 +98,6 @@ impl<'a> Shifts<'a> {
 pub(crate) fn untied(strata: &[Stratum]) -> f64 {
     let ways: f64 = strata.iter().map(|stratum| choose(stratum.len(), stratum.other.len())).product();
     (2.0 / ways).min(1.0)
-}
-
-/// Returns the binomial coefficient "`n` choose `k`".
-pub(crate) fn choose(n: usize, k: usize) -> f64 {
-    (1..=k).map(|i| (n - k + i) as f64 / i as f64).product()
 }
 
 /// Doubled midranks of the aligned values by stratum, each with the number of runs of the other side.
@@ -290,76 +285,6 @@ impl Reference {
     }
 }
 
-/// Number of ways to reach each rank sum, from the smallest sum on.
-pub(crate) struct Sums {
-    min: usize,
-    ways: Vec<f64>,
-}
-
-impl Sums {
-    /// Counts the sums of `count` of the ranks.
-    fn choosing(ranks: &[usize], count: usize) -> Self {
-        let mut sorted = ranks.to_vec();
-        sorted.sort_unstable();
-        let min: usize = sorted.iter().take(count).sum();
-        let max: usize = sorted.iter().rev().take(count).sum();
-        let mut by_count = vec![vec![0.0; max + 1]; count + 1];
-        by_count[0][0] = 1.0;
-        for (index, rank) in ranks.iter().enumerate().filter(|(_, rank)| **rank <= max) {
-            for taken in (0..count.min(index + 1)).rev() {
-                let (fewer, more) = by_count.split_at_mut(taken + 1);
-                for (sum, ways) in fewer[taken][..=max - rank].iter().enumerate() {
-                    if *ways > 0.0 {
-                        more[0][sum + rank] += ways;
-                    }
-                }
-            }
-        }
-        Self { min, ways: by_count.swap_remove(count).split_off(min) }
-    }
-
-    /// Counts the sums of two independent sums.
-    fn plus(&self, other: &Self) -> Self {
-        let mut both = vec![0.0; self.ways.len() + other.ways.len() - 1];
-        for (sum, ways) in other.ways.iter().enumerate().filter(|(_, ways)| **ways > 0.0) {
-            for (both, known) in both[sum..].iter_mut().zip(&self.ways) {
-                *both += ways * known;
-            }
-        }
-        Self { min: self.min + other.min, ways: both }
-    }
-
-    fn by_sum(&self) -> impl Iterator<Item = (f64, f64)> {
-        self.ways.iter().enumerate().map(|(place, ways)| ((self.min + place) as f64, *ways))
-    }
-}
-
-/// Returns how many pairwise differences at either end the test of one stratum rejects at `level`.
-///
-/// None if it can reject none. The k-th difference counts as k in the sum of the ranks, so its distribution decides.
-pub(crate) fn rejected(one: usize, other: usize, level: f64) -> Option<usize> {
-    let (all, pairs) = (one + other, one * other);
-    if all > MAX_COUNTED {
-        let deviation = (pairs as f64 * (all + 1) as f64 / 12.0).sqrt();
-        let half = Normal::new(0.0, 1.0).ok()?.inverse_cdf(1.0 - level / 2.0) * deviation;
-        return to_place(pairs as f64 / 2.0 - half);
-    }
-    let ranks: Vec<usize> = (1..=all).collect();
-    let ways = Sums::choosing(&ranks, one).ways;
-    let total: f64 = ways.iter().sum();
-    let mut sum = 0.0;
-    let inside = (0..=pairs).find(|place| {
-        sum += ways[*place];
-        sum / total > level / 2.0 * (1.0 + 1e-12)
-    })?;
-    inside.checked_sub(1)
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked, and far below 2^52")]
-fn to_place(place: f64) -> Option<usize> {
-    (place >= 1.0).then(|| place.floor() as usize - 1)
-}
-
 impl RankTest {
     /// Whether the test could reject at [`ALPHA`] if it were the only one.
     pub fn can_reject(&self) -> bool {
@@ -368,88 +293,4 @@ impl RankTest {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn one_stratum(base: &[f64], other: &[f64]) -> Vec<Stratum> {
-        vec![Stratum { base: base.to_vec(), other: other.to_vec() }]
-    }
-
-    fn p(base: &[f64], other: &[f64]) -> f64 {
-        rank_test(&one_stratum(base, other)).expect("two sides").p
-    }
-
-    /// The p-values of R's `wilcox.test(…, exact = TRUE)`.
-    #[test]
-    fn one_stratum_is_the_rank_sum_test() {
-        let apart = |n: u32| {
-            let one: Vec<f64> = (1..=n).map(f64::from).collect();
-            let other: Vec<f64> = (n + 1..=2 * n).map(f64::from).collect();
-            p(&one, &other)
-        };
-        for (n, ways) in [(3, 20.0), (4, 70.0), (5, 252.0), (10, 184_756.0)] {
-            assert!((apart(n) - 2.0 / ways).abs() < 1e-12, "{n}: {}", apart(n));
-        }
-        // U = 4 of 25: 12 of 252 orders are as extreme on either side.
-        let one = [1.0, 2.0, 3.0, 6.0, 7.0];
-        let other = [4.0, 5.0, 8.0, 9.0, 10.0];
-        assert!((p(&one, &other) - 24.0 / 252.0).abs() < 1e-12, "{}", p(&one, &other));
-        assert!((p(&other, &one) - p(&one, &other)).abs() < 1e-12, "sides can be exchanged");
-        assert!((p(&one, &[4.0]) - 1.0).abs() < 1e-12, "sides of different size");
-    }
-
-    /// Two strata of four with clearly different levels: by hand, 36 assignments, of which two separate completely.
-    #[test]
-    fn levels_of_strata_do_not_hide_a_difference() {
-        let strata = [
-            Stratum { base: vec![100.0, 101.0], other: vec![110.0, 112.0] },
-            Stratum { base: vec![200.0, 203.0], other: vec![213.0, 215.0] },
-            Stratum { base: vec![50.0], other: vec![61.0] },
-        ];
-        let test = rank_test(&strata).expect("two sides");
-        assert!((test.p - 2.0 / 72.0).abs() < 1e-12, "{test:?}");
-        assert!((test.untied_p - 2.0 / 72.0).abs() < 1e-12, "{test:?}");
-        let merged = p(&[100.0, 101.0, 200.0, 203.0, 50.0], &[110.0, 112.0, 213.0, 215.0, 61.0]);
-        assert!(merged > 0.3, "the rank-sum test finds nothing: {merged}");
-        let shifts = Shifts::new(&strata);
-        assert!(shifts.p_at(11.0) > 0.3 && shifts.excess_at(11.0).abs() < shifts.excess_at(0.0).abs());
-    }
-
-    #[test]
-    fn equal_values_never_differ() {
-        for count in [1, 5, 50] {
-            let flat = rank_test(&one_stratum(&vec![0.0; count], &vec![0.0; count])).expect("two sides");
-            assert!(flat.is_flat && flat.p > 0.999 && !flat.can_reject(), "{flat:?}");
-        }
-        assert_eq!(rank_test(&one_stratum(&[], &[1.0])), None);
-        assert_eq!(rank_test(&[]), None);
-        let tied = rank_test(&one_stratum(&[0.0, 0.0, 0.0, 0.0, 1.0], &[0.0; 5])).expect("two sides");
-        assert!((tied.least_p - 1.0).abs() < 1e-12, "a single different value can be on either side: {tied:?}");
-    }
-
-    #[test]
-    fn the_normal_approximation_agrees_with_counting() {
-        let side = |n: u32, shift: f64| (0..n).map(|k| f64::from(k * 7 % 30) + shift).collect::<Vec<f64>>();
-        let strata = one_stratum(&side(20, 0.0), &side(20, 4.5));
-        let ranked = Ranked::new(&strata, 0.0).expect("ranks");
-        let (counted, formula) = (Reference::new(&ranked).p(&ranked), Reference::Normal.p(&ranked));
-        assert!((counted - formula).abs() < 0.003, "{counted} and {formula}");
-        let pairs: Vec<Stratum> = (0..20)
-            .map(|n| {
-                let at = |k: u32| f64::from((n * 4 + k) * 7919 % 101);
-                Stratum { base: vec![at(0), at(1)], other: vec![at(2) + 9.0, at(3) + 9.0] }
-            })
-            .collect();
-        let ranked = Ranked::new(&pairs, 0.0).expect("ranks");
-        let (counted, formula) = (Reference::new(&ranked).p(&ranked), Reference::Normal.p(&ranked));
-        assert!((counted - formula).abs() < 0.005, "{counted} and {formula}");
-    }
-
-    /// The table of Hollander & Wolfe for 5 and 5 at 95 %: the third and the twenty-third of 25.
-    #[test]
-    fn interval_ends_match_the_table() {
-        assert_eq!(rejected(5, 5, 0.05), Some(2));
-        assert_eq!(rejected(3, 3, 0.05), None);
-        assert_eq!(rejected(5, 5, 2.0 / 252.0), Some(0), "the smallest p-value is enough");
-    }
-}
+mod tests;

@@ -85,7 +85,7 @@ mod tests {
     fn embedded_sample_matches_the_folder() {
         let files: BTreeMap<String, String> =
             FILES.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
-        let found = folder::read(INDEX, &files).expect("a valid folder");
+        let found = folder::read(INDEX, &files).expect("a valid folder").found;
         assert_eq!(found.len(), FILES.len(), "each file is in the index");
         assert!(found.iter().filter(|file| file.about.labels == [FINAL]).count() == 9);
         assert!(found.iter().all(|file| file.about.repetition == 1), "each cell is one repetition");

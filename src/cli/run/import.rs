@@ -74,6 +74,7 @@ A folder is imported completely or not at all. Its index.json is a list with one
   connections, threads connections and threads of wrk
   duration_s           planned duration of the load
   repetition           from 1; counted in the order of the index if absent
+  order                place in the order of measurement, from 1; for all files or none
   source               origin of the file; becomes a label
   note                 note, as Markdown
 
@@ -114,7 +115,7 @@ impl Import {
         let (mut all, mut fault) = (Imported::default(), None);
         for sent in sent {
             match sent {
-                Ok(Imported { runs, files }) => {
+                Ok(Imported { runs, files, .. }) => {
                     all.runs.extend(runs);
                     all.files.extend(files);
                 }
@@ -142,9 +143,9 @@ impl Import {
         }
         query.extend(parameters.iter().map(|(name, value)| ("parameter", format!("{name}={value}"))));
         let request = connection.client.request(Method::POST, "api/v1/runs/import").query(&query).body(bytes);
-        let Imported { runs, files } = connection.client.json(request).await?;
+        let Imported { runs, files, order_fault } = connection.client.json(request).await?;
         let named = |kind: ImportedFile| ImportedFile { file: Some(file.display().to_string()), ..kind };
-        Ok(Imported { runs, files: files.into_iter().map(named).collect() })
+        Ok(Imported { runs, files: files.into_iter().map(named).collect(), order_fault })
     }
 
     async fn folder(&self, connection: &Connection, folder: &Path) -> anyhow::Result<Imported> {
@@ -171,11 +172,14 @@ impl Import {
     }
 }
 
-/// Prints the detected format of each file.
+/// Prints the detected format of each file, and why they do not count as measured in turn.
 fn report(imported: &Imported) {
     for (file, run) in imported.files.iter().zip(&imported.runs) {
         let name = file.file.as_deref().unwrap_or(&run.target);
         eprintln!("{}: {}", table::plain(name), table::plain(&file.sentence()));
+    }
+    if let Some(fault) = &imported.order_fault {
+        eprintln!("not measured in turn: {}", table::plain(fault));
     }
 }
 

@@ -65,10 +65,10 @@ pub struct PlanFlags {
     #[command(flatten)]
     load: LoadFlags,
     /// Warm-up before each run, at the load's highest level. `auto` ends once the target is steady, after at most 20s
-    /// [default: 2s]
+    /// [default: auto if a target compiles while it runs, as Java does; else 2s]
     #[arg(long, value_name = "TIME|auto", value_parser = warm_up)]
     warm_up: Option<WarmUp>,
-    /// Repetitions of each cell; with --knee: runs that confirm a rate [default: 5]
+    /// Repetitions of each cell; with --knee: half of the runs near the knee [default: 5]
     #[arg(long, value_name = "N")]
     repeat: Option<u32>,
     /// Profile each cell in N more repetitions after the measured ones; N is 4 if omitted
@@ -148,7 +148,7 @@ impl PlanFlags {
             parameters: BTreeMap::new(),
             loads,
             knee,
-            warm_up_s: default_warm_up_s(),
+            warm_up_s: None,
             warm_up_auto: false,
             repetitions: default_repetitions(),
             profiled_repetitions: 0,
@@ -188,7 +188,7 @@ impl PlanFlags {
             parameters: all,
             loads,
             knee,
-            warm_up_s: warm_up.map_or(plan.warm_up_s, |warm_up| warm_up.seconds),
+            warm_up_s: warm_up.map(|warm_up| warm_up.seconds).or(plan.warm_up_s),
             warm_up_auto: warm_up.map_or(plan.warm_up_auto, |warm_up| warm_up.is_auto),
             repetitions: repeat.unwrap_or(plan.repetitions),
             profiled_repetitions: profile.unwrap_or(plan.profiled_repetitions),

@@ -117,5 +117,5 @@ fn a_metric_missing_from_summaries_has_a_note() {
     for run in &mut runs {
         run.figures.p99_ms = None;
     }
-    assert_eq!(titles(runs), ["Not in every summary: p99 (12 runs). Such a run does not count for that figure."]);
+    assert_eq!(titles(runs), ["Some runs lack a metric: p99 (12 runs). They are not used for it."]);
 }

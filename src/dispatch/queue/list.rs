@@ -174,6 +174,7 @@ pub(crate) mod fixtures {
                 identity,
                 anywhere: true,
                 profile: None,
+                compiles_at_run_time: false,
             }],
             any_scenario: false,
             running: None,

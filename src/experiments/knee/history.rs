@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::search::{self, End, Outcome, Step, Tally, Trial};
+use super::{
+    fit::{self, Fit},
+    search::{self, End, Outcome, Step, Tally, Trial},
+};
 use crate::{
     app::ids::RunId,
     experiments::{
@@ -24,10 +27,20 @@ pub struct Search {
     pub size: String,
     /// State of the search.
     pub state: State,
-    /// The highest rate at which the objective holds, in iterations per second; null if none was found (yet).
+    /// The highest rate at which the objective holds in at least half of the runs, in iterations per second; null if
+    /// none was found (yet).
     pub knee: Option<u32>,
+    /// Lower end of the 95 % interval of the knee.
+    #[serde(default)]
+    pub knee_low: Option<u32>,
+    /// Upper end of the 95 % interval of the knee.
+    #[serde(default)]
+    pub knee_high: Option<u32>,
     /// Describes the state in a sentence.
     pub description: String,
+    /// Describes runs that contradict the knee: more missed below its interval, or held above it, than noise explains.
+    #[serde(default)]
+    pub contradiction: Option<String>,
     /// The measured rates, in the order of their first runs.
     pub path: Vec<Rung>,
 }
@@ -65,7 +78,7 @@ pub struct Rung {
     pub held: usize,
     /// Number of conclusive runs.
     pub of: usize,
-    /// Whether the requested number of runs has confirmed it.
+    /// Whether it has the requested number of conclusive runs.
     pub confirmed: bool,
     /// Median of requests/s.
     pub rps: Option<f64>,
@@ -73,7 +86,7 @@ pub struct Rung {
     pub p99_ms: Option<f64>,
     /// Median of the share of failed requests.
     pub error_rate: Option<f64>,
-    /// What is wrong with the first saturated or inconclusive run.
+    /// What is wrong with the first saturated, disturbed or inconclusive run.
     pub note: Option<String>,
     /// All its runs, including those that have not ended.
     #[schema(value_type = Vec<String>)]
@@ -104,10 +117,18 @@ impl Word {
 }
 
 impl Search {
-    /// Returns the description with a capital letter.
-    pub fn sentence(&self) -> String {
-        let mut letters = self.description.chars();
-        letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    /// Returns the description and the contradiction as sentences.
+    pub fn sentences(&self) -> String {
+        let sentence = |text: &String| {
+            let mut letters = text.chars();
+            letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+        };
+        [Some(&self.description), self.contradiction.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(sentence)
+            .collect::<Vec<_>>()
+            .join(". ")
     }
 }
 
@@ -159,11 +180,22 @@ fn trials(knee: &Knee, own: &[&Run]) -> Vec<Trial> {
 fn search_state(experiment: &Experiment, knee: &Knee, [target, size]: [&str; 2], own: &[&Run]) -> Search {
     let Experiment { plan, is_open, .. } = experiment;
     let in_progress = own.iter().any(|run| !run.has_ended());
-    let step = next(plan, knee, own);
-    let (state, found) = match &step {
+    let mut step = next(plan, knee, own);
+    if !in_progress
+        && !*is_open
+        && matches!(step, Step::Measure(_))
+        && let Some(fit) = search::knee_so_far(&knee.rules(plan), &trials(knee, own))
+    {
+        step = Step::End(End::Knee(fit));
+    }
+    let state = match &step {
         Step::End(end) if !in_progress => end_state(*end),
-        Step::End(_) | Step::Measure(_) if in_progress || *is_open => (State::Searching, None),
-        Step::End(_) | Step::Measure(_) => (State::Cancelled, None),
+        Step::End(_) | Step::Measure(_) if in_progress || *is_open => State::Searching,
+        Step::End(_) | Step::Measure(_) => State::Cancelled,
+    };
+    let found = match &step {
+        Step::End(End::Knee(fit)) if !in_progress => Some(*fit),
+        _ => None,
     };
     let description = match step {
         Step::End(end) if !in_progress => describe_end(end, knee),
@@ -171,26 +203,40 @@ fn search_state(experiment: &Experiment, knee: &Knee, [target, size]: [&str; 2],
         _ => "searching".to_owned(),
     };
     let path = rungs(plan, knee, own);
-    Search { target: target.to_owned(), size: size.to_owned(), state, knee: found, description, path }
+    Search {
+        target: target.to_owned(),
+        size: size.to_owned(),
+        state,
+        knee: found.map(|fit| fit.rate),
+        knee_low: found.map(|fit| fit.low),
+        knee_high: found.map(|fit| fit.high),
+        description,
+        contradiction: found.and_then(|fit| fit.contradiction).map(fit::describe),
+        path,
+    }
 }
 
-fn end_state(end: End) -> (State, Option<u32>) {
+fn end_state(end: End) -> State {
     match end {
-        End::Knee { rate, .. } => (State::Found, Some(rate)),
-        End::AboveRange => (State::AboveRange, None),
-        End::BelowRange => (State::BelowRange, None),
-        End::Saturated { .. } => (State::Saturated, None),
-        End::NoFigures { .. } => (State::NoFigures, None),
-        End::Unsteady => (State::Unsteady, None),
+        End::Knee(_) => State::Found,
+        End::AboveRange => State::AboveRange,
+        End::BelowRange => State::BelowRange,
+        End::Saturated { .. } => State::Saturated,
+        End::NoFigures { .. } => State::NoFigures,
+        End::Unsteady => State::Unsteady,
     }
 }
 
 fn describe_end(end: End, knee: &Knee) -> String {
-    let rate = |rate: u32| format!("{} iterations/s", format::count(Some(u64::from(rate))).text());
+    let count = |rate: u32| format::count(Some(u64::from(rate))).text().to_owned();
+    let rate = |rate: u32| format!("{} iterations/s", count(rate));
     match end {
-        End::Knee { rate: held, above } => {
-            format!("the knee is at {}: the objective holds there but not at {}", rate(held), rate(above))
-        }
+        End::Knee(Fit { rate: knee, low, high, .. }) => format!(
+            "the knee is at {} (95 % interval {} to {}): up to there the objective holds in at least half of the runs",
+            rate(knee),
+            count(low),
+            count(high)
+        ),
         End::AboveRange => {
             format!("no knee up to {}: the objective still holds there", rate(knee.to))
         }
@@ -243,12 +289,13 @@ fn word(outcome: Outcome) -> Option<Word> {
         Outcome::Held => Some(Word::Held),
         Outcome::Missed => Some(Word::Missed),
         Outcome::Saturated => Some(Word::Saturated),
-        Outcome::Inconclusive => None,
+        Outcome::Disturbed | Outcome::Inconclusive => None,
     }
 }
 
 fn note(run: &Run, knee: &Knee) -> Option<String> {
-    let needs_note = matches!(judge(run, &knee.objective), Outcome::Saturated | Outcome::Inconclusive);
+    let needs_note =
+        matches!(judge(run, &knee.objective), Outcome::Saturated | Outcome::Disturbed | Outcome::Inconclusive);
     if !run.has_ended() || !needs_note {
         return None;
     }
@@ -262,60 +309,4 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        experiments::{
-            describe::tests::{experiment, plan, queued},
-            knee::model::tests::{at, knee},
-        },
-        runs::load::tests::rate,
-    };
-
-    fn knee_experiment() -> Experiment {
-        let plan = Plan { targets: vec!["servy".to_owned()], knee: Some(knee()), repetitions: 1, ..plan() };
-        Experiment { is_open: true, ..experiment("night", plan) }
-    }
-
-    fn search_of(runs: &[Run]) -> Search {
-        searches(&knee_experiment(), &knee(), runs).remove(0)
-    }
-
-    #[test]
-    fn a_search_lists_its_rates_and_its_end() {
-        let mut runs = vec![at("servy", 1_000, 5.0), at("servy", 20_000, 90.0)];
-        let search = search_of(&runs);
-        assert_eq!((search.state, search.knee, search.description.as_str()), (State::Searching, None, "searching"));
-        runs.push(at("servy", 4_470, 20.0));
-        runs.push(at("servy", 4_600, 60.0));
-        runs.push(at("gosherve", 4_600, 6.0));
-        let search = search_of(&runs);
-        assert_eq!((search.state, search.knee), (State::Found, Some(4_470)));
-        assert_eq!(
-            search.description,
-            "the knee is at 4,470 iterations/s: the objective holds there but not at 4,600 iterations/s"
-        );
-        let measured: Vec<_> = search.path.iter().map(|rung| (rung.rate, rung.outcome.map(Word::as_str))).collect();
-        let expected = [(1_000, "held"), (20_000, "missed"), (4_470, "held"), (4_600, "missed")];
-        assert_eq!(measured, expected.map(|(rate, word)| (rate, Some(word))));
-        assert_eq!((search.path[3].p99_ms, search.path[3].words().as_str()), (Some(60.0), "missed, confirmed"));
-    }
-
-    #[test]
-    fn a_run_that_has_not_ended_has_no_outcome() {
-        let waiting = Run { load: Some(rate(20_000, 10.0)), ..queued("servy") };
-        let search = search_of(&[at("servy", 1_000, 5.0), waiting]);
-        assert_eq!(search.state, State::Searching);
-        assert_eq!((search.path[1].outcome, search.path[1].words().as_str()), (None, "–"));
-    }
-
-    #[test]
-    fn a_closed_search_is_cancelled() {
-        let closed = Experiment { is_open: false, ..knee_experiment() };
-        let search = searches(&closed, &knee(), &[at("servy", 1_000, 5.0)]).remove(0);
-        assert_eq!(
-            (search.state, search.description.as_str()),
-            (State::Cancelled, "cancelled before the knee was found")
-        );
-    }
-}
+mod tests;

@@ -34,7 +34,8 @@ pub struct Knee {
     pub to: u32,
     /// How long each rate is measured, 1 s to a day.
     pub duration_s: f64,
-    /// Maximum distance between the rates around the knee, as a share of the lower one: 0.001 to 0.5.
+    /// Maximum distance of the ends of the knee's 95 % interval from the knee, as a share of it: 0.001 to 0.5. A search
+    /// of results that vary much ends with a wider interval.
     #[serde(default = "default_precision")]
     pub precision: f64,
     /// Maximum number of virtual users. Default: a tenth of the rate, between 10 and 1,000.
@@ -92,6 +93,8 @@ pub(crate) const OVERLOAD: [&str; 6] =
     ["requests_failed", "no_success", "checks_failed", "target_died", "target_restarted", "oom_killed"];
 /// Reasons that mean that the generator may have been the bottleneck.
 const GENERATOR_BOUND: [&str; 2] = ["generator_busy", "generator_throttled"];
+/// Reasons from around the run, which neither target nor load cause: they can make any run miss its objective.
+const DISTURBED: [&str; 4] = ["host_disturbed", "host_steal", "not_quiet_before", "clock_jumped"];
 /// Reasons that mean that the rate was lower than requested.
 const RATE_MISSED: [&str; 2] = ["iterations_dropped", "rate_not_kept"];
 
@@ -99,7 +102,8 @@ const RATE_MISSED: [&str; 2] = ["iterations_dropped", "rate_not_kept"];
 ///
 /// A latency above the limit counts against k6, not the target, if k6 itself was short of CPU. A latency within the
 /// limit proves nothing if the rate was not reached. In both cases the generator was saturated. Iterations that were
-/// dropped while latencies exceeded the limit were dropped because of the target.
+/// dropped while latencies exceeded the limit were dropped because of the target. A disturbed run that missed the
+/// objective proves nothing, one that met it anyway does.
 pub fn judge(run: &Run, objective: &Objective) -> Outcome {
     let has = |codes: &[&str]| run.reasons.iter().any(|reason| codes.contains(&reason.code.as_str()));
     let invalid = run.verdict == Some(Verdict::Invalid);
@@ -110,6 +114,7 @@ pub fn judge(run: &Run, objective: &Objective) -> Outcome {
         None => Outcome::Inconclusive,
         Some(true) if has(&RATE_MISSED) => Outcome::Saturated,
         Some(true) => Outcome::Held,
+        Some(false) if has(&DISTURBED) => Outcome::Disturbed,
         Some(false) if has(&GENERATOR_BOUND) => Outcome::Saturated,
         Some(false) => Outcome::Missed,
     }
@@ -157,6 +162,10 @@ pub(crate) mod tests {
             (fine.clone(), Outcome::Held),
             (slow.clone(), Outcome::Missed),
             (with_reason(fine.clone(), suspect, "host_disturbed"), Outcome::Held),
+            (with_reason(slow.clone(), suspect, "host_disturbed"), Outcome::Disturbed),
+            (with_reason(slow.clone(), suspect, "host_steal"), Outcome::Disturbed),
+            (with_reason(slow.clone(), suspect, "not_quiet_before"), Outcome::Disturbed),
+            (with_reason(slow.clone(), suspect, "not_steady"), Outcome::Missed),
             (with_reason(fine.clone(), suspect, "generator_busy"), Outcome::Held),
             (with_reason(slow.clone(), suspect, "generator_busy"), Outcome::Saturated),
             (with_reason(slow.clone(), suspect, "iterations_dropped"), Outcome::Missed),

@@ -1,13 +1,23 @@
 //! Decides what a knee search measures next, given what it has measured so far. Pure.
 //!
 //! It measures both ends of the range first, then bisects between the highest rate that held and the lowest that did
-//! not, until the two are close enough. Then it repeats both until each has the requested number of runs, of which the
-//! majority counts. If a majority changes, the search continues from there.
+//! not, by the majority of their runs, until the two are close enough. Between them the capacity of the target varies
+//! from run to run, so that neither rate is the knee. A logistic curve through all outcomes ([`Fit`]) says at which rate
+//! half of the runs hold, and an interval that contains it in 95 % of searches. The search then measures where the curve
+//! is least certain, until the interval is narrow or its runs are used up.
 
 use std::collections::BTreeMap;
 
+use super::fit::Fit;
+
 /// A search that needs more runs than this does not converge, because its results vary too much.
 pub const MAX_RUNS: usize = 150;
+
+/// Number of disturbed runs of one rate that are measured again.
+const DISTURBED: usize = 5;
+
+/// Runs that measure the interval, as a multiple of those that confirm a rate.
+const RUNS_OF_INTERVAL: usize = 8;
 
 /// Range, precision and confirmation of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,9 +26,9 @@ pub struct Rules {
     pub from: u32,
     /// The highest rate.
     pub to: u32,
-    /// Maximum distance between the two rates around the knee, as a share of the lower one.
+    /// Maximum distance of the ends of the interval from the knee, as a share of it.
     pub precision: f64,
-    /// Number of runs that confirm a rate.
+    /// Number of runs that confirm a rate. Twice as many must be near the knee.
     pub confirm: usize,
     /// Number of runs of one rate that may be inconclusive.
     pub spare: usize,
@@ -42,6 +52,8 @@ pub enum Outcome {
     Missed,
     /// The generator did not reach the rate, or was itself slow.
     Saturated,
+    /// The objective did not hold, but something around the run disturbed it.
+    Disturbed,
     /// Inconclusive: the run failed for another reason.
     Inconclusive,
 }
@@ -55,6 +67,8 @@ pub struct Tally {
     pub missed: usize,
     /// Runs in which the generator was at its limit.
     pub saturated: usize,
+    /// Disturbed runs.
+    pub disturbed: usize,
     /// Inconclusive runs.
     pub inconclusive: usize,
 }
@@ -66,6 +80,7 @@ impl Tally {
             Outcome::Held => &mut self.held,
             Outcome::Missed => &mut self.missed,
             Outcome::Saturated => &mut self.saturated,
+            Outcome::Disturbed => &mut self.disturbed,
             Outcome::Inconclusive => &mut self.inconclusive,
         } += 1;
     }
@@ -96,15 +111,10 @@ pub enum Step {
 }
 
 /// How a search ended. Rates are iterations per second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum End {
-    /// The objective holds at one rate and not at the next.
-    Knee {
-        /// The highest rate at which it holds.
-        rate: u32,
-        /// The lowest rate at which it does not hold.
-        above: u32,
-    },
+    /// The knee is within the range.
+    Knee(Fit),
     /// It holds at the highest rate.
     AboveRange,
     /// It does not hold at the lowest rate.
@@ -129,7 +139,8 @@ pub enum End {
 pub fn next(rules: &Rules, trials: &[Trial]) -> Step {
     let tallies = tallies(trials);
     let tally = |rate: u32| tallies.get(&rate).copied().unwrap_or_default();
-    if let Some((&rate, _)) = tallies.iter().find(|(_, tally)| tally.inconclusive > rules.spare) {
+    let is_hopeless = |tally: &Tally| tally.inconclusive > rules.spare || tally.disturbed > DISTURBED.max(rules.spare);
+    if let Some((&rate, _)) = tallies.iter().find(|(_, tally)| is_hopeless(tally)) {
         return Step::End(End::NoFigures { rate });
     }
     if trials.len() >= MAX_RUNS {
@@ -140,25 +151,63 @@ pub fn next(rules: &Rules, trials: &[Trial]) -> Step {
         return Step::Measure(ends.into_iter().map(|rate| (rate, 1)).collect());
     }
     let (low, high) = bracket(&tallies);
+    let is_saturated = high.is_some_and(|rate| tally(rate).outcome() == Some(Outcome::Saturated));
+    match (low, high) {
+        (Some(low), Some(high)) if !is_saturated => near_knee(rules, &tallies, low, high),
+        (Some(low), Some(high)) if !rules.is_narrow(low, high) => Step::Measure(vec![(middle(low, high), 1)]),
+        _ => confirm(rules, &tallies, low, high),
+    }
+}
+
+/// Returns the knee of a search that was closed before its interval was narrow, if both rates around it were confirmed.
+///
+/// Earlier versions ended all their searches so.
+pub fn knee_so_far(rules: &Rules, trials: &[Trial]) -> Option<Fit> {
+    let tallies = tallies(trials);
+    let (Some(low), Some(high)) = bracket(&tallies) else { return None };
+    let is_confirmed = |rate: u32| tallies.get(&rate).is_some_and(|tally| tally.conclusive() >= rules.confirm);
+    let is_missed = tallies.get(&high)?.outcome() == Some(Outcome::Missed);
+    let is_found = rules.is_narrow(low, high) && is_confirmed(low) && is_confirmed(high) && is_missed;
+    if is_found { Fit::new(rules, &tallies) } else { None }
+}
+
+/// Returns the next step if the objective holds at the lower rate and not at the higher.
+fn near_knee(rules: &Rules, tallies: &BTreeMap<u32, Tally>, low: u32, high: u32) -> Step {
+    let between = || Step::Measure(vec![(middle(low, high), 1)]);
+    let Some(fit) = Fit::new(rules, tallies) else { return between() };
+    let conclusive = |rates: std::ops::RangeInclusive<f64>| -> usize {
+        let counted = tallies.iter().filter(|(rate, _)| rates.contains(&f64::from(**rate)));
+        counted.map(|(_, tally)| tally.conclusive()).sum()
+    };
+    let margin = 1.0 + 2.0 * rules.precision;
+    let near = conclusive(f64::from(fit.low) / margin..=f64::from(fit.high) * margin);
+    let is_measured = rules.is_interval_narrow(&fit) && near >= 2 * rules.confirm;
+    if is_measured || conclusive(0.0..=f64::INFINITY) >= rules.most_runs() {
+        return Step::End(End::Knee(fit));
+    }
+    if !rules.is_narrow(low, high) && !rules.is_interval_coarse(&fit) {
+        return between();
+    }
+    Step::Measure(fit.informative.map(|rate| (rate, 1)).to_vec())
+}
+
+/// Returns the next step if one of the two rates is missing, or the generator is at its limit at the higher.
+fn confirm(rules: &Rules, tallies: &BTreeMap<u32, Tally>, low: Option<u32>, high: Option<u32>) -> Step {
+    let tally = |rate: u32| tallies.get(&rate).copied().unwrap_or_default();
     let unconfirmed: Vec<_> = [low, high]
         .into_iter()
         .flatten()
         .map(|rate| (rate, rules.confirm.saturating_sub(tally(rate).conclusive())))
         .filter(|(_, missing)| *missing > 0)
         .collect();
-    match (low, high) {
-        (Some(low), Some(high)) if !rules.is_narrow(low, high) => {
-            let between = middle(low, high);
-            Step::Measure(vec![(between, 1)])
-        }
-        _ if !unconfirmed.is_empty() => Step::Measure(unconfirmed),
-        (held, Some(rate)) if tally(rate).outcome() == Some(Outcome::Saturated) => {
-            Step::End(End::Saturated { rate, held })
-        }
-        (Some(rate), Some(above)) => Step::End(End::Knee { rate, above }),
-        (None, _) => Step::End(End::BelowRange),
-        (Some(_), None) => Step::End(End::AboveRange),
+    if !unconfirmed.is_empty() {
+        return Step::Measure(unconfirmed);
     }
+    Step::End(match (low, high) {
+        (held, Some(rate)) if tally(rate).outcome() == Some(Outcome::Saturated) => End::Saturated { rate, held },
+        (None, _) => End::BelowRange,
+        (Some(_), _) => End::AboveRange,
+    })
 }
 
 impl Rules {
@@ -166,14 +215,33 @@ impl Rules {
         high - low <= 1 || f64::from(high) <= f64::from(low) * (1.0 + self.precision)
     }
 
-    /// Returns the maximum number of runs of a search whose rates have consistent outcomes.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number above 0")]
+    /// Whether both ends of the interval are close enough to the knee, or no rate is left between them.
+    fn is_interval_narrow(&self, fit: &Fit) -> bool {
+        fit.high - fit.low <= 2 || fit.width <= (1.0 + self.precision).powi(2)
+    }
+
+    /// Whether the curve already knows better than the majorities where to measure.
+    fn is_interval_coarse(&self, fit: &Fit) -> bool {
+        fit.width <= (1.0 + self.precision).powi(4)
+    }
+
+    /// Returns the usual number of runs of a search whose rates have consistent outcomes.
     pub fn usual_runs(&self) -> usize {
+        self.bisections() + (2 * self.confirm).max(RUNS_OF_INTERVAL)
+    }
+
+    /// Returns the number of conclusive runs after which a search ends, however wide the interval.
+    pub fn most_runs(&self) -> usize {
+        self.bisections() + RUNS_OF_INTERVAL * self.confirm.max(3)
+    }
+
+    /// Returns the number of runs until two rates around the knee are close enough.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number above 0")]
+    fn bisections(&self) -> usize {
         // The number of ranges of the requested precision between both ends.
         let fit = (f64::from(self.to) / f64::from(self.from.max(1))).ln() / self.precision.ln_1p();
         // One more because rounding may make one half wider.
-        let halvings = fit.log2().ceil().max(0.0) as usize + 1;
-        2 + halvings + 2 * self.confirm.saturating_sub(1)
+        2 + fit.log2().ceil().max(0.0) as usize + 1
     }
 }
 
@@ -198,128 +266,17 @@ fn bracket(tallies: &BTreeMap<u32, Tally>) -> (Option<u32>, Option<u32>) {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between two rates")]
 fn middle(low: u32, high: u32) -> u32 {
     let exact = (f64::from(low.max(1)) * f64::from(high)).sqrt();
-    let unit = 10_f64.powf((exact.log10().floor() - 2.0).max(0.0));
-    let [round, exact] = [(exact / unit).round() * unit, exact.round()].map(|rate| rate as u32);
-    if (low + 1..high).contains(&round) { round } else { exact.clamp(low + 1, high - 1) }
+    let round = rounded(exact, f64::round);
+    if (low + 1..high).contains(&round) { round } else { (exact.round() as u32).clamp(low + 1, high - 1) }
+}
+
+/// Rounds a rate to three significant digits.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rates are at most a million")]
+pub(super) fn rounded(rate: f64, round: fn(f64) -> f64) -> u32 {
+    let unit = 10_f64.powf((rate.log10().floor() - 2.0).max(0.0));
+    // Rounding errors are not worth a digit.
+    (round((rate / unit * 1e6).round() / 1e6) * unit) as u32
 }
 
 #[cfg(test)]
-mod tests {
-    use rand::{Rng, SeedableRng, rngs::StdRng};
-
-    use super::*;
-
-    const RULES: Rules = Rules { from: 1_000, to: 20_000, precision: 0.05, confirm: 3, spare: 1 };
-
-    /// Runs a whole search against a simulated target.
-    fn search(rules: Rules, mut target: impl FnMut(u32) -> Outcome) -> (End, Vec<Trial>) {
-        let mut trials = Vec::new();
-        loop {
-            match next(&rules, &trials) {
-                Step::End(end) => return (end, trials),
-                Step::Measure(rates) => {
-                    assert!(!rates.is_empty());
-                    for (rate, times) in rates {
-                        assert!((rules.from..=rules.to).contains(&rate) && times > 0);
-                        trials.extend((0..times).map(|_| Trial { rate, outcome: target(rate) }));
-                    }
-                }
-            }
-        }
-    }
-
-    fn breaks_at(knee: u32) -> impl FnMut(u32) -> Outcome {
-        move |rate| if rate <= knee { Outcome::Held } else { Outcome::Missed }
-    }
-
-    #[test]
-    fn the_knee_is_found_between_two_rates_that_are_close_and_confirmed() {
-        for knee in [1_000, 1_001, 4_444, 12_345, 19_999] {
-            let (end, trials) = search(RULES, breaks_at(knee));
-            let End::Knee { rate, above } = end else { panic!("{end:?}") };
-            assert!(rate <= knee && knee < above && f64::from(above) <= f64::from(rate) * 1.05, "{knee}: {end:?}");
-            let tallies = tallies(&trials);
-            assert_eq!((tallies[&rate].held, tallies[&above].missed), (3, 3));
-            assert!(trials.len() <= RULES.usual_runs(), "{} > {}", trials.len(), RULES.usual_runs());
-        }
-    }
-
-    #[test]
-    fn a_search_starts_at_both_ends_and_bisects() {
-        let (_, trials) = search(RULES, breaks_at(4_000));
-        let rates: Vec<_> = trials.iter().map(|trial| trial.rate).collect();
-        assert_eq!(rates[..5], [1_000, 20_000, 4_470, 2_110, 3_070]);
-    }
-
-    #[test]
-    fn a_knee_outside_the_range_is_reported() {
-        let (end, trials) = search(RULES, breaks_at(50_000));
-        assert_eq!((end, trials.len()), (End::AboveRange, 4), "{trials:?}");
-        let (end, trials) = search(RULES, breaks_at(10));
-        assert_eq!(end, End::BelowRange);
-        assert_eq!(tallies(&trials)[&1_000].missed, 3, "confirmed");
-    }
-
-    #[test]
-    fn a_saturated_generator_is_no_knee() {
-        let saturates = |rate| if rate <= 6_000 { Outcome::Held } else { Outcome::Saturated };
-        let (end, _) = search(RULES, saturates);
-        let End::Saturated { rate, held: Some(held) } = end else { panic!("{end:?}") };
-        assert!(held <= 6_000 && rate > 6_000 && rate < 6_500, "{end:?}");
-        assert_eq!(search(RULES, |_| Outcome::Saturated).0, End::Saturated { rate: 1_000, held: None });
-        // If the target reaches its limit first, there is a knee.
-        let both = |rate| match rate {
-            0..=3_000 => Outcome::Held,
-            3_001..=9_000 => Outcome::Missed,
-            _ => Outcome::Saturated,
-        };
-        assert!(matches!(search(RULES, both).0, End::Knee { rate: 2_800..=3_000, .. }));
-    }
-
-    #[test]
-    fn inconclusive_runs_are_repeated_a_limited_number_of_times() {
-        let mut first = true;
-        let once = |rate| {
-            if std::mem::take(&mut first) { Outcome::Inconclusive } else { breaks_at(4_000)(rate) }
-        };
-        assert!(matches!(search(RULES, once).0, End::Knee { .. }));
-        assert_eq!(search(RULES, |_| Outcome::Inconclusive).0, End::NoFigures { rate: 1_000 });
-    }
-
-    #[test]
-    fn single_wrong_outcomes_do_not_move_the_knee() {
-        // One run in ten has the opposite outcome.
-        let mut random = StdRng::seed_from_u64(1);
-        let mut found = 0;
-        for _ in 0..200 {
-            let noisy = |rate| {
-                let holds = rate <= 5_000;
-                let is_wrong = random.random::<f64>() < 0.1;
-                if holds == is_wrong { Outcome::Missed } else { Outcome::Held }
-            };
-            let (end, trials) = search(Rules { confirm: 5, ..RULES }, noisy);
-            assert!(trials.len() < MAX_RUNS);
-            if matches!(end, End::Knee { rate: 4_700..=5_000, .. }) {
-                found += 1;
-            }
-        }
-        assert!(found >= 150, "{found} of 200");
-    }
-
-    #[test]
-    fn every_search_ends() {
-        let mut random = StdRng::seed_from_u64(2);
-        for _ in 0..300 {
-            let rules = Rules {
-                from: random.random_range(1..100),
-                to: random.random_range(100..1_000_000),
-                precision: random.random_range(0.001..0.5),
-                confirm: random.random_range(1..9),
-                spare: random.random_range(0..3),
-            };
-            let outcomes = [Outcome::Held, Outcome::Missed, Outcome::Saturated, Outcome::Inconclusive];
-            let (_, trials) = search(rules, |_| outcomes[random.random_range(0..4)]);
-            assert!(trials.len() < MAX_RUNS + 20);
-        }
-    }
-}
+mod tests;

@@ -39,7 +39,7 @@ pub fn command(plan: &Plan) -> String {
     flags.push(("scenario", scenario.clone()));
     flags.extend(parameters.iter().map(|(name, value)| ("set", format!("{name}={value}"))));
     flags.extend(knee.as_ref().map_or_else(|| load_flags(loads), knee_flags));
-    flags.push(("warm-up", warm_up_text(*warm_up_s, *warm_up_auto)));
+    flags.extend(warm_up_text(*warm_up_s, *warm_up_auto).map(|text| ("warm-up", text)));
     flags.push(("repeat", repetitions.to_string()));
     if *profiled_repetitions > 0 {
         flags.push(("profile", profiled_repetitions.to_string()));

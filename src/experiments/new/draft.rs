@@ -101,7 +101,7 @@ impl Default for Draft {
             knee: "1000..20000".to_owned(),
             objective: "p99<50ms, failures<0.1%".to_owned(),
             precision: share_text(DEFAULT_PRECISION),
-            warm_up: seconds_text(default_warm_up_s()),
+            warm_up: String::new(),
             repeat: default_repetitions().to_string(),
             profile: String::new(),
             until: String::new(),
@@ -208,7 +208,7 @@ impl Draft {
             sizes: plan.sizes.clone(),
             scenario: plan.scenario.clone(),
             parameters: plan.parameters.clone(),
-            warm_up: warm_up_text(plan.warm_up_s, plan.warm_up_auto),
+            warm_up: warm_up_text(plan.warm_up_s, plan.warm_up_auto).unwrap_or_default(),
             repeat: plan.repetitions.to_string(),
             profile: count(plan.profiled_repetitions),
             until: plan.stopping_rule.map(|until| share_text(until.narrower_than)).unwrap_or_default(),
@@ -252,7 +252,10 @@ impl Draft {
         if self.load.is_open() && !self.max_vus.is_empty() {
             query.append_pair("max-vus", &self.max_vus);
         }
-        query.append_pair("warm-up", &self.warm_up).append_pair("repeat", &self.repeat);
+        if !self.warm_up.is_empty() {
+            query.append_pair("warm-up", &self.warm_up);
+        }
+        query.append_pair("repeat", &self.repeat);
         if !self.profile.is_empty() {
             query.append_pair("profile", &self.profile);
         }
@@ -372,21 +375,23 @@ fn number(field: &'static str, text: &str, faults: &mut Faults) -> Option<u32> {
 /// The value for a warm-up until the target is steady.
 pub const AUTO: &str = "auto";
 
-/// Formats a warm-up for the form and `run new`.
-pub fn warm_up_text(seconds: f64, is_auto: bool) -> String {
-    if is_auto { AUTO.to_owned() } else { seconds_text(seconds) }
+/// Formats a warm-up for the form and `run new`; none if it depends on the targets.
+pub fn warm_up_text(seconds: Option<f64>, is_auto: bool) -> Option<String> {
+    if is_auto { Some(AUTO.to_owned()) } else { seconds.map(seconds_text) }
 }
 
-/// Parses a warm-up: its duration, and whether it lasts until the target is steady.
-fn warm_up(text: &str, faults: &mut Faults) -> Option<(f64, bool)> {
-    if text.trim() == AUTO {
-        return Some((default_warm_up_s(), true));
+/// Parses a warm-up: its duration, if given, and whether it lasts until the target is steady.
+fn warm_up(text: &str, faults: &mut Faults) -> Option<(Option<f64>, bool)> {
+    match text.trim() {
+        "" => return Some((None, false)),
+        AUTO => return Some((Some(default_warm_up_s()), true)),
+        _ => {}
     }
     let parsed = seconds(text);
     if parsed.is_none() {
         faults.add("warm-up", "must be a time, such as 10s, 500ms or 1m30s, or auto");
     }
-    Some((parsed?, false))
+    Some((Some(parsed?), false))
 }
 
 fn time(field: &'static str, text: &str, faults: &mut Faults) -> Option<f64> {

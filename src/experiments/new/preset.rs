@@ -141,14 +141,14 @@ impl Builtin {
 
     /// Fills in the load and the repetitions. Everything else stays.
     pub fn apply(self, draft: &mut Draft) {
-        let (load, duration, warm_up, repeat, until) = match self {
-            Self::Quick => (LoadBy::Vus, "5s", "1s", "4", ""),
-            Self::Decide => (LoadBy::Vus, "10s", "2s", "4", "2%"),
-            Self::Limit => (LoadBy::Knee, "10s", "2s", "4", ""),
+        let (load, duration, repeat, until) = match self {
+            Self::Quick => (LoadBy::Vus, "5s", "4", ""),
+            Self::Decide => (LoadBy::Vus, "10s", "4", "2%"),
+            Self::Limit => (LoadBy::Knee, "10s", "4", ""),
         };
-        let Draft { vus, at_most, .. } = Draft::default();
+        let Draft { vus, at_most, warm_up, .. } = Draft::default();
         (draft.load, draft.vus, draft.at_most) = (load, vus, at_most);
-        (draft.duration, draft.warm_up) = (duration.to_owned(), warm_up.to_owned());
+        (draft.duration, draft.warm_up) = (duration.to_owned(), warm_up);
         (draft.repeat, draft.until) = (repeat.to_owned(), until.to_owned());
     }
 }

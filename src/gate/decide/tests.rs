@@ -65,7 +65,7 @@ fn a_difference_within_the_limit_and_a_better_candidate_are_fine() {
         let gate = decided(&RULES, &[cell(base(10), new(10, factor))], &[]);
         assert_eq!(
             (gate.outcome, gate.headline.as_str()),
-            (Outcome::Fine, "No regression: 2 checks passed"),
+            (Outcome::Fine, "No regression: 2 checks passed, each rules its limit out"),
             "{factor}"
         );
     }

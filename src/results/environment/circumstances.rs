@@ -48,11 +48,17 @@ fn idle_wait(idle_wait: &IdleWaitResult) -> String {
 }
 
 fn core_use(used: &CoreUse) -> String {
-    let CoreUse { cores, elapsed_us, busy_us, target_us, generator_us } = *used;
+    let CoreUse { cores, elapsed_us, busy_us, target_us, generator_us, target_waited_us, generator_waited_us } = *used;
     let in_cores = |us: u64| format!("{:.2}", us as f64 / elapsed_us.max(1) as f64);
     let others_us = busy_us.saturating_sub(target_us.saturating_add(generator_us));
     let (target, load, others) = (in_cores(target_us), in_cores(generator_us), in_cores(others_us));
-    format!("target {target}, k6 {load}, others {others} of {cores}")
+    let used = format!("target {target}, k6 {load}, others {others} of {cores}");
+    match target_waited_us.zip(generator_waited_us) {
+        Some((target_us, load_us)) => {
+            format!("{used}; waiting: target {}, k6 {}", in_cores(target_us), in_cores(load_us))
+        }
+        None => used,
+    }
 }
 
 fn link(network: &NetworkUse) -> Option<String> {
@@ -129,6 +135,8 @@ mod tests {
             busy_us: 3_000_000,
             target_us: 1_000_000,
             generator_us: 1_500_000,
+            target_waited_us: Some(20_000),
+            generator_waited_us: Some(300_000),
         };
         let network = NetworkUse {
             interface: Some("eth0".to_owned()),
@@ -141,7 +149,7 @@ mod tests {
             let conditions = Conditions { core_use: Some(used), network: Some(network), ..Conditions::default() };
             texts(of_machine(&conditions)).into_iter().map(|text| text.replace('\u{a0}', " ")).collect::<Vec<_>>()
         };
-        let cores = "CPU use of the run's cores: target 0.50, k6 0.75, others 0.25 of 2";
+        let cores = "CPU use of the run's cores: target 0.50, k6 0.75, others 0.25 of 2; waiting: target 0.01, k6 0.15";
         let again = "retransmitted TCP segments: 6 of 2,000,000 (0.0003 %)";
         assert_eq!(described(network.clone()), [cores, "network: eth0: peak 12.3 Mbit/s of 1000.0 Mbit/s", again]);
         let unknown = NetworkUse { speed_bits: None, segments: None, ..network };

@@ -21,15 +21,21 @@
 //! | `note` | a note as Markdown |
 //!
 //! Unknown fields are refused, because a typo would otherwise be lost. Values that both file and index have must agree.
-//! Files count as measured in turn only if their `order` proves it: repetition by repetition, in pairs as in an
-//! experiment. `machine`, `payload` and `threads` become parameters: runs that differ in them are not repetitions.
+//! Files count as measured in turn only if their `order` proves it (`in_turn`). `machine`, `payload` and `threads` become parameters: runs that differ in them are not repetitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use brewbench_agent::reports::summary::{Shape, Summary};
 use serde::Deserialize;
 
-use crate::{catalog::model::size_name, results::import::about::About, runs::model::RunSize};
+use crate::{
+    catalog::model::size_name,
+    results::import::{
+        about::About,
+        in_turn::{self, Placed},
+    },
+    runs::model::RunSize,
+};
 
 /// File name of the index.
 pub const INDEX: &str = "index.json";
@@ -80,9 +86,18 @@ pub struct Found {
     pub summary: Summary,
 }
 
+/// A folder that was read.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    /// Its files.
+    pub found: Vec<Found>,
+    /// Why they do not count as measured in turn; None if they do.
+    pub order_fault: Option<String>,
+}
+
 /// Reads a folder; the error names the place: the index or one of its files. Files that the index does not name are
 /// ignored.
-pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Vec<Found>, String> {
+pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Folder, String> {
     let entries: Vec<Entry> =
         serde_json::from_str(index.trim_start_matches('\u{feff}')).map_err(|fault| format!("{INDEX}: {fault}"))?;
     if entries.is_empty() || entries.len() > MOST_FILES {
@@ -108,31 +123,38 @@ pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Vec<Found>,
         let count: &mut u32 = repetitions.entry(cell).or_default();
         *count = entry.repetition.unwrap_or(*count + 1);
         about.repetition = *count;
-        orders.push((entry.order, about.repetition));
+        orders.push(entry.order);
         found.push(Found { name: entry.file, about, summary });
     }
-    let interleaved = is_in_turn(&orders)?;
+    let order_fault = order_fault(&found, &orders)?;
     for file in &mut found {
-        file.about.interleaved = interleaved;
+        file.about.interleaved = order_fault.is_none();
     }
-    Ok(found)
+    Ok(Folder { found, order_fault })
 }
 
-/// Returns whether files were measured in turn, by the `order` and `repetition` of the index.
-fn is_in_turn(orders: &[(Option<u32>, u32)]) -> Result<bool, String> {
-    let mut placed: Vec<(u32, u32)> =
-        orders.iter().filter_map(|(order, repetition)| Some(((*order)?, *repetition))).collect();
-    if placed.is_empty() {
-        return Ok(false);
+/// Returns why files do not count as measured in turn, by the `order` and `repetition` of the index.
+fn order_fault(found: &[Found], orders: &[Option<u32>]) -> Result<Option<String>, String> {
+    if orders.iter().all(Option::is_none) {
+        return Ok(Some("the index has no order".to_owned()));
     }
-    if let Some(missing) = orders.iter().position(|(order, _)| order.is_none()) {
+    if let Some(missing) = orders.iter().position(Option::is_none) {
         return Err(format!("{INDEX}: entry {}: order: missing; set it for all files or for none", missing + 1));
     }
-    placed.sort_unstable();
-    if let Some(pair) = placed.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        return Err(format!("{INDEX}: order: {} occurs twice", pair[0].0));
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = orders.iter().flatten().find(|order| !seen.insert(**order)) {
+        return Err(format!("{INDEX}: order: {twice} occurs twice"));
     }
-    Ok(placed.is_sorted_by_key(|(_, repetition)| repetition.saturating_sub(1) / 2))
+    let placed = found.iter().zip(orders).filter_map(|(Found { about, .. }, order)| {
+        let About { target, version, size, scenario, parameters, vus, repetition, .. } = about;
+        Some(Placed {
+            row: format!("{:?}", (size, scenario, parameters, vus)),
+            side: version.as_ref().map_or_else(|| target.clone(), |version| format!("{target} {version}")),
+            repetition: *repetition,
+            order: (*order)?,
+        })
+    });
+    Ok(in_turn::fault(placed.collect()))
 }
 
 impl Entry {
@@ -218,7 +240,7 @@ mod tests {
             {"file": "a.txt", "tool": "wrk", "target": "t", "payload": "10K", "threads": 12, "connections": 400,
              "vcpus": 2, "memory_mib": 100, "duration_s": 2, "source": "a post"},
             {"file": "b.txt", "target": "t", "payload": "10K", "threads": 12, "vcpus": 2, "memory_mib": 100}]"#;
-        let found = read(index, &files(WRK)).expect("two files");
+        let found = read(index, &files(WRK)).expect("two files").found;
         let [one, other] = found.as_slice() else { panic!("two") };
         assert_eq!(one.about.size.as_ref().map(|size| size.name.as_str()), Some("2 vCPU / 100 MiB"));
         assert_eq!(
@@ -227,6 +249,26 @@ mod tests {
         );
         assert_eq!((one.about.vus, one.about.labels.as_slice()), (Some(400), &["a post".to_owned()][..]));
         assert_eq!((one.about.repetition, other.about.repetition), (1, 2));
+    }
+
+    #[test]
+    fn only_a_balanced_order_counts_as_measured_in_turn() {
+        let judged = |pattern: [&str; 12]| {
+            let index = pattern
+                .iter()
+                .zip(1..)
+                .map(|(target, order)| format!(r#"{{"file": "{order}.txt", "target": "{target}", "order": {order}}}"#));
+            let files = (1..=12).map(|order| (format!("{order}.txt"), WRK.to_owned())).collect();
+            read(&format!("[{}]", index.collect::<Vec<_>>().join(",")), &files).expect("twelve files")
+        };
+        let mirrored = judged(["A", "B", "B", "A", "B", "A", "A", "B", "A", "B", "B", "A"]);
+        assert!(mirrored.order_fault.is_none() && mirrored.found.iter().all(|file| file.about.interleaved));
+        let blocked = judged(["A", "A", "B", "B", "A", "A", "B", "B", "A", "A", "B", "B"]);
+        let fault = blocked.order_fault.expect("unbalanced");
+        assert!(fault.starts_with("A was measured earlier than B too often"), "{fault}");
+        assert!(blocked.found.iter().all(|file| !file.about.interleaved));
+        let unknown = read(r#"[{"file": "a.txt", "target": "t"}]"#, &files(WRK)).expect("one file");
+        assert_eq!(unknown.order_fault.as_deref(), Some("the index has no order"));
     }
 
     #[test]

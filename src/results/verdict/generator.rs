@@ -4,12 +4,18 @@ use brewbench_agent::reports::summary::Figures;
 
 use super::usage::{Span, spans, thirds};
 use crate::{
-    results::verdict::{
-        limits::{Limit, Limits},
-        model::{Context, SeriesState},
+    results::{
+        conditions::CoreUse,
+        verdict::{
+            limits::{Limit, Limits},
+            model::{Context, SeriesState},
+        },
     },
     runs::verdict::{Reason, Unit, Verdict},
 };
+
+/// The code of a reason that does not apply if other programs are why k6 waited.
+pub(super) const DELAYED: &str = "generator_delayed";
 
 /// A target that is throttled for this share of the time is saturated, whatever CPU it used on average.
 const SATURATED_THROTTLING: f64 = 0.05;
@@ -22,10 +28,12 @@ pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Re
     }
     let spans = spans(series, context.side());
     let parts = thirds(&spans).into_iter().filter_map(Span::sum);
-    if let Some(busiest) = parts.max_by(|a, b| a.generator().total_cmp(&b.generator())) {
-        reasons.extend(busy(context, busiest.generator(), context.generator_cores(), &busiest, limits));
-    }
+    let busiest = parts.max_by(|a, b| a.generator().total_cmp(&b.generator()));
+    let bound = busiest.and_then(|part| busy(context, part.generator(), context.generator_cores(), &part, limits));
+    let is_bound = bound.is_some();
+    reasons.extend(bound);
     if let Some(all) = Span::sum(&spans) {
+        reasons.extend(delayed(context, &all, limits).filter(|_| !is_bound));
         reasons.extend(throttled(all.generator_throttled(context.generator_cores()), limits));
     }
 }
@@ -46,6 +54,25 @@ pub(super) fn busy(context: &Context<'_>, used: f64, cores: f64, target: &Span, 
         if cores > 1.0 { "s" } else { "" },
     );
     Some(Reason::new("generator_busy", Verdict::Suspect, text).with(share, limit, Unit::Share))
+}
+
+/// Judges how full k6's cores are: running and waiting threads. Requests queue within k6 long before it uses its cores up,
+/// so latencies need a lower limit than throughput.
+fn delayed(context: &Context<'_>, all: &Span, limits: &Limits) -> Option<Reason> {
+    let CoreUse { elapsed_us, generator_us, generator_waited_us, .. } = context.conditions.core_use?;
+    let (cores, limit) = (context.generator_cores(), limits.get(Limit::GeneratorDelayed));
+    let in_cores = |us: u64| us as f64 / elapsed_us.max(1) as f64;
+    let (running, waiting) = (in_cores(generator_us), in_cores(generator_waited_us?));
+    let share = (running + waiting) / cores;
+    if cores <= 0.0 || share <= limit || is_target_saturated(context, all, limits) {
+        return None;
+    }
+    let text = format!(
+        "the latencies are partly k6's: on its {cores} core{} its threads ran for {running:.2} and waited for {waiting:.2} of \
+         the time; give it more cores, or lower the load",
+        if cores > 1.0 { "s" } else { "" },
+    );
+    Some(Reason::new(DELAYED, Verdict::Suspect, text).with(share, limit, Unit::Share))
 }
 
 /// Whether the target is saturated: then the results are its own, however busy k6 is.

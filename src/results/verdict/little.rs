@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// With more failures latencies are unusable: a request without a response counts as 0 ms.
-const MAX_FAILED: f64 = 0.01;
+pub(super) const MAX_FAILED: f64 = 0.01;
 
 pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
     let Some(users) = context.load.and_then(users) else { return };

@@ -2,10 +2,11 @@
 //!
 //! [`judge`] applies all rules; each rule has its own file; [`limits`] has the numbers.
 
-pub mod drift;
+pub mod cell;
 pub mod generator;
 pub mod generators;
 pub mod host;
+mod idle_users;
 pub mod input;
 pub mod judge;
 pub mod limits;

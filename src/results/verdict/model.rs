@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Version of the rules; grows whenever a run could get a different verdict.
-pub const RULES: u32 = 5;
+pub const RULES: u32 = 6;
 
 /// A verdict with its reasons.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +27,14 @@ impl From<Vec<Reason>> for Judgement {
     fn from(reasons: Vec<Reason>) -> Self {
         let verdict = reasons.iter().map(|reason| reason.verdict).max().unwrap_or(Verdict::Valid);
         Self { verdict, reasons }
+    }
+}
+
+impl Judgement {
+    /// Adds a reason, if there is one.
+    #[must_use]
+    pub fn with(self, reason: Option<Reason>) -> Self {
+        self.reasons.into_iter().chain(reason).collect::<Vec<_>>().into()
     }
 }
 

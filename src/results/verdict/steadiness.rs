@@ -4,17 +4,19 @@
 //! users = rate × latency), and the median of a throttled target jumps between requests with and without a pause,
 //! although nothing drifts. At a constant arrival rate only latency can drift.
 //!
-//! [`drift`](mod@super::drift) separates drift from noise. A drift below the limit is ignored.
+//! A run is judged alone if it is long enough to show a drift by itself; [`drift`](mod@drift) separates drift from
+//! noise. The runs of a cell are judged together, however short they are: [`super::cell`]. A drift below the limit is
+//! ignored.
 
 use brewbench_agent::{
     series::histogram::Histogram,
     wire::{
         load::{Form, Load},
-        series::Second,
+        series::{Second, Series},
     },
 };
+use brewbench_statistics::drift::{self, Drift, MAX_POINTS};
 
-use super::drift::{Drift, MAX_POINTS, drift};
 use crate::{
     results::verdict::{
         limits::{Limit, Limits},
@@ -26,9 +28,25 @@ use crate::{
 /// A point with fewer requests is noise and has no usable median.
 const MIN_REQUESTS: usize = 20;
 
+/// Seconds without the first and last that one run needs: shorter ones show only drifts of tens of percent, and a burst
+/// of two seconds looks like a step. Those of a run of 20 s.
+const MIN_SECONDS: f64 = 17.5;
+
+/// What may drift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aspect {
+    /// Throughput.
+    Rate,
+    /// Median latency.
+    Median,
+}
+
+/// The seconds of a measured phase without the first and last, in which k6 starts and stops, each with its length.
+pub(super) struct Inner<'a>(Vec<(f64, &'a Second)>);
+
 /// Several neighbouring seconds.
 #[derive(Default)]
-struct Point {
+pub(super) struct Point {
     requests: u64,
     seconds: f64,
     latencies: Histogram,
@@ -36,45 +54,76 @@ struct Point {
 
 pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
     let SeriesState::Series(series) = context.series else { return };
-    let Some(load) = context.load.filter(|load| is_constant(load)) else { return };
-    let points = points(series.measured.as_ref().map_or(&[], |window| &window.seconds));
-    if matches!(load, Load::Closed(_)) {
-        let rates: Vec<f64> = points.iter().map(|point| point.requests as f64 / point.seconds).collect();
-        let found = drift(&rates);
-        let level = |value: f64| format!("{value:.0} requests/s");
-        reasons.extend(
-            found.and_then(|found| reason("not_steady", "throughput", found, level, limits.get(Limit::NotSteadyRate))),
-        );
+    let Some(aspect) = context.load.and_then(Aspect::of) else { return };
+    let inner = inner(series);
+    if inner.0.iter().map(|(seconds, _)| seconds).sum::<f64>() < MIN_SECONDS {
         return;
     }
-    let medians: Option<Vec<f64>> =
-        points.iter().map(|point| point.latencies.quantile(0.5).map(|median| median.estimate)).collect();
-    let level = |value: f64| format!("{value:.2} ms");
-    reasons.extend(medians.as_deref().and_then(drift).and_then(|found| {
-        reason("not_steady_p50", "the median latency", found, level, limits.get(Limit::NotSteadyP50))
-    }));
+    let points = inner.seconds_per_point().map(|seconds| inner.points(seconds)).unwrap_or_default();
+    let found = aspect.values(&points).as_deref().and_then(drift::drift);
+    reasons.extend(found.and_then(|found| reason(aspect, found, limits)));
 }
 
-/// Whether the load is constant; a script's own load is unknown, and stages are not meant to be steady.
-fn is_constant(load: &Load) -> bool {
-    load.shape().is_some_and(|shape| matches!(shape.form(), Form::Constant { .. }))
-}
-
-/// Merges seconds into points with enough requests, without the first and last, in which k6 starts and stops.
-fn points(seconds: &[Second]) -> Vec<Point> {
-    let timed: Vec<(f64, &Second)> = seconds
-        .windows(2)
-        .map(|pair| ((f64::from(pair[1].until_ms) - f64::from(pair[0].until_ms)) / 1_000.0, &pair[1]))
-        .collect();
-    let inner = timed.split_last().map_or(&[][..], |(_, inner)| inner);
-    let requests = inner.iter().fold(0_u64, |sum, (_, second)| sum.saturating_add(second.requests()));
-    let Ok(requests) = usize::try_from(requests) else { return Vec::new() };
-    if requests == 0 {
-        return Vec::new();
+impl Aspect {
+    /// Returns what drifts under a load; none if it is not constant: stages are not meant to be steady, and a script's
+    /// own load is unknown.
+    pub(super) fn of(load: &Load) -> Option<Self> {
+        load.shape().filter(|shape| matches!(shape.form(), Form::Constant { .. }))?;
+        Some(if matches!(load, Load::Closed(_)) { Self::Rate } else { Self::Median })
     }
-    let chunk_len = inner.len().div_ceil(MAX_POINTS).max((MIN_REQUESTS * inner.len()).div_ceil(requests));
-    // The incomplete chunk at the end is not a point.
-    inner.chunks_exact(chunk_len).map(Point::merged).filter(|point| point.seconds > 0.0).collect()
+
+    /// Returns its value at each point; none if it is unknown at one.
+    pub(super) fn values(self, points: &[Point]) -> Option<Vec<f64>> {
+        let value = |point: &Point| match self {
+            Self::Rate => Some(point.requests as f64 / point.seconds),
+            Self::Median => point.latencies.quantile(0.5).map(|median| median.estimate),
+        };
+        points.iter().map(value).collect()
+    }
+
+    pub(super) fn what(self) -> &'static str {
+        match self {
+            Self::Rate => "throughput",
+            Self::Median => "the median latency",
+        }
+    }
+
+    pub(super) fn level(self, value: f64) -> String {
+        match self {
+            Self::Rate => format!("{value:.0} requests/s"),
+            Self::Median => format!("{value:.2} ms"),
+        }
+    }
+
+    /// Whether a target that becomes faster changes in this direction.
+    pub(super) fn is_warm_up(self, change: f64) -> bool {
+        (change > 0.0) == (self == Self::Rate)
+    }
+}
+
+pub(super) fn inner(series: &Series) -> Inner<'_> {
+    let seconds = series.measured.as_ref().map_or(&[][..], |window| &window.seconds);
+    let timed = seconds
+        .windows(2)
+        .map(|pair| ((f64::from(pair[1].until_ms) - f64::from(pair[0].until_ms)) / 1_000.0, &pair[1]));
+    let mut inner: Vec<_> = timed.collect();
+    inner.pop();
+    Inner(inner)
+}
+
+impl Inner<'_> {
+    /// Returns how many seconds a point needs for enough requests; none without any.
+    pub(super) fn seconds_per_point(&self) -> Option<usize> {
+        let requests = self.0.iter().fold(0_u64, |sum, (_, second)| sum.saturating_add(second.requests()));
+        let requests = usize::try_from(requests).ok().filter(|requests| *requests > 0)?;
+        let count = self.0.len();
+        Some(count.div_ceil(MAX_POINTS).max((MIN_REQUESTS * count).div_ceil(requests)))
+    }
+
+    /// Merges seconds into points. The incomplete one at the end is left out.
+    pub(super) fn points(&self, seconds: usize) -> Vec<Point> {
+        self.0.chunks_exact(seconds).map(Point::merged).filter(|point| point.seconds > 0.0).collect()
+    }
 }
 
 impl Point {
@@ -89,13 +138,18 @@ impl Point {
     }
 }
 
-fn reason(code: &str, what: &str, found: Drift, level: impl Fn(f64) -> String, limit: f64) -> Option<Reason> {
-    let change = found.change();
+fn reason(aspect: Aspect, found: Drift, limits: &Limits) -> Option<Reason> {
+    let (code, limit) = match aspect {
+        Aspect::Rate => ("not_steady", Limit::NotSteadyRate),
+        Aspect::Median => ("not_steady_p50", Limit::NotSteadyP50),
+    };
+    let (change, limit) = (found.change(), limits.get(limit));
     if change.abs() <= limit {
         return None;
     }
     let verb = if change > 0.0 { "rose" } else { "fell" };
-    let (size, first, last) = (Unit::Share.text(change.abs()), level(found.first), level(found.last));
+    let (size, first, last) = (Unit::Share.text(change.abs()), aspect.level(found.first), aspect.level(found.last));
+    let what = aspect.what();
     let text = format!("not steady: {what} {verb} by {size} during the measured phase, from {first} to {last}");
     Some(Reason::new(code, Verdict::Suspect, text).with(change.abs(), limit, Unit::Share))
 }

@@ -15,6 +15,7 @@ fn offers(hello: usize, count: usize) -> Vec<TargetOffer> {
             identity: program("cd".repeat(32)),
             anywhere: false,
             profile: None,
+            compiles_at_run_time: false,
         })
         .collect()
 }

@@ -143,6 +143,7 @@ pub fn hello() -> Hello {
         identity: Identity::Process { sha256: "ab".repeat(32) },
         anywhere: true,
         profile: Some(ProfileOffer::Ready { source: ProfileSource::Perf }),
+        compiles_at_run_time: false,
     };
     Hello {
         generators: None,

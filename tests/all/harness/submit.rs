@@ -73,13 +73,16 @@ pub async fn repetitions(user: &Actor, target: &str, version: &str, count: u32, 
 /// as fast it is as the fixture. Returns the ids of each target's runs.
 pub async fn interleaved(user: &Actor, targets: &[(&str, &str, f64)], count: u32) -> Vec<Vec<String>> {
     let (mut index, mut files) = (Vec::new(), serde_json::Map::new());
+    let all = targets.len();
     for repetition in 1..=count {
         for (place, (target, version, faster)) in targets.iter().enumerate() {
             let name = format!("{target}-{version}-{repetition}.json");
             let wobble = 1.0 + 0.001 * f64::from(repetition * 7 % 5) + 0.0001 * place as f64;
             files.insert(name.clone(), json!(scaled(faster * wobble)));
+            // Mirrored in each pair of repetitions.
+            let order = all * (repetition as usize - 1) + if repetition % 2 == 1 { place + 1 } else { all - place };
             index.push(json!({"file": name, "target": target, "version": version, "scenario": "hash", "vcpus": 2.0,
-                "memory_mib": 4096, "repetition": repetition, "order": index.len() + 1}));
+                "memory_mib": 4096, "repetition": repetition, "order": order}));
         }
     }
     let body = json!({"index": serde_json::to_string(&index).expect("JSON"), "files": files});

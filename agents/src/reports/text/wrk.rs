@@ -16,6 +16,9 @@ use crate::reports::validate::Fault;
 /// Tolerance between two values rounded to two decimals.
 const ROUNDED: f64 = 0.0051;
 
+/// wrk2 has reported its calibration by then.
+const LONGER_THAN_CALIBRATION_S: f64 = 11.0;
+
 pub(super) fn recognises(lines: &[Line]) -> bool {
     let starts = |line: &Line| line.text.starts_with("Running ") && line.text.contains(" test @ ");
     lines
@@ -37,6 +40,8 @@ struct Found {
     rate: Option<f64>,
     transfer: Option<f64>,
     in_distribution: bool,
+    /// Whether wrk2 wrote it, which sends at a rate instead of after each response.
+    is_rate_limited: bool,
 }
 
 pub(super) fn read(lines: &[Line]) -> Result<Summary, Fault> {
@@ -63,7 +68,11 @@ impl Found {
                 (self.threads, self.connections) =
                     (once(self.threads, both.0, line)?, once(self.connections, both.1, line)?);
             }
-            ["Latency", "Distribution", ..] => self.in_distribution = true,
+            ["Latency", "Distribution", rest @ ..] => {
+                self.in_distribution = true;
+                self.is_rate_limited |= rest.first() == Some(&"(HdrHistogram");
+            }
+            ["Thread", "calibration:", ..] => self.is_rate_limited = true,
             ["Latency", avg, _, max, ..] => {
                 for (name, text) in [("avg", avg), ("max", max)] {
                     // Without responses wrk writes `-nan`.
@@ -151,6 +160,10 @@ impl Found {
         );
         let duration = Metric { kind: Kind::Trend, contains: Contains::Time, values: latency, thresholds: Vec::new() };
         metrics.insert("http_req_duration".to_owned(), duration);
+        // wrk2 calibrates its threads after ten seconds; a shorter output without distribution could be of either.
+        if !self.is_rate_limited && seconds > LONGER_THAN_CALIBRATION_S {
+            metrics.insert("wrk_closed_connections".to_owned(), gauge(connections));
+        }
         metrics.extend(self.threads.map(|threads| ("wrk_threads".to_owned(), gauge(threads))));
         metrics.extend(self.thread_rate.map(|[avg, max]| {
             let rate = metric(Kind::Trend, Contains::Default, [("avg", avg), ("max", max)]);

@@ -114,6 +114,7 @@ impl SimulatedAgent {
             identity: Identity::Process { sha256: "ab".repeat(32) },
             anywhere: true,
             profile: None,
+            compiles_at_run_time: false,
         };
         let running = self.session.running();
         let mut holds: Vec<wire::RunId> = self.spool.keys().copied().collect();

@@ -22,7 +22,7 @@ fn a_form_becomes_a_plan_and_a_plan_the_same_form() {
     let defaults = BTreeMap::from([("PAYLOAD".to_owned(), "1k".to_owned())]);
     let plan = draft(query).plan(&defaults).expect("a plan");
     assert_eq!((plan.targets.as_slice(), &plan.loads), (&["a".to_owned(), "b c".to_owned()][..], &vec![vus(20, 90.0)]));
-    assert_eq!((plan.warm_up_s, plan.repetitions), (0.5, 5));
+    assert_eq!((plan.warm_up_s, plan.repetitions), (Some(0.5), 5));
     assert_eq!(plan.parameters.get("PAYLOAD").map(String::as_str), Some("10k"));
     assert_eq!(plan.generators, ["one", "two"]);
     let again = draft(&Draft::from_plan(&plan).query());
@@ -54,7 +54,7 @@ fn one_field_selects_an_agent_or_a_label() {
 fn an_automatic_warm_up_is_parsed() {
     let none = BTreeMap::new();
     let plan = draft("warm-up=auto").plan(&none).expect("a plan");
-    assert_eq!((plan.warm_up_s, plan.warm_up_auto, plan.longest_warm_up_s()), (2.0, true, 20.0));
+    assert_eq!((plan.warm_up_s, plan.warm_up_auto, plan.longest_warm_up_s()), (Some(2.0), true, 20.0));
     assert_eq!(draft(&Draft::from_plan(&plan).query()).plan(&none).expect("a plan"), plan);
     assert!(crate::experiments::new::command::command(&plan).contains(" --warm-up auto "));
     assert!(describe::describe_plan(&plan).replace('\u{a0}', " ").contains("warm-up until steady, at most 20 s"));

@@ -72,6 +72,7 @@ fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorRecord])) -> 
         checks_passed: None,
         checks_failed: None,
         vus_max: None,
+        closed_connections: None,
         thresholds_failed: None,
         thresholds: None,
     };
@@ -167,7 +168,15 @@ fn the_machine_of_a_generator_is_judged() {
     suspect("generator_throttled", used(|used| used.throttled = 0.021));
     suspect("host_steal", used(|used| (used.steal, used.stolen) = (0.2, 0.1)));
     suspect("host_disturbed", used(|used| used.others = 0.3));
-    let watched = CoreUse { cores: 2, elapsed_us: 1_000_000, busy_us: 1_000_000, target_us: 0, generator_us: 980_000 };
+    let watched = CoreUse {
+        cores: 2,
+        elapsed_us: 1_000_000,
+        busy_us: 1_000_000,
+        target_us: 0,
+        generator_us: 980_000,
+        target_waited_us: None,
+        generator_waited_us: None,
+    };
     fine(|all| {
         all[0].used.as_mut().expect("known").others = 0.3;
         all[0].conditions.core_use = Some(watched);

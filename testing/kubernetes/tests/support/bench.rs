@@ -200,6 +200,7 @@ pub fn job(target: &str) -> Job {
     };
     Job {
         run: RunId::now(),
+        experiment: None,
         target: target.to_owned(),
         size: Size { name: "0.5/64MiB".to_owned(), vcpus: 0.5, memory_bytes: 64 << 20, replicas: 1 },
         scenario,

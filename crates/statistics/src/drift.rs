@@ -1,4 +1,4 @@
-//! Detects a trend or step in a series that its own noise does not explain. Pure.
+//! Detects a trend or step in a single series that its own noise does not explain. Pure.
 //!
 //! Seconds of a run are not independent: effects of garbage collections, caches and neighbours last longer. A test that
 //! assumes independence finds a drift in half of all steady runs. So the noise of the logarithms is modelled as a
@@ -42,7 +42,7 @@ const CRITICAL: [(f64, [f64; 2]); 6] = [
 ];
 
 /// Lower bound of values as a share of the mean, because zero has no logarithm.
-const MIN_SHARE: f64 = 0.01;
+pub(crate) const MIN_SHARE: f64 = 0.01;
 
 /// A significant drift: the fitted level at the start and at the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,7 +87,7 @@ pub fn drift(values: &[f64]) -> Option<Drift> {
 }
 
 /// Returns all drifts to test, centred and of length 1.
-fn shapes(count: usize) -> Vec<Vec<f64>> {
+pub(crate) fn shapes(count: usize) -> Vec<Vec<f64>> {
     let ends = (count.div_ceil(10)).max(2);
     let length = count as f64;
     let shape = |at: &dyn Fn(f64) -> f64| (0..count).map(|place| at(place as f64)).collect::<Vec<f64>>();
@@ -101,10 +101,15 @@ fn shapes(count: usize) -> Vec<Vec<f64>> {
         all.push(shape(&|at| at.min(share * length)));
         all.push(shape(&|at| at.max(share * length)));
     }
-    all.into_iter().map(|shape| normal(&centred(&shape))).collect()
+    // Some have no bend within a short series: then they are constant.
+    all.into_iter()
+        .map(|shape| centred(&shape))
+        .filter(|shape| square(shape) > 1e-12)
+        .map(|shape| normal(&shape))
+        .collect()
 }
 
-fn centred(values: &[f64]) -> Vec<f64> {
+pub(crate) fn centred(values: &[f64]) -> Vec<f64> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     values.iter().map(|value| value - mean).collect()
 }
@@ -178,11 +183,11 @@ fn without(values: &[f64], other: &[f64]) -> Vec<f64> {
     values.iter().zip(other).map(|(value, other)| value - factor * other).collect()
 }
 
-fn dot(one: &[f64], other: &[f64]) -> f64 {
+pub(crate) fn dot(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(a, b)| a * b).sum()
 }
 
-fn square(values: &[f64]) -> f64 {
+pub(crate) fn square(values: &[f64]) -> f64 {
     dot(values, values)
 }
 
@@ -203,7 +208,7 @@ pub(super) mod tests {
     pub struct Numbers(pub u64);
 
     impl Numbers {
-        fn uniform(&mut self) -> f64 {
+        pub fn uniform(&mut self) -> f64 {
             self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mut z = self.0;
             z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -211,9 +216,16 @@ pub(super) mod tests {
             ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
         }
 
-        fn normal(&mut self) -> f64 {
+        pub fn normal(&mut self) -> f64 {
             let (radius, angle) = (self.uniform().max(1e-300), self.uniform());
             (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+        }
+
+        /// Returns a whole number below a limit.
+        pub fn below(&mut self, limit: usize) -> usize {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below the limit")]
+            let number = (self.uniform() * limit as f64) as usize;
+            number
         }
 
         /// Returns a stationary autoregression with a standard deviation of 1.

@@ -1,0 +1,3 @@
+//! The statistics of a comparison, from their own crate. Pure.
+
+pub use brewbench_statistics::*;
