@@ -7,7 +7,7 @@
 //! segments between change points.
 //!
 //! Nights are not normal: some machines have two levels, or one bad night in ten. Student's t gets one degree of freedom
-//! less, and from [`FEWEST_FOR_TAIL`] past experiments on a difference must also be rare among theirs.
+//! less, and from `FEWEST_FOR_TAIL` past experiments on a difference must also be rare among theirs.
 //!
 //! Machines drift, so the time between the two experiments matters: the past must span at least that time. `s` is at
 //! least the deviation of differences over that time (a variogram; Cressie 1993, "Statistics for

@@ -3,11 +3,11 @@
 //! A step-down test over all questions (Westfall & Young 1993, "Resampling-Based Multiple Testing"): the most extreme
 //! question is compared with the probability that any question reaches its statistic at random. If that is at most
 //! [`ALPHA`], its difference is real, and the next question is compared with the remaining ones only. Within a pair of
-//! cells the probability comes from exchanging runs, all metrics at once ([`crate::joint`]); pairs are added up
+//! cells the probability comes from exchanging runs, all metrics at once (`joint`); pairs are added up
 //! (Bonferroni), which holds whatever they have in common. As statistics are ordered by how far apart the sides are, no
 //! smallest p-values are multiplied: if everything differs clearly, four repetitions decide everything.
 //!
-//! The primary metric counts [`PRIMARY`] times as much as the others, so they cost it little. Questions that are all
+//! The primary metric counts `PRIMARY` times as much as the others, so they cost it little. Questions that are all
 //! equal are answered without a test.
 
 use crate::{
@@ -113,7 +113,7 @@ impl Count {
     /// Returns the largest smallest p-value with which every question can be decided, whatever the others show.
     ///
     /// A question other than a primary one has to outweigh the primary metrics of all pairs, of which each may reach
-    /// less than [`PRIMARY`] times the smallest p-value at random.
+    /// less than `PRIMARY` times the smallest p-value at random.
     pub fn deciding_level(self, alpha: f64) -> f64 {
         let others = if self.metrics > 1 { (PRIMARY - 1.0) * self.pairs as f64 } else { 0.0 };
         alpha / (1.0 + others)

@@ -1,8 +1,8 @@
 //! Minimum detectable effect: the smallest true difference that 80 % of comparisons like this one call a difference.
 //!
 //! A difference is called one if the deciding test rejects and the estimate reaches the minimum effect. How large it
-//! must be in units of the scatter is simulated once with the test itself and kept in [`factors`]; nothing is simulated
-//! at run time. The scatter is estimated robustly ([`crate::scatter`]), together with that of past experiments, and
+//! must be in units of the scatter is simulated once with the test itself and kept in `factors`; nothing is simulated
+//! at run time. The scatter is estimated robustly (`scatter`), together with that of past experiments, and
 //! the table allows for the error of that estimate. For normal noise the power is 78 to 82 %; with heavy tails and
 //! few repetitions it is 64 to 79 %, as the extremes decide, which a robust scatter does not show. Pure.
 
@@ -124,7 +124,7 @@ pub fn least_p(blocks: usize) -> f64 {
     untied(&shape_of(blocks).into_iter().map(of).collect::<Vec<_>>())
 }
 
-/// Returns the strata of a comparison with `blocks` complete blocks (see [`super::design`]).
+/// Returns the strata of a comparison with `blocks` complete blocks (see [`mod@super::design`]).
 fn shape_of(blocks: usize) -> Vec<Shape> {
     if blocks < FEWEST_FOR_STRATA {
         return vec![(blocks, blocks)];

@@ -1,7 +1,7 @@
 //! Alpha spending: how much of the error rate each look at growing data may use.
 //!
 //! Looking at the figures, adding repetitions and looking again means several chances of a false result. The error rate
-//! is spent by a function of the repetitions alone, like that of Pocock up to [`USUAL`] (Lan & `DeMets` 1983, "Discrete
+//! is spent by a function of the repetitions alone, like that of Pocock up to `USUAL` (Lan & `DeMets` 1983, "Discrete
 //! sequential boundaries for clinical trials"), with a rest for later ones. So a longer plan continues a shorter one, and
 //! everything that knows the earlier looks agrees on the level. The nominal level of each look follows from integrating
 //! the density of the statistic over the paths that have not ended before (Armitage, `McPherson` & Rowe 1969).
@@ -18,7 +18,7 @@ pub const LOOKS: [usize; 9] = [6, 10, 14, 20, 28, 40, 56, 80, 100];
 /// Repetitions up to which most of the error rate is spent.
 const USUAL: f64 = 20.0;
 
-/// Share of the error rate that is spent at [`USUAL`] repetitions.
+/// Share of the error rate that is spent at `USUAL` repetitions.
 const SHARE: f64 = 0.85;
 
 /// Grid points of the integration.

@@ -6,11 +6,11 @@
 //!
 //! The variance of a projection has three sources. The scatter of the projections over the repetitions needs no
 //! assumption, but few repetitions know it badly. The scatter of the seconds around their mean over the repetitions, with
-//! their own autocorrelation, knows it better and is added with the weight of [`PRIOR`] repetitions (a moderated t
+//! their own autocorrelation, knows it better and is added with the weight of `PRIOR` repetitions (a moderated t
 //! statistic: Smyth 2004, Statistical Applications in Genetics and Molecular Biology 3, article 3). What the shape does
 //! not explain of the mean is added last: pauses at the same seconds of each run are no drift.
 //!
-//! The statistic is the maximum over all shapes, which overlap so much that they count as [`QUESTIONS`] independent ones.
+//! The statistic is the maximum over all shapes, which overlap so much that they count as `QUESTIONS` independent ones.
 //! The tests below verify the share of steady cells in which a drift is found.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
