@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::manifest::Provided;
 
-/// Runtimes that compile at run time unless told otherwise; versions in their names do not matter.
+/// Runtimes that compile at run time by default; versions in their names do not matter.
 const RUNTIMES: [&str; 26] = [
     "bun",
     "dart",
@@ -38,7 +38,7 @@ const RUNTIMES: [&str; 26] = [
 /// Images whose names are not those of their runtime.
 const IMAGES: [&str; 5] = ["amazoncorretto", "aspnet", "eclipse-temurin", "ibm-semeru-runtimes", "openjdk"];
 
-/// Runtimes that compile only if told so, with what tells them: a part of an argument or of a variable.
+/// Runtimes that compile only on request, with the request: a part of an argument or of a variable.
 const OPTIONAL: [(&str, &[&str]); 3] = [
     ("php", &["opcache.jit=1", "opcache.jit=tracing", "opcache.jit=function", "opcache.jit=on"]),
     ("python", &["PYTHON_JIT=1"]),
@@ -71,9 +71,9 @@ fn runs_compiler(command: &[String], env: &BTreeMap<String, String>) -> bool {
         .map(|word| (*word).to_owned())
         .chain(env.iter().map(|(name, value)| format!("{name}={value}")))
         .collect();
-    let is_told = |marks: &[&str]| marks.iter().any(|mark| options.iter().any(|option| option.contains(mark)));
+    let is_requested = |marks: &[&str]| marks.iter().any(|mark| options.iter().any(|option| option.contains(mark)));
     programs.iter().map(|program| runtime(program)).any(|program| {
-        RUNTIMES.contains(&program) || OPTIONAL.iter().any(|(name, marks)| *name == program && is_told(marks))
+        RUNTIMES.contains(&program) || OPTIONAL.iter().any(|(name, marks)| *name == program && is_requested(marks))
     })
 }
 

@@ -49,6 +49,11 @@ impl Sums {
         Self { min: self.min + other.min, ways: both }
     }
 
+    /// Returns the number of all assignments.
+    pub(crate) fn total(&self) -> f64 {
+        self.ways.iter().sum()
+    }
+
     pub(crate) fn by_sum(&self) -> impl Iterator<Item = (f64, f64)> {
         self.ways.iter().enumerate().map(|(place, ways)| ((self.min + place) as f64, *ways))
     }

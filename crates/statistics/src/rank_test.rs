@@ -13,7 +13,6 @@ use std::{cell::RefCell, collections::HashMap};
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use super::ALPHA;
 use crate::rank_sum::{MAX_COUNTED, Sums, choose};
 
 /// Maximum number of runs in several strata for exact counting, which takes O(n³).
@@ -49,8 +48,6 @@ impl Stratum {
 pub struct RankTest {
     /// Share of the assignments that separate the sides at least as far.
     pub p: f64,
-    /// The smallest p-value that is possible with these ties.
-    pub least_p: f64,
     /// The smallest p-value that is possible without ties.
     pub untied_p: f64,
     /// Whether all values of both sides are equal.
@@ -64,10 +61,10 @@ pub fn rank_test(strata: &[Stratum]) -> Option<RankTest> {
     let values = || strata.iter().flat_map(|stratum| stratum.base.iter().chain(&stratum.other));
     let first = *values().next()?;
     if values().all(|value| (value - first).abs() <= TIE) {
-        return Some(RankTest { p: 1.0, least_p: 1.0, untied_p, is_flat: true });
+        return Some(RankTest { p: 1.0, untied_p, is_flat: true });
     }
     let reference = Reference::new(&ranked);
-    Some(RankTest { p: reference.p(&ranked), least_p: reference.least_p(&ranked), untied_p, is_flat: false })
+    Some(RankTest { p: reference.p(&ranked), untied_p, is_flat: false })
 }
 
 /// The test at different shifts. Caches distributions, as most shifts do not change the ranks.
@@ -223,7 +220,7 @@ fn normal_p(distance: f64, deviation: f64) -> f64 {
 
 /// The distribution of the rank sum over all assignments.
 pub(crate) enum Reference {
-    /// Share of the assignments, by sum.
+    /// Number of assignments, by sum. Counts are whole numbers, so equal p-values of different metrics are equal.
     Counted(Sums),
     /// Normal approximation for many runs.
     Normal,
@@ -238,8 +235,7 @@ impl Reference {
         for (ranks, count) in &ranked.strata {
             all = all.plus(&Sums::choosing(ranks, *count));
         }
-        let total: f64 = all.ways.iter().sum();
-        Self::Counted(Sums { ways: all.ways.into_iter().map(|ways| ways / total).collect(), ..all })
+        Self::Counted(all)
     }
 
     /// Returns the p-value of every possible sum; infinite for an impossible one.
@@ -249,12 +245,13 @@ impl Reference {
         let mut far: Vec<(f64, usize)> =
             sums.by_sum().enumerate().map(|(place, (sum, _))| ((sum - mean).abs(), place)).collect();
         far.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let total = sums.total();
         let mut p = vec![f64::INFINITY; sums.ways.len()];
         let mut beyond = 0.0;
         for tied in far.chunk_by(|one, other| one.0 - other.0 <= 1e-9) {
             beyond += tied.iter().map(|(_, place)| sums.ways[*place]).sum::<f64>();
             for (_, place) in tied.iter().filter(|(_, place)| sums.ways[*place] > 0.0) {
-                p[*place] = beyond.min(1.0);
+                p[*place] = (beyond / total).min(1.0);
             }
         }
         BySum::Counted { min: sums.min, p }
@@ -264,31 +261,16 @@ impl Reference {
         self.beyond((ranked.sum() - ranked.mean()).abs(), ranked)
     }
 
-    fn least_p(&self, ranked: &Ranked) -> f64 {
-        let Self::Counted(shares) = self else { return 0.0 };
-        let mean = ranked.mean();
-        let reached = shares.by_sum().filter(|(_, share)| *share > 0.0);
-        let farthest = reached.map(|(sum, _)| (sum - mean).abs()).fold(0.0, f64::max);
-        self.beyond(farthest, ranked)
-    }
-
     /// Share of the assignments at least this far from the mean.
     fn beyond(&self, distance: f64, ranked: &Ranked) -> f64 {
         let mean = ranked.mean();
         match self {
-            Self::Counted(shares) => {
-                let far = shares.by_sum().filter(|(sum, _)| (sum - mean).abs() >= distance - 1e-9);
-                far.map(|(_, share)| share).sum::<f64>().min(1.0)
+            Self::Counted(sums) => {
+                let far = sums.by_sum().filter(|(sum, _)| (sum - mean).abs() >= distance - 1e-9);
+                (far.map(|(_, ways)| ways).sum::<f64>() / sums.total()).min(1.0)
             }
             Self::Normal => normal_p(distance, ranked.variance().sqrt()),
         }
-    }
-}
-
-impl RankTest {
-    /// Whether the test could reject at [`ALPHA`] if it were the only one.
-    pub fn can_reject(&self) -> bool {
-        self.least_p <= ALPHA
     }
 }
 
