@@ -145,6 +145,7 @@ impl Form {
             ("", label) => label,
             (agent, _) => agent,
         };
+        let warm_up = if warm_up.is_empty() { "default" } else { warm_up };
         let is_fixed = until.is_empty() || *load == LoadBy::Knee;
         let rule = if is_fixed { "none".to_owned() } else { format!("interval ±{until}, at most {at_most}") };
         let profile = if profile.is_empty() { "no" } else { "yes" };
