@@ -119,3 +119,20 @@ async fn a_load_cut_short_says_by_what() {
     let why = record.cut_short.as_deref().expect("a reason");
     assert!(why.starts_with("the script aborted it: no more items (script.js:2:"), "{why}");
 }
+
+#[tokio::test]
+async fn a_scripts_own_limit_of_requests_is_reported() {
+    let Some(bench) = Bench::unlimited("limit").await else { return };
+    let script = |options: &str| {
+        format!(
+            "import http from 'k6/http'; export const options = {{ {options} }};
+             export default function () {{ http.get(__ENV.BASE_URL); }}"
+        )
+    };
+    let (_, record) = run(&bench, &script("rps: 20"), vus(1, 1_000)).await;
+    assert_eq!(record.rps_limit, Some(20.0));
+    let (_, record) = run(&bench, &script("rps: 20, vus: 1, iterations: 3"), Load::Script).await;
+    assert_eq!(record.rps_limit, Some(20.0));
+    let (_, record) = run(&bench, &script("tags: { unit: 'rps' }"), vus(1, 1_000)).await;
+    assert_eq!(record.rps_limit, None);
+}

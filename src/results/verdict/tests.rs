@@ -1,5 +1,6 @@
 //! Each reason at, below and above its limit, and properties of all reasons.
 
+mod course;
 mod imports;
 mod laws;
 mod steadiness;

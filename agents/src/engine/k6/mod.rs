@@ -143,6 +143,15 @@ impl Round {
     }
 }
 
+/// The bounds of a load.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Maximum duration, with k6's own start and end.
+    pub longest: Duration,
+    /// The script's limit of requests per second.
+    pub rps_limit: Option<f64>,
+}
+
 /// A k6 process.
 #[derive(Debug)]
 pub struct Started {
@@ -252,23 +261,23 @@ impl K6 {
         })
     }
 
-    /// Returns the maximum duration of a load. For a script's own load, `k6 inspect` determines it, which executes the
+    /// Returns the bounds of a load. For a script's own load, `k6 inspect` determines its duration, which executes the
     /// script's top-level code. The error is a sentence.
-    pub async fn longest(
-        &self,
-        script: &Script,
-        load: &Load,
-        group: &Group,
-        cores: &[usize],
-    ) -> Result<Duration, String> {
+    pub async fn bounds(&self, script: &Script, load: &Load, group: &Group, cores: &[usize]) -> Result<Bounds, String> {
         if let Some(duration) = load.duration() {
-            return Ok(duration + GRACEFUL_STOP + MARGIN);
+            let longest = duration + GRACEFUL_STOP + MARGIN;
+            let output = match script.may_limit_requests() {
+                true => self.inspect(script, group, cores, MARGIN).await.unwrap_or_default(),
+                false => String::new(),
+            };
+            return Ok(Bounds { longest, rps_limit: script::rps_limit(&output) });
         }
-        let log = self.inspect(script, group, cores, MARGIN).await?;
-        let total = script::total_duration(&log);
-        total
+        let output = self.inspect(script, group, cores, MARGIN).await?;
+        let total = script::total_duration(&output);
+        let longest = total
             .map(|total| total + MARGIN)
-            .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&log)))
+            .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&output)))?;
+        Ok(Bounds { longest, rps_limit: script::rps_limit(&output) })
     }
 
     /// Runs `k6 inspect`, which executes only the top-level code of a script; returns its output. The error is a
