@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Engine, Round, Script};
+use crate::engine::{Engine, Log, Round, Script};
 use crate::generators::Generators;
 use crate::generators::runners::Runners;
 use crate::host::cleanup::RUN_FOLDER_PREFIX;
@@ -222,6 +222,8 @@ pub(crate) struct Site {
     /// The CPU quotas that bound k6; `None` if it runs elsewhere.
     quota: Option<OwnQuota>,
     pub(crate) generator: Option<Process>,
+    /// What it reports about a measured load.
+    pub(super) log: Option<Log>,
     /// Load generators in a cluster.
     pub(crate) runners: Option<Runners>,
     /// Observes the target during the measurement.
@@ -266,6 +268,7 @@ impl Site {
             generator_group,
             quota,
             generator: None,
+            log: None,
             runners: None,
             profiler: None,
             recording: None,

@@ -9,7 +9,7 @@ use super::execute::{Record, RunContext, Site, lost};
 use super::failure::Failure;
 use super::interface;
 use crate::counters::Counting;
-use crate::engine::{self, LoadOn, Paused, Round};
+use crate::engine::{self, Bounds, LoadOn, Paused, Round};
 use crate::host::process_snapshot::Snapshot;
 use crate::profile::attached::{self, Attached, Subject};
 use crate::sandbox::Watch;
@@ -30,8 +30,8 @@ const LONGEST_SCRIPT: Duration = Duration::from_hours(25);
 /// The result of the preparation: a host has its target, a generator its load.
 pub(super) struct Prepared {
     pub(super) serving: Option<Serving>,
-    /// Maximum duration of the measured load.
-    pub(super) longest: Duration,
+    /// Bounds of the measured load.
+    pub(super) bounds: Bounds,
 }
 
 impl Site {
@@ -49,7 +49,8 @@ impl Site {
         if job.cluster_generators > 0 {
             return Box::pin(self.work_with_cluster(job, context, record)).await;
         }
-        let Prepared { mut serving, longest } = self.prepare(job, context, &mut record.outcome).await?;
+        let Prepared { mut serving, bounds: Bounds { longest, rps_limit } } =
+            self.prepare(job, context, &mut record.outcome).await?;
         self.wait_until_idle(job, context, &mut record.outcome.conditions).await;
         let own_url = serving.as_ref().map(|serving| serving.base_url.clone());
         let own_limits = serving.as_ref().and_then(|serving| serving.reach.clone());
@@ -88,7 +89,10 @@ impl Site {
         let counting = self.begin_counting().await;
         let before = self.begin_measurement(context, load.as_ref(), paused, record).await?;
         if load.is_some() {
-            self.measured(longest).await?;
+            self.measured(longest, &mut record.outcome.conditions).await?;
+            if let Some(load) = &mut record.outcome.conditions.load_record {
+                load.rps_limit = rps_limit;
+            }
             barrier.report(Gate::End);
         } else {
             self.meet(&mut barrier, (Gate::End, own_url), longest, "during the measurement").await?;
@@ -133,13 +137,14 @@ impl Site {
         };
         let inspecting = async {
             if job.role == Role::Host {
-                return Ok(WAIT_FOR_OTHERS + job.load.duration().unwrap_or(LONGEST_SCRIPT));
+                let longest = WAIT_FOR_OTHERS + job.load.duration().unwrap_or(LONGEST_SCRIPT);
+                return Ok(Bounds { longest, rps_limit: None });
             }
-            let longest = context.engine.longest(script, &job.load, generator_group, &cores).await;
-            longest.map_err(Failure::by(Cause::Generator))
+            let bounds = context.engine.bounds(script, &job.load, generator_group, &cores).await;
+            bounds.map_err(Failure::by(Cause::Generator))
         };
-        let (serving, longest) = tokio::try_join!(starting, inspecting)?;
-        Ok(Prepared { serving, longest })
+        let (serving, bounds) = tokio::try_join!(starting, inspecting)?;
+        Ok(Prepared { serving, bounds })
     }
 
     /// Waits until the machine is idle except for the run's own processes. The target has had no load yet.
@@ -185,7 +190,7 @@ impl Site {
         let paused = Paused::choose().map_err(|error| broken(format!("no free port: {error}")))?;
         let recording = self.recording.as_ref().map(|(_, recording)| recording);
         let started = context.engine.start_paused(&self.script, load, &paused, recording, &self.generator_group);
-        self.generator = Some(started.map_err(|error| broken(format!("can't start k6: {error}")))?);
+        self.use_generator(started.map_err(|error| broken(format!("can't start k6: {error}")))?);
         let watch = self.generator_group.watch();
         tokio::select! {
             biased;
@@ -279,7 +284,11 @@ impl Site {
             record.outcome.conditions.response_change = Some(serving.known.change().await);
         }
         if has_load {
-            record.outcome.summary = Some(self.script.summary().map_err(Failure::by(Cause::Generator))?);
+            let summary = self.script.summary().map_err(Failure::by(Cause::Generator))?;
+            if let Some(load) = &mut record.outcome.conditions.load_record {
+                engine::name_thresholds(load, &summary);
+            }
+            record.outcome.summary = Some(summary);
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 mod exit;
 pub mod inspection;
+mod log;
 mod paused;
 pub mod receiver;
 pub mod remote;
@@ -19,7 +20,8 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-pub use exit::judge;
+pub use exit::{is_aborted, judge};
+pub use log::{Log, name_thresholds};
 pub use paused::Paused;
 pub use script::Script;
 use version::{SUPPORTED, Version};
@@ -28,6 +30,7 @@ use crate::run::address_policy::{AddressPolicy, LoadLimits};
 use crate::sandbox::Group;
 use crate::sandbox::cage::{Cage, environment};
 use crate::sandbox::process::{Plan, Process, find_program, last_lines};
+use crate::series::clock::Clock;
 use crate::series::recording::Recording;
 use crate::wire::engine::{Capability, EngineOffer};
 use crate::wire::job::Segment;
@@ -140,6 +143,24 @@ impl Round {
     }
 }
 
+/// The bounds of a load.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Maximum duration, with k6's own start and end.
+    pub longest: Duration,
+    /// The script's limit of requests per second.
+    pub rps_limit: Option<f64>,
+}
+
+/// A k6 process.
+#[derive(Debug)]
+pub struct Started {
+    /// The process.
+    pub process: Process,
+    /// What it reports; `None` for a warm-up.
+    pub log: Option<Log>,
+}
+
 /// The load on a running target.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOn<'a> {
@@ -200,7 +221,7 @@ impl K6 {
         round: Round,
         recording: Option<&Recording>,
         group: &Group,
-    ) -> io::Result<Process> {
+    ) -> io::Result<Started> {
         let arguments = self.round_arguments(script, load, round, recording);
         self.run(script, load, (arguments, round, NO_INTERFACE), recording, group)
     }
@@ -213,7 +234,7 @@ impl K6 {
         paused: &Paused,
         recording: Option<&Recording>,
         group: &Group,
-    ) -> io::Result<Process> {
+    ) -> io::Result<Started> {
         let mut arguments = self.round_arguments(script, load, Round::Measure, recording);
         arguments.push("--paused".to_owned());
         self.run(script, load, (arguments, Round::Measure, &paused.address()), recording, group)
@@ -226,31 +247,37 @@ impl K6 {
         (mut arguments, round, interface): (Vec<String>, Round, &str),
         recording: Option<&Recording>,
         group: &Group,
-    ) -> io::Result<Process> {
+    ) -> io::Result<Started> {
         arguments.extend(load.reach.arguments(load.own));
         arguments.extend(script.arguments(load.base_url, round, interface));
         let mut plan = self.plan(script, arguments, load.cores);
         plan.environment.extend(recording.into_iter().flat_map(|recording| push_to(recording, &self.version)));
-        Process::start(&plan, group)
+        Ok(match round {
+            Round::WarmUp => Started { process: Process::start(&plan, group)?, log: None },
+            Round::Measure => {
+                let log = Log::new(recording.map_or_else(Clock::new, Recording::clock));
+                Started { process: Process::start_observed(&plan, group, log.observer())?, log: Some(log) }
+            }
+        })
     }
 
-    /// Returns the maximum duration of a load. For a script's own load, `k6 inspect` determines it, which executes the
+    /// Returns the bounds of a load. For a script's own load, `k6 inspect` determines its duration, which executes the
     /// script's top-level code. The error is a sentence.
-    pub async fn longest(
-        &self,
-        script: &Script,
-        load: &Load,
-        group: &Group,
-        cores: &[usize],
-    ) -> Result<Duration, String> {
+    pub async fn bounds(&self, script: &Script, load: &Load, group: &Group, cores: &[usize]) -> Result<Bounds, String> {
         if let Some(duration) = load.duration() {
-            return Ok(duration + GRACEFUL_STOP + MARGIN);
+            let longest = duration + GRACEFUL_STOP + MARGIN;
+            let output = match script.may_limit_requests() {
+                true => self.inspect(script, group, cores, MARGIN).await.unwrap_or_default(),
+                false => String::new(),
+            };
+            return Ok(Bounds { longest, rps_limit: script::rps_limit(&output) });
         }
-        let log = self.inspect(script, group, cores, MARGIN).await?;
-        let total = script::total_duration(&log);
-        total
+        let output = self.inspect(script, group, cores, MARGIN).await?;
+        let total = script::total_duration(&output);
+        let longest = total
             .map(|total| total + MARGIN)
-            .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&log)))
+            .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&output)))?;
+        Ok(Bounds { longest, rps_limit: script::rps_limit(&output) })
     }
 
     /// Runs `k6 inspect`, which executes only the top-level code of a script; returns its output. The error is a
@@ -283,11 +310,12 @@ impl K6 {
         round: Round,
         recording: Option<&Recording>,
     ) -> Vec<String> {
-        let mut arguments = words(&["run", "--no-usage-report", "--quiet", "--no-color"]);
+        let mut arguments = words(&["run", "--no-usage-report", "--no-color"]);
         match round {
-            Round::WarmUp => arguments.extend(words(&["--summary-mode=disabled", "--no-thresholds"])),
+            Round::WarmUp => arguments.extend(words(&["--quiet", "--summary-mode=disabled", "--no-thresholds"])),
             Round::Measure => {
-                arguments.extend(words(&["--summary-trend-stats", TREND_STATS, "--summary-export"]));
+                // Scenarios, interrupted iterations and the end of a load are in debug messages and progress only.
+                arguments.extend(words(&["--verbose", "--summary-trend-stats", TREND_STATS, "--summary-export"]));
                 arguments.push(script.summary_file().display().to_string());
             }
         }

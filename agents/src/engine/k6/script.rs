@@ -37,6 +37,7 @@ pub struct Script {
     load: Load,
     system_tags: Option<String>,
     may_wait: bool,
+    may_limit_requests: bool,
 }
 
 impl Script {
@@ -66,8 +67,9 @@ impl Script {
         let others = scenario.files.values().chain(parameters.values());
         let texts: Vec<&str> = [&scenario.script].into_iter().chain(others).map(String::as_str).collect();
         let system_tags = tags::system_tags(&texts);
-        let may_wait = waits::may_wait(&texts);
-        let script = Self { run_folder: run_folder.to_owned(), parameters, load: load.clone(), system_tags, may_wait };
+        let (may_wait, may_limit_requests) = (waits::may_wait(&texts), waits::may_limit_requests(&texts));
+        let (run_folder, load) = (run_folder.to_owned(), load.clone());
+        let script = Self { run_folder, parameters, load, system_tags, may_wait, may_limit_requests };
         let write = || -> io::Result<()> {
             for folder in [script.folder(), script.files_folder(), script.results_folder()] {
                 fs::create_dir(folder)?;
@@ -82,7 +84,7 @@ impl Script {
         };
         match write() {
             Ok(()) => Ok(script),
-            Err(error) => Err(format!("can't write the scenario below {}: {error}", run_folder.display())),
+            Err(error) => Err(format!("can't write the scenario below {}: {error}", script.run_folder.display())),
         }
     }
 
@@ -118,6 +120,11 @@ impl Script {
     /// Whether the script may wait between its requests.
     pub fn may_wait(&self) -> bool {
         self.may_wait
+    }
+
+    /// Whether the script may limit its requests per second.
+    pub fn may_limit_requests(&self) -> bool {
+        self.may_limit_requests
     }
 
     /// Returns the file to start k6 with.
@@ -184,14 +191,18 @@ fn check_parameter(name: &str) -> Result<(), String> {
 /// Returns the maximum duration of a script's load, from the JSON of `k6 inspect --execution-requirements`, which may
 /// be surrounded by log lines.
 pub fn total_duration(output: &str) -> Option<Duration> {
-    #[derive(serde::Deserialize)]
-    struct Requirements {
-        #[serde(rename = "totalDuration", alias = "maxDuration")]
-        total: String,
-    }
+    let options = options(output)?;
+    go_duration(options.get("totalDuration").or_else(|| options.get("maxDuration"))?.as_str()?)
+}
+
+/// Returns the script's limit of requests per second, from the same output.
+pub fn rps_limit(output: &str) -> Option<f64> {
+    options(output)?.get("rps")?.as_f64().filter(|limit| *limit > 0.0)
+}
+
+fn options(output: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
     let start = if output.starts_with('{') { 0 } else { output.find("\n{")? + 1 };
-    let mut values = serde_json::Deserializer::from_str(&output[start..]).into_iter::<Requirements>();
-    go_duration(&values.next()?.ok()?.total)
+    serde_json::Deserializer::from_str(&output[start..]).into_iter().next()?.ok()
 }
 
 /// Parses a Go duration: `1h2m3.5s`, `300ms`.
@@ -268,6 +279,9 @@ mod tests {
     fn the_duration_is_found_between_log_lines() {
         let output = "time=\"x\" level=warning msg=\"{\"\n{\n \"maxVUs\": 2,\n \"totalDuration\": \"31s\"\n}\nbye\n";
         assert_eq!(total_duration(output), Some(Duration::from_secs(31)));
+        assert_eq!(rps_limit(output), None);
+        assert_eq!(rps_limit("{\"rps\": 50, \"totalDuration\": \"31s\"}"), Some(50.0));
+        assert_eq!((rps_limit("{\"rps\": null}"), rps_limit("")), (None, None));
         assert_eq!(total_duration("{}"), None);
         assert_eq!(total_duration("nothing"), None);
     }
