@@ -135,7 +135,7 @@ impl Site {
             if job.role == Role::Host {
                 return Ok(WAIT_FOR_OTHERS + job.load.duration().unwrap_or(LONGEST_SCRIPT));
             }
-            let longest = context.engine.longest(script, &job.load, generator_group, &cores).await;
+            let longest = context.engine.longest(script, generator_group, &cores).await;
             longest.map_err(Failure::by(Cause::Generator))
         };
         let (serving, longest) = tokio::try_join!(starting, inspecting)?;

@@ -31,7 +31,6 @@ use crate::sandbox::process::{Plan, Process, find_program, last_lines};
 use crate::series::recording::Recording;
 use crate::wire::engine::{Capability, EngineOffer};
 use crate::wire::job::Segment;
-use crate::wire::load::Load;
 use crate::wire::series::Part;
 
 /// Name of this load generator in the protocol.
@@ -60,11 +59,15 @@ const NO_INTERFACE: &str = "";
 /// The variable that disables k6's usage report.
 const NO_USAGE_REPORT: &str = "K6_NO_USAGE_REPORT";
 
-/// How long k6 lets iterations finish at the end of the load.
+/// How long k6 lets iterations finish at the end of a load that replaces the script's own: as long as k6 does by itself,
+/// which also bounds a script that sleeps for longer.
 const GRACEFUL_STOP: Duration = Duration::from_secs(30);
 
-/// Time in addition to the load: setup and teardown, 60 s each by default, and k6's own start and exit.
-const MARGIN: Duration = Duration::from_secs(125);
+/// Time for k6's own start and exit.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// Timeout of an inspection, which executes the script's top-level code.
+const INSPECTION: Duration = Duration::from_mins(2);
 
 /// A usable k6.
 #[derive(Clone, Debug)]
@@ -234,22 +237,13 @@ impl K6 {
         Process::start(&plan, group)
     }
 
-    /// Returns the maximum duration of a load. For a script's own load, `k6 inspect` determines it, which executes the
-    /// script's top-level code. The error is a sentence.
-    pub async fn longest(
-        &self,
-        script: &Script,
-        load: &Load,
-        group: &Group,
-        cores: &[usize],
-    ) -> Result<Duration, String> {
-        if let Some(duration) = load.duration() {
-            return Ok(duration + GRACEFUL_STOP + MARGIN);
-        }
-        let log = self.inspect(script, group, cores, MARGIN).await?;
-        let total = script::total_duration(&log);
-        total
-            .map(|total| total + MARGIN)
+    /// Checks that k6 can run what the measured round starts, and returns its maximum duration. `k6 inspect` executes
+    /// the script's top-level code. The error is a sentence.
+    pub async fn longest(&self, script: &Script, group: &Group, cores: &[usize]) -> Result<Duration, String> {
+        let log = self.inspect(script, group, cores, INSPECTION).await?;
+        let required = script::Requirements::read(&log);
+        required
+            .map(|required| required.load + required.around + MARGIN)
             .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&log)))
     }
 

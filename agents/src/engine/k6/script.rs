@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
-use super::{Round, tags, waits, wrapper};
+use super::wrapper::{self, Traits};
+use super::{Round, tags, waits};
+use crate::series::collector::Scope;
 use crate::wire::job::{Job, Scenario};
 use crate::wire::load::Load;
 
@@ -22,6 +24,9 @@ const CONFIG: &str = "brewbench-k6.json";
 
 /// File names that a scenario must not use.
 const OURS: [&str; 4] = [SCRIPT, WARM_UP, MEASURED, CONFIG];
+
+/// k6's timeout of `setup()` and of `teardown()`, unless the script sets another.
+const USUAL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The rest of a larger summary is not read, so it counts as damaged.
 const SUMMARY_BYTES: u64 = 64 << 20;
@@ -37,6 +42,7 @@ pub struct Script {
     load: Load,
     system_tags: Option<String>,
     may_wait: bool,
+    traits: Traits,
 }
 
 impl Script {
@@ -46,7 +52,7 @@ impl Script {
         Self::write(&job.scenario, &job.parameters, (&job.load, warm_up), run_folder)
     }
 
-    /// Writes a scenario to be inspected, without a wrapper.
+    /// Writes a scenario to be inspected, with its own load.
     pub fn for_inspection(scenario: &Scenario, run_folder: &Path) -> Result<Self, String> {
         Self::write(scenario, &BTreeMap::new(), (&Load::Script, Duration::ZERO), run_folder)
     }
@@ -61,13 +67,14 @@ impl Script {
         parameters.extend(overrides.clone());
         parameters.keys().try_for_each(|name| check_parameter(name))?;
         scenario.files.keys().try_for_each(|name| check_file(name))?;
-        let wrappers =
-            [(WARM_UP, wrapper::warm_up(load, warm_up, SCRIPT)), (MEASURED, wrapper::measured(load, SCRIPT))];
         let others = scenario.files.values().chain(parameters.values());
         let texts: Vec<&str> = [&scenario.script].into_iter().chain(others).map(String::as_str).collect();
         let system_tags = tags::system_tags(&texts);
-        let may_wait = waits::may_wait(&texts);
-        let script = Self { run_folder: run_folder.to_owned(), parameters, load: load.clone(), system_tags, may_wait };
+        let (may_wait, traits) = (waits::may_wait(&texts), Traits::of(&texts));
+        let wrappers = [(WARM_UP, Round::WarmUp), (MEASURED, Round::Measure)]
+            .map(|(name, round)| (name, wrapper::wrapper((load, warm_up), round, traits, SCRIPT)));
+        let run_folder = run_folder.to_owned();
+        let script = Self { run_folder, parameters, load: load.clone(), system_tags, may_wait, traits };
         let write = || -> io::Result<()> {
             for folder in [script.folder(), script.files_folder(), script.results_folder()] {
                 fs::create_dir(folder)?;
@@ -82,7 +89,7 @@ impl Script {
         };
         match write() {
             Ok(()) => Ok(script),
-            Err(error) => Err(format!("can't write the scenario below {}: {error}", run_folder.display())),
+            Err(error) => Err(format!("can't write the scenario below {}: {error}", script.run_folder.display())),
         }
     }
 
@@ -120,10 +127,20 @@ impl Script {
         self.may_wait
     }
 
+    /// Returns what is known about the script for its wrapper.
+    pub fn traits(&self) -> Traits {
+        self.traits
+    }
+
+    /// What of k6's series belongs to the load.
+    pub fn scope(&self) -> Scope {
+        if self.traits.has_setup { Scope::Tagged } else { Scope::All }
+    }
+
     /// Returns the file to start k6 with.
     fn entry(&self, round: Round) -> PathBuf {
         self.folder().join(match (&self.load, round) {
-            (Load::Script, _) => SCRIPT,
+            (Load::Script, _) if !self.traits.has_setup => SCRIPT,
             (_, Round::WarmUp) => WARM_UP,
             (_, Round::Measure) => MEASURED,
         })
@@ -181,17 +198,33 @@ fn check_parameter(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the maximum duration of a script's load, from the JSON of `k6 inspect --execution-requirements`, which may
-/// be surrounded by log lines.
-pub fn total_duration(output: &str) -> Option<Duration> {
-    #[derive(serde::Deserialize)]
-    struct Requirements {
-        #[serde(rename = "totalDuration", alias = "maxDuration")]
-        total: String,
+/// How long parts of a script may take, from the JSON of `k6 inspect --execution-requirements`, which may be surrounded
+/// by log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Requirements {
+    /// Its load, with the wait for the last iterations.
+    pub load: Duration,
+    /// `setup()` and `teardown()` together.
+    pub around: Duration,
+}
+
+impl Requirements {
+    /// Reads the output of k6.
+    pub fn read(output: &str) -> Option<Self> {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Inspected {
+            #[serde(alias = "maxDuration")]
+            total_duration: String,
+            setup_timeout: Option<String>,
+            teardown_timeout: Option<String>,
+        }
+        let start = if output.starts_with('{') { 0 } else { output.find("\n{")? + 1 };
+        let mut values = serde_json::Deserializer::from_str(&output[start..]).into_iter::<Inspected>();
+        let Inspected { total_duration, setup_timeout, teardown_timeout } = values.next()?.ok()?;
+        let timeout = |text: Option<String>| text.as_deref().and_then(go_duration).unwrap_or(USUAL_TIMEOUT);
+        Some(Self { load: go_duration(&total_duration)?, around: timeout(setup_timeout) + timeout(teardown_timeout) })
     }
-    let start = if output.starts_with('{') { 0 } else { output.find("\n{")? + 1 };
-    let mut values = serde_json::Deserializer::from_str(&output[start..]).into_iter::<Requirements>();
-    go_duration(&values.next()?.ok()?.total)
 }
 
 /// Parses a Go duration: `1h2m3.5s`, `300ms`.
@@ -266,9 +299,11 @@ mod tests {
 
     #[test]
     fn the_duration_is_found_between_log_lines() {
+        let read = |output| Requirements::read(output).map(|all| (all.load.as_secs(), all.around.as_secs()));
         let output = "time=\"x\" level=warning msg=\"{\"\n{\n \"maxVUs\": 2,\n \"totalDuration\": \"31s\"\n}\nbye\n";
-        assert_eq!(total_duration(output), Some(Duration::from_secs(31)));
-        assert_eq!(total_duration("{}"), None);
-        assert_eq!(total_duration("nothing"), None);
+        assert_eq!(read(output), Some((31, 120)));
+        assert_eq!(read(r#"{"setupTimeout": "5m0s", "teardownTimeout": null, "totalDuration": "1s"}"#), Some((1, 360)));
+        assert_eq!(read("{}"), None);
+        assert_eq!(read("nothing"), None);
     }
 }

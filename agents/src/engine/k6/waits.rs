@@ -20,13 +20,17 @@ const REMOTE: [&str; 2] = ["https://", "http://"];
 /// Whether a text contains a word for waiting, or imports a remote module.
 pub fn may_wait(texts: &[&str]) -> bool {
     let is_word = |word: &str| WAITING.contains(&word);
-    let imports = |line: &str| {
-        let line = line.trim_start();
-        (line.starts_with("import") || line.contains("require(")) && REMOTE.iter().any(|start| line.contains(start))
-    };
-    texts
-        .iter()
-        .any(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(is_word) || text.lines().any(imports))
+    texts.iter().any(|text| {
+        text.split(|c: char| !c.is_alphanumeric() && c != '_').any(is_word) || text.lines().any(imports_remote)
+    })
+}
+
+/// Whether a line imports a remote module.
+pub fn imports_remote(line: &str) -> bool {
+    let line = line.trim_start();
+    let is_export = line.starts_with("export") && line.contains(" from ");
+    let is_import = line.starts_with("import") || line.contains("require(") || is_export;
+    is_import && REMOTE.iter().any(|start| line.contains(start))
 }
 
 #[cfg(test)]
