@@ -43,7 +43,8 @@ impl Target {
                     let (log, path) = (Arc::clone(&log), request.uri().path().to_owned());
                     async move { Ok::<_, hyper::Error>(answer(path, &log)) }
                 });
-                let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
+                let connection =
+                    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
                 tokio::spawn(connection);
             }
         });
@@ -168,7 +169,9 @@ async fn waits_of_iterations_are_not_of_the_load() {
     assert_eq!(done.figures.requests, 2);
     done.lasted(3_000.0, 3_000.0 + SLACK_MS);
     // The last iterations end two seconds after the load.
-    let Some(done) = run("export default function () { get('/load'); sleep(2); }", rate(20, 2_000, 60)).await else { return };
+    let Some(done) = run("export default function () { get('/load'); sleep(2); }", rate(20, 2_000, 60)).await else {
+        return;
+    };
     done.lasted(2_000.0, 2_000.0 + SLACK_MS);
     assert!((19.0..=21.0).contains(&done.figures.rps) || done.figures.requests < 40, "{:?}", done.figures);
 }
@@ -201,7 +204,9 @@ async fn a_scripts_own_load_is_told_apart_in_every_form() {
         ),
     ];
     for (options, at_least_ms) in forms {
-        let Some(done) = run(&format!("export const options = {options};\n{around}"), Load::Script).await else { return };
+        let Some(done) = run(&format!("export const options = {options};\n{around}"), Load::Script).await else {
+            return;
+        };
         assert_eq!((done.target.count("/setup"), done.target.count("/teardown")), (1, 1), "{options}");
         done.lasted(at_least_ms, at_least_ms + 1_000.0 + SLACK_MS);
         let expected = if options.contains("thresholds") { Some(2) } else { Some(0) };
@@ -249,4 +254,3 @@ async fn scenarios_that_differ_are_refused_before_the_target_is_loaded() {
     let Some(done) = run(script, Load::Script).await else { return };
     assert!(done.target.count("/load/buy") > 0 && done.figures.requests > done.target.count("/load/buy"));
 }
-

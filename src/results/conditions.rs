@@ -2,7 +2,7 @@
 //!
 //! The wire has its own types, so that it can change without the stored form.
 
-use brewbench_agent::wire::{self, load_time::LoadTime, outcome};
+use brewbench_agent::wire::{self, load_record::LoadRecord, load_time::LoadTime, outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::counters::Counts;
@@ -47,6 +47,9 @@ pub struct Conditions {
     /// What was counted for the target during the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counters: Option<Counters>,
+    /// What the load generator reported about its load. Stored as sent: every field is optional.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_record: Option<LoadRecord>,
     /// How long the load lasted; None if only k6's time of the test is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_time: Option<LoadTime>,
@@ -183,6 +186,7 @@ impl From<outcome::Conditions> for Conditions {
             script_may_wait: reported.script_may_wait,
             generator_quota: reported.generator_quota.filter(|cores| cores.is_finite() && *cores > 0.0),
             counters: reported.counters.map(Counters::from),
+            load_record: reported.load_record.map(LoadRecord::checked),
             load_time: reported.load_time,
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Engine, Round, Script};
+use crate::engine::{Engine, Log, Round, Script};
 use crate::generators::Generators;
 use crate::generators::runners::Runners;
 use crate::host::cleanup::RUN_FOLDER_PREFIX;
@@ -25,6 +25,7 @@ use crate::run::prepare;
 use crate::sandbox::process::Process;
 use crate::sandbox::{Group, OwnQuota, Sandbox, Side};
 use crate::series::live::Live;
+use crate::series::load_time::Planned;
 use crate::series::recording::{Recorded, Recording};
 use crate::series::sampler::Watched;
 use crate::series::shared::{core_use, network_use};
@@ -223,6 +224,8 @@ pub(crate) struct Site {
     /// The CPU quotas that bound k6; `None` if it runs elsewhere.
     quota: Option<OwnQuota>,
     pub(crate) generator: Option<Process>,
+    /// What it reports about a measured load.
+    pub(super) log: Option<Log>,
     /// Load generators in a cluster.
     pub(crate) runners: Option<Runners>,
     /// Observes the target during the measurement.
@@ -230,6 +233,8 @@ pub(crate) struct Site {
     pub(crate) recording: Option<(Part, Recording)>,
     pub(crate) series: Series,
     work: WorkDone,
+    /// When the measured load was meant to run, once it is over.
+    pub(super) planned: Option<Planned>,
     load_time: Option<LoadTime>,
     /// The CPUs of both sides.
     pub(crate) cores: Cores,
@@ -268,11 +273,13 @@ impl Site {
             generator_group,
             quota,
             generator: None,
+            log: None,
             runners: None,
             profiler: None,
             recording: None,
             series: Series::default(),
             work: WorkDone::default(),
+            planned: None,
             load_time: None,
             cores: outcome.cores.clone(),
             interface: None,
@@ -309,7 +316,7 @@ impl Site {
 
     pub(crate) async fn stop_recording(&mut self) {
         if let Some((part, recording)) = self.recording.take() {
-            let Recorded { window, spans, work, load_time } = recording.finish(None).await;
+            let Recorded { window, spans, work, load_time } = recording.finish(self.planned).await;
             if part == Part::Measured {
                 (self.work, self.load_time) = (work, load_time);
                 let interface = self.interface.as_deref();

@@ -88,7 +88,7 @@ impl Site {
         let counting = self.begin_counting().await;
         let before = self.begin_measurement(context, load.as_ref(), paused, record).await?;
         if load.is_some() {
-            self.measured(longest).await?;
+            self.measured(longest, &mut record.outcome.conditions).await?;
             barrier.report(Gate::End);
         } else {
             self.meet(&mut barrier, (Gate::End, own_url), longest, "during the measurement").await?;
@@ -185,7 +185,7 @@ impl Site {
         let paused = Paused::choose().map_err(|error| broken(format!("no free port: {error}")))?;
         let recording = self.recording.as_ref().map(|(_, recording)| recording);
         let started = context.engine.start_paused(&self.script, load, &paused, recording, &self.generator_group);
-        self.generator = Some(started.map_err(|error| broken(format!("can't start k6: {error}")))?);
+        self.use_generator(started.map_err(|error| broken(format!("can't start k6: {error}")))?);
         let watch = self.generator_group.watch();
         tokio::select! {
             biased;
@@ -279,7 +279,11 @@ impl Site {
             record.outcome.conditions.response_change = Some(serving.known.change().await);
         }
         if has_load {
-            record.outcome.summary = Some(self.script.summary().map_err(Failure::by(Cause::Generator))?);
+            let summary = self.script.summary().map_err(Failure::by(Cause::Generator))?;
+            if let Some(load) = &mut record.outcome.conditions.load_record {
+                engine::name_thresholds(load, &summary);
+            }
+            record.outcome.summary = Some(summary);
         }
         Ok(())
     }

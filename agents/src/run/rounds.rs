@@ -6,17 +6,18 @@ use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::engine;
-use crate::engine::{LoadOn, Round};
+use crate::engine::{LoadOn, Round, Started};
 use crate::run::execute::{RunContext, Site, lost};
 use crate::run::failure::Failure;
 use crate::series::collector::MAX_SECONDS;
 use crate::series::level::is_level;
 use crate::series::live::Live;
+use crate::series::load_time::Planned;
 use crate::series::recording::SoFar;
 use crate::target::Running;
 use crate::wire::job::Job;
 use crate::wire::load::{Load, SHORTEST};
-use crate::wire::outcome::{Cause, WarmUp};
+use crate::wire::outcome::{Cause, Conditions, WarmUp};
 use crate::wire::series::Second;
 
 /// How long k6 may take to exit after the warm-up, as iterations may be in progress.
@@ -67,12 +68,16 @@ impl Site {
         let recording = self.recording.as_ref().map(|(_, recording)| recording);
         let started = context.engine.start(&self.script, load, round, recording, &self.generator_group);
         let started = started.map_err(|error| Failure::by(Cause::Generator)(format!("can't start k6: {error}")));
-        self.generator = Some(started?);
+        self.use_generator(started?);
         Ok(())
     }
 
-    /// Waits for the end of the measured load, within a maximum duration.
-    pub(super) async fn measured(&mut self, longest: Duration) -> Result<(), Failure> {
+    pub(super) fn use_generator(&mut self, Started { process, log }: Started) {
+        (self.generator, self.log) = (Some(process), log);
+    }
+
+    /// Waits for the end of the measured load, within a maximum duration, and records its course.
+    pub(super) async fn measured(&mut self, longest: Duration, conditions: &mut Conditions) -> Result<(), Failure> {
         const WHEN: &str = "during the measurement";
         let broken = Failure::by(Cause::Generator);
         let generator = self.generator.as_mut().ok_or_else(unstarted)?;
@@ -85,7 +90,12 @@ impl Site {
                 return Err(broken(format!("k6 was still running after {seconds} s, longer than its load can take")));
             }
         };
-        engine::judge(status, &generator.log().await).map_err(broken)?;
+        let output = generator.log().await;
+        conditions.load_record = self.log.take().map(|log| log.record(status));
+        self.planned = conditions.load_record.as_ref().and_then(Planned::from_record);
+        if !engine::is_aborted(status) {
+            engine::judge(status, &output).map_err(broken)?;
+        }
         if self.target.as_mut().is_some_and(Running::has_ended) {
             return Err(self.target_exit(WHEN).await);
         }

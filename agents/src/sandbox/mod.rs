@@ -10,6 +10,7 @@ pub mod cores;
 mod files;
 mod found;
 mod group;
+pub mod lines;
 mod own_quota;
 pub mod process;
 mod topology;

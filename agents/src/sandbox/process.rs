@@ -17,11 +17,15 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
+use super::lines::{Lines, Observer};
 use crate::sandbox::Group;
 use crate::sandbox::cage::{Cage, Lock, environment};
 
 /// How much of the end of a program's output is kept.
 pub const LOG_BYTES: usize = 64 << 10;
+
+/// How long the rest of the output may take to arrive after the exit, on a busy machine.
+const REST_OF_OUTPUT: Duration = Duration::from_secs(1);
 
 /// How to start a program.
 #[derive(Clone, Debug)]
@@ -56,17 +60,22 @@ impl Process {
     /// The kernel kills the program when the *thread* that calls this ends: call it from a worker thread of the runtime
     /// or from its main thread, never from `spawn_blocking`.
     pub fn start(plan: &Plan, group: &Group) -> io::Result<Self> {
-        Self::start_with(plan, group, None)
+        Self::start_with(plan, group, None, None)
+    }
+
+    /// Starts a program as [`Self::start`] does, with an observer of its output.
+    pub fn start_observed(plan: &Plan, group: &Group, observer: Observer) -> io::Result<Self> {
+        Self::start_with(plan, group, None, Some(observer))
     }
 
     /// Starts a program as [`Self::start`] does, and returns its standard output, which is not in its log then.
     pub fn start_piped(plan: &Plan, group: &Group) -> io::Result<(Self, Receiver)> {
         let (output, input) = io::pipe()?;
-        let started = Self::start_with(plan, group, Some(input.into()))?;
+        let started = Self::start_with(plan, group, Some(input.into()), None)?;
         Ok((started, Receiver::from_owned_fd(output.into())?))
     }
 
-    fn start_with(plan: &Plan, group: &Group, stdout: Option<Stdio>) -> io::Result<Self> {
+    fn start_with(plan: &Plan, group: &Group, stdout: Option<Stdio>, observer: Option<Observer>) -> io::Result<Self> {
         let (output, input) = io::pipe()?;
         let mut command = Command::new(&plan.program);
         command.args(&plan.arguments).current_dir(&plan.folder);
@@ -82,7 +91,7 @@ impl Process {
         drop(command);
         let leader = child.id().and_then(|id| i32::try_from(id).ok()).ok_or_else(|| io::Error::other("no process"))?;
         let tail = Arc::new(Mutex::new(VecDeque::new()));
-        let reader = tokio::spawn(collect(output, Arc::clone(&tail))?);
+        let reader = tokio::spawn(collect(output, Arc::clone(&tail), observer)?);
         Ok(Self { child, leader: Pid::from_raw(leader), tail, reader })
     }
 
@@ -119,7 +128,7 @@ impl Process {
     /// for its end: a process left behind may hold it open.
     pub async fn log(&mut self) -> String {
         if self.ended().is_some() && !self.reader.is_finished() {
-            let _ = tokio::time::timeout(Duration::from_millis(200), &mut self.reader).await;
+            let _ = tokio::time::timeout(REST_OF_OUTPUT, &mut self.reader).await;
         }
         let mut tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(tail.make_contiguous()).into_owned()
@@ -201,20 +210,29 @@ fn place(command: &mut Command, entrances: Vec<File>, cores: &[usize], cage: Opt
     Ok(())
 }
 
-/// Reads a pipe to its end, keeping the last part.
+/// Reads a pipe to its end, keeping the last part of what its observer keeps.
 fn collect(
     output: io::PipeReader,
     tail: Arc<Mutex<VecDeque<u8>>>,
+    observer: Option<Observer>,
 ) -> io::Result<impl Future<Output = ()> + Send + 'static> {
     let mut output = Receiver::from_owned_fd(output.into())?;
+    let mut lines = observer.map(Lines::new);
+    let keep = move |bytes: &[u8]| {
+        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend(bytes);
+        let surplus = tail.len().saturating_sub(LOG_BYTES);
+        tail.drain(..surplus);
+    };
     Ok(async move {
         let mut buffer = vec![0; 8 << 10];
         while let Ok(length @ 1..) = output.read(&mut buffer).await {
-            let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
-            tail.extend(&buffer[..length]);
-            let surplus = tail.len().saturating_sub(LOG_BYTES);
-            tail.drain(..surplus);
+            match &mut lines {
+                Some(lines) => keep(&lines.read(&buffer[..length])),
+                None => keep(&buffer[..length]),
+            }
         }
+        keep(&lines.as_mut().map(Lines::finish).unwrap_or_default());
     })
 }
 

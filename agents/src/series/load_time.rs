@@ -1,6 +1,7 @@
 //! Finds the time of the load in a series, and limits the series to it. Pure.
 
 use super::merge::moved;
+use crate::wire::load_record::LoadRecord;
 use crate::wire::load_time::LoadTime;
 use crate::wire::series::{Second, Window};
 
@@ -14,6 +15,11 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// Returns the times that k6 reported; `None` if one of them is unknown.
+    pub fn from_record(record: &LoadRecord) -> Option<Self> {
+        Some(Self { start_ms: record.load_start_ms?, regular_ms: record.regular_ms? })
+    }
+
     /// Limits a series to the load whose last request ended at this time, and returns its time. The last second then has
     /// all that came after the last report within the regular time.
     pub fn limit(self, window: &mut Window, last_request_ms: i64) -> LoadTime {

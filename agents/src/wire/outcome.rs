@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::counters::Counters;
 use super::engine::EngineVersion;
+use super::load_record::LoadRecord;
 use super::load_time::LoadTime;
 use super::profile::Profiled;
 use super::series::Packed;
@@ -125,6 +126,8 @@ pub struct Conditions {
     pub generator_quota: Option<f64>,
     /// What was counted for the target during the measurement; `None` from older agents.
     pub counters: Option<Counters>,
+    /// What the load generator reported about its load; `None` from older agents, or if there was none.
+    pub load_record: Option<LoadRecord>,
     /// How long the load lasted; `None` if only k6's time is known, or from older agents.
     pub load_time: Option<LoadTime>,
 }

@@ -5,6 +5,14 @@ use std::process::ExitStatus;
 use crate::sandbox::process::{describe, last_lines};
 use crate::sanitize::{plain, unquoted};
 
+/// k6's exit status after `exec.test.abort()`.
+const ABORTED: i32 = 108;
+
+/// Whether the script aborted the test. k6 has written its summary anyway.
+pub fn is_aborted(status: ExitStatus) -> bool {
+    status.code() == Some(ABORTED)
+}
+
 /// Checks that k6 completed its run; the error is a sentence with k6's last errors.
 pub fn judge(status: ExitStatus, log: &str) -> Result<(), String> {
     let meaning = match status.code() {
@@ -17,7 +25,7 @@ pub fn judge(status: ExitStatus, log: &str) -> Result<(), String> {
         Some(104) => "the script or its options are not valid",
         Some(105) => "it was interrupted",
         Some(107) => "the script threw an exception",
-        Some(108) => "the script aborted the test",
+        Some(ABORTED) => "the script aborted the test",
         Some(109) => "k6 crashed",
         Some(110) => "the script marked the test as failed",
         Some(_) | None => "",

@@ -2,6 +2,7 @@
 
 mod exit;
 pub mod inspection;
+mod log;
 mod paused;
 pub mod receiver;
 pub mod remote;
@@ -19,7 +20,8 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-pub use exit::judge;
+pub use exit::{is_aborted, judge};
+pub use log::{Log, name_thresholds};
 pub use paused::Paused;
 pub use script::Script;
 use version::{SUPPORTED, Version};
@@ -28,6 +30,7 @@ use crate::run::address_policy::{AddressPolicy, LoadLimits};
 use crate::sandbox::Group;
 use crate::sandbox::cage::{Cage, environment};
 use crate::sandbox::process::{Plan, Process, find_program, last_lines};
+use crate::series::clock::Clock;
 use crate::series::recording::Recording;
 use crate::wire::engine::{Capability, EngineOffer};
 use crate::wire::job::Segment;
@@ -143,6 +146,15 @@ impl Round {
     }
 }
 
+/// A k6 process.
+#[derive(Debug)]
+pub struct Started {
+    /// The process.
+    pub process: Process,
+    /// What it reports; `None` for a warm-up.
+    pub log: Option<Log>,
+}
+
 /// The load on a running target.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOn<'a> {
@@ -203,7 +215,7 @@ impl K6 {
         round: Round,
         recording: Option<&Recording>,
         group: &Group,
-    ) -> io::Result<Process> {
+    ) -> io::Result<Started> {
         let arguments = self.round_arguments(script, load, round, recording);
         self.run(script, load, (arguments, round, NO_INTERFACE), recording, group)
     }
@@ -216,7 +228,7 @@ impl K6 {
         paused: &Paused,
         recording: Option<&Recording>,
         group: &Group,
-    ) -> io::Result<Process> {
+    ) -> io::Result<Started> {
         let mut arguments = self.round_arguments(script, load, Round::Measure, recording);
         arguments.push("--paused".to_owned());
         self.run(script, load, (arguments, Round::Measure, &paused.address()), recording, group)
@@ -229,12 +241,18 @@ impl K6 {
         (mut arguments, round, interface): (Vec<String>, Round, &str),
         recording: Option<&Recording>,
         group: &Group,
-    ) -> io::Result<Process> {
+    ) -> io::Result<Started> {
         arguments.extend(load.reach.arguments(load.own));
         arguments.extend(script.arguments(load.base_url, round, interface));
         let mut plan = self.plan(script, arguments, load.cores);
         plan.environment.extend(recording.into_iter().flat_map(|recording| push_to(recording, &self.version)));
-        Process::start(&plan, group)
+        Ok(match round {
+            Round::WarmUp => Started { process: Process::start(&plan, group)?, log: None },
+            Round::Measure => {
+                let log = Log::new(recording.map_or_else(Clock::new, Recording::clock));
+                Started { process: Process::start_observed(&plan, group, log.observer())?, log: Some(log) }
+            }
+        })
     }
 
     /// Checks that k6 can run what the measured round starts, and returns its maximum duration. `k6 inspect` executes
@@ -277,11 +295,12 @@ impl K6 {
         round: Round,
         recording: Option<&Recording>,
     ) -> Vec<String> {
-        let mut arguments = words(&["run", "--no-usage-report", "--quiet", "--no-color"]);
+        let mut arguments = words(&["run", "--no-usage-report", "--no-color"]);
         match round {
-            Round::WarmUp => arguments.extend(words(&["--summary-mode=disabled", "--no-thresholds"])),
+            Round::WarmUp => arguments.extend(words(&["--quiet", "--summary-mode=disabled", "--no-thresholds"])),
             Round::Measure => {
-                arguments.extend(words(&["--summary-trend-stats", TREND_STATS, "--summary-export"]));
+                // Scenarios, interrupted iterations and the end of a load are in debug messages and progress only.
+                arguments.extend(words(&["--verbose", "--summary-trend-stats", TREND_STATS, "--summary-export"]));
                 arguments.push(script.summary_file().display().to_string());
             }
         }
