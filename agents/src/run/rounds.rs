@@ -92,7 +92,8 @@ impl Site {
         };
         let output = generator.log().await;
         conditions.load_record = self.log.take().map(|log| log.record(status));
-        self.planned = conditions.load_record.as_ref().and_then(Planned::from_record);
+        let record = conditions.load_record.as_ref();
+        self.planned = record.and_then(|record| Planned::new(record, self.script.duration()));
         if !engine::is_aborted(status) {
             engine::judge(status, &output).map_err(broken)?;
         }

@@ -1,5 +1,7 @@
 //! Finds the time of the load in a series, and limits the series to it. Pure.
 
+use std::time::Duration;
+
 use super::merge::moved;
 use crate::wire::load_record::LoadRecord;
 use crate::wire::load_time::LoadTime;
@@ -15,9 +17,12 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// Returns the times that k6 reported; `None` if one of them is unknown.
-    pub fn from_record(record: &LoadRecord) -> Option<Self> {
-        Some(Self { start_ms: record.load_start_ms?, regular_ms: record.regular_ms? })
+    /// Returns the times that k6 reported; `None` if one of them is unknown. k6 keeps the duration of a load exactly,
+    /// unless something cuts it short, and its messages arrive a little late.
+    pub fn new(record: &LoadRecord, duration: Option<Duration>) -> Option<Self> {
+        let exact_ms = duration.filter(|_| record.cut_short.is_none()).map(|duration| duration.as_millis());
+        let regular_ms = exact_ms.and_then(|ms| u64::try_from(ms).ok()).or(record.regular_ms)?;
+        Some(Self { start_ms: record.load_start_ms?, regular_ms })
     }
 
     /// Limits a series to the load whose last request ended at this time, and returns its time. The last second then has

@@ -132,6 +132,11 @@ impl Script {
         self.traits
     }
 
+    /// Returns the duration of its load, if it is not the script's own.
+    pub fn duration(&self) -> Option<Duration> {
+        self.load.duration()
+    }
+
     /// What of k6's series belongs to the load.
     pub fn scope(&self) -> Scope {
         if self.traits.has_setup { Scope::Tagged } else { Scope::All }
