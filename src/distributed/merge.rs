@@ -3,10 +3,14 @@
 use std::collections::BTreeSet;
 
 use brewbench_agent::{
-    reports::{read, summary::Summary},
+    reports::{
+        read,
+        summary::{Figures, Summary},
+    },
     wire::{
         engine::EngineVersion,
         job::Segment,
+        load_time::LoadTime,
         outcome::{Cores, Ended, Outcome},
         series::{Packed, Series},
         work_done::WorkDone,
@@ -61,22 +65,39 @@ pub fn merge(host: &Part, generators: &[Part]) -> Result<Merged, String> {
     let merged = merged(host_series.as_ref().map(|series| clocked(series, host)), &present);
     let (succeeded, failed) = merged.measured.as_ref().map(latencies).unwrap_or_default();
     let latencies = Latencies { succeeded, failed };
-    let text = summed(&summaries, &latencies);
+    let figures: Vec<Figures> = summaries
+        .iter()
+        .zip(generators)
+        .map(|(summary, part)| summary.figures_over(part.outcome.conditions.load_time))
+        .collect();
+    let longest_ms = figures.iter().map(|figures| figures.measured_ms).fold(0.0, f64::max);
+    let text = summed(&summaries, longest_ms, &latencies);
     // A summary that can't be read is reported when it is judged.
     let thresholds =
         read::parse_own(text.as_bytes()).map_or_else(|_| Vec::new(), |sum| thresholds(&summaries, &sum, &latencies));
 
     let mut seen: Vec<GeneratorRecord> = Vec::with_capacity(generators.len());
     for (index, part) in generators.iter().enumerate() {
-        let (figures, series) = (summaries[index].figures(), generator_series[index]);
+        let (figures, series) = (&figures[index], generator_series[index]);
         let segment = segment(index, generators.len());
-        seen.push(GeneratorRecord::from_outcome(&part.agent, segment, &part.outcome, &figures, series, part.clock));
+        seen.push(GeneratorRecord::from_outcome(&part.agent, segment, &part.outcome, figures, series, part.clock));
     }
     compare_starts(&mut seen);
+    let mut evidence = host_evidence(&host.outcome);
+    evidence.conditions.load_time = load_time(generators, longest_ms);
     Ok(Merged {
-        evidence: Evidence { generators: seen, thresholds, ..host_evidence(&host.outcome) },
+        evidence: Evidence { generators: seen, thresholds, ..evidence },
         outcome: outcome(host, generators, text, &merged),
     })
+}
+
+/// Returns the time of the load of all generators: the longest one, so that nothing looks faster than it was. Unknown if
+/// it is of all of them.
+fn load_time(generators: &[Part], longest_ms: f64) -> Option<LoadTime> {
+    let known = generators.iter().filter_map(|part| part.outcome.conditions.load_time);
+    let late_requests = known.map(|time| time.late_requests).reduce(u64::saturating_add)?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float to integer cast saturates")]
+    Some(LoadTime { ms: longest_ms.round() as u64, late_requests })
 }
 
 /// Returns the segment of the load with this index.

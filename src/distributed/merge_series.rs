@@ -7,7 +7,7 @@
 
 use brewbench_agent::{
     series::merge::{GRID_MS, add_up, gaps, line, lines, moved},
-    wire::series::{Gaps, Part, Series, Window},
+    wire::series::{Gaps, Part, Series, Usage, Window},
 };
 
 use crate::results::clock::{Clocked, clamped};
@@ -25,12 +25,29 @@ fn window(part: Part, host: Option<Clocked<'_>>, generators: &[Clocked<'_>]) -> 
     let parts: Vec<Clocked<'_>> = generators.iter().filter(|one| one.window(part).is_some()).copied().collect();
     let start_ms = start_ms(part, host, &parts)?;
     let windows = || parts.iter().filter_map(|one| Some((one.window(part)?, one.after_ms(part, start_ms))));
+    let seconds = add_up(windows().map(|(window, after)| lines(&window.seconds, after, 0)).collect());
+    let mut usage = host.map_or_else(Vec::new, |host| host.usage_after(part, start_ms, i32::MIN));
+    if let Some(last) = seconds.last().filter(|_| part == Part::Measured) {
+        keep_until(&mut usage, last.until_ms);
+    }
     Some(Window {
         start_ms,
-        seconds: add_up(windows().map(|(window, after)| lines(&window.seconds, after, 0)).collect()),
-        usage: host.map_or_else(Vec::new, |host| host.usage_after(part, start_ms, i32::MIN)),
+        seconds,
+        usage,
         gaps: windows().fold(Gaps::default(), |sum, (window, _)| gaps(sum, window.gaps)),
     })
+}
+
+/// Keeps the samples of the host during the load, and the ones at its edges: it records while generators are in
+/// `setup()` and `teardown()`, too.
+fn keep_until(usage: &mut Vec<Usage>, until_ms: u32) {
+    let first = usage.partition_point(|sample| sample.at_ms <= 0).saturating_sub(1);
+    let last = usage.partition_point(|sample| i64::from(sample.at_ms) < i64::from(until_ms));
+    usage.truncate(last + 1);
+    usage.drain(..first.min(usage.len()));
+    if let Some(first) = usage.first_mut() {
+        *first = first.without_counts();
+    }
 }
 
 /// Returns when a part began, by the server's clock: when the first generator began.

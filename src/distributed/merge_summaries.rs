@@ -45,9 +45,9 @@ impl Latencies {
     }
 }
 
-/// Merges summaries into one, as JSON. There must be at least one part.
-pub fn summed(parts: &[Summary], latencies: &Latencies) -> String {
-    let measured_s = parts.iter().map(|part| part.figures().measured_ms).fold(0.0, f64::max) / 1e3;
+/// Merges summaries into one, as JSON, with rates over the longest time of a part. There must be at least one part.
+pub fn summed(parts: &[Summary], longest_ms: f64, latencies: &Latencies) -> String {
+    let measured_s = longest_ms / 1e3;
     let names: BTreeSet<&String> = parts.iter().flat_map(|part| part.metrics.keys()).collect();
     let mut metrics = Map::new();
     for name in names {

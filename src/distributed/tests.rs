@@ -21,7 +21,8 @@ fn requests(count: u64) -> Histogram {
 }
 
 fn sum(parts: &[Summary], latencies: &Latencies) -> Summary {
-    let text = summed(parts, latencies);
+    let longest_ms = parts.iter().map(|part| part.figures().measured_ms).fold(0.0, f64::max);
+    let text = summed(parts, longest_ms, latencies);
     read::parse(text.as_bytes()).unwrap_or_else(|fault| panic!("{fault}: {text}"))
 }
 

@@ -32,7 +32,7 @@ pub struct Figures {
     pub p999_ms: Option<f64>,
     /// Maximum latency, ms.
     pub max_ms: Option<f64>,
-    /// Length of the measured phase as reported by k6, seconds.
+    /// Length of the load without setup and teardown, seconds; of the test if only that is known.
     pub measured_s: Option<f64>,
     /// CPU time of the target per request in the measured phase, ms.
     #[serde(default)]

@@ -85,7 +85,7 @@ impl Metric {
             Self::Requests => "All requests of the measured phase, failed ones included.",
             Self::Failed => "Requests of the measured phase that k6 counted as failed.",
             Self::MinMs => "The latency of the fastest request of the measured phase, failed ones included.",
-            Self::MeasuredS => "The length of the measured phase as reported by k6, without the warm-up.",
+            Self::MeasuredS => "The length of the load, without the warm-up, setup and teardown; of an import, the time of the test.",
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The wire has its own types, so that it can change without the stored form.
 
-use brewbench_agent::wire::{self, load_record::LoadRecord, outcome};
+use brewbench_agent::wire::{self, load_record::LoadRecord, load_time::LoadTime, outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::counters::Counts;
@@ -50,6 +50,9 @@ pub struct Conditions {
     /// What the load generator reported about its load. Stored as sent: every field is optional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_record: Option<LoadRecord>,
+    /// How long the load lasted; None if only k6's time of the test is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_time: Option<LoadTime>,
 }
 
 /// What the kernel and the processor counted for the target during the measurement.
@@ -184,6 +187,7 @@ impl From<outcome::Conditions> for Conditions {
             generator_quota: reported.generator_quota.filter(|cores| cores.is_finite() && *cores > 0.0),
             counters: reported.counters.map(Counters::from),
             load_record: reported.load_record.map(LoadRecord::checked),
+            load_time: reported.load_time,
         }
     }
 }

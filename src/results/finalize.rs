@@ -197,7 +197,7 @@ impl End {
             }
             None => return Self::without_results(Phase::Failed, "k6 left no summary".to_owned()),
         };
-        let mut figures = parsed.figures();
+        let mut figures = parsed.figures_over(evidence.conditions.load_time);
         if !evidence.generators.is_empty() {
             // Each k6 evaluated its own part only; the total is known if every threshold could be evaluated.
             let evaluated = || evidence.thresholds.iter().filter(|one| one.basis != Basis::Nothing);

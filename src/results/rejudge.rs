@@ -220,7 +220,8 @@ impl Stored {
         let summary = brewbench_agent::reports::read::parse_own(&summary)
             .map_err(|fault| format!("its summary can't be read: {fault}"))?;
         let execution = self.candidate.is_ours.then(|| self.execution()).transpose()?;
-        Ok(VerdictInput { figures: summary.figures(), execution })
+        let load_time = execution.as_ref().and_then(|execution| execution.evidence.conditions.load_time);
+        Ok(VerdictInput { figures: summary.figures_over(load_time), execution })
     }
 
     fn execution(&self) -> std::result::Result<Execution, String> {

@@ -1,10 +1,12 @@
 //! Helpers for the tests of both crates.
 
+mod counter;
 mod guest;
 mod podman;
 mod registry;
 mod small_disk;
 
+pub use counter::Counter;
 pub use guest::Guest;
 pub use podman::{Image, Podman};
 pub use registry::{Manner, Registry};

@@ -32,6 +32,7 @@ mod import;
 mod k6_versions;
 mod language;
 mod live;
+mod load_alone;
 mod maintenance;
 mod migrations;
 mod new_run;

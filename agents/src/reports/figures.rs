@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::values;
 use crate::reports::summary::{Kind, Metric, Shape, Summary};
+use crate::wire::load_time::LoadTime;
 
 /// The main metrics of one run. Unknown values are absent, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,7 +15,7 @@ pub struct Figures {
     pub failed: Option<u64>,
     /// Requests per second of the measured time; for wrk only those with a response.
     pub rps: f64,
-    /// Duration of the test.
+    /// Duration of the load, or of the test if only that is known.
     pub measured_ms: f64,
     /// Latency of all requests. Those without a response count as 0 ms: see `failed`.
     pub latency: Latency,
@@ -84,13 +85,21 @@ pub struct Latency {
 }
 
 impl Summary {
-    /// Returns the main metrics of a parsed summary (see [`parse`](crate::reports::read::parse)).
+    /// Returns the main metrics of a parsed summary (see [`parse`](crate::reports::read::parse)), by k6's time of the
+    /// test.
     pub fn figures(&self) -> Figures {
+        self.figures_over(None)
+    }
+
+    /// Returns the main metrics, with rates over the time of the load, if it is known.
+    pub fn figures_over(&self, load_time: Option<LoadTime>) -> Figures {
         let count = |metric, value| self.value(metric, value).map(values::to_integer);
         let requests = count("http_reqs", "count").unwrap_or_default();
         // In k6, `passes` of this rate counts failed requests.
         let failed = count("http_req_failed", "passes");
-        let measured_ms = self.measured_ms().unwrap_or_default();
+        let load_time = load_time.filter(|time| time.ms > 0 && time.late_requests <= requests);
+        let measured_ms = load_time.map(|time| time.ms as f64).or_else(|| self.measured_ms()).unwrap_or_default();
+        let in_time = requests.saturating_sub(load_time.map_or(0, |time| time.late_requests));
         let has_thresholds = self.shape != Shape::Wrk;
         let thresholds = || self.metrics.values().flat_map(|metric| &metric.thresholds).filter_map(|one| one.passed);
         Figures {
@@ -99,7 +108,7 @@ impl Summary {
             rps: match self.shape {
                 // Its requests include those without a response, which would inflate the rate.
                 Shape::Wrk => self.value("http_reqs", "rate").unwrap_or_default(),
-                _ if measured_ms > 0.0 => requests as f64 / (measured_ms / 1000.0),
+                _ if measured_ms > 0.0 => in_time as f64 / (measured_ms / 1000.0),
                 _ => 0.0,
             },
             measured_ms,

@@ -7,6 +7,7 @@ pub mod figures;
 pub mod groups;
 pub mod handle_summary;
 pub mod json;
+pub mod load;
 pub mod machine_readable;
 mod metrics;
 pub mod missing;

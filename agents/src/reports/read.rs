@@ -4,12 +4,12 @@ use crate::reports::encoding::without_mark;
 use crate::reports::json::Node;
 use crate::reports::summary::Summary;
 use crate::reports::validate::{Fault, Place};
-use crate::reports::{handle_summary, machine_readable};
+use crate::reports::{handle_summary, load, machine_readable};
 
 /// Reads a summary of any shape. The caller must limit its size.
 ///
 /// Fails with the first error found. A summary that was read has HTTP requests and a duration, and all of its values
-/// could have been measured by k6.
+/// could have been measured by k6. If it tells the load apart, it has the load only: see [`load`].
 pub fn parse(bytes: &[u8]) -> Result<Summary, Fault> {
     let summary = parse_own(bytes)?;
     crate::reports::values::judge_requests(&summary)?;
@@ -21,6 +21,7 @@ pub fn parse_own(bytes: &[u8]) -> Result<Summary, Fault> {
     let bytes = without_mark(bytes).map_err(|fault| Place::root("the document").fault(fault))?;
     let mut summary = if is_json(bytes) { read_json(bytes)? } else { crate::reports::text::read(bytes)? };
     summary.remove_negative_minima();
+    load::keep(&mut summary);
     crate::reports::values::judge(&summary)?;
     summary.forget_unevaluated_thresholds();
     Ok(summary)

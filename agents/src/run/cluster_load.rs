@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::participant::Prepared;
 use super::rounds::target_exit;
 use crate::engine::remote::{Remote, Subject, version_of};
-use crate::engine::{Bounds, Received, Round, Sent};
+use crate::engine::{Bounds, Received, Round, Script, Sent};
 use crate::generators::runners::{self, Runners};
 use crate::generators::usage::Follower;
 use crate::generators::{Generators, JOB_VARIABLE, job_name};
@@ -151,7 +151,7 @@ impl Site {
             interface: None,
         };
         let at = (load.address, load.generators.port);
-        let recording = Recording::start_for(at, &jobs, watched, self.live.notifier()).await;
+        let recording = Recording::start_for(at, &jobs, watched, self.script.scope(), self.live.notifier()).await;
         recording.map_err(|error| {
             let port = load.generators.port;
             Failure::by(Cause::Generator)(format!("can't receive the series of generators on port {port}: {error}"))
@@ -166,7 +166,7 @@ impl Site {
         recording: &Recording,
     ) -> Result<Vec<Placed>, Failure> {
         let broken = Failure::by(Cause::Generator);
-        let remote = load.remote(round, recording.url(), self.script.system_tags()).map_err(&broken)?;
+        let remote = load.remote(round, recording.url(), &self.script).map_err(&broken)?;
         let plan = runners::Round { name, count: load.job.cluster_generators, remote, longest: load.longest };
         let runners = Runners::new(load.cluster, load.generators, plan).await.map_err(&broken)?;
         // From here on they are removed, even if this is cancelled.
@@ -217,10 +217,18 @@ impl Site {
 }
 
 impl Load<'_> {
-    fn remote(&self, round: Round, url: &str, system_tags: Option<&str>) -> Result<Remote, String> {
+    fn remote(&self, round: Round, url: &str, script: &Script) -> Result<Remote, String> {
         let push_url = format!("{url}/$({JOB_VARIABLE})");
         let (limits, vcpus) = (&self.limits, self.generators.vcpus);
-        let subject = Subject { base_url: &self.base_url, limits, system_tags, push_url: &push_url, vcpus };
+        let base_url = &self.base_url;
+        let subject = Subject {
+            base_url,
+            limits,
+            system_tags: script.system_tags(),
+            traits: script.traits(),
+            push_url: &push_url,
+            vcpus,
+        };
         Remote::new(self.job, round, &subject)
     }
 }

@@ -25,11 +25,13 @@ use crate::run::prepare;
 use crate::sandbox::process::Process;
 use crate::sandbox::{Group, OwnQuota, Sandbox, Side};
 use crate::series::live::Live;
+use crate::series::load_time::Planned;
 use crate::series::recording::{Recorded, Recording};
 use crate::series::sampler::Watched;
 use crate::series::shared::{core_use, network_use};
 use crate::target::{self, Cluster, Containers, Fingerprints, Running};
 use crate::wire::job::{Job, Role};
+use crate::wire::load_time::LoadTime;
 use crate::wire::outcome::{
     Cause, Conditions, CoreUse, Cores, Ended, Enforced, Mechanism, NetworkUse, Outcome, PhaseTime,
 };
@@ -231,6 +233,9 @@ pub(crate) struct Site {
     pub(crate) recording: Option<(Part, Recording)>,
     pub(crate) series: Series,
     work: WorkDone,
+    /// When the measured load was meant to run, once it is over.
+    pub(super) planned: Option<Planned>,
+    load_time: Option<LoadTime>,
     /// The CPUs of both sides.
     pub(crate) cores: Cores,
     /// Network interface of the load, if it leaves the machine.
@@ -274,6 +279,8 @@ impl Site {
             recording: None,
             series: Series::default(),
             work: WorkDone::default(),
+            planned: None,
+            load_time: None,
             cores: outcome.cores.clone(),
             interface: None,
             usage: (None, None),
@@ -291,7 +298,7 @@ impl Site {
             interface: self.interface.clone(),
         };
         let part = round.part();
-        match Recording::start(watched, self.live.notifier()).await {
+        match Recording::start(watched, self.script.scope(), self.live.notifier()).await {
             Ok(recording) => {
                 self.live.follow(part, recording.so_far());
                 self.recording = Some((part, recording));
@@ -309,9 +316,9 @@ impl Site {
 
     pub(crate) async fn stop_recording(&mut self) {
         if let Some((part, recording)) = self.recording.take() {
-            let Recorded { window, spans, work } = recording.finish().await;
+            let Recorded { window, spans, work, load_time } = recording.finish(self.planned).await;
             if part == Part::Measured {
-                self.work = work;
+                (self.work, self.load_time) = (work, load_time);
                 let interface = self.interface.as_deref();
                 let network = network_use(&spans, interface, interface.and_then(crate::run::interface::speed_bits));
                 self.usage = (core_use(&spans, &self.cores), Some(network));
@@ -345,6 +352,7 @@ impl Site {
         }
         self.stop_recording().await;
         outcome.work = std::mem::take(&mut self.work);
+        outcome.conditions.load_time = self.load_time;
         (outcome.conditions.core_use, outcome.conditions.network) = self.usage;
         outcome.series = (self.series != Series::default()).then(|| Packed::pack(&self.series));
         if let Some(target) = self.target.take() {

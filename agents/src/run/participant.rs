@@ -140,7 +140,7 @@ impl Site {
                 let longest = WAIT_FOR_OTHERS + job.load.duration().unwrap_or(LONGEST_SCRIPT);
                 return Ok(Bounds { longest, rps_limit: None });
             }
-            let bounds = context.engine.bounds(script, &job.load, generator_group, &cores).await;
+            let bounds = context.engine.bounds(script, generator_group, &cores).await;
             bounds.map_err(Failure::by(Cause::Generator))
         };
         let (serving, bounds) = tokio::try_join!(starting, inspecting)?;

@@ -12,6 +12,7 @@ use crate::run::failure::Failure;
 use crate::series::collector::MAX_SECONDS;
 use crate::series::level::is_level;
 use crate::series::live::Live;
+use crate::series::load_time::Planned;
 use crate::series::recording::SoFar;
 use crate::target::Running;
 use crate::wire::job::Job;
@@ -91,6 +92,8 @@ impl Site {
         };
         let output = generator.log().await;
         conditions.load_record = self.log.take().map(|log| log.record(status));
+        let record = conditions.load_record.as_ref();
+        self.planned = record.and_then(|record| Planned::new(record, self.script.duration()));
         if !engine::is_aborted(status) {
             engine::judge(status, &output).map_err(broken)?;
         }

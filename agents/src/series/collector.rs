@@ -15,6 +15,7 @@ use super::messages::{STALE, Sample, TimeSeries};
 use super::metric::Metric;
 use super::work_counter::WorkCounter;
 use crate::engine::Push;
+use crate::reports::load;
 use crate::wire::series::{Gaps, Second, Window};
 use crate::wire::work_done::WorkDone;
 
@@ -29,10 +30,29 @@ pub const MAX_SECONDS: usize = 3600;
 /// second.
 const EARLY_MS: u32 = 500;
 
+/// Which of k6's series belong to the load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// All: the script has nothing but its load.
+    #[default]
+    All,
+    /// Those with the tag of the load; others are of `setup()` and `teardown()`.
+    Tagged,
+}
+
+impl Scope {
+    fn contains(self, series: &TimeSeries) -> bool {
+        let [tag, value] = load::TAG;
+        self == Self::All || series.label(tag) == Some(value)
+    }
+}
+
 /// Collects the pushes of one k6 process.
 #[derive(Debug)]
 pub struct Collector {
     begun_ms: i64,
+    scope: Scope,
+    last_request_ms: Option<i64>,
     known: HashMap<u64, Known>,
     hasher: RandomState,
     window: Window,
@@ -53,9 +73,11 @@ enum Known {
 
 impl Collector {
     /// Creates a collector for a k6 process started at this time, unix milliseconds.
-    pub fn new(begun_ms: i64) -> Self {
+    pub fn new(begun_ms: i64, scope: Scope) -> Self {
         Self {
             begun_ms,
+            scope,
+            last_request_ms: None,
             known: HashMap::new(),
             hasher: RandomState::new(),
             window: Window { start_ms: begun_ms, ..Window::default() },
@@ -120,6 +142,11 @@ impl Collector {
         self.halvings
     }
 
+    /// Returns when the last request ended by k6's clock, unix milliseconds.
+    pub fn last_request_ms(&self) -> Option<i64> {
+        self.last_request_ms
+    }
+
     /// Returns the series and the counts of requests, once k6 has ended.
     pub fn finish(self) -> (Window, WorkDone) {
         let gaps = Gaps { unfinished: u64::from(!self.has_ended), ..self.window.gaps };
@@ -130,12 +157,19 @@ impl Collector {
     fn count(&mut self, series: &TimeSeries, second: &mut Second) {
         self.has_ended |= series.samples.iter().any(is_stale);
         let Some(metric) = Metric::identify(series) else { return };
+        // Virtual users have no tag.
+        if metric != Metric::Vus && !self.scope.contains(series) {
+            return;
+        }
         for histogram in &series.histograms {
             match Histogram::read(histogram) {
                 Some(all) if metric == Metric::Connecting => {
                     self.work.connecting(self.hasher.hash_one(&series.labels), &all);
                 }
-                Some(all) => self.latencies(series, metric, all, second),
+                Some(all) => {
+                    self.last_request_ms = self.last_request_ms.max(Some(histogram.timestamp));
+                    self.latencies(series, metric, all, second);
+                }
                 None => self.window.gaps.damaged += 1,
             }
         }

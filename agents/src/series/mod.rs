@@ -8,6 +8,7 @@
 //! - [`collector`]: turns pushes into seconds; [`clock`]: one for all series; [`level`]: detects the end of a warm-up.
 //! - [`sampler`]: resource usage, sampled from the kernel; [`kernel`]: parses its files.
 //! - [`shared`]: everything else on the run's cores and network; [`network`]: parses the kernel's network files.
+//! - [`load_time`]: how long the load lasted, without `setup()`, `teardown()` and waits; limits a series to it.
 //! - [`merge`]: adds up the series of several load generators.
 //! - [`live`]: sends the current run to the server while it is in progress.
 //! - [`metric`]: which of k6's metrics are used; [`work_counter`]: counts requests by status, protocol and connection.
@@ -19,6 +20,7 @@ pub mod histogram;
 pub mod kernel;
 pub mod level;
 pub mod live;
+pub mod load_time;
 pub mod merge;
 pub mod messages;
 pub mod metric;

@@ -6,9 +6,12 @@ use std::net::IpAddr;
 use tokio::sync::watch;
 
 use super::clock::Clock;
+use super::collector::Scope;
+use super::load_time::Planned;
 use super::sampler::{Sample, Sampler, Samples, Watched};
 use super::shared::Span;
 use crate::engine::{Arrivals, Received, Receiver};
+use crate::wire::load_time::LoadTime;
 use crate::wire::series::{Second, Usage, Window};
 use crate::wire::work_done::WorkDone;
 
@@ -22,22 +25,23 @@ pub struct Recording {
 
 impl Recording {
     /// Starts recording, and notifies `news` of new points; start k6 right after. Fails if there is no free port.
-    pub async fn start(watched: Watched, news: watch::Sender<()>) -> io::Result<Self> {
+    pub async fn start(watched: Watched, scope: Scope, news: watch::Sender<()>) -> io::Result<Self> {
         let clock = Clock::new();
-        let receiver = Receiver::open(clock, news.clone()).await?;
+        let receiver = Receiver::open(clock, scope, news.clone()).await?;
         Ok(Self { receiver, sampler: Sampler::start(watched, clock, news), clock })
     }
 
     /// Starts recording several k6 processes on other machines, which reach this one at this address and port. Each has
     /// a name. Fails if the port is not free.
     pub async fn start_for(
-        (address, port): (IpAddr, u16),
+        at: (IpAddr, u16),
         names: &[String],
         watched: Watched,
+        scope: Scope,
         news: watch::Sender<()>,
     ) -> io::Result<Self> {
         let clock = Clock::new();
-        let receiver = Receiver::open_for(address, port, names, clock, news.clone()).await?;
+        let receiver = Receiver::open_for(at, names, clock, scope, news.clone()).await?;
         Ok(Self { receiver, sampler: Sampler::start(watched, clock, news), clock })
     }
 
@@ -78,16 +82,19 @@ impl Recording {
         SoFar { arrivals: self.receiver.arrivals(), samples: self.sampler.samples() }
     }
 
-    /// Returns everything, once k6 has ended.
-    pub async fn finish(self) -> Recorded {
-        let samples = self.sampler.finish().await;
-        let Some(Received { window, work, .. }) = self.receiver.finish().into_iter().next() else {
-            return Recorded::default();
-        };
+    /// Returns everything, once k6 has ended: of the load only, if its times are known.
+    pub async fn finish(self, planned: Option<Planned>) -> Recorded {
+        let mut samples = self.sampler.finish().await;
+        let Some(received) = self.receiver.finish().into_iter().next() else { return Recorded::default() };
+        let Received { mut window, work, last_request_ms, .. } = received;
+        let load_time = planned.zip(last_request_ms).map(|(planned, last_ms)| planned.limit(&mut window, last_ms));
         let start_ms = window.start_ms;
+        if let Some(load_time) = load_time {
+            keep_between(&mut samples, start_ms, load_time.end_ms(start_ms));
+        }
         let spans = spans(start_ms, &samples);
         let usage = samples.into_iter().map(|sample| usage_at(start_ms, &sample)).collect();
-        Recorded { window: Window { usage, ..window }, spans, work }
+        Recorded { window: Window { usage, ..window }, spans, work, load_time }
     }
 }
 
@@ -101,6 +108,19 @@ pub struct Recorded {
     pub spans: Vec<Span>,
     /// Counts of k6's requests.
     pub work: WorkDone,
+    /// The time of the load, if it is known.
+    pub load_time: Option<LoadTime>,
+}
+
+/// Keeps the samples of a time, and the ones at its edges, from which and up to which usage is counted.
+fn keep_between(samples: &mut Vec<Sample>, start_ms: i64, end_ms: i64) {
+    let first = samples.partition_point(|sample| sample.at_ms <= start_ms).saturating_sub(1);
+    let last = samples.partition_point(|sample| sample.at_ms < end_ms);
+    samples.truncate(last + 1);
+    samples.drain(..first.min(samples.len()));
+    if let Some(first) = samples.first_mut() {
+        first.usage = first.usage.without_counts();
+    }
 }
 
 fn spans(start_ms: i64, samples: &[Sample]) -> Vec<Span> {

@@ -7,6 +7,7 @@ pub mod engine;
 pub mod job;
 pub mod load;
 pub mod load_record;
+pub mod load_time;
 pub mod messages;
 pub mod name;
 pub mod offer;

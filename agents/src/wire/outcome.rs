@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::counters::Counters;
 use super::engine::EngineVersion;
 use super::load_record::LoadRecord;
+use super::load_time::LoadTime;
 use super::profile::Profiled;
 use super::series::Packed;
 use super::target::Identity;
@@ -127,6 +128,8 @@ pub struct Conditions {
     pub counters: Option<Counters>,
     /// What the load generator reported about its load; `None` from older agents, or if there was none.
     pub load_record: Option<LoadRecord>,
+    /// How long the load lasted; `None` if only k6's time is known, or from older agents.
+    pub load_time: Option<LoadTime>,
 }
 
 /// The result of an idle wait.

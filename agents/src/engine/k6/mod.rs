@@ -34,7 +34,6 @@ use crate::series::clock::Clock;
 use crate::series::recording::Recording;
 use crate::wire::engine::{Capability, EngineOffer};
 use crate::wire::job::Segment;
-use crate::wire::load::Load;
 use crate::wire::series::Part;
 
 /// Name of this load generator in the protocol.
@@ -63,11 +62,15 @@ const NO_INTERFACE: &str = "";
 /// The variable that disables k6's usage report.
 const NO_USAGE_REPORT: &str = "K6_NO_USAGE_REPORT";
 
-/// How long k6 lets iterations finish at the end of the load.
+/// How long k6 lets iterations finish at the end of a load that replaces the script's own: as long as k6 does by itself,
+/// which also bounds a script that sleeps for longer.
 const GRACEFUL_STOP: Duration = Duration::from_secs(30);
 
-/// Time in addition to the load: setup and teardown, 60 s each by default, and k6's own start and exit.
-const MARGIN: Duration = Duration::from_secs(125);
+/// Time for k6's own start and exit.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// Timeout of an inspection, which executes the script's top-level code.
+const INSPECTION: Duration = Duration::from_mins(2);
 
 /// A usable k6.
 #[derive(Clone, Debug)]
@@ -261,23 +264,13 @@ impl K6 {
         })
     }
 
-    /// Returns the bounds of a load. For a script's own load, `k6 inspect` determines its duration, which executes the
-    /// script's top-level code. The error is a sentence.
-    pub async fn bounds(&self, script: &Script, load: &Load, group: &Group, cores: &[usize]) -> Result<Bounds, String> {
-        if let Some(duration) = load.duration() {
-            let longest = duration + GRACEFUL_STOP + MARGIN;
-            let output = match script.may_limit_requests() {
-                true => self.inspect(script, group, cores, MARGIN).await.unwrap_or_default(),
-                false => String::new(),
-            };
-            return Ok(Bounds { longest, rps_limit: script::rps_limit(&output) });
-        }
-        let output = self.inspect(script, group, cores, MARGIN).await?;
-        let total = script::total_duration(&output);
-        let longest = total
-            .map(|total| total + MARGIN)
-            .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&output)))?;
-        Ok(Bounds { longest, rps_limit: script::rps_limit(&output) })
+    /// Checks that k6 can run what the measured round starts, and returns its bounds. `k6 inspect` executes the script's
+    /// top-level code. The error is a sentence.
+    pub async fn bounds(&self, script: &Script, group: &Group, cores: &[usize]) -> Result<Bounds, String> {
+        let log = self.inspect(script, group, cores, INSPECTION).await?;
+        let required = script::Requirements::read(&log)
+            .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&log)))?;
+        Ok(Bounds { longest: required.load + required.around + MARGIN, rps_limit: required.rps_limit })
     }
 
     /// Runs `k6 inspect`, which executes only the top-level code of a script; returns its output. The error is a

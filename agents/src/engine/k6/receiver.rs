@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::engine::k6::remote_write::MAX_BODY;
 use crate::series::clock::Clock;
-use crate::series::collector::Collector;
+use crate::series::collector::{Collector, Scope};
 use crate::series::merge::{add_up, line, lines, moved};
 use crate::wire::series::{Second, Window};
 use crate::wire::work_done::WorkDone;
@@ -73,46 +73,47 @@ pub struct Received {
     pub window: Window,
     /// Counts of its requests.
     pub work: WorkDone,
+    /// When its last request ended by its own clock, unix milliseconds.
+    pub last_request_ms: Option<i64>,
     /// The rest.
     pub sent: Sent,
 }
 
 impl Receiver {
     /// Opens a loopback port for one k6 process, and notifies `news` of every push. Fails if there is no free port.
-    pub async fn open(clock: Clock, news: watch::Sender<()>) -> io::Result<Self> {
+    pub async fn open(clock: Clock, scope: Scope, news: watch::Sender<()>) -> io::Result<Self> {
         let path = format!("/{}", Uuid::new_v4().simple());
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        Self::bind(address, address.ip(), &path, vec![path.clone()], clock, news).await
+        Self::bind((address, address.ip()), &path, vec![path.clone()], (clock, scope), news).await
     }
 
     /// Opens a port for k6 processes on other machines, which reach this one at `address`. Each has a name, the last
     /// part of its path. Port 0 is any free port.
     pub async fn open_for(
-        address: IpAddr,
-        port: u16,
+        (address, port): (IpAddr, u16),
         names: &[String],
         clock: Clock,
+        scope: Scope,
         news: watch::Sender<()>,
     ) -> io::Result<Self> {
         let root = format!("/{}", Uuid::new_v4().simple());
         let all: IpAddr =
             if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { "::".parse().map_err(io::Error::other)? };
         let paths = names.iter().map(|name| format!("{root}/{name}")).collect();
-        Self::bind(SocketAddr::new(all, port), address, &root, paths, clock, news).await
+        Self::bind((SocketAddr::new(all, port), address), &root, paths, (clock, scope), news).await
     }
 
     async fn bind(
-        at: SocketAddr,
-        address: IpAddr,
+        (at, address): (SocketAddr, IpAddr),
         root: &str,
         paths: Vec<String>,
-        clock: Clock,
+        (clock, scope): (Clock, Scope),
         news: watch::Sender<()>,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(at).await?;
         let url = format!("http://{}{root}", SocketAddr::new(address, listener.local_addr()?.port()));
         let source = |path| {
-            let (collector, news) = (Mutex::new(Collector::new(clock.now_ms())), news.clone());
+            let (collector, news) = (Mutex::new(Collector::new(clock.now_ms(), scope)), news.clone());
             Arc::new(Source { path, clock, collector, sent: Mutex::default(), news })
         };
         let sources: Vec<_> = paths.into_iter().map(source).collect();
@@ -151,9 +152,11 @@ impl Receiver {
     /// missing once it has exited.
     pub fn finish(self) -> Vec<Received> {
         let finish = |source: &Arc<Source>| {
-            let empty = Collector::new(source.clock.now_ms());
-            let (window, work) = source.with(|collector| std::mem::replace(collector, empty)).finish();
-            Received { window, work, sent: source.sent() }
+            let empty = Collector::new(source.clock.now_ms(), Scope::All);
+            let collector = source.with(|collector| std::mem::replace(collector, empty));
+            let last_request_ms = collector.last_request_ms();
+            let (window, work) = collector.finish();
+            Received { window, work, last_request_ms, sent: source.sent() }
         };
         self.sources.iter().map(finish).collect()
     }
@@ -315,7 +318,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_push_needs_the_secret_path() {
-        let receiver = Receiver::open(Clock::new(), watch::Sender::default()).await.expect("a port");
+        let receiver = Receiver::open(Clock::new(), Scope::All, watch::Sender::default()).await.expect("a port");
         let (root, _) = receiver.url().rsplit_once('/').expect("a path");
         assert_eq!(status(&format!("{root}/"), b"foreign".to_vec()).await, 404);
         assert_eq!(status(&format!("{root}/api/v1/write"), b"foreign".to_vec()).await, 404);
@@ -325,7 +328,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_damaged_push_is_counted_but_accepted() {
-        let receiver = Receiver::open(Clock::new(), watch::Sender::default()).await.expect("a port");
+        let receiver = Receiver::open(Clock::new(), Scope::All, watch::Sender::default()).await.expect("a port");
         let nothing = snap::raw::Encoder::new().compress_vec(&[]).expect("packed");
         assert_eq!(status(receiver.url(), nothing).await, 204);
         assert_eq!(status(receiver.url(), b"\xff".to_vec()).await, 204);
@@ -336,7 +339,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_oversized_push_is_refused_and_counted() {
-        let receiver = Receiver::open(Clock::new(), watch::Sender::default()).await.expect("a port");
+        let receiver = Receiver::open(Clock::new(), Scope::All, watch::Sender::default()).await.expect("a port");
         assert_eq!(status(receiver.url(), vec![0; MAX_BODY + 1]).await, 413);
         assert_eq!(gaps(receiver).damaged, 1);
     }

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::script::{BASE_URL, SCRIPT};
+use super::wrapper::Traits;
 use super::{NO_USAGE_REPORT, RUNTIME, Round, SERIES_OUTPUT, TREND_STATS, push_settings, wrapper};
 use crate::run::address_policy::Limits;
 use crate::wire::job::{Job, Segment};
@@ -37,6 +38,8 @@ pub struct Subject<'a> {
     pub limits: &'a Limits,
     /// System tags that k6 shall set, unless the script chooses them.
     pub system_tags: Option<&'a str>,
+    /// What is known about the script.
+    pub traits: Traits,
     /// Where k6 sends its series and its summary; may refer to variables of its machine, like `$(NAME)`.
     pub push_url: &'a str,
     /// CPU cores of its machine.
@@ -86,48 +89,27 @@ pub fn command(folder: &str, segment: Segment) -> Vec<String> {
 /// Returns the script around the scenario's: with the load of the round, the limits, and a summary that is sent.
 fn entry(job: &Job, round: Round, subject: &Subject<'_>) -> String {
     let warm_up = std::time::Duration::from_millis(job.warm_up_ms);
-    let scenario = match round {
-        Round::WarmUp => wrapper::warm_up_scenario(&job.load, warm_up),
-        Round::Measure => wrapper::measured_scenario(&job.load),
-    };
     let blocked: Vec<String> = subject.limits.blocked.iter().map(ToString::to_string).collect();
     let stats: Vec<&str> = TREND_STATS.split(',').collect();
-    let mut options = json!({"blacklistIPs": blocked, "summaryTrendStats": stats});
+    let mut more = json!({"blacklistIPs": blocked, "summaryTrendStats": stats});
     if !subject.limits.redirects {
-        options["maxRedirects"] = json!(0);
+        more["maxRedirects"] = json!(0);
     }
     if let Some(tags) = subject.system_tags {
-        options["systemTags"] = tags.split(',').collect();
+        more["systemTags"] = tags.split(',').collect();
     }
-    if matches!(round, Round::WarmUp) {
-        options["thresholds"] = json!({});
-    }
-    let kept = match scenario {
-        Some(scenario) => {
-            options["scenarios"] = json!({"default": scenario});
-            "const { scenarios, stages, vus, duration, iterations, ...kept } = own.options ?? {};"
-        }
-        None => "const kept = own.options ?? {};",
-    };
+    let scenario = wrapper::scenario((&job.load, warm_up), round);
     format!(
         "import http from 'k6/http';\n\
-         import * as own from './{SCRIPT}';\n\
-         export * from './{SCRIPT}';\n\
-         export default own.default;\n\
-         {kept}\n\
-         export const options = {{ ...kept, ...{} }};\n\
+         {}{}\
          export function handleSummary(data) {{\n  \
            const response = http.post(`${{__ENV.{PUSH_URL}}}/summary`, JSON.stringify(data));\n  \
            if (response.status !== 204) throw new Error(`can't send the summary: status ${{response.status}}`);\n  \
            return own.handleSummary ? own.handleSummary(data) : {{}};\n\
          }}\n",
-        javascript(&options)
+        wrapper::exports(SCRIPT),
+        wrapper::options(scenario.as_ref(), round, subject.traits, &more),
     )
-}
-
-/// Returns a value as an expression.
-fn javascript(value: &Value) -> String {
-    value.to_string()
 }
 
 /// Returns the version in k6's name for itself: `Grafana k6/1.8.1`.
@@ -166,7 +148,8 @@ mod tests {
 
     fn subject(limits: &Limits) -> Subject<'_> {
         let push_url = "http://10.0.0.5:1/secret/$(JOB)";
-        Subject { base_url: "http://10.0.0.9:80", limits, system_tags: Some("status,method"), push_url, vcpus: 1.5 }
+        let (system_tags, traits) = (Some("status,method"), Traits::default());
+        Subject { base_url: "http://10.0.0.9:80", limits, system_tags, traits, push_url, vcpus: 1.5 }
     }
 
     #[test]
@@ -177,12 +160,12 @@ mod tests {
         let remote = Remote::new(&job, Round::Measure, &subject(&limits)).expect("files");
         let entry = &remote.files[ENTRY];
         assert!(entry.contains(r#""blacklistIPs":["1.2.3.0/24"]"#) && entry.contains(r#""maxRedirects":0"#), "{entry}");
-        assert!(entry.contains(r#""vus":10"#) && !entry.contains("thresholds"), "{entry}");
+        assert!(entry.contains(r#""vus":10"#) && entry.contains("thresholds: kept.thresholds"), "{entry}");
         assert!(remote.environment.contains(&("GOMAXPROCS".to_owned(), "2".to_owned())));
         let url = ("K6_PROMETHEUS_RW_SERVER_URL".to_owned(), "$(BREWBENCH_PUSH_URL)".to_owned());
         assert!(remote.environment.contains(&url), "{:?}", remote.environment);
         let warm = Remote::new(&job, Round::WarmUp, &subject(&limits)).expect("files");
-        assert!(warm.files[ENTRY].contains(r#""thresholds":{}"#), "{}", warm.files[ENTRY]);
+        assert!(warm.files[ENTRY].contains("thresholds: {}"), "{}", warm.files[ENTRY]);
         let own = Remote::new(&Job { load: Load::Script, ..job }, Round::Measure, &subject(&limits)).expect("files");
         assert!(own.files[ENTRY].contains("const kept = own.options"), "{}", own.files[ENTRY]);
     }

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
-use super::{Round, tags, waits, wrapper};
+use super::wrapper::{self, Traits};
+use super::{Round, tags, waits};
+use crate::series::collector::Scope;
 use crate::wire::job::{Job, Scenario};
 use crate::wire::load::Load;
 
@@ -22,6 +24,9 @@ const CONFIG: &str = "brewbench-k6.json";
 
 /// File names that a scenario must not use.
 const OURS: [&str; 4] = [SCRIPT, WARM_UP, MEASURED, CONFIG];
+
+/// k6's timeout of `setup()` and of `teardown()`, unless the script sets another.
+const USUAL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The rest of a larger summary is not read, so it counts as damaged.
 const SUMMARY_BYTES: u64 = 64 << 20;
@@ -37,7 +42,7 @@ pub struct Script {
     load: Load,
     system_tags: Option<String>,
     may_wait: bool,
-    may_limit_requests: bool,
+    traits: Traits,
 }
 
 impl Script {
@@ -47,7 +52,7 @@ impl Script {
         Self::write(&job.scenario, &job.parameters, (&job.load, warm_up), run_folder)
     }
 
-    /// Writes a scenario to be inspected, without a wrapper.
+    /// Writes a scenario to be inspected, with its own load.
     pub fn for_inspection(scenario: &Scenario, run_folder: &Path) -> Result<Self, String> {
         Self::write(scenario, &BTreeMap::new(), (&Load::Script, Duration::ZERO), run_folder)
     }
@@ -62,14 +67,14 @@ impl Script {
         parameters.extend(overrides.clone());
         parameters.keys().try_for_each(|name| check_parameter(name))?;
         scenario.files.keys().try_for_each(|name| check_file(name))?;
-        let wrappers =
-            [(WARM_UP, wrapper::warm_up(load, warm_up, SCRIPT)), (MEASURED, wrapper::measured(load, SCRIPT))];
         let others = scenario.files.values().chain(parameters.values());
         let texts: Vec<&str> = [&scenario.script].into_iter().chain(others).map(String::as_str).collect();
         let system_tags = tags::system_tags(&texts);
-        let (may_wait, may_limit_requests) = (waits::may_wait(&texts), waits::may_limit_requests(&texts));
-        let (run_folder, load) = (run_folder.to_owned(), load.clone());
-        let script = Self { run_folder, parameters, load, system_tags, may_wait, may_limit_requests };
+        let (may_wait, traits) = (waits::may_wait(&texts), Traits::of(&texts));
+        let wrappers = [(WARM_UP, Round::WarmUp), (MEASURED, Round::Measure)]
+            .map(|(name, round)| (name, wrapper::wrapper((load, warm_up), round, traits, SCRIPT)));
+        let run_folder = run_folder.to_owned();
+        let script = Self { run_folder, parameters, load: load.clone(), system_tags, may_wait, traits };
         let write = || -> io::Result<()> {
             for folder in [script.folder(), script.files_folder(), script.results_folder()] {
                 fs::create_dir(folder)?;
@@ -122,15 +127,25 @@ impl Script {
         self.may_wait
     }
 
-    /// Whether the script may limit its requests per second.
-    pub fn may_limit_requests(&self) -> bool {
-        self.may_limit_requests
+    /// Returns what is known about the script for its wrapper.
+    pub fn traits(&self) -> Traits {
+        self.traits
+    }
+
+    /// Returns the duration of its load, if it is not the script's own.
+    pub fn duration(&self) -> Option<Duration> {
+        self.load.duration()
+    }
+
+    /// What of k6's series belongs to the load.
+    pub fn scope(&self) -> Scope {
+        if self.traits.has_setup { Scope::Tagged } else { Scope::All }
     }
 
     /// Returns the file to start k6 with.
     fn entry(&self, round: Round) -> PathBuf {
         self.folder().join(match (&self.load, round) {
-            (Load::Script, _) => SCRIPT,
+            (Load::Script, _) if !self.traits.has_setup => SCRIPT,
             (_, Round::WarmUp) => WARM_UP,
             (_, Round::Measure) => MEASURED,
         })
@@ -188,21 +203,37 @@ fn check_parameter(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the maximum duration of a script's load, from the JSON of `k6 inspect --execution-requirements`, which may
-/// be surrounded by log lines.
-pub fn total_duration(output: &str) -> Option<Duration> {
-    let options = options(output)?;
-    go_duration(options.get("totalDuration").or_else(|| options.get("maxDuration"))?.as_str()?)
+/// How long parts of a script may take, from the JSON of `k6 inspect --execution-requirements`, which may be surrounded
+/// by log lines.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Requirements {
+    /// Its load, with the wait for the last iterations.
+    pub load: Duration,
+    /// `setup()` and `teardown()` together.
+    pub around: Duration,
+    /// The script's own limit of requests per second.
+    pub rps_limit: Option<f64>,
 }
 
-/// Returns the script's limit of requests per second, from the same output.
-pub fn rps_limit(output: &str) -> Option<f64> {
-    options(output)?.get("rps")?.as_f64().filter(|limit| *limit > 0.0)
-}
-
-fn options(output: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
-    let start = if output.starts_with('{') { 0 } else { output.find("\n{")? + 1 };
-    serde_json::Deserializer::from_str(&output[start..]).into_iter().next()?.ok()
+impl Requirements {
+    /// Reads the output of k6.
+    pub fn read(output: &str) -> Option<Self> {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Inspected {
+            #[serde(alias = "maxDuration")]
+            total_duration: String,
+            setup_timeout: Option<String>,
+            teardown_timeout: Option<String>,
+            rps: Option<f64>,
+        }
+        let start = if output.starts_with('{') { 0 } else { output.find("\n{")? + 1 };
+        let mut values = serde_json::Deserializer::from_str(&output[start..]).into_iter::<Inspected>();
+        let Inspected { total_duration, setup_timeout, teardown_timeout, rps } = values.next()?.ok()?;
+        let timeout = |text: Option<String>| text.as_deref().and_then(go_duration).unwrap_or(USUAL_TIMEOUT);
+        let around = timeout(setup_timeout) + timeout(teardown_timeout);
+        Some(Self { load: go_duration(&total_duration)?, around, rps_limit: rps.filter(|limit| *limit > 0.0) })
+    }
 }
 
 /// Parses a Go duration: `1h2m3.5s`, `300ms`.
@@ -277,12 +308,14 @@ mod tests {
 
     #[test]
     fn the_duration_is_found_between_log_lines() {
+        let read = |output| Requirements::read(output).map(|all| (all.load.as_secs(), all.around.as_secs()));
         let output = "time=\"x\" level=warning msg=\"{\"\n{\n \"maxVUs\": 2,\n \"totalDuration\": \"31s\"\n}\nbye\n";
-        assert_eq!(total_duration(output), Some(Duration::from_secs(31)));
-        assert_eq!(rps_limit(output), None);
-        assert_eq!(rps_limit("{\"rps\": 50, \"totalDuration\": \"31s\"}"), Some(50.0));
-        assert_eq!((rps_limit("{\"rps\": null}"), rps_limit("")), (None, None));
-        assert_eq!(total_duration("{}"), None);
-        assert_eq!(total_duration("nothing"), None);
+        assert_eq!(read(output), Some((31, 120)));
+        assert_eq!(read(r#"{"setupTimeout": "5m0s", "teardownTimeout": null, "totalDuration": "1s"}"#), Some((1, 360)));
+        assert_eq!(read("{}"), None);
+        assert_eq!(read("nothing"), None);
+        let limit = |output| Requirements::read(output).and_then(|all| all.rps_limit);
+        assert_eq!(limit(r#"{"rps": 50, "totalDuration": "31s"}"#), Some(50.0));
+        assert_eq!((limit(r#"{"rps": null, "totalDuration": "31s"}"#), limit(output)), (None, None));
     }
 }

@@ -1,5 +1,4 @@
-//! Detects whether a script may wait between its requests, so that its virtual users are not always busy, and whether it
-//! may limit them.
+//! Detects whether a script may wait between its requests, so that its virtual users are not always busy.
 
 /// Words for waiting, or for protocols other than HTTP.
 const WAITING: [&str; 10] = [
@@ -18,23 +17,19 @@ const WAITING: [&str; 10] = [
 /// Remote modules, whose text is not available.
 const REMOTE: [&str; 2] = ["https://", "http://"];
 
-/// Whether a text may set k6's limit of requests per second.
-pub fn may_limit_requests(texts: &[&str]) -> bool {
-    texts.iter().any(|text| words(text).any(|word| word == "rps"))
-}
-
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_')
-}
-
 /// Whether a text contains a word for waiting, or imports a remote module.
 pub fn may_wait(texts: &[&str]) -> bool {
     let is_word = |word: &str| WAITING.contains(&word);
-    let imports = |line: &str| {
-        let line = line.trim_start();
-        (line.starts_with("import") || line.contains("require(")) && REMOTE.iter().any(|start| line.contains(start))
-    };
-    texts.iter().any(|text| words(text).any(is_word) || text.lines().any(imports))
+    let words = |text: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(is_word);
+    texts.iter().any(|text| words(text) || text.lines().any(imports_remote))
+}
+
+/// Whether a line imports a remote module.
+pub fn imports_remote(line: &str) -> bool {
+    let line = line.trim_start();
+    let is_export = line.starts_with("export") && line.contains(" from ");
+    let is_import = line.starts_with("import") || line.contains("require(") || is_export;
+    is_import && REMOTE.iter().any(|start| line.contains(start))
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ fn push(series: &[TimeSeries]) -> Vec<u8> {
 
 /// Takes pushes at milliseconds after the start.
 fn collect<'a>(pushes: impl IntoIterator<Item = (i64, &'a [TimeSeries])>) -> Window {
-    let mut collector = Collector::new(BEGUN);
+    let mut collector = Collector::new(BEGUN, Scope::All);
     for (at, series) in pushes {
         collector.take(&push(series), BEGUN + at);
     }
@@ -91,7 +91,7 @@ fn an_early_push_is_counted_and_added_to_the_previous_second() {
 
 #[test]
 fn long_runs_are_downsampled_without_loss() {
-    let mut collector = Collector::new(BEGUN);
+    let mut collector = Collector::new(BEGUN, Scope::All);
     let seconds = MAX_SECONDS as u64 + 10;
     for second in 1..=seconds {
         collector.take(&push(&[requests("a", 2 * second)]), BEGUN + 1000 * second.cast_signed());
@@ -136,7 +136,7 @@ fn the_final_push_adds_the_last_requests_but_no_counts() {
 
 #[test]
 fn unreadable_pushes_are_counted() {
-    let mut collector = Collector::new(BEGUN);
+    let mut collector = Collector::new(BEGUN, Scope::All);
     collector.take(b"neither snappy nor protobuf", BEGUN);
     collector.take(&push(&[number("k6_iterations_total", "", f64::NAN)]), BEGUN + 1000);
     collector.take(&push(&[number("k6_iterations_total", "", -1.0)]), BEGUN + 2000);
@@ -179,7 +179,7 @@ fn the_work_is_counted_by_status_protocol_and_connection() {
         connecting(17, 13, &found),
         connecting(1, 0, &lost),
     ];
-    let mut collector = Collector::new(BEGUN);
+    let mut collector = Collector::new(BEGUN, Scope::All);
     collector.take(&push(&first), BEGUN + 1000);
     collector.take(&push(&second), BEGUN + 2000);
     let work = collector.finish().1;
@@ -193,7 +193,7 @@ fn the_work_is_counted_by_status_protocol_and_connection() {
 
 #[test]
 fn work_without_tags_is_unknown() {
-    let mut collector = Collector::new(BEGUN);
+    let mut collector = Collector::new(BEGUN, Scope::All);
     let ok = tagged(requests("a", 5), &[("status", "200"), ("proto", "HTTP/1.1")]);
     collector.take(&push(&[requests("b", 1), ok]), BEGUN + 1000);
     assert_eq!(collector.finish().1, WorkDone::default());
@@ -204,7 +204,7 @@ proptest! {
     fn any_times_and_counts_are_accepted(
         pushes in proptest::collection::vec((any::<i64>(), any::<u64>().prop_map(|count| count >> 1), any::<f64>()), 0..20),
     ) {
-        let mut collector = Collector::new(BEGUN);
+        let mut collector = Collector::new(BEGUN, Scope::All);
         for (at, count, value) in pushes {
             let series = [requests("a", count), number("k6_data_sent_total", "", value), number("k6_vus", "", value)];
             collector.take(&push(&series), at);
@@ -218,7 +218,7 @@ proptest! {
 fn the_time_in_which_k6_was_paused_is_no_part_of_the_series() {
     let idle = [number("k6_vus", "", 0.0)];
     let paused = || {
-        let mut collector = Collector::new(BEGUN);
+        let mut collector = Collector::new(BEGUN, Scope::All);
         for at in [1_000, 2_000, 3_000] {
             collector.take(&push(&idle), BEGUN + at);
         }
@@ -237,4 +237,28 @@ fn the_time_in_which_k6_was_paused_is_no_part_of_the_series() {
         assert_eq!((window.seconds[0].until_ms, counts(&window)[0]), (800, 10));
         assert_eq!(window.gaps, Gaps { unfinished: 1, ..Gaps::default() });
     }
+}
+
+#[test]
+fn requests_of_setup_and_teardown_are_not_of_the_load() {
+    let tagged = |mut series: TimeSeries| {
+        let [name, value] = load::TAG.map(str::to_owned);
+        series.labels.push(Label { name, value });
+        series
+    };
+    let at = |mut series: TimeSeries, ms: i64| {
+        series.histograms[0].timestamp = BEGUN + ms;
+        series
+    };
+    let mut collector = Collector::new(BEGUN, Scope::Tagged);
+    let first = [at(requests("a", 9), 900), number("k6_vus", "", 4.0), number("k6_data_sent_total", "a", 5.0)];
+    let second = [at(tagged(requests("a", 3)), 1_900), tagged(number("k6_data_sent_total", "a", 2.0))];
+    let third = [at(requests("a", 10), 2_900)];
+    for (at, series) in [(1_000, &first[..]), (2_000, &second[..]), (3_000, &third[..])] {
+        collector.take(&push(series), BEGUN + at);
+    }
+    assert_eq!(collector.last_request_ms(), Some(BEGUN + 1_900));
+    let window = collector.finish().0;
+    assert_eq!(counts(&window), [0, 3, 0]);
+    assert_eq!((window.seconds[0].vus, window.seconds[0].sent_bytes, window.seconds[1].sent_bytes), (Some(4), 0, 2));
 }

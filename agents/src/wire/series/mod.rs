@@ -100,6 +100,18 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Returns the sample as the first one of a series.
+    #[must_use]
+    pub fn without_counts(self) -> Self {
+        let side = |side: Consumption| Consumption {
+            cpu_us: side.cpu_us.map(|_| 0),
+            throttled_us: side.throttled_us.map(|_| 0),
+            ..side
+        };
+        let host = Host { load_milli: self.host.load_milli, ..Host::default() };
+        Self { target: side(self.target), generator: side(self.generator), host, ..self }
+    }
+
     /// Adds the following sample.
     pub fn add(&mut self, next: Self) {
         let Self { at_ms, target, generator, host } = next;
