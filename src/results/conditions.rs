@@ -5,7 +5,7 @@
 use brewbench_agent::wire::{self, outcome};
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::counters::Counts;
+use crate::{metrics::counters::Counts, results::traffic::Traffic};
 
 /// The conditions of a measurement. Unknown values are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -47,6 +47,9 @@ pub struct Conditions {
     /// What was counted for the target during the measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counters: Option<Counters>,
+    /// TCP traffic of the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
 }
 
 /// What the kernel and the processor counted for the target during the measurement.
@@ -180,6 +183,7 @@ impl From<outcome::Conditions> for Conditions {
             script_may_wait: reported.script_may_wait,
             generator_quota: reported.generator_quota.filter(|cores| cores.is_finite() && *cores > 0.0),
             counters: reported.counters.map(Counters::from),
+            traffic: reported.traffic.map(Traffic::from),
         }
     }
 }

@@ -148,6 +148,7 @@ impl Site {
             generator: None,
             cores: self.cores.clone(),
             interface: None,
+            destination: None,
         };
         let at = (load.address, load.generators.port);
         let recording = Recording::start_for(at, &jobs, watched, self.live.notifier()).await;

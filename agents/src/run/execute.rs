@@ -20,6 +20,7 @@ use crate::profile::attached::Attached;
 use crate::run::address_policy::AddressPolicy;
 use crate::run::admission::check_engine;
 use crate::run::barrier::{Barrier, Gates};
+use crate::run::destination::Destination;
 use crate::run::failure::Failure;
 use crate::run::prepare;
 use crate::sandbox::process::Process;
@@ -35,6 +36,7 @@ use crate::wire::outcome::{
 };
 use crate::wire::profile::{ProfileSource, Profiled};
 use crate::wire::series::{Packed, Part, Series};
+use crate::wire::traffic::Traffic;
 use crate::wire::work_done::WorkDone;
 use crate::wire::{Phase, now_ms};
 
@@ -233,8 +235,10 @@ pub(crate) struct Site {
     pub(crate) cores: Cores,
     /// Network interface of the load, if it leaves the machine.
     pub(crate) interface: Option<String>,
+    /// Where the load shall go, once that is known.
+    pub(crate) destination: Option<Destination>,
     /// Usage of the run's cores and network during the measurement.
-    usage: (Option<CoreUse>, Option<NetworkUse>),
+    usage: (Option<CoreUse>, Option<NetworkUse>, Option<Traffic>),
     pub(crate) live: Live,
 }
 
@@ -273,7 +277,8 @@ impl Site {
             work: WorkDone::default(),
             cores: outcome.cores.clone(),
             interface: None,
-            usage: (None, None),
+            destination: None,
+            usage: (None, None, None),
             live: context.live.clone(),
         })
     }
@@ -286,6 +291,7 @@ impl Site {
             generator: self.quota.clone().map(|quota| (self.generator_group.watch(), quota)),
             cores: self.cores.clone(),
             interface: self.interface.clone(),
+            destination: self.destination.clone(),
         };
         let part = round.part();
         match Recording::start(watched, self.live.notifier()).await {
@@ -306,12 +312,12 @@ impl Site {
 
     pub(crate) async fn stop_recording(&mut self) {
         if let Some((part, recording)) = self.recording.take() {
-            let Recorded { window, spans, work } = recording.finish().await;
+            let Recorded { window, spans, work, traffic } = recording.finish().await;
             if part == Part::Measured {
                 self.work = work;
                 let interface = self.interface.as_deref();
                 let network = network_use(&spans, interface, interface.and_then(crate::run::interface::speed_bits));
-                self.usage = (core_use(&spans, &self.cores), Some(network));
+                self.usage = (core_use(&spans, &self.cores), Some(network), traffic);
             }
             self.live.store(part, window.clone());
             *self.series.part_mut(part) = Some(window);
@@ -342,7 +348,8 @@ impl Site {
         }
         self.stop_recording().await;
         outcome.work = std::mem::take(&mut self.work);
-        (outcome.conditions.core_use, outcome.conditions.network) = self.usage;
+        let Conditions { core_use, network, traffic, .. } = &mut outcome.conditions;
+        (*core_use, *network, *traffic) = self.usage;
         outcome.series = (self.series != Series::default()).then(|| Packed::pack(&self.series));
         if let Some(target) = self.target.take() {
             let target::Ended { log, observed, faults } = target.stop(grace).await;

@@ -10,6 +10,7 @@ use super::sampler::{Sample, Sampler, Samples, Watched};
 use super::shared::Span;
 use crate::engine::{Arrivals, Received, Receiver};
 use crate::wire::series::{Second, Usage, Window};
+use crate::wire::traffic::Traffic;
 use crate::wire::work_done::WorkDone;
 
 /// Receives k6's pushes and samples usage, until dropped.
@@ -25,7 +26,8 @@ impl Recording {
     pub async fn start(watched: Watched, news: watch::Sender<()>) -> io::Result<Self> {
         let clock = Clock::new();
         let receiver = Receiver::open(clock, news.clone()).await?;
-        Ok(Self { receiver, sampler: Sampler::start(watched, clock, news), clock })
+        let sampler = Sampler::start(watched, Some(receiver.address()), clock, news);
+        Ok(Self { receiver, sampler, clock })
     }
 
     /// Starts recording several k6 processes on other machines, which reach this one at this address and port. Each has
@@ -38,7 +40,7 @@ impl Recording {
     ) -> io::Result<Self> {
         let clock = Clock::new();
         let receiver = Receiver::open_for(address, port, names, clock, news.clone()).await?;
-        Ok(Self { receiver, sampler: Sampler::start(watched, clock, news), clock })
+        Ok(Self { receiver, sampler: Sampler::start(watched, None, clock, news), clock })
     }
 
     /// Returns the clock of all points.
@@ -58,7 +60,7 @@ impl Recording {
 
     /// Returns what each of several k6 processes has sent, and the usage of the target since `start_ms`.
     pub async fn finish_all(self, start_ms: i64) -> (Vec<Received>, Vec<Usage>) {
-        let samples = self.sampler.finish().await;
+        let (samples, _) = self.sampler.finish().await;
         let usage = samples.iter().map(|sample| usage_at(start_ms, sample)).collect();
         (self.receiver.finish(), usage)
     }
@@ -80,14 +82,16 @@ impl Recording {
 
     /// Returns everything, once k6 has ended.
     pub async fn finish(self) -> Recorded {
-        let samples = self.sampler.finish().await;
+        let (samples, connections) = self.sampler.finish().await;
         let Some(Received { window, work, .. }) = self.receiver.finish().into_iter().next() else {
             return Recorded::default();
         };
         let start_ms = window.start_ms;
         let spans = spans(start_ms, &samples);
+        let (from_ms, to_ms) = loaded(&window).unwrap_or((start_ms, i64::MAX));
+        let traffic = connections.and_then(|connections| connections.traffic(from_ms, to_ms));
         let usage = samples.into_iter().map(|sample| usage_at(start_ms, &sample)).collect();
-        Recorded { window: Window { usage, ..window }, spans, work }
+        Recorded { window: Window { usage, ..window }, spans, work, traffic }
     }
 }
 
@@ -101,6 +105,17 @@ pub struct Recorded {
     pub spans: Vec<Span>,
     /// Counts of k6's requests.
     pub work: WorkDone,
+    /// Where its bytes went; `None` if unknown.
+    pub traffic: Option<Traffic>,
+}
+
+/// Returns from when to when there was load for certain, unix milliseconds: without the first second with virtual users, and
+/// without what `setup` and `teardown` do, which have none. `None` if k6 reported none: this machine runs no k6.
+fn loaded(window: &Window) -> Option<(i64, i64)> {
+    let is_loaded = |second: &&Second| second.vus.is_some_and(|vus| vus > 0) || second.iterations > 0;
+    let mut loaded = window.seconds.iter().filter(is_loaded).map(|second| window.start_ms + i64::from(second.until_ms));
+    let first = loaded.next()?;
+    Some((first, loaded.last().unwrap_or(first)))
 }
 
 fn spans(start_ms: i64, samples: &[Sample]) -> Vec<Span> {

@@ -9,6 +9,7 @@ use super::engine::EngineVersion;
 use super::profile::Profiled;
 use super::series::Packed;
 use super::target::Identity;
+use super::traffic::Traffic;
 use super::work_done::WorkDone;
 use super::{Phase, RunId};
 
@@ -124,6 +125,8 @@ pub struct Conditions {
     pub generator_quota: Option<f64>,
     /// What was counted for the target during the measurement; `None` from older agents.
     pub counters: Option<Counters>,
+    /// TCP traffic of the load; `None` from older agents, or if the kernel does not show it.
+    pub traffic: Option<Traffic>,
 }
 
 /// The result of an idle wait.
