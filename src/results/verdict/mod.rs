@@ -14,8 +14,11 @@ pub mod little;
 pub mod load;
 pub mod model;
 pub mod network;
+mod reach;
+mod retransmits;
 pub mod series;
 pub(crate) mod setup;
+mod stalled;
 pub mod steadiness;
 pub mod target;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Version of the rules; grows whenever a run could get a different verdict.
-pub const RULES: u32 = 6;
+pub const RULES: u32 = 7;
 
 /// A verdict with its reasons.
 #[derive(Clone, Debug, PartialEq)]
