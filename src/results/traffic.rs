@@ -66,7 +66,13 @@ impl From<traffic::Traffic> for Traffic {
     fn from(reported: traffic::Traffic) -> Self {
         let traffic::Traffic { target, looks, elapsed_ms, peers, segments } = reported;
         let peers = peers.map(|peers| peers.into_iter().take(MOST_PEERS).map(Peer::from).collect());
-        Self { target: target.chars().take(LONGEST_TARGET).collect(), looks, elapsed_ms, peers, segments: segments.into() }
+        Self {
+            target: target.chars().take(LONGEST_TARGET).collect(),
+            looks,
+            elapsed_ms,
+            peers,
+            segments: segments.into(),
+        }
     }
 }
 

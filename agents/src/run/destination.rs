@@ -93,7 +93,10 @@ mod tests {
         let addresses = ["192.0.2.1:443", "192.0.2.2:443", "192.0.2.1:80"];
         assert_eq!(covered("https://192.0.2.1", None, &addresses), [true, false, false]);
         assert_eq!(covered("https://staging.example/api", None, &addresses), [true, true, false]);
-        assert_eq!(Destination::parse("https://staging.example/api", None).expect("one").to_string(), "staging.example:443");
+        assert_eq!(
+            Destination::parse("https://staging.example/api", None).expect("one").to_string(),
+            "staging.example:443"
+        );
     }
 
     #[test]

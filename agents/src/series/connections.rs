@@ -10,7 +10,7 @@ use crate::run::destination::Destination;
 use crate::wire::traffic::{Peer, Segments, Traffic};
 
 /// Looking at the sockets may take one part in this many of the time: with many thousands of them, looks become rare.
-const BUDGET: u32 = 200;
+const BUDGET: u32 = 100;
 
 /// Fewer bytes are those that the kernel counts for opening and closing a connection.
 const MIN_BYTES: u64 = 3;
@@ -20,6 +20,25 @@ const DNS: u16 = 53;
 
 /// Most addresses that are reported; a script that loads more of them is found by the first ones.
 const MOST_PEERS: usize = 16;
+
+/// The load generator, whose sockets are those of its control group, or else those among the files of its processes. A
+/// connection of less than a millisecond is often gone before the files are listed.
+#[derive(Clone, Copy, Debug)]
+pub struct Generator<'a> {
+    /// Its processes.
+    pub processes: &'a BTreeSet<i32>,
+    /// The inode of its control group; `None` without cgroup v2.
+    pub group: Option<u64>,
+}
+
+impl Generator<'_> {
+    fn inodes(&self) -> HashSet<u64> {
+        match self.group {
+            Some(_) => HashSet::new(),
+            None => self.processes.iter().flat_map(|pid| procfs::sockets(*pid)).collect(),
+        }
+    }
+}
 
 /// Follows the connections of one k6 process.
 #[derive(Debug)]
@@ -33,6 +52,8 @@ pub struct Connections {
     last_ms: i64,
     /// When the budget allows the next look.
     due: Option<Instant>,
+    /// Whether there were new sockets at the last look.
+    reconnects: bool,
     /// Whether the connection to the receiver was found.
     is_visible: bool,
     looks: Vec<Look>,
@@ -71,22 +92,24 @@ impl Connections {
             known: HashMap::new(),
             last_ms: i64::MIN,
             due: None,
+            reconnects: false,
             is_visible: false,
             looks: Vec::new(),
         }
     }
 
-    /// Looks at the sockets at this time, unix milliseconds, unless the last look was too costly. `generator` are the
-    /// processes of the load generator; `None` if it runs elsewhere, so that only the target's sockets count.
-    pub fn look(&mut self, at_ms: i64, generator: Option<&BTreeSet<i32>>) {
+    /// Looks at the sockets at this time, unix milliseconds, unless the last look was too costly. Without a load generator
+    /// on this machine only the target's sockets count.
+    pub fn look(&mut self, at_ms: i64, generator: Option<Generator<'_>>) {
         let begun = Instant::now();
         if self.due.is_some_and(|due| begun < due) {
             return;
         }
+        let before = generator.filter(|_| self.reconnects).map(|generator| generator.inodes()).unwrap_or_default();
         let Some(sockets) = self.kernel.as_ref().and_then(|kernel| kernel.sockets().ok()) else {
             return self.kernel = None;
         };
-        let owned = self.owned(&sockets, generator);
+        let owned = self.owned(&sockets, generator, before);
         let look = self.compare(at_ms, &sockets, &owned, generator.is_some());
         // Nothing is known about the time before the first look.
         if self.last_ms > i64::MIN {
@@ -101,17 +124,24 @@ impl Connections {
         self.due = Some(Instant::now() + begun.elapsed() * BUDGET);
     }
 
-    /// Returns the cookies of the load generator's sockets. Its files are listed only if there are new sockets.
-    fn owned(&self, sockets: &[Socket], generator: Option<&BTreeSet<i32>>) -> HashSet<u64> {
+    /// Returns the cookies of the load generator's sockets. Its files are listed only if there are new sockets; `inodes` are
+    /// among them, or were before.
+    fn owned(
+        &mut self,
+        sockets: &[Socket],
+        generator: Option<Generator<'_>>,
+        mut inodes: HashSet<u64>,
+    ) -> HashSet<u64> {
         let Some(generator) = generator else { return HashSet::new() };
         let is_new = |socket: &Socket| socket.inode > 0 && !self.known.contains_key(&socket.cookie);
-        let inodes: HashSet<u64> = if sockets.iter().any(is_new) {
-            generator.iter().flat_map(|pid| procfs::sockets(*pid)).collect()
-        } else {
-            HashSet::new()
-        };
+        self.reconnects = sockets.iter().any(is_new);
+        if self.reconnects {
+            inodes.extend(generator.inodes());
+        }
         let is_owned = |socket: &&Socket| {
-            self.known.get(&socket.cookie).map_or(inodes.contains(&socket.inode), |known| known.is_generators)
+            let is_its =
+                || inodes.contains(&socket.inode) || generator.group.is_some_and(|group| group == socket.group);
+            self.known.get(&socket.cookie).map_or_else(is_its, |known| known.is_generators)
         };
         sockets.iter().filter(is_owned).map(|socket| socket.cookie).collect()
     }

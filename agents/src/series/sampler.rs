@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::clock::Clock;
 use super::collector::MAX_SECONDS;
-use super::connections::Connections;
+use super::connections::{Connections, Generator};
 use super::run_queue::RunQueue;
 use super::shared::Shared;
 use super::{kernel, network};
@@ -142,7 +142,8 @@ impl Sampler {
         };
         let own: BTreeSet<usize> = watched.cores.all().collect();
         let has_all_cores = kernel::processors(&fs::read_to_string("/proc/stat").unwrap_or_default()) == own.len();
-        let connections = watched.destination.clone().zip(receiver).map(|(to, receiver)| Connections::new(to, receiver));
+        let connections =
+            watched.destination.clone().zip(receiver).map(|(to, receiver)| Connections::new(to, receiver));
         let readers = Readers { connections, ..Readers::default() };
         let sampling = tokio::spawn(sample((watched, readers), clock, samples.clone(), news, stop.clone()));
         Self { sampling, samples, stop: stop.drop_guard(), pods, has_all_cores }
@@ -293,7 +294,9 @@ impl Totals {
             retransmitted: segments.map(|(_, again)| again),
         };
         if let Some(connections) = &mut readers.connections {
-            connections.look(at_ms, generator.as_ref().map(|(_, processes, _)| processes));
+            let generator = generator.as_ref();
+            let owner = generator.map(|(watch, processes, _)| Generator { processes, group: watch.inode() });
+            connections.look(at_ms, owner);
         }
         let generator = generator.map(|(watch, processes, quota)| {
             let used = consumption(watch, &processes);

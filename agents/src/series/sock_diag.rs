@@ -21,6 +21,8 @@ const DUMP: u16 = 0x301;
 /// The attribute with `struct tcp_info`, and its bit in a request.
 const INFO: u16 = 2;
 const WITH_INFO: u8 = 1 << (INFO - 1);
+/// The attribute with the id of the control group that the socket was opened in.
+const CGROUP: u16 = 21;
 /// `TCP_LISTEN`.
 const LISTEN: u8 = 10;
 /// Established, half closed and listening sockets: bits of the states 1, 4, 5, 8, 9, 10 and 11. The others have no owner, or
@@ -49,6 +51,8 @@ pub struct Socket {
     pub listens: bool,
     /// Its inode, which is the target of a link in `/proc/PID/fd`; 0 once its process has closed it.
     pub inode: u64,
+    /// The inode of the control group (v2) that it was opened in; 0 if the kernel does not report it.
+    pub group: u64,
     /// Identifies it among all sockets since boot.
     pub cookie: u64,
     /// Its counters.
@@ -144,8 +148,10 @@ fn parse(body: &[u8]) -> Option<Socket> {
     let (local, remote) = (SocketAddr::new(address(8)?, port(4)?), SocketAddr::new(address(24)?, port(6)?));
     let cookie = u64::from_ne_bytes(number::<8>(body, 44)?);
     let inode = u32::from_ne_bytes(number::<4>(body, MESSAGE - 4)?).into();
-    let counters = attribute(body.get(MESSAGE..)?, INFO).map(counters).unwrap_or_default();
-    Some(Socket { local, remote, listens: *body.get(1)? == LISTEN, inode, cookie, counters })
+    let attributes = body.get(MESSAGE..)?;
+    let counters = attribute(attributes, INFO).map(counters).unwrap_or_default();
+    let group = attribute(attributes, CGROUP).and_then(|id| number::<8>(id, 0)).map_or(0, u64::from_ne_bytes);
+    Some(Socket { local, remote, listens: *body.get(1)? == LISTEN, inode, group, cookie, counters })
 }
 
 /// Returns the content of an attribute.

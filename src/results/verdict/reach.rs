@@ -1,6 +1,6 @@
 //! Checks that the load reached the target, and nothing else: what another server answers says nothing about it. Pure.
 
-use brewbench_agent::reports::summary::Figures;
+use brewbench_agent::{reports::summary::Figures, wire::outcome::Mechanism};
 
 use crate::{
     results::{
@@ -20,6 +20,9 @@ const LEAST_CPU_US: f64 = 1.0;
 
 /// Without control groups the kernel reports CPU time in ticks of 10 ms, microseconds.
 const TICK_US: f64 = 10_000.0;
+
+/// A mean of fewer requests says nothing.
+const MIN_REQUESTS: f64 = 100.0;
 
 /// A server to which the load connects again in as many looks gets requests all the time.
 const RECURRING: u32 = 3;
@@ -54,10 +57,17 @@ pub(super) fn elsewhere(
     let named: Vec<String> = others.iter().take(MOST_NAMED).map(|peer| peer.address.to_string()).collect();
     let more = others.len().saturating_sub(MOST_NAMED);
     let more = if more > 0 { format!(" and {more} other addresses") } else { String::new() };
-    let mut text = format!("{} of the {what} went to {}{more}; the target is at {}", Unit::Share.text(share), named.join(", "), traffic.target);
+    let mut text = format!(
+        "{} of the {what} went to {}{more}; the target is at {}",
+        Unit::Share.text(share),
+        named.join(", "),
+        traffic.target
+    );
     if !peers.iter().any(|peer| peer.is_target) {
         text.push_str(", had no connection");
-        text.push_str(&cpu_us.map_or_else(String::new, |us| format!(" and used {} of CPU per request", milliseconds(us))));
+        text.push_str(
+            &cpu_us.map_or_else(String::new, |us| format!(" and used {} of CPU per request", milliseconds(us))),
+        );
     }
     text.push_str("; do the script and the target's redirects use BASE_URL?");
     Some(Reason::new("other_origin", Verdict::Invalid, text).with(share, limit, Unit::Share))
@@ -67,7 +77,12 @@ pub(super) fn elsewhere(
 ///
 /// Bytes are counted exactly on connections that are kept open. A connection that is closed after each response shows few
 /// of its bytes, so k6's own count is the whole, and connections are compared where the load connects again all the time.
-fn share(traffic: &Traffic, peers: &[Peer], others: &[&Peer], figures: Option<&Figures>) -> Option<(f64, &'static str)> {
+fn share(
+    traffic: &Traffic,
+    peers: &[Peer],
+    others: &[&Peer],
+    figures: Option<&Figures>,
+) -> Option<(f64, &'static str)> {
     let ratio = |part: u64, whole: f64| (whole > 0.0).then(|| part as f64 / whole);
     let sum = |value: fn(&Peer) -> u64| peers.iter().fold(0_u64, |sum, peer| sum.saturating_add(value(peer)));
     let counted = figures.and_then(|figures| {
@@ -97,12 +112,15 @@ fn idle(context: &Context<'_>, cpu_us: f64) -> Option<Reason> {
     Some(reason.with(cpu_us / 1_000.0, LEAST_CPU_US / 1_000.0, Unit::Milliseconds))
 }
 
-/// Returns the most CPU time that the target can have used per request, microseconds; None if it was not measured.
+/// Returns the most CPU time that the target can have used per request, microseconds; None if it was not measured, or for
+/// too few requests.
 fn cpu_per_request(figures: &Figures, context: &Context<'_>) -> Option<f64> {
     let used = context.conditions.core_use.filter(|_| !context.cores.target.is_empty())?;
     let observed = (used.elapsed_us as f64 / 1_000.0 / figures.measured_ms).min(1.0);
     let requests = figures.requests as f64 * observed;
-    (requests > 0.0).then(|| (used.target_us as f64 + TICK_US) / requests)
+    // Control groups count exactly.
+    let unknown_us = if context.enforced.cpu == Mechanism::None { TICK_US } else { 0.0 };
+    (requests >= MIN_REQUESTS).then(|| (used.target_us as f64 + unknown_us) / requests)
 }
 
 fn milliseconds(us: f64) -> String {

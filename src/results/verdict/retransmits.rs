@@ -43,7 +43,9 @@ pub(super) fn judge(conditions: &Conditions, slowest_ms: Option<f64>, limits: &L
             Reason::new(CODE, Verdict::Suspect, format!("{text}: each delays its request by a round trip{slowest}"))
         }
         _ => {
-            let text = format!("{text}: each delays its request by a round trip, or by 200 ms or more after a timeout{slowest}");
+            let text = format!(
+                "{text}: each delays its request by a round trip, or by 200 ms or more after a timeout{slowest}"
+            );
             Reason::new(CODE, Verdict::Suspect, text)
         }
     };
@@ -62,3 +64,6 @@ fn of_machine(conditions: &Conditions, limit: f64) -> Option<Reason> {
         Reason::note(CODE, text).with(share, limit, Unit::Share)
     })
 }
+
+#[cfg(test)]
+mod tests;

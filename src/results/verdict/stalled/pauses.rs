@@ -86,7 +86,11 @@ impl Point<'_> {
 
     fn slowest_ms(&self) -> f64 {
         let Second { succeeded, failed, .. } = self.second;
-        [succeeded, failed].into_iter().filter_map(|latencies| latencies.max()).map(|most| most.high).fold(0.0, f64::max)
+        [succeeded, failed]
+            .into_iter()
+            .filter_map(|latencies| latencies.max())
+            .map(|most| most.high)
+            .fold(0.0, f64::max)
     }
 }
 
@@ -142,7 +146,8 @@ fn loaded(seconds: &[Second], length_ms: Option<f64>) -> Vec<Point<'_>> {
         point
     });
     let points: Vec<Point<'_>> = points.skip_while(|point| point.second.is_idle()).filter(Point::has_load).collect();
-    let end_ms = length_ms.map_or(f64::INFINITY, |length_ms| points.first().map_or(0.0, |first| first.from_ms) + length_ms);
+    let end_ms =
+        length_ms.map_or(f64::INFINITY, |length_ms| points.first().map_or(0.0, |first| first.from_ms) + length_ms);
     let within = points.into_iter().filter(|point| point.from_ms < end_ms);
     within.map(|point| Point { to_ms: point.to_ms.min(end_ms), ..point }).collect()
 }
