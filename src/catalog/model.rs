@@ -75,6 +75,9 @@ pub struct ScenarioInfo {
     pub created_at_ms: i64,
     /// Result of checking the newest revision; null if it was never checked.
     pub check: Option<Check>,
+    /// What to check about its content; null if nothing.
+    #[serde(default)]
+    pub note: Option<String>,
 }
 
 /// A load generator.
@@ -132,6 +135,9 @@ pub struct Revision {
     pub created_at_ms: i64,
     /// Result of the last check; null if it was never checked.
     pub check: Option<Check>,
+    /// What to check about its content; null if nothing.
+    #[serde(default)]
+    pub note: Option<String>,
 }
 
 /// All revisions of a scenario.

@@ -281,6 +281,14 @@ fn check(agent: Option<String>, version: Option<String>, at: Option<i64>, fault:
     Some(Check { agent: agent?, engine, at_ms: at?, fault })
 }
 
+/// Returns a note on a script that does not have the name of the variable with the target's address.
+fn note(reads_base_url: bool) -> Option<String> {
+    (!reads_base_url).then(|| {
+        "the script does not read BASE_URL, the address of the target: if it loads another server, its runs are invalid"
+            .to_owned()
+    })
+}
+
 /// Stores a revision and returns its hash. Storing a known revision again makes it the newest.
 async fn keep_scenario(connection: &mut SqliteConnection, scenario: &Scenario, now: i64) -> Result<String> {
     let sha256 = scenario.sha256();
@@ -307,6 +315,7 @@ pub async fn scenarios(pool: &SqlitePool) -> sqlx::Result<Vec<ScenarioInfo>> {
     let rows = sqlx::query!(
         r#"select name as "name!", sha256 as "sha256!", created_at as "created_at!", checked_by, checked_version, checked_at,
                   check_fault,
+                  instr(script, 'BASE_URL') + instr(files, 'BASE_URL') > 0 as "reads_base_url!: bool",
                   (select count(*) from scenario_revision as other where other.name = newest.name) as "revisions!: i64"
            from scenario_revision as newest
            where id = (select max(id) from scenario_revision as other where other.name = newest.name)
@@ -322,6 +331,7 @@ pub async fn scenarios(pool: &SqlitePool) -> sqlx::Result<Vec<ScenarioInfo>> {
             revisions: row.revisions,
             created_at_ms: row.created_at,
             check: check(row.checked_by, row.checked_version, row.checked_at, row.check_fault),
+            note: note(row.reads_base_url),
         })
         .collect())
 }
@@ -340,8 +350,9 @@ pub async fn scenario(pool: &SqlitePool, name: &str) -> Result<Option<Scenario>>
 /// Returns all revisions of a scenario, newest first.
 pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revision>> {
     let rows = sqlx::query!(
-        "select sha256, created_at, checked_by, checked_version, checked_at, check_fault from scenario_revision
-         where name = ? order by id desc",
+        r#"select sha256, created_at, checked_by, checked_version, checked_at, check_fault,
+                  instr(script, 'BASE_URL') + instr(files, 'BASE_URL') > 0 as "reads_base_url!: bool"
+           from scenario_revision where name = ? order by id desc"#,
         name
     )
     .fetch_all(pool)
@@ -352,6 +363,7 @@ pub async fn revisions(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<Revisi
             sha256: row.sha256,
             created_at_ms: row.created_at,
             check: check(row.checked_by, row.checked_version, row.checked_at, row.check_fault),
+            note: note(row.reads_base_url),
         })
         .collect())
 }

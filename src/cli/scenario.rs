@@ -117,7 +117,10 @@ impl Scenario {
                 let query: Vec<_> = revision.iter().map(|sha256| ("revision", sha256)).collect();
                 let request = client.request(reqwest::Method::POST, &path).query(&query);
                 let revision: Revision = client.json(request).await?;
-                common.print(&revision, |revision| format!("{}\n", check_text(revision.check.as_ref())))?;
+                common.print(&revision, |revision| {
+                    let note = revision.note.as_ref().map_or_else(String::new, |note| format!("{note}\n"));
+                    format!("{}\n{note}", check_text(revision.check.as_ref()))
+                })?;
                 match revision.check.and_then(|check| check.fault) {
                     Some(_) => bail!("k6 cannot run this scenario"),
                     None => Ok(()),
@@ -133,7 +136,9 @@ fn rows(scenarios: &[ScenarioInfo]) -> String {
         let digest = scenario.sha256.chars().take(12).collect();
         vec![cut(&scenario.name, 50), digest, scenario.revisions.to_string(), check_text(scenario.check.as_ref())]
     };
-    table(&head, &scenarios.iter().map(row).collect::<Vec<_>>())
+    let notes =
+        scenarios.iter().filter_map(|one| Some(format!("{}: {}\n", cut(&plain(&one.name), 50), one.note.as_ref()?)));
+    table(&head, &scenarios.iter().map(row).collect::<Vec<_>>()) + &notes.collect::<String>()
 }
 
 /// Summarizes the result of a check.

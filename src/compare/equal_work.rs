@@ -1,9 +1,11 @@
 //! Whether two cells did equal work; otherwise their speed is not comparable. Pure.
 //!
 //! A redirect in each iteration, an empty body, an error page with status 200 or a connection closed after each
-//! response all change the speed. So requests, bytes, statuses, checks, new connections and protocols per iteration
+//! response all change the speed, as does a request that is not read. So requests, bytes both ways, statuses, checks, new connections and protocols per iteration
 //! must be equal. Numbers may differ by the `Tolerance`, or by the scatter of the repetitions if that is greater. Facts
 //! that are unknown on one side are not compared.
+
+mod sent;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -200,6 +202,7 @@ fn differ(fact: WorkFact, sides: [&[&Run]; 2]) -> Option<[String; 2]> {
             let values = numbers(sides, Tolerance::Relative(BYTES), |run| run.work.bytes_per_request)?;
             Some(values.map(|value| number(value, "\u{a0}B")))
         }
+        WorkFact::Sent => sent::differ(sides).map(|values| values.map(|value| number(value, "\u{a0}B"))),
         WorkFact::Checks => numbers(sides, Tolerance::Absolute(SHARES), checks_passed).map(|both| both.map(percent)),
         WorkFact::Connections => connections(sides),
         WorkFact::Statuses => mixes(sides, |run| run.work.statuses.as_ref()),

@@ -13,6 +13,8 @@ pub enum WorkFact {
     Requests,
     /// Bytes received per request, including headers.
     Bytes,
+    /// Bytes sent per request, including headers and handshakes.
+    Sent,
     /// The distribution of response statuses.
     Statuses,
     /// Share of the script's checks that passed.
@@ -25,14 +27,15 @@ pub enum WorkFact {
 
 impl WorkFact {
     /// All facts in display order.
-    pub const ALL: [Self; 6] =
-        [Self::Requests, Self::Bytes, Self::Statuses, Self::Checks, Self::Connections, Self::Protocols];
+    pub const ALL: [Self; 7] =
+        [Self::Requests, Self::Bytes, Self::Sent, Self::Statuses, Self::Checks, Self::Connections, Self::Protocols];
 
     /// Returns the name in JSON, flags and columns.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Requests => "requests",
             Self::Bytes => "bytes",
+            Self::Sent => "sent",
             Self::Statuses => "statuses",
             Self::Checks => "checks",
             Self::Connections => "connections",
@@ -45,6 +48,7 @@ impl WorkFact {
         match self {
             Self::Requests => "Requests per iteration",
             Self::Bytes => "Response bytes per request",
+            Self::Sent => "Request bytes per request",
             Self::Statuses => "Statuses",
             Self::Checks => "Checks passed",
             Self::Connections => "New connections",
@@ -135,7 +139,7 @@ mod tests {
             assert_eq!(serde_json::to_value(fact).expect("a word"), fact.as_str());
             assert_eq!(fact.as_str().parse(), Ok(fact));
         }
-        assert!("speed".parse::<WorkFact>().expect_err("none").contains("use requests, bytes, statuses"));
+        assert!("speed".parse::<WorkFact>().expect_err("none").contains("use requests, bytes, sent, statuses"));
     }
 
     #[test]

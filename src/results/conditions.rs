@@ -5,7 +5,7 @@
 use brewbench_agent::wire::{self, load_record::LoadRecord, load_time::LoadTime, outcome};
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::counters::Counts;
+use crate::{metrics::counters::Counts, results::traffic::Traffic};
 
 /// The conditions of a measurement. Unknown values are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,6 +53,9 @@ pub struct Conditions {
     /// How long the load lasted; None if only k6's time of the test is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_time: Option<LoadTime>,
+    /// TCP traffic of the load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
 }
 
 /// What the kernel and the processor counted for the target during the measurement.
@@ -188,6 +191,7 @@ impl From<outcome::Conditions> for Conditions {
             counters: reported.counters.map(Counters::from),
             load_record: reported.load_record.map(LoadRecord::checked),
             load_time: reported.load_time,
+            traffic: reported.traffic.map(Traffic::from),
         }
     }
 }

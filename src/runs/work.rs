@@ -14,6 +14,9 @@ pub struct RunWork {
     pub requests_per_iteration: Option<f64>,
     /// Bytes received per request, including headers.
     pub bytes_per_request: Option<f64>,
+    /// Bytes sent per request, including headers; less than others if a target does not read its requests.
+    #[serde(default)]
+    pub sent_bytes_per_request: Option<f64>,
     /// Number of requests that opened a new connection, if counted.
     pub new_connections: Option<u64>,
     /// Lower bound of `new_connections`.
@@ -37,6 +40,16 @@ impl RunWork {
             requests_per_iteration: requests.zip(iterations).map(|(requests, iterations)| requests / iterations),
             bytes_per_request: received_bytes.zip(requests).map(|(bytes, requests)| bytes / requests),
             ..Self::default()
+        }
+    }
+
+    /// Adds the bytes sent.
+    #[must_use]
+    pub fn with_sent(self, sent_bytes: Option<f64>, requests: Option<u64>) -> Self {
+        let requests = requests.filter(|requests| *requests > 0);
+        Self {
+            sent_bytes_per_request: sent_bytes.zip(requests).map(|(bytes, requests)| bytes / requests as f64),
+            ..self
         }
     }
 
@@ -89,6 +102,8 @@ mod tests {
         let work = RunWork::new(Some(200), Some(100), Some(24_000.0)).with_connections(Some(10), Some(10), Some(200));
         assert_eq!((work.requests_per_iteration, work.bytes_per_request), (Some(2.0), Some(120.0)));
         assert_eq!(work.new_connection_share, Some(0.05));
+        assert_eq!(RunWork::default().with_sent(Some(9_000.0), Some(90)).sent_bytes_per_request, Some(100.0));
+        assert_eq!(RunWork::default().with_sent(Some(9_000.0), Some(0)), RunWork::default());
         let bounds = RunWork::default().with_connections(Some(1), Some(10), Some(200));
         assert_eq!((bounds.new_connections, bounds.max_new_connections), (None, Some(10)));
         assert_eq!(RunWork::new(Some(0), Some(0), Some(5.0)), RunWork::default());

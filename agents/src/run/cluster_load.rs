@@ -149,6 +149,7 @@ impl Site {
             generator: None,
             cores: self.cores.clone(),
             interface: None,
+            destination: None,
         };
         let at = (load.address, load.generators.port);
         let recording = Recording::start_for(at, &jobs, watched, self.script.scope(), self.live.notifier()).await;

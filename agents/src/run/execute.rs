@@ -20,6 +20,7 @@ use crate::profile::attached::Attached;
 use crate::run::address_policy::AddressPolicy;
 use crate::run::admission::check_engine;
 use crate::run::barrier::{Barrier, Gates};
+use crate::run::destination::Destination;
 use crate::run::failure::Failure;
 use crate::run::prepare;
 use crate::sandbox::process::Process;
@@ -37,6 +38,7 @@ use crate::wire::outcome::{
 };
 use crate::wire::profile::{ProfileSource, Profiled};
 use crate::wire::series::{Packed, Part, Series};
+use crate::wire::traffic::Traffic;
 use crate::wire::work_done::WorkDone;
 use crate::wire::{Phase, now_ms};
 
@@ -240,8 +242,10 @@ pub(crate) struct Site {
     pub(crate) cores: Cores,
     /// Network interface of the load, if it leaves the machine.
     pub(crate) interface: Option<String>,
+    /// Where the load shall go, once that is known.
+    pub(crate) destination: Option<Destination>,
     /// Usage of the run's cores and network during the measurement.
-    usage: (Option<CoreUse>, Option<NetworkUse>),
+    usage: (Option<CoreUse>, Option<NetworkUse>, Option<Traffic>),
     pub(crate) live: Live,
 }
 
@@ -283,7 +287,8 @@ impl Site {
             load_time: None,
             cores: outcome.cores.clone(),
             interface: None,
-            usage: (None, None),
+            destination: None,
+            usage: (None, None, None),
             live: context.live.clone(),
         })
     }
@@ -296,6 +301,7 @@ impl Site {
             generator: self.quota.clone().map(|quota| (self.generator_group.watch(), quota)),
             cores: self.cores.clone(),
             interface: self.interface.clone(),
+            destination: self.destination.clone(),
         };
         let part = round.part();
         match Recording::start(watched, self.script.scope(), self.live.notifier()).await {
@@ -316,12 +322,12 @@ impl Site {
 
     pub(crate) async fn stop_recording(&mut self) {
         if let Some((part, recording)) = self.recording.take() {
-            let Recorded { window, spans, work, load_time } = recording.finish(self.planned).await;
+            let Recorded { window, spans, work, load_time, traffic } = recording.finish(self.planned).await;
             if part == Part::Measured {
                 (self.work, self.load_time) = (work, load_time);
                 let interface = self.interface.as_deref();
                 let network = network_use(&spans, interface, interface.and_then(crate::run::interface::speed_bits));
-                self.usage = (core_use(&spans, &self.cores), Some(network));
+                self.usage = (core_use(&spans, &self.cores), Some(network), traffic);
             }
             self.live.store(part, window.clone());
             *self.series.part_mut(part) = Some(window);
@@ -352,8 +358,8 @@ impl Site {
         }
         self.stop_recording().await;
         outcome.work = std::mem::take(&mut self.work);
-        outcome.conditions.load_time = self.load_time;
-        (outcome.conditions.core_use, outcome.conditions.network) = self.usage;
+        let Conditions { core_use, network, traffic, load_time, .. } = &mut outcome.conditions;
+        ((*core_use, *network, *traffic), *load_time) = (self.usage, self.load_time);
         outcome.series = (self.series != Series::default()).then(|| Packed::pack(&self.series));
         if let Some(target) = self.target.take() {
             let target::Ended { log, observed, faults } = target.stop(grace).await;

@@ -2,12 +2,13 @@
 //!
 //! [`execute`] prepares and cleans up; [`participant`] runs the target, generates load, or both. At a [`barrier`] the
 //! participants of a distributed run wait for each other. [`admission`] decides whether this machine can execute a job,
-//! [`address_policy`] which targets it may load.
+//! [`address_policy`] which targets it may load, and [`destination`] which addresses are the target's.
 
 pub mod address_policy;
 pub mod admission;
 pub mod barrier;
 mod cluster_load;
+pub mod destination;
 pub mod execute;
 pub mod failure;
 pub mod interface;

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use super::barrier::Barrier;
+use super::destination::Destination;
 use super::execute::{Record, RunContext, Site, lost};
 use super::failure::Failure;
 use super::interface;
@@ -61,6 +62,7 @@ impl Site {
             context.reach.admits(&base_url).map_err(Failure::by(Cause::Generator))?;
             self.interface = interface::to(&base_url);
         }
+        self.destination = Destination::parse(&base_url, own_limits.as_ref());
         let cores = record.outcome.cores.generator.clone();
         let segment = match job.role {
             Role::Generator(segment) => Some(segment),

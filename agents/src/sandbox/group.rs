@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -124,6 +125,13 @@ impl Watch {
     /// Returns the usage so far; `None` without control groups.
     pub fn observed(&self) -> Option<Observed> {
         self.tree.observed()
+    }
+
+    /// Returns the inode of the group, which the kernel reports for each socket that was opened in it; `None` without
+    /// cgroup v2.
+    pub fn inode(&self) -> Option<u64> {
+        let Tree::Unified(folder) = &self.tree else { return None };
+        std::fs::metadata(folder).ok().map(|folder| folder.ino())
     }
 
     /// Returns the memory in use without reclaimable file cache; `None` if it is not counted.

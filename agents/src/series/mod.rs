@@ -16,6 +16,7 @@
 
 pub mod clock;
 pub mod collector;
+pub mod connections;
 pub mod histogram;
 pub mod kernel;
 pub mod level;
@@ -29,4 +30,5 @@ pub mod recording;
 pub mod run_queue;
 pub mod sampler;
 pub mod shared;
+pub mod sock_diag;
 pub mod work_counter;

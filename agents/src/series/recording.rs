@@ -13,6 +13,7 @@ use super::shared::Span;
 use crate::engine::{Arrivals, Received, Receiver};
 use crate::wire::load_time::LoadTime;
 use crate::wire::series::{Second, Usage, Window};
+use crate::wire::traffic::Traffic;
 use crate::wire::work_done::WorkDone;
 
 /// Receives k6's pushes and samples usage, until dropped.
@@ -28,7 +29,8 @@ impl Recording {
     pub async fn start(watched: Watched, scope: Scope, news: watch::Sender<()>) -> io::Result<Self> {
         let clock = Clock::new();
         let receiver = Receiver::open(clock, scope, news.clone()).await?;
-        Ok(Self { receiver, sampler: Sampler::start(watched, clock, news), clock })
+        let sampler = Sampler::start(watched, Some(receiver.address()), clock, news);
+        Ok(Self { receiver, sampler, clock })
     }
 
     /// Starts recording several k6 processes on other machines, which reach this one at this address and port. Each has
@@ -42,7 +44,7 @@ impl Recording {
     ) -> io::Result<Self> {
         let clock = Clock::new();
         let receiver = Receiver::open_for(at, names, clock, scope, news.clone()).await?;
-        Ok(Self { receiver, sampler: Sampler::start(watched, clock, news), clock })
+        Ok(Self { receiver, sampler: Sampler::start(watched, None, clock, news), clock })
     }
 
     /// Returns the clock of all points.
@@ -62,7 +64,7 @@ impl Recording {
 
     /// Returns what each of several k6 processes has sent, and the usage of the target since `start_ms`.
     pub async fn finish_all(self, start_ms: i64) -> (Vec<Received>, Vec<Usage>) {
-        let samples = self.sampler.finish().await;
+        let (samples, _) = self.sampler.finish().await;
         let usage = samples.iter().map(|sample| usage_at(start_ms, sample)).collect();
         (self.receiver.finish(), usage)
     }
@@ -84,7 +86,7 @@ impl Recording {
 
     /// Returns everything, once k6 has ended: of the load only, if its times are known.
     pub async fn finish(self, planned: Option<Planned>) -> Recorded {
-        let mut samples = self.sampler.finish().await;
+        let (mut samples, connections) = self.sampler.finish().await;
         let Some(received) = self.receiver.finish().into_iter().next() else { return Recorded::default() };
         let Received { mut window, work, last_request_ms, .. } = received;
         let load_time = planned.zip(last_request_ms).map(|(planned, last_ms)| planned.limit(&mut window, last_ms));
@@ -93,8 +95,10 @@ impl Recording {
             keep_between(&mut samples, start_ms, load_time.end_ms(start_ms));
         }
         let spans = spans(start_ms, &samples);
+        let (from_ms, to_ms) = loaded(&window).unwrap_or((start_ms, i64::MAX));
+        let traffic = connections.and_then(|connections| connections.traffic(from_ms, to_ms));
         let usage = samples.into_iter().map(|sample| usage_at(start_ms, &sample)).collect();
-        Recorded { window: Window { usage, ..window }, spans, work, load_time }
+        Recorded { window: Window { usage, ..window }, spans, work, load_time, traffic }
     }
 }
 
@@ -110,6 +114,8 @@ pub struct Recorded {
     pub work: WorkDone,
     /// The time of the load, if it is known.
     pub load_time: Option<LoadTime>,
+    /// Where its bytes went; `None` if unknown.
+    pub traffic: Option<Traffic>,
 }
 
 /// Keeps the samples of a time, and the ones at its edges, from which and up to which usage is counted.
@@ -121,6 +127,15 @@ fn keep_between(samples: &mut Vec<Sample>, start_ms: i64, end_ms: i64) {
     if let Some(first) = samples.first_mut() {
         first.usage = first.usage.without_counts();
     }
+}
+
+/// Returns from when to when there was load for certain, unix milliseconds: without the first second with virtual users, and
+/// without what `setup` and `teardown` do, which have none. `None` if k6 reported none: this machine runs no k6.
+fn loaded(window: &Window) -> Option<(i64, i64)> {
+    let is_loaded = |second: &&Second| second.vus.is_some_and(|vus| vus > 0) || second.iterations > 0;
+    let mut loaded = window.seconds.iter().filter(is_loaded).map(|second| window.start_ms + i64::from(second.until_ms));
+    let first = loaded.next()?;
+    Some((first, loaded.last().unwrap_or(first)))
 }
 
 fn spans(start_ms: i64, samples: &[Sample]) -> Vec<Span> {

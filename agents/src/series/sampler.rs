@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -11,9 +12,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::clock::Clock;
 use super::collector::MAX_SECONDS;
+use super::connections::{Connections, Generator};
 use super::run_queue::RunQueue;
 use super::shared::Shared;
 use super::{kernel, network};
+use crate::run::destination::Destination;
 use crate::sandbox::{OwnQuota, Watch};
 use crate::target::{Monitor, Replicas, Scraper};
 use crate::wire::outcome::Cores;
@@ -30,6 +33,8 @@ pub struct Watched {
     pub cores: Cores,
     /// The network interface of the load, if it leaves the machine.
     pub interface: Option<String>,
+    /// Where the load shall go; `None` if nothing on this machine shows where it goes.
+    pub destination: Option<Destination>,
 }
 
 /// What shows the usage of a target.
@@ -79,7 +84,7 @@ pub struct Sample {
 /// Samples until finished or dropped.
 #[derive(Debug)]
 pub struct Sampler {
-    sampling: JoinHandle<()>,
+    sampling: JoinHandle<Option<Connections>>,
     samples: Samples,
     stop: DropGuard,
     /// What shows the usage of Pods, only after the fact.
@@ -127,8 +132,9 @@ impl Samples {
 }
 
 impl Sampler {
-    /// Starts sampling, and notifies `news` of every sample.
-    pub fn start(watched: Watched, clock: Clock, news: watch::Sender<()>) -> Self {
+    /// Starts sampling, and notifies `news` of every sample. The load generator pushes its series to `receiver`, if it runs on
+    /// this machine.
+    pub fn start(watched: Watched, receiver: Option<SocketAddr>, clock: Clock, news: watch::Sender<()>) -> Self {
         let (stop, samples) = (CancellationToken::new(), Samples::default());
         let pods = match &watched.target {
             Some(Source::Pods(stats)) => Some(Arc::clone(stats)),
@@ -136,7 +142,10 @@ impl Sampler {
         };
         let own: BTreeSet<usize> = watched.cores.all().collect();
         let has_all_cores = kernel::processors(&fs::read_to_string("/proc/stat").unwrap_or_default()) == own.len();
-        let sampling = tokio::spawn(sample(watched, clock, samples.clone(), news, stop.clone()));
+        let connections =
+            watched.destination.clone().zip(receiver).map(|(to, receiver)| Connections::new(to, receiver));
+        let readers = Readers { connections, ..Readers::default() };
+        let sampling = tokio::spawn(sample((watched, readers), clock, samples.clone(), news, stop.clone()));
         Self { sampling, samples, stop: stop.drop_guard(), pods, has_all_cores }
     }
 
@@ -145,25 +154,30 @@ impl Sampler {
         self.samples.clone()
     }
 
-    /// Takes a last sample and returns all samples.
-    pub async fn finish(self) -> Vec<Sample> {
+    /// Takes a last sample; returns all samples, and the connections of the load.
+    pub async fn finish(self) -> (Vec<Sample>, Option<Connections>) {
         drop(self.stop);
         // Samples taken before a panic count, too.
-        let _ = self.sampling.await;
+        let connections = self.sampling.await.ok().flatten();
         let mut samples = self.samples.all().points.clone();
         if let Some(pods) = self.pods {
             pods.settle().await;
             spread(&mut samples, &pods, self.has_all_cores);
         }
-        samples
+        (samples, connections)
     }
 }
 
-async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::Sender<()>, stop: CancellationToken) {
+async fn sample(
+    (watched, mut readers): (Watched, Readers),
+    clock: Clock,
+    samples: Samples,
+    news: watch::Sender<()>,
+    stop: CancellationToken,
+) -> Option<Connections> {
     let mut ticks = interval(Duration::from_secs(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut before: Option<Totals> = None;
-    let mut queues = Queues::default();
     loop {
         tokio::select! {
             biased;
@@ -171,8 +185,11 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
             _ = ticks.tick() => {}
         }
         let files = watched.clone();
-        let mut reader = std::mem::take(&mut queues);
-        let reading = spawn_blocking(move || (clock.now_ms(), Totals::read(&files, &mut reader), reader));
+        let mut used = std::mem::take(&mut readers);
+        let reading = spawn_blocking(move || {
+            let at_ms = clock.now_ms();
+            (at_ms, Totals::read(&files, &mut used, at_ms), used)
+        });
         let scraping = async {
             match &watched.target {
                 Some(Source::Metrics(scraper)) => Some(scraper.read().await),
@@ -180,8 +197,8 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
                 Some(Source::Group(_) | Source::Guest(..)) | None => None,
             }
         };
-        let (Ok((at_ms, mut read, read_queues)), scraped) = tokio::join!(reading, scraping) else { break };
-        queues = read_queues;
+        let (Ok((at_ms, mut read, used)), scraped) = tokio::join!(reading, scraping) else { break };
+        readers = used;
         if let Some(Source::Guest(_, monitor)) = &watched.target {
             read.target = in_guest(read.target, monitor).await;
         }
@@ -194,6 +211,7 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
             break;
         }
     }
+    readers.connections
 }
 
 /// Sets the CPU time of Pods, which their nodes have read only now and then.
@@ -238,11 +256,12 @@ fn pair_up(samples: &mut Vec<Sample>) {
     }
 }
 
-/// The run-queue waits of target and k6.
+/// What is read again and again: the run-queue waits of target and k6, and the connections of the load.
 #[derive(Debug, Default)]
-struct Queues {
+struct Readers {
     target: RunQueue,
     generator: RunQueue,
+    connections: Option<Connections>,
 }
 
 /// All values so far: counters since the start of the machine or the group, and gauges.
@@ -255,7 +274,7 @@ struct Totals {
 }
 
 impl Totals {
-    fn read(watched: &Watched, queues: &mut Queues) -> Self {
+    fn read(watched: &Watched, readers: &mut Readers, at_ms: i64) -> Self {
         let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let (stat, net_dev) = (file("/proc/stat"), file("/proc/net/dev"));
         let host = kernel::host(&stat, &file("/proc/loadavg"), &net_dev);
@@ -267,13 +286,18 @@ impl Totals {
         let shared = Shared {
             busy_us: kernel::busy_us(&stat, &Vec::from_iter(own)),
             pods_us: Some(0),
-            target_waited_us: target.as_ref().and_then(|(_, processes)| queues.target.read(processes)),
-            generator_waited_us: generator.as_ref().and_then(|(_, processes, _)| queues.generator.read(processes)),
+            target_waited_us: target.as_ref().and_then(|(_, processes)| readers.target.read(processes)),
+            generator_waited_us: generator.as_ref().and_then(|(_, processes, _)| readers.generator.read(processes)),
             received_bytes: bytes.map(|(received, _)| received),
             sent_bytes: bytes.map(|(_, sent)| sent),
             segments: segments.map(|(all, _)| all),
             retransmitted: segments.map(|(_, again)| again),
         };
+        if let Some(connections) = &mut readers.connections {
+            let generator = generator.as_ref();
+            let owner = generator.map(|(watch, processes, _)| Generator { processes, group: watch.inode() });
+            connections.look(at_ms, owner);
+        }
         let generator = generator.map(|(watch, processes, quota)| {
             let used = consumption(watch, &processes);
             // Its own group, if there is one, has no quota.
@@ -359,6 +383,7 @@ mod tests {
             generator: Some((watch(Side::Generator), OwnQuota::default())),
             cores,
             interface: None,
+            destination: None,
         }
     }
 
@@ -366,7 +391,7 @@ mod tests {
     async fn even_a_short_run_has_a_sample() {
         let clock = Clock::new();
         let begun = clock.now_ms();
-        let samples = Sampler::start(empty_groups(), clock, watch::Sender::default()).finish().await;
+        let (samples, _) = Sampler::start(empty_groups(), None, clock, watch::Sender::default()).finish().await;
         let (first, last) = (samples.first().expect("a first"), samples.last().expect("a last"));
         assert!(begun <= first.at_ms && first.at_ms <= last.at_ms && last.at_ms <= clock.now_ms());
         assert_eq!(first.usage.target, Consumption::default(), "the group is empty");

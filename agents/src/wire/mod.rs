@@ -15,6 +15,7 @@ pub mod outcome;
 pub mod profile;
 pub mod series;
 pub mod target;
+pub mod traffic;
 pub mod work_done;
 
 use std::cmp::Ordering;

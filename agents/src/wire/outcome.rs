@@ -11,6 +11,7 @@ use super::load_time::LoadTime;
 use super::profile::Profiled;
 use super::series::Packed;
 use super::target::Identity;
+use super::traffic::Traffic;
 use super::work_done::WorkDone;
 use super::{Phase, RunId};
 
@@ -130,6 +131,8 @@ pub struct Conditions {
     pub load_record: Option<LoadRecord>,
     /// How long the load lasted; `None` if only k6's time is known, or from older agents.
     pub load_time: Option<LoadTime>,
+    /// TCP traffic of the load; `None` from older agents, or if the kernel does not show it.
+    pub traffic: Option<Traffic>,
 }
 
 /// The result of an idle wait.

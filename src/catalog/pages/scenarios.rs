@@ -150,6 +150,11 @@ impl ScenarioPage {
         shown.revision.check.clone().map(ShownCheck)
     }
 
+    /// A note on the shown revision.
+    fn note(&self) -> Option<&str> {
+        self.revisions.iter().find(|row| self.is_shown(row))?.revision.note.as_deref()
+    }
+
     fn is_newest(&self) -> bool {
         self.revisions.first().is_some_and(|newest| self.is_shown(newest))
     }

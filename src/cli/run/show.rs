@@ -89,6 +89,7 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
         ("measured s", figure(run.figures.measured_s)),
         ("requests/iter.", figure(run.work.requests_per_iteration)),
         ("bytes/request", figure(run.work.bytes_per_request)),
+        ("sent/request", figure(run.work.sent_bytes_per_request)),
         ("new connections", connections(run)),
         ("statuses", counts(run.work.statuses.as_ref())),
         ("protocols", counts(run.work.protocols.as_ref())),

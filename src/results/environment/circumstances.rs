@@ -4,6 +4,7 @@ use crate::{
     results::{
         conditions::{Conditions, CoreUse, IdleWaitResult, NetworkUse, Placement},
         environment::facts::Fact,
+        traffic::{Segments, Traffic},
     },
     web::format,
 };
@@ -25,6 +26,8 @@ pub fn of_machine(conditions: &Conditions) -> Vec<Fact> {
         ),
         fact("network", network.and_then(link)),
         fact("retransmitted TCP segments", network.and_then(retransmitted)),
+        fact("traffic of the load", conditions.traffic.as_ref().and_then(traffic)),
+        fact("lost TCP segments of the load", conditions.traffic.as_ref().and_then(lost)),
         fact("clock during the run", conditions.clock_jump_ms.map(clock)),
     ]
     .into_iter()
@@ -72,6 +75,32 @@ fn retransmitted(network: &NetworkUse) -> Option<String> {
     let (again, all) = (network.retransmitted?, network.segments?);
     let share = format::percent((all > 0).then(|| again as f64 / all as f64));
     Some(format!("{} of {} ({})", format::count(Some(again)).text(), format::count(Some(all)).text(), share.text()))
+}
+
+fn traffic(traffic: &Traffic) -> Option<String> {
+    let peers = traffic.peers.as_ref().filter(|_| traffic.looks > 0)?;
+    let all = peers.iter().fold(0_u64, |all, peer| all.saturating_add(peer.bytes)).max(1);
+    let described = peers.iter().map(|peer| {
+        let share = format::percent(Some(peer.bytes as f64 / all as f64));
+        let what = if peer.is_target { ", the target" } else { "" };
+        format!("{} {}{what}", share.text(), peer.address)
+    });
+    let described: Vec<String> = described.collect();
+    Some(if described.is_empty() { "none seen".to_owned() } else { described.join("; ") })
+}
+
+fn lost(traffic: &Traffic) -> Option<String> {
+    let Segments { sent, retransmitted, spurious } = traffic.segments;
+    let number = |number: u64| format::count(Some(number)).text().to_owned();
+    (sent > 0).then(|| {
+        let lost = number(traffic.segments.lost());
+        format!(
+            "{lost} of {}; sent again {}, of them {} needlessly",
+            number(sent),
+            number(retransmitted),
+            number(spurious)
+        )
+    })
 }
 
 fn clock(jump_ms: i64) -> String {
@@ -122,6 +151,7 @@ fn on_cores(placement: Placement) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::traffic::Peer;
 
     fn texts(facts: Vec<Fact>) -> Vec<String> {
         facts.into_iter().map(|fact| format!("{}: {}", fact.name, fact.value)).collect()
@@ -157,6 +187,30 @@ mod tests {
         assert_eq!(described(NetworkUse::default()), [cores]);
         let limited = Conditions { generator_quota: Some(1.5), ..Conditions::default() };
         assert_eq!(texts(of_machine(&limited)), ["CPU quota of k6: 1.50 cores, shared with its agent"]);
+    }
+
+    #[test]
+    fn traffic_is_described_by_address() {
+        let peer = |address: &str, bytes, is_target| Peer {
+            address: address.parse().expect("an address"),
+            is_target,
+            bytes,
+            connections: 1,
+            looks: 1,
+            reconnects: 0,
+        };
+        let peers = vec![peer("127.0.0.1:4000", 630, true), peer("[::1]:8081", 370, false)];
+        let segments = Segments { sent: 2_000, retransmitted: 12, spurious: 10 };
+        let traffic = Traffic { looks: 3, peers: Some(peers), segments, ..Traffic::default() };
+        let described = |traffic| {
+            let conditions = Conditions { traffic: Some(traffic), ..Conditions::default() };
+            texts(of_machine(&conditions)).into_iter().map(|text| text.replace('\u{a0}', " ")).collect::<Vec<_>>()
+        };
+        let lost = "lost TCP segments of the load: 2 of 2,000; sent again 12, of them 10 needlessly";
+        let seen = "traffic of the load: 63 % 127.0.0.1:4000, the target; 37 % [::1]:8081";
+        assert_eq!(described(traffic.clone()), [seen, lost]);
+        assert_eq!(described(Traffic { peers: None, ..traffic }), [lost]);
+        assert_eq!(described(Traffic::default()), Vec::<String>::new());
     }
 
     #[test]

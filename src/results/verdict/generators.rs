@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{
     generator,
     host::{self, Others},
-    network, series,
+    network, reach, retransmits, series,
     usage::{Span, spans, thirds, throttled_share},
 };
 use crate::{
@@ -46,6 +46,8 @@ pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Re
         }
         own.extend(host::not_idle(&one.conditions));
         own.extend(network::judge(&one.conditions, limits));
+        own.extend(retransmits::judge(&one.conditions, None, limits));
+        own.extend(reach::elsewhere(&one.conditions, None, None, limits));
         own.extend(crate::results::verdict::setup::clock_jumped(&one.conditions, limits));
         // Without requests there is nothing to be incomplete.
         let requests = one.figures.map_or(0, |figures| figures.requests);

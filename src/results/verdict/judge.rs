@@ -7,7 +7,7 @@ use crate::results::verdict::{
     limits::Limits,
     little, load,
     model::{Context, Judgement},
-    negative, network, series, setup, steadiness, target,
+    negative, network, reach, retransmits, series, setup, stalled, steadiness, target,
 };
 
 /// Judges a run by its metrics; `context` is absent for an import, of which nothing else is known.
@@ -15,8 +15,7 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
     let mut reasons = Vec::new();
     if let Some(context) = context {
         target::judge(context, &mut reasons);
-    }
-    if let Some(context) = context {
+        reach::judge(figures, context, limits, &mut reasons);
         reasons.extend(cut_short::judge(context));
         reasons.extend(exceptions::judge(figures, context, limits));
     }
@@ -35,9 +34,11 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
         little::judge(figures, context, limits, &mut reasons);
         host::judge(figures, context, limits, &mut reasons);
         reasons.extend(network::judge(context.conditions, limits));
+        reasons.extend(retransmits::judge(context.conditions, figures.latency.max_ms, limits));
         steadiness::judge(context, limits, &mut reasons);
         setup::judge(context, limits, &mut reasons);
         series::judge(figures, context, limits, &mut reasons);
+        stalled::judge(figures, context, limits, &mut reasons);
     }
     reasons.into()
 }

@@ -21,6 +21,9 @@ use crate::{
 /// With more failures latencies are unusable: a request without a response counts as 0 ms.
 pub(super) const MAX_FAILED: f64 = 0.01;
 
+/// The code of a reason that does not apply if nothing was answered for a while.
+pub(super) const HELD_BACK: &str = "generator_held_back";
+
 pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
     let Some(users) = context.load.and_then(users) else { return };
     let failed = figures.failed.map_or(1.0, |failed| failed as f64 / figures.requests.max(1) as f64);
@@ -37,7 +40,7 @@ pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, r
              throughput × latency",
             Unit::Share.text(held)
         );
-        reasons.push(Reason::new("generator_held_back", Verdict::Suspect, text).with(held, limit, Unit::Share));
+        reasons.push(Reason::new(HELD_BACK, Verdict::Suspect, text).with(held, limit, Unit::Share));
     }
 }
 
@@ -51,7 +54,7 @@ fn users(load: &Load) -> Option<f64> {
 }
 
 /// Whether the script may pause between requests; None if no agent checked.
-fn may_wait(context: &Context<'_>) -> Option<bool> {
+pub(super) fn may_wait(context: &Context<'_>) -> Option<bool> {
     let conditions = [context.conditions].into_iter().chain(context.generators.iter().map(|one| &one.conditions));
     conditions.filter_map(|conditions| conditions.script_may_wait).reduce(|one, other| one || other)
 }

@@ -18,9 +18,12 @@ pub mod load;
 pub mod model;
 mod negative;
 pub mod network;
+mod reach;
 mod records;
+mod retransmits;
 pub mod series;
 pub(crate) mod setup;
+mod stalled;
 pub mod steadiness;
 pub mod target;
 #[cfg(test)]

@@ -31,23 +31,23 @@ use crate::{
 
 /// A run of ten seconds and 10,000 requests: half a core for the target, a third of one for k6, nothing else.
 #[derive(Clone, Debug)]
-struct Case {
-    figures: Figures,
-    enforced: Enforced,
+pub(super) struct Case {
+    pub(super) figures: Figures,
+    pub(super) enforced: Enforced,
     cores: Cores,
-    load: Load,
+    pub(super) load: Load,
     vcpus: Option<f64>,
     oom_kills: u64,
-    conditions: Conditions,
+    pub(super) conditions: Conditions,
     series: Option<Series>,
-    limits: Limits,
+    pub(super) limits: Limits,
 }
 
-fn vus() -> Load {
+pub(super) fn vus() -> Load {
     Load::Closed(Closed::new(Form::Constant { level: 10, duration_ms: 10_000 }).expect("a load"))
 }
 
-fn rate() -> Load {
+pub(super) fn rate() -> Load {
     Load::Open(Open::new(Form::Constant { level: 1_000, duration_ms: 10_000 }, None).expect("a load"))
 }
 
@@ -66,7 +66,7 @@ fn usage(number: i32) -> Usage {
     Usage { at_ms: number * 1_000 - 100, target: side(500_000), generator: side(330_000), host }
 }
 
-fn ordinary() -> Case {
+pub(super) fn ordinary() -> Case {
     let latency = Latency { avg_ms: Some(1.0), ..Latency::default() };
     let window = Window {
         start_ms: 0,
@@ -110,7 +110,7 @@ fn ordinary() -> Case {
 }
 
 impl Case {
-    fn judge(&self) -> Judgement {
+    pub(super) fn judge(&self) -> Judgement {
         let context = Context {
             generators: &[],
             enforced: self.enforced,
@@ -126,7 +126,7 @@ impl Case {
         judge(&self.figures, Some(&context), &self.limits)
     }
 
-    fn window(&mut self) -> &mut Window {
+    pub(super) fn window(&mut self) -> &mut Window {
         self.series.as_mut().and_then(|series| series.measured.as_mut()).expect("a window")
     }
 
@@ -141,7 +141,7 @@ impl Case {
     }
 }
 
-fn with(change: impl FnOnce(&mut Case)) -> Case {
+pub(super) fn with(change: impl FnOnce(&mut Case)) -> Case {
     let mut case = ordinary();
     change(&mut case);
     case
@@ -149,7 +149,7 @@ fn with(change: impl FnOnce(&mut Case)) -> Case {
 
 /// Returns the only reason, which must have this code and verdict.
 #[track_caller]
-fn only(case: &Case, code: &str, verdict: Verdict) -> Reason {
+pub(super) fn only(case: &Case, code: &str, verdict: Verdict) -> Reason {
     let judgement = case.judge();
     assert_eq!(judgement.reasons.len(), 1, "{code}: {judgement:?}");
     let reason = judgement.reasons[0].clone();
@@ -164,7 +164,7 @@ fn suspect(case: &Case, code: &str) -> Reason {
 }
 
 #[track_caller]
-fn fine(case: &Case) {
+pub(super) fn fine(case: &Case) {
     assert_eq!(case.judge(), Judgement { verdict: Verdict::Valid, reasons: Vec::new() });
 }
 

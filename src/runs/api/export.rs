@@ -102,13 +102,14 @@ const BEFORE: [&str; 15] = [
 ];
 
 /// The columns after the metrics.
-const AFTER: [&str; 22] = [
+const AFTER: [&str; 23] = [
     "warm_up_s",
     "warm_up_auto",
     "warmed_up_s",
     "iterations",
     "requests_per_iteration",
     "bytes_per_request",
+    "sent_bytes_per_request",
     "min_new_connections",
     "max_new_connections",
     "statuses",
@@ -167,6 +168,7 @@ fn cells(run: &Run) -> Vec<String> {
         word(run.iterations.as_ref()),
         word(run.work.requests_per_iteration.as_ref()),
         word(run.work.bytes_per_request.as_ref()),
+        word(run.work.sent_bytes_per_request.as_ref()),
         word(run.work.min_new_connections.as_ref()),
         word(run.work.max_new_connections.as_ref()),
         counts(run.work.statuses.as_ref()),

@@ -373,6 +373,7 @@ impl TryFrom<RunRow> for Run {
             iterations: integer(iterations)?,
             dropped_iterations: integer(dropped_iterations)?,
             work: RunWork::new(requests, integer(iterations)?, data_received_bytes)
+                .with_sent(data_sent_bytes, requests)
                 .with_connections(integer(min_new_connections)?, integer(max_new_connections)?, requests)
                 .with_counts(counts(statuses)?, counts(protocols)?),
             checks_passed: integer(checks_passed)?,

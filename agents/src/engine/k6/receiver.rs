@@ -41,6 +41,7 @@ const SUMMARY: &str = "/summary";
 #[derive(Debug)]
 pub struct Receiver {
     url: String,
+    address: SocketAddr,
     sources: Vec<Arc<Source>>,
     _accepting: JoinSet<()>,
 }
@@ -111,7 +112,8 @@ impl Receiver {
         news: watch::Sender<()>,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(at).await?;
-        let url = format!("http://{}{root}", SocketAddr::new(address, listener.local_addr()?.port()));
+        let address = SocketAddr::new(address, listener.local_addr()?.port());
+        let url = format!("http://{address}{root}");
         let source = |path| {
             let (collector, news) = (Mutex::new(Collector::new(clock.now_ms(), scope)), news.clone());
             Arc::new(Source { path, clock, collector, sent: Mutex::default(), news })
@@ -119,13 +121,18 @@ impl Receiver {
         let sources: Vec<_> = paths.into_iter().map(source).collect();
         let mut accepting = JoinSet::new();
         accepting.spawn(accept(listener, sources.clone().into()));
-        Ok(Self { url, sources, _accepting: accepting })
+        Ok(Self { url, address, sources, _accepting: accepting })
     }
 
     /// Returns the URL that k6 shall push to, without the name of a process on another machine. It is a secret: its
     /// holder can add to the series.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Returns the address in that URL.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Starts the series now, when k6 resumes.

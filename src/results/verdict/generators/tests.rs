@@ -12,8 +12,9 @@ use brewbench_agent::{
 use super::*;
 use crate::results::{
     clock::Clock,
-    conditions::{Conditions, CoreUse, Cores, IdleWaitResult, NetworkUse},
+    conditions::{Conditions, CoreUse, Cores, IdleWaitResult},
     generator_record::{CpuUse, SeriesContent, compare_starts},
+    traffic::{Peer, Segments, Traffic},
     verdict::{judge::judge, model::Judgement},
 };
 
@@ -183,9 +184,22 @@ fn the_machine_of_a_generator_is_judged() {
         all[0].conditions.core_use = Some(watched);
     });
     suspect("host_disturbed", |all| all[0].conditions.core_use = Some(CoreUse { generator_us: 700_000, ..watched }));
-    let lossy = NetworkUse { segments: Some(1_000), retransmitted: Some(20), ..NetworkUse::default() };
-    let reason = suspect("retransmits", |all| all[0].conditions.network = Some(lossy));
+    let segments = Segments { sent: 1_000, retransmitted: 25, spurious: 5 };
+    let elsewhere = Peer {
+        address: "192.0.2.9:80".parse().expect("an address"),
+        is_target: false,
+        bytes: 1,
+        connections: 1,
+        looks: 1,
+        reconnects: 0,
+    };
+    let lossy = Traffic { segments, ..Traffic::default() };
+    let reason = suspect("retransmits", |all| all[0].conditions.traffic = Some(lossy));
     assert!(reason.text.starts_with("on bench-02: 20 of 1000 TCP segments"), "{reason:?}");
+    let stray = Traffic { peers: Some(vec![elsewhere]), ..Traffic::default() };
+    let Judgement { verdict, reasons } = judged(|all| all[1].conditions.traffic = Some(stray));
+    assert_eq!((verdict, reasons[0].code.as_str()), (Verdict::Invalid, "other_origin"));
+    assert!(reasons[0].text.starts_with("on bench-03: 100 % of the bytes went to 192.0.2.9:80"), "{reasons:?}");
     let idle_wait = IdleWaitResult { waited_ms: 1, busy_cores: 1.0, limit_cores: 0.1, idle: false };
     suspect("not_quiet_before", |all| all[1].conditions.idle_wait = Some(idle_wait));
     let clock = suspect("clock_jumped", |all| all[1].conditions.clock_jump_ms = Some(-500));

@@ -57,8 +57,14 @@ pub enum Limit {
     EndedEarly,
     /// Share of a link's speed that may be used.
     NetworkSaturated,
-    /// Share of TCP segments that may be retransmitted.
+    /// Share of TCP segments that may be lost.
     Retransmits,
+    /// Share of the load that may go to other addresses than the target's.
+    OtherOrigin,
+    /// Seconds without a response from which on a run is suspect.
+    Stalled,
+    /// Share of the load without a response above which a run is invalid.
+    StalledInvalid,
 }
 
 /// Description of a limit.
@@ -96,7 +102,7 @@ const fn about(
 
 impl Limit {
     /// All limits in order.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 30] = [
         Self::RequestsFailed,
         Self::RequestsFailedInvalid,
         Self::ChecksFailed,
@@ -124,6 +130,9 @@ impl Limit {
         Self::EndedEarly,
         Self::NetworkSaturated,
         Self::Retransmits,
+        Self::OtherOrigin,
+        Self::Stalled,
+        Self::StalledInvalid,
     ];
 
     /// Describes the limit.
@@ -317,8 +326,29 @@ impl Limit {
                 "retransmits",
                 SHARE,
                 0.001,
-                "maximum share of retransmitted TCP segments",
-                "each delays its request by 200 ms or more: above 0.1 % the p99.9 is the network's",
+                "maximum share of TCP segments between k6 and the target that are lost",
+                "each delays its request by a round trip at least: above 0.1 % the p99.9 is the network's",
+            ),
+            Self::OtherOrigin => about(
+                "other_origin",
+                SHARE,
+                0.001,
+                "maximum share of the load that goes to other addresses than the target's",
+                "a login takes a few bytes; what another server answers is not the target's",
+            ),
+            Self::Stalled => about(
+                "stalled",
+                (Unit::Seconds, 86_400.0),
+                1.0,
+                "time without any response, out of line with the run, from which on it is suspect",
+                "the series has one point a second: less can't be told from an ordinary pause",
+            ),
+            Self::StalledInvalid => about(
+                "stalled_invalid",
+                SHARE,
+                0.2,
+                "share of the load without any response above which a run is invalid",
+                "throughput is a fifth too low then, more than most differences; below, a pause may be the target's own",
             ),
         }
     }

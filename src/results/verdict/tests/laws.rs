@@ -3,7 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::results::conditions;
+use crate::results::{
+    conditions,
+    traffic::{Segments, Traffic},
+};
 
 /// Faults that can be added to a run.
 const FAULTS: [fn(&mut Case); 16] = [
@@ -17,8 +20,8 @@ const FAULTS: [fn(&mut Case); 16] = [
     |case| case.cores.generator = vec![0],
     |case| case.conditions.placement = Some(Placement::SharedPhysicalCore),
     |case| {
-        let lossy = NetworkUse { segments: Some(100), retransmitted: Some(50), ..NetworkUse::default() };
-        case.conditions.network = Some(lossy);
+        let segments = Segments { sent: 100, retransmitted: 50, spurious: 0 };
+        case.conditions.traffic = Some(Traffic { segments, ..Traffic::default() });
     },
     |case| case.oom_kills = 1,
     |case| case.conditions.clock_jump_ms = Some(-5_000),

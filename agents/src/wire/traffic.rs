@@ -1,0 +1,60 @@
+//! TCP traffic of the measured load, as the kernel's sockets show it.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// Traffic of the load, from its first complete second to its last. Sockets are looked at about once a second: what a
+/// connection did between the last look and its end is not included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Traffic {
+    /// The target's address, as in its base URL: `127.0.0.1:40123`.
+    pub target: String,
+    /// How often the sockets were looked at.
+    pub looks: u32,
+    /// How long the time between these looks was, milliseconds.
+    pub elapsed_ms: u64,
+    /// The addresses that the load generator exchanged bytes with, most bytes first; `None` if its sockets are not known.
+    pub peers: Option<Vec<Peer>>,
+    /// Segments on the connections between load generator and target, as far as their ends are on this machine.
+    pub segments: Segments,
+}
+
+/// An address that the load generator exchanged bytes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peer {
+    /// The address.
+    pub address: SocketAddr,
+    /// Whether it is the target's.
+    pub is_target: bool,
+    /// Bytes in both directions.
+    pub bytes: u64,
+    /// Connections with traffic, summed over all looks.
+    pub connections: u64,
+    /// In how many looks there was a connection with traffic.
+    pub looks: u32,
+    /// In how many looks there was one that had not existed before.
+    pub reconnects: u32,
+}
+
+/// Segments sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Segments {
+    /// All of them.
+    pub sent: u64,
+    /// Those that were sent again.
+    pub retransmitted: u64,
+    /// Those of the latter that the other end already had.
+    pub spurious: u64,
+}
+
+impl Segments {
+    /// Adds others.
+    pub fn add(&mut self, other: Self) {
+        self.sent = self.sent.saturating_add(other.sent);
+        self.retransmitted = self.retransmitted.saturating_add(other.retransmitted);
+        self.spurious = self.spurious.saturating_add(other.spurious);
+    }
+}

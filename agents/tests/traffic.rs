@@ -1,0 +1,102 @@
+//! Where the load of a real k6 goes, by the sockets of the kernel.
+
+mod support;
+
+use brewbench_agent::run::execute;
+use brewbench_agent::wire::job::Job;
+use brewbench_agent::wire::outcome::Ended;
+use brewbench_agent::wire::traffic::{Peer, Traffic};
+use support::web::Web;
+use support::{Bench, job, scenario, vus};
+use tokio_util::sync::CancellationToken;
+
+/// Runs a script for four seconds and returns the traffic.
+async fn traffic(bench: &Bench, manner: &str, script: &str) -> Traffic {
+    bench.offer(manner, "");
+    let job = Job { load: vus(2, 4_000), scenario: scenario(script), ..job(manner) };
+    let outcome = execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await;
+    bench.assert_clean(job.run);
+    assert_eq!(outcome.ended, Ended::Finished, "{}", outcome.generator_log);
+    let traffic = outcome.conditions.traffic.expect("this kernel has sock_diag");
+    println!("{traffic:?}");
+    traffic
+}
+
+fn peers(traffic: &Traffic) -> &[Peer] {
+    traffic.peers.as_deref().expect("k6's sockets are visible")
+}
+
+#[tokio::test]
+async fn bytes_are_counted_by_address() {
+    let Some(bench) = Bench::new("traffic").await else { return };
+    let other = Web::start("127.0.0.1:0").await;
+    // Neither the kept connection of setup nor the push of the series counts.
+    let script = format!(
+        "import http from 'k6/http'; const other = 'http://{at}';
+         export function setup() {{ http.get(other); }}
+         export default function () {{ http.get(__ENV.BASE_URL + '/'); if (__ITER % 2) http.get(other + '/api/'); }}
+         export function teardown() {{ http.get('http://127.0.0.1:1'); }}",
+        at = other.at
+    );
+    let both = traffic(&bench, "good", &script).await;
+    let [one, two] = peers(&both) else { panic!("{both:?}") };
+    let (target, helper) = if one.is_target { (one, two) } else { (two, one) };
+    assert_eq!((target.address.to_string(), helper.address), (both.target.clone(), other.at));
+    assert!(!helper.is_target && helper.bytes > 1_000 && target.bytes > helper.bytes, "{both:?}");
+    assert!(both.looks >= 1 && both.elapsed_ms >= 900 && both.segments.sent > 100, "{both:?}");
+
+    let script = format!(
+        "import http from 'k6/http'; export function setup() {{ http.get('http://{}'); }}
+         export default function () {{ http.get(__ENV.BASE_URL + '/'); }}",
+        other.at
+    );
+    let alone = traffic(&bench, "good", &script).await;
+    assert_eq!(peers(&alone).iter().map(|peer| peer.is_target).collect::<Vec<_>>(), [true], "{alone:?}");
+}
+
+#[tokio::test]
+async fn connections_that_are_closed_are_seen_too() {
+    let Some(bench) = Bench::new("closed").await else { return };
+    // Each response takes long enough for its connection to be seen.
+    let other = Web::start("[::1]:0").await;
+    let script = format!(
+        "import http from 'k6/http'; export const options = {{ noConnectionReuse: true }};
+         export default function () {{ http.get('http://localhost:{}/'); }}",
+        other.at.port()
+    );
+    let elsewhere = traffic(&bench, "good", &script).await;
+    assert!(peers(&elsewhere).iter().all(|peer| !peer.is_target && peer.address == other.at), "{elsewhere:?}");
+    let script = "import http from 'k6/http'; export const options = { noConnectionReuse: true };
+        export default function () { http.get(__ENV.BASE_URL.replace('127.0.0.1', 'localhost') + '/'); }";
+    let own = traffic(&bench, "good", script).await;
+    assert!(peers(&own).iter().all(|peer| peer.is_target), "{own:?}");
+}
+
+#[tokio::test]
+#[ignore = "measures the cost of looking at many connections: run it alone, in release mode"]
+async fn cost_of_looks() {
+    use brewbench_agent::run::destination::Destination;
+    use brewbench_agent::series::connections::{Connections, Generator};
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Instant;
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let at = listener.local_addr().expect("bound");
+    let own = std::collections::BTreeSet::from([i32::try_from(std::process::id()).expect("a pid")]);
+    let mut open = Vec::new();
+    for count in [10, 500, 2_000] {
+        while open.len() < 2 * count {
+            open.push(TcpStream::connect(at).expect("connected"));
+            open.push(listener.accept().expect("accepted").0);
+        }
+        let mut connections = Connections::new(
+            Destination::parse(&format!("http://{at}"), None).expect("one"),
+            "127.0.0.1:9".parse().expect("one"),
+        );
+        for look in ["first", "next"] {
+            let begun = Instant::now();
+            connections.look(0, Some(Generator { processes: &own, group: None }));
+            println!("{count} connections, {look} look: {:?}", begun.elapsed());
+            std::thread::sleep(begun.elapsed() * 250);
+        }
+    }
+}
