@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Duration, MissedTickBehavior, interval};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -81,6 +81,7 @@ pub struct Sample {
 pub struct Sampler {
     sampling: JoinHandle<()>,
     samples: Samples,
+    edges: Arc<Notify>,
     stop: DropGuard,
     /// What shows the usage of Pods, only after the fact.
     pods: Option<Arc<Replicas>>,
@@ -129,15 +130,20 @@ impl Samples {
 impl Sampler {
     /// Starts sampling, and notifies `news` of every sample.
     pub fn start(watched: Watched, clock: Clock, news: watch::Sender<()>) -> Self {
-        let (stop, samples) = (CancellationToken::new(), Samples::default());
+        let (stop, samples, edges) = (CancellationToken::new(), Samples::default(), Arc::<Notify>::default());
         let pods = match &watched.target {
             Some(Source::Pods(stats)) => Some(Arc::clone(stats)),
             _ => None,
         };
         let own: BTreeSet<usize> = watched.cores.all().collect();
         let has_all_cores = kernel::processors(&fs::read_to_string("/proc/stat").unwrap_or_default()) == own.len();
-        let sampling = tokio::spawn(sample(watched, clock, samples.clone(), news, stop.clone()));
-        Self { sampling, samples, stop: stop.drop_guard(), pods, has_all_cores }
+        let sampling = tokio::spawn(sample(watched, clock, samples.clone(), news, (stop.clone(), Arc::clone(&edges))));
+        Self { sampling, samples, edges, stop: stop.drop_guard(), pods, has_all_cores }
+    }
+
+    /// Returns what takes an additional sample at once, at the edge of a load.
+    pub fn edges(&self) -> Arc<Notify> {
+        Arc::clone(&self.edges)
     }
 
     /// Returns a handle to the samples so far.
@@ -159,7 +165,13 @@ impl Sampler {
     }
 }
 
-async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::Sender<()>, stop: CancellationToken) {
+async fn sample(
+    watched: Watched,
+    clock: Clock,
+    samples: Samples,
+    news: watch::Sender<()>,
+    (stop, edges): (CancellationToken, Arc<Notify>),
+) {
     let mut ticks = interval(Duration::from_secs(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut before: Option<Totals> = None;
@@ -168,6 +180,7 @@ async fn sample(watched: Watched, clock: Clock, samples: Samples, news: watch::S
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
+            () = edges.notified() => {}
             _ = ticks.tick() => {}
         }
         let files = watched.clone();

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use brewbench_agent::series::collector::Collector;
+use brewbench_agent::series::collector::{Collector, Scope};
 use brewbench_agent::wire::series::Second;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn pack(message: &[u8]) -> Vec<u8> {
 
 /// Collects pushes, one per second, and checks that the histograms can be evaluated.
 fn collect(pushes: impl IntoIterator<Item = Vec<u8>>) {
-    let mut collector = Collector::new(0);
+    let mut collector = Collector::new(0, Scope::All);
     for (push, second) in pushes.into_iter().zip(1..) {
         collector.take(&push, second * 1000);
     }

@@ -1,7 +1,7 @@
 //! The recorded run agrees with k6's own summary of it.
 
 use brewbench_agent::engine::k6::remote_write::Push;
-use brewbench_agent::series::collector::Collector;
+use brewbench_agent::series::collector::{Collector, Scope};
 use brewbench_agent::series::histogram::Histogram;
 use brewbench_agent::series::messages::TimeSeries;
 use brewbench_agent::wire::series::{Gaps, Packed, Second, Series, Window};
@@ -11,7 +11,7 @@ use super::{RECORDINGS, Recording};
 
 fn window(recording: &Recording) -> Window {
     let pushes = recording.pushes();
-    let mut collector = Collector::new(pushes[0].at_ms - 5000);
+    let mut collector = Collector::new(pushes[0].at_ms - 5000, Scope::All);
     for push in &pushes {
         collector.take(&push.body, push.at_ms);
     }
