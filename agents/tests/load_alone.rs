@@ -127,7 +127,7 @@ async fn requests_after_the_load_count_but_not_for_the_rate() {
 }
 
 #[tokio::test]
-async fn a_scripts_own_load_is_told_apart_in_every_form() {
+async fn a_scripts_own_load_is_separated_in_every_form() {
     let around = "export function setup() { get('/setup'); sleep(1); }\n\
                   export default function () { get(exec.vu.iterationInScenario % 5 ? '/load' : '/load/bad'); sleep(0.05); }\n\
                   export const other = () => { get(`/load/${__ENV.KIND}`); sleep(0.05); };\n\
@@ -191,7 +191,7 @@ async fn scenarios_that_differ_are_refused_before_the_target_is_loaded() {
     let Some(outcome) = run_on(&target, script, vus(1, 1_000)).await else { return };
     let Ended::Failed { reason, cause: Cause::Generator } = outcome.ended else { panic!("{:?}", outcome.ended) };
     let expected = "the script has 2 scenarios that differ (browse, buy): run it with its own load";
-    assert!(reason.contains(expected), "{reason}");
+    assert_eq!(reason, expected);
     assert_eq!(target.count("/load"), 0);
     let Some(done) = run(script, Load::Script).await else { return };
     assert!(done.target.count("/load/buy") > 0 && done.figures.requests > done.target.count("/load/buy"));

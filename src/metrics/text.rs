@@ -85,7 +85,9 @@ impl Metric {
             Self::Requests => "All requests of the measured phase, failed ones included.",
             Self::Failed => "Requests of the measured phase that k6 counted as failed.",
             Self::MinMs => "The latency of the fastest request of the measured phase, failed ones included.",
-            Self::MeasuredS => "The length of the load, without the warm-up, setup and teardown; of an import, the time of the test.",
+            Self::MeasuredS => {
+                "The length of the load, without the warm-up, setup and teardown; of an import, the time of the test."
+            }
         }
     }
 }

@@ -1,10 +1,38 @@
-//! The rate of a run is that of its load, and its requests are those that the target counted: with one real agent, and
-//! with two generators whose results are merged.
+//! The rate of a run is that of its load, and its requests are those that the target counted: with a real agent, and with
+//! two generators whose results are merged.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
+use brewbench::{
+    distributed::{
+        merge::{Merged, merge},
+        model::Part,
+    },
+    results::clock::Clock,
+};
+use brewbench_agent::{
+    engine::k6::K6,
+    host::idle_wait::IdleWait,
+    reports::read,
+    run::{
+        barrier::{Gates, Opening},
+        execute,
+        execute::RunContext,
+    },
+    sandbox::Sandbox,
+    wire::{
+        RunId,
+        job::{Job, Role, Scenario, ScenarioKind, Segment, Size},
+        load::{Closed, Form, Load},
+        messages::Gate,
+        now_ms,
+        outcome::{Conditions, Ended, Outcome},
+    },
+};
 use brewbench_testing::Counter;
 use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::harness::{
     Actor, App,
@@ -21,7 +49,7 @@ async fn agent(app: &App, tools: &Tools, folder: &Path, name: &str, counter: &Co
         format!("name = \"counter\"\nversion = \"1\"\n[url]\nbase = \"{}\"\n[ready]\npath = \"/\"\n", counter.base);
     fs::write(manifests.join("counter.toml"), text).expect("a manifest");
     let mut agent = brewbench(&["agent", "--server", &url, "--key", &key, "--k6", &k6, "--any-scenario"]);
-    agent.arg("--state").arg(state).arg("--manifests").arg(manifests).args(["--load-address", "127.0.0.2"]);
+    agent.arg("--state").arg(state).arg("--manifests").arg(manifests);
     Running::start(agent)
 }
 
@@ -39,7 +67,7 @@ async fn add(user: &Actor) {
     let script = "import http from 'k6/http'; import { sleep } from 'k6';
         const get = (path) => http.get(`${__ENV.BASE_URL}${path}`);
         export function setup() { get('/setup'); sleep(2); }
-        export default function () { get('/load'); sleep(0.02); if (__ITER === 150) sleep(5); }
+        export default function () { get('/load'); sleep(0.02); if (__ITER === 100) sleep(5); }
         export function teardown() { get('/teardown'); sleep(2); }";
     user.post("/api/v1/scenarios", &json!({"name": "around", "script": script, "files": {}, "defaults": {}}))
         .await
@@ -86,28 +114,96 @@ async fn a_run_counts_its_load_and_nothing_else() {
     assert_eq!((counter.count("/setup"), counter.count("/teardown")), (1, 1));
 }
 
+/// What a generator reports at the barriers.
+type Report = (usize, Gate);
+
+/// Acts as the server: opens each barrier once both generators are there.
+async fn open_gates(
+    mut reports: mpsc::UnboundedReceiver<Report>,
+    generators: [watch::Sender<Option<Opening>>; 2],
+    base_url: &str,
+) {
+    let mut at = [None; 2];
+    while let Some((index, gate)) = reports.recv().await {
+        at[index] = Some(gate);
+        if at == [Some(gate); 2] {
+            let opening = Opening { gate, at_ms: now_ms() + 100, base_url: base_url.to_owned() };
+            generators.iter().for_each(|one| drop(one.send_replace(Some(opening.clone()))));
+        }
+    }
+}
+
+/// Generates a part of a load with a real k6.
+async fn generate(tools: &Tools, job: &Job, gates: Gates) -> Outcome {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folders = ["targets", "work"].map(|name| folder.path().join(name));
+    folders.iter().for_each(|folder| fs::create_dir(folder).expect("a folder"));
+    let [targets, work] = folders;
+    let k6 = K6::find(Some(&tools.k6)).await.expect("k6");
+    let sandbox = Sandbox::none(&format!("load alone {}", std::process::id()));
+    let context = RunContext::new(sandbox, k6, targets, work);
+    let context = RunContext { idle_wait: IdleWait { longest: Duration::ZERO, ..context.idle_wait }, ..context };
+    let outcome = Box::pin(execute::run_part(job, &context, gates, &CancellationToken::new(), |_| {})).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{}", outcome.generator_log);
+    outcome
+}
+
 #[tokio::test]
 async fn the_merged_rate_of_two_generators_is_over_their_loads() {
     let Some(tools) = Tools::find() else { return };
-    let (app, counter) = (App::start().await, Counter::start());
-    let (user, folder) = (app.admin().await, tempfile::tempdir().expect("a folder"));
-    let mut agents = Vec::new();
-    for name in ["rack", "one", "two"] {
-        agents.push(agent(&app, &tools, folder.path(), name, &counter).await);
-    }
-    connected(&app, &user, 3).await;
-    add(&user).await;
-    let mut plan =
-        plan_with(&json!({"targets": ["counter"], "scenario": "around", "agent": "rack", "load": vus(4, 3.0),
-        "warm_up_s": 0, "retries": 0}));
-    plan["generators"] = json!(["one", "two"]);
-    let (_, runs) = submit(&user, &plan).await;
-    let run = ended(&app, &user, &runs[0]).await;
-    assert_load(&run, &counter);
+    let counter = Counter::start();
+    let script = "import http from 'k6/http'; import { sleep } from 'k6'; import exec from 'k6/execution';
+        const get = (path) => http.get(`${__ENV.BASE_URL}${path}`);
+        export function setup() { get('/setup'); sleep(1 + 2 * Math.random()); }
+        export default function () { get('/load'); sleep(exec.scenario.iterationInTest === 50 ? 9 : 0.02); get('/load/end'); }
+        export function teardown() { get('/teardown'); sleep(2); }";
+    let closed = Closed::new(Form::Constant { level: 5, duration_ms: 3_000 }).expect("a load");
+    let size = Size { name: "s".to_owned(), vcpus: 1.0, memory_bytes: 1 << 30, replicas: 1 };
+    let (files, defaults, parameters) = <(BTreeMap<_, _>, BTreeMap<_, _>, BTreeMap<_, _>)>::default();
+    let scenario =
+        Scenario { name: "s".to_owned(), kind: ScenarioKind::K6, script: script.to_owned(), files, defaults };
+    let job = Job {
+        run: RunId::now(),
+        experiment: None,
+        target: "counter".to_owned(),
+        size,
+        scenario,
+        parameters,
+        load: Load::Closed(closed),
+        warm_up_ms: 0,
+        warm_up_max_ms: None,
+        role: Role::Alone,
+        profiled: false,
+        cluster_generators: 0,
+    };
+    let (report, reports) = mpsc::unbounded_channel::<Report>();
+    let (one, first) = watch::channel(None);
+    let (two, second) = watch::channel(None);
+    let part = |index: u32, opened| {
+        let (report, place) = (report.clone(), index as usize);
+        let gates = Gates::new(move |gate, _| drop(report.send((place, gate))), opened);
+        let job = Job { role: Role::Generator(Segment { index, of: 2 }), ..job.clone() };
+        let tools = &tools;
+        async move { generate(tools, &job, gates).await }
+    };
+    let parts = (part(0, first), part(1, second));
+    drop(report);
+    let (one, two, ()) = tokio::join!(parts.0, parts.1, open_gates(reports, [one, two], &counter.base));
+
+    let host = Outcome { summary: None, series: None, conditions: Conditions::default(), ..one.clone() };
+    let clock = Some(Clock { offset_ms: 0.0, error_ms: 0.1 });
+    let of = |agent: &str, outcome| Part { agent: agent.to_owned(), outcome, clock };
+    let Merged { outcome, evidence } = merge(&of("rack", host), &[of("one", one), of("two", two)]).expect("merged");
+    let summary = read::parse(outcome.summary.expect("a summary").as_bytes()).expect("a summary");
+    let time = evidence.conditions.load_time.expect("a time");
+    let figures = summary.figures_over(Some(time));
+    assert_eq!(figures.requests, counter.count("/load"));
     assert_eq!((counter.count("/setup"), counter.count("/teardown")), (2, 2), "each k6 has its own");
-    assert!(run["p99_ms"].as_f64().is_some_and(|ms| ms > 0.0), "the histograms have every request: {run}");
-    let list = user.get(&format!("/api/v1/runs/{}/generators", runs[0])).await.ok().json();
-    let parts = list["generators"].as_array().expect("a list");
-    let sum: u64 = parts.iter().filter_map(|part| part["requests"].as_u64()).sum();
-    assert_eq!(run["requests"], json!(sum));
+    assert!((2_900..4_400).contains(&time.ms), "{time:?}");
+    assert!((1..=2).contains(&time.late_requests), "the ends of an iteration that waited for 9 s: {time:?}");
+    let rate = (figures.requests - time.late_requests) as f64 / time.ms as f64 * 1e3;
+    assert!((figures.rps - rate).abs() < 1e-9, "{figures:?}");
+    assert!(figures.latency.p99_ms.is_some(), "the histograms have every request");
+    let shares: u64 = evidence.generators.iter().filter_map(|one| Some(one.figures?.requests)).sum();
+    assert_eq!(shares, figures.requests);
 }

@@ -1,4 +1,4 @@
-//! Tells the load apart from `setup()` and `teardown()` in a summary. Pure.
+//! Separates the load from `setup()` and `teardown()` in a summary. Pure.
 //!
 //! k6 adds up the requests of all three. If a script may have these functions, the agent tags the scenarios of its load
 //! and has k6 report every metric with that tag, too. Here these take the place of the totals, so that all that is read

@@ -9,7 +9,7 @@ use crate::reports::{handle_summary, load, machine_readable};
 /// Reads a summary of any shape. The caller must limit its size.
 ///
 /// Fails with the first error found. A summary that was read has HTTP requests and a duration, and all of its values
-/// could have been measured by k6. If it tells the load apart, it has the load only: see [`load`].
+/// could have been measured by k6. If it reports the load separately, it has only that: see [`load`].
 pub fn parse(bytes: &[u8]) -> Result<Summary, Fault> {
     let summary = parse_own(bytes)?;
     crate::reports::values::judge_requests(&summary)?;

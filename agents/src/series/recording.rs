@@ -2,8 +2,9 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::clock::Clock;
 use super::collector::Scope;
@@ -52,6 +53,11 @@ impl Recording {
         self.clock
     }
 
+    /// Returns what takes a sample of usage at once, at the edge of a load.
+    pub fn edges(&self) -> Arc<Notify> {
+        self.sampler.edges()
+    }
+
     /// Returns a handle to what has arrived so far.
     pub fn arrivals(&self) -> Arrivals {
         self.receiver.arrivals()
@@ -89,10 +95,11 @@ impl Recording {
         let (mut samples, connections) = self.sampler.finish().await;
         let Some(received) = self.receiver.finish().into_iter().next() else { return Recorded::default() };
         let Received { mut window, work, last_request_ms, .. } = received;
-        let load_time = planned.zip(last_request_ms).map(|(planned, last_ms)| planned.limit(&mut window, last_ms));
+        let limits = planned.zip(last_request_ms);
+        let load_time = limits.map(|(planned, last_ms)| planned.limit(&mut window, last_ms));
         let start_ms = window.start_ms;
-        if let Some(load_time) = load_time {
-            keep_between(&mut samples, start_ms, load_time.end_ms(start_ms));
+        if let Some((time, (_, last_ms))) = load_time.zip(limits) {
+            keep_between(&mut samples, start_ms, time.end_ms(start_ms).max(last_ms));
         }
         let spans = spans(start_ms, &samples);
         let (from_ms, to_ms) = loaded(&window).unwrap_or((start_ms, i64::MAX));
@@ -118,10 +125,13 @@ pub struct Recorded {
     pub traffic: Option<Traffic>,
 }
 
-/// Keeps the samples of a time, and the ones at its edges, from which and up to which usage is counted.
+/// Keeps the samples of a time. The nearest ones to its edges are those that were taken for them.
 fn keep_between(samples: &mut Vec<Sample>, start_ms: i64, end_ms: i64) {
-    let first = samples.partition_point(|sample| sample.at_ms <= start_ms).saturating_sub(1);
-    let last = samples.partition_point(|sample| sample.at_ms < end_ms);
+    let nearest = |at_ms: i64| {
+        let distances = samples.iter().map(|sample| sample.at_ms.abs_diff(at_ms)).enumerate();
+        distances.min_by_key(|(_, distance)| *distance).map_or(0, |(index, _)| index)
+    };
+    let (first, last) = (nearest(start_ms), nearest(end_ms));
     samples.truncate(last + 1);
     samples.drain(..first.min(samples.len()));
     if let Some(first) = samples.first_mut() {
@@ -195,6 +205,30 @@ fn since(start_ms: i64, at_ms: i64) -> i32 {
 mod tests {
     use super::super::shared::Shared;
     use super::*;
+    use crate::wire::series::Consumption;
+
+    #[test]
+    fn usage_is_that_between_the_edges_of_the_load() {
+        let used = |at_ms: i64| {
+            let target = Consumption { cpu_us: Some(5), memory_bytes: Some(7), ..Consumption::default() };
+            Sample { at_ms, usage: Usage { target, ..Usage::default() }, shared: Shared::default() }
+        };
+        let between = |times: &[i64], start_ms, end_ms| {
+            let mut samples: Vec<_> = times.iter().copied().map(used).collect();
+            keep_between(&mut samples, start_ms, end_ms);
+            if let Some(Sample { usage: Usage { target, .. }, .. }) = samples.first() {
+                assert_eq!((target.cpu_us, target.memory_bytes), (Some(0), Some(7)), "used before");
+            }
+            samples.iter().map(|sample| sample.at_ms).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            between(&[0, 1_000, 1_402, 2_402, 3_402, 3_900, 4_902, 5_300], 1_400, 3_899),
+            [1_402, 2_402, 3_402, 3_900]
+        );
+        assert_eq!(between(&[0, 1_000, 2_000, 3_000], 900, 2_100), [1_000, 2_000], "not taken for the edges");
+        assert_eq!(between(&[0], 900, 2_100), [0]);
+        assert!(between(&[], 900, 2_100).is_empty());
+    }
 
     #[test]
     fn spans_exclude_the_time_before_the_start_and_after_k6() {

@@ -5,7 +5,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Duration, MissedTickBehavior, interval};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -86,6 +86,7 @@ pub struct Sample {
 pub struct Sampler {
     sampling: JoinHandle<Option<Connections>>,
     samples: Samples,
+    edges: Arc<Notify>,
     stop: DropGuard,
     /// What shows the usage of Pods, only after the fact.
     pods: Option<Arc<Replicas>>,
@@ -135,7 +136,7 @@ impl Sampler {
     /// Starts sampling, and notifies `news` of every sample. The load generator pushes its series to `receiver`, if it runs on
     /// this machine.
     pub fn start(watched: Watched, receiver: Option<SocketAddr>, clock: Clock, news: watch::Sender<()>) -> Self {
-        let (stop, samples) = (CancellationToken::new(), Samples::default());
+        let (stop, samples, edges) = (CancellationToken::new(), Samples::default(), Arc::<Notify>::default());
         let pods = match &watched.target {
             Some(Source::Pods(stats)) => Some(Arc::clone(stats)),
             _ => None,
@@ -145,8 +146,14 @@ impl Sampler {
         let connections =
             watched.destination.clone().zip(receiver).map(|(to, receiver)| Connections::new(to, receiver));
         let readers = Readers { connections, ..Readers::default() };
-        let sampling = tokio::spawn(sample((watched, readers), clock, samples.clone(), news, stop.clone()));
-        Self { sampling, samples, stop: stop.drop_guard(), pods, has_all_cores }
+        let until = (stop.clone(), Arc::clone(&edges));
+        let sampling = tokio::spawn(sample((watched, readers), clock, samples.clone(), news, until));
+        Self { sampling, samples, edges, stop: stop.drop_guard(), pods, has_all_cores }
+    }
+
+    /// Returns what takes an additional sample at once, at the edge of a load.
+    pub fn edges(&self) -> Arc<Notify> {
+        Arc::clone(&self.edges)
     }
 
     /// Returns a handle to the samples so far.
@@ -173,7 +180,7 @@ async fn sample(
     clock: Clock,
     samples: Samples,
     news: watch::Sender<()>,
-    stop: CancellationToken,
+    (stop, edges): (CancellationToken, Arc<Notify>),
 ) -> Option<Connections> {
     let mut ticks = interval(Duration::from_secs(1));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -182,6 +189,7 @@ async fn sample(
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
+            () = edges.notified() => {}
             _ = ticks.tick() => {}
         }
         let files = watched.clone();

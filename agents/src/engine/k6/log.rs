@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use entry::Entry;
 use tally::Tally;
+use tokio::sync::Notify;
 
 use super::exit;
 use crate::reports::read::parse_own;
@@ -28,6 +29,8 @@ const EXECUTOR_ENDS: &str = "Executor finished successfully";
 const TEARDOWN_STARTS: [&str; 2] = ["Running teardown()...", "teardown() is not defined or not exported, skipping!"];
 const TEARDOWN_ENDS: [&str; 3] =
     ["Test finished cleanly", "Test finished with an error", "Waiting for metrics and traces processing to finish..."];
+/// Messages at which usage is sampled.
+const EDGES: [&str; 3] = [LOAD_STARTS, REGULAR_END, EXECUTOR_ENDS];
 const SUMMARY: &str = "Generating the end-of-test summary...";
 const ABORTED_BY_THRESHOLD: &str = "' were crossed; at least one has abortOnFail enabled, stopping test prematurely";
 const ABORTED_BY_SCRIPT: &str = "test aborted";
@@ -41,6 +44,8 @@ pub struct Log(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     clock: Clock,
+    /// Notified when the load starts and ends.
+    edges: Option<Arc<Notify>>,
     run_start: Option<i64>,
     load_start: Option<i64>,
     load_end: Option<i64>,
@@ -67,6 +72,7 @@ impl Log {
     pub fn new(clock: Clock) -> Self {
         Self(Arc::new(Mutex::new(State {
             clock,
+            edges: None,
             run_start: None,
             load_start: None,
             load_end: None,
@@ -82,6 +88,13 @@ impl Log {
             is_progress: false,
             has_summary: false,
         })))
+    }
+
+    /// Notifies at the start of the load, and at the end of each scenario.
+    #[must_use]
+    pub fn notifying(self, edges: Arc<Notify>) -> Self {
+        self.state().edges = Some(edges);
+        self
     }
 
     /// Returns the reader of the output.
@@ -140,6 +153,9 @@ impl State {
 
     fn note_event(&mut self, entry: &Entry<'_>, now_ms: i64) {
         let message = entry.message();
+        if let Some(edges) = self.edges.as_ref().filter(|_| EDGES.contains(&message.as_ref())) {
+            edges.notify_one();
+        }
         match message.as_ref() {
             RUN_STARTS => {
                 self.run_start = Some(now_ms);

@@ -259,6 +259,10 @@ impl K6 {
             Round::WarmUp => Started { process: Process::start(&plan, group)?, log: None },
             Round::Measure => {
                 let log = Log::new(recording.map_or_else(Clock::new, Recording::clock));
+                let log = match recording {
+                    Some(recording) => log.notifying(recording.edges()),
+                    None => log,
+                };
                 Started { process: Process::start_observed(&plan, group, log.observer())?, log: Some(log) }
             }
         })
@@ -267,7 +271,8 @@ impl K6 {
     /// Checks that k6 can run what the measured round starts, and returns its bounds. `k6 inspect` executes the script's
     /// top-level code. The error is a sentence.
     pub async fn bounds(&self, script: &Script, group: &Group, cores: &[usize]) -> Result<Bounds, String> {
-        let log = self.inspect(script, group, cores, INSPECTION).await?;
+        let inspected = self.inspect(script, group, cores, INSPECTION).await;
+        let log = inspected.map_err(|fault| wrapper::refusal(&fault).map_or(fault.clone(), str::to_owned))?;
         let required = script::Requirements::read(&log)
             .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&log)))?;
         Ok(Bounds { longest: required.load + required.around + MARGIN, rps_limit: required.rps_limit })

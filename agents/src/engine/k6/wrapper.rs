@@ -15,6 +15,9 @@ use super::{GRACEFUL_STOP, Round};
 use crate::reports::load;
 use crate::wire::load::{Form, Load, SHORTEST, Shape, Stage};
 
+/// The end of the sentence by which a wrapper refuses a script with several scenarios that differ.
+const REFUSED: &str = "): run it with its own load";
+
 /// What the texts of a scenario say about its script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
@@ -45,6 +48,13 @@ pub fn wrapper(job: (&Load, Duration), round: Round, traits: Traits, script: &st
     }
     let options = options(scenario.as_ref(), round, traits, &json!({}));
     Some(format!("{}{options}", exports(script)))
+}
+
+/// Returns the sentence by which a wrapper refused its script, from k6's message.
+pub fn refusal(message: &str) -> Option<&str> {
+    let (_, sentence) = message.split_once("Error: ")?;
+    let end = sentence.find(REFUSED)?;
+    Some(&sentence[..end + REFUSED.len()]).filter(|sentence| sentence.starts_with("the script has "))
 }
 
 /// Returns what every wrapper begins with. A script may have no default export.
@@ -136,7 +146,7 @@ fn replaced(scenario: &Value, traits: Traits) -> String {
          const needs = ([name, one]) => JSON.stringify([{own_name}, one.exec ?? 'default', sorted(one.env), sorted(one.tags)]);\n\
          if (new Set(all.map(needs)).size > 1) {{\n  \
            const names = all.map(([name]) => name).join(', ');\n  \
-           throw new Error(`the script has ${{all.length}} scenarios that differ (${{names}}): run it with its own load`);\n\
+           throw new Error(`the script has ${{all.length}} scenarios that differ (${{names}}{REFUSED}`);\n\
          }}\n\
          const [name, {{ exec, env, tags }}] = all[0] ?? ['default', {{}}];\n\
          const load = {{ ...{scenario}, exec, env, tags: {{ ...tags, ...{tags} }} }};\n\
@@ -211,7 +221,17 @@ mod tests {
     }
 
     #[test]
-    fn only_a_script_that_may_have_setup_is_told_apart() {
+    fn a_refusal_is_a_sentence_without_k6s_words() {
+        let sentence = "the script has 2 scenarios that differ (a, b): run it with its own load";
+        let message = format!(
+            "k6 failed: the script threw an exception (exit status 107): Error: {sentence} at file:///x.js:7:4(3)"
+        );
+        assert_eq!(refusal(&message), Some(sentence));
+        assert_eq!(refusal("k6 failed: Error: x at y"), None);
+    }
+
+    #[test]
+    fn only_a_script_that_may_have_setup_gets_tags() {
         let plain = "export default function () { doSetupOf(x); }";
         assert_eq!(Traits::of(&[plain, "{}"]), Traits::default());
         for text in [
