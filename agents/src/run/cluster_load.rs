@@ -216,7 +216,7 @@ impl Site {
 }
 
 impl Load<'_> {
-    fn remote(&self, round: Round, url: &str, system_tags: Option<&str>) -> Result<Remote, String> {
+    fn remote(&self, round: Round, url: &str, system_tags: &str) -> Result<Remote, String> {
         let push_url = format!("{url}/$({JOB_VARIABLE})");
         let (limits, vcpus) = (&self.limits, self.generators.vcpus);
         let subject = Subject { base_url: &self.base_url, limits, system_tags, push_url: &push_url, vcpus };

@@ -3,7 +3,7 @@
 use brewbench_agent::{reports::summary::Figures, wire::outcome::Cause};
 
 use crate::results::verdict::{
-    generator, generators, host, idle_users,
+    code, generator, generators, host, idle_users,
     limits::Limits,
     little, load,
     model::{Context, Judgement},
@@ -31,6 +31,7 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
         reasons.extend(network::judge(context.conditions, limits));
         steadiness::judge(context, limits, &mut reasons);
         setup::judge(context, limits, &mut reasons);
+        code::judge(context, &mut reasons);
         series::judge(figures, context, limits, &mut reasons);
     }
     reasons.into()

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Version of the rules; grows whenever a run could get a different verdict.
-pub const RULES: u32 = 6;
+pub const RULES: u32 = 7;
 
 /// A verdict with its reasons.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +61,8 @@ pub struct Context<'a> {
     pub series: SeriesState<'a>,
     /// Why a profile of the target is missing.
     pub profile_faults: &'a [String],
+    /// What is unknown about the target's code.
+    pub code_unknown: Option<&'a str>,
 }
 
 impl Context<'_> {

@@ -35,8 +35,8 @@ pub struct Subject<'a> {
     pub base_url: &'a str,
     /// What the script may load.
     pub limits: &'a Limits,
-    /// System tags that k6 shall set, unless the script chooses them.
-    pub system_tags: Option<&'a str>,
+    /// System tags that k6 shall set.
+    pub system_tags: &'a str,
     /// Where k6 sends its series and its summary; may refer to variables of its machine, like `$(NAME)`.
     pub push_url: &'a str,
     /// CPU cores of its machine.
@@ -96,9 +96,7 @@ fn entry(job: &Job, round: Round, subject: &Subject<'_>) -> String {
     if !subject.limits.redirects {
         options["maxRedirects"] = json!(0);
     }
-    if let Some(tags) = subject.system_tags {
-        options["systemTags"] = tags.split(',').collect();
-    }
+    options["systemTags"] = subject.system_tags.split(',').collect();
     if matches!(round, Round::WarmUp) {
         options["thresholds"] = json!({});
     }
@@ -166,7 +164,7 @@ mod tests {
 
     fn subject(limits: &Limits) -> Subject<'_> {
         let push_url = "http://10.0.0.5:1/secret/$(JOB)";
-        Subject { base_url: "http://10.0.0.9:80", limits, system_tags: Some("status,method"), push_url, vcpus: 1.5 }
+        Subject { base_url: "http://10.0.0.9:80", limits, system_tags: "status,method", push_url, vcpus: 1.5 }
     }
 
     #[test]
