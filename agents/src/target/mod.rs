@@ -21,7 +21,7 @@ use std::path::Path;
 pub use answer::Known;
 pub use container::Containers;
 pub use fingerprint::Fingerprints;
-pub(crate) use identity::Identified;
+pub(crate) use identity::{Identified, identify, neighbours};
 pub use kubernetes::{Cluster, Replicas};
 pub use manifest::{Manifest, ManifestError, Provided, Sandbox};
 pub use offered::Offered;

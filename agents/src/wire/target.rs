@@ -171,7 +171,7 @@ impl Identity {
                 match settings {
                     Some(Code { sha256, unknown }) => {
                         let start = if unknown.is_some() { PARTIAL } else { "" };
-                        format!("{start}{image}+{}", &sha256[..SETTINGS_DIGITS.min(sha256.len())])
+                        format!("{start}{image}+{}", sha256.chars().take(SETTINGS_DIGITS).collect::<String>())
                     }
                     None => image.clone(),
                 }

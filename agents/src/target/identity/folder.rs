@@ -81,7 +81,7 @@ pub(super) fn existing(word: &str, folders: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let separated = word.split([',', '=', ':', ';']);
     for part in std::iter::once(word).chain(separated).map(|part| part.trim_end_matches('*')) {
-        if part.is_empty() || part.contains('{') || part.bytes().all(|byte| byte == b'/') || part.starts_with("..") {
+        if part.contains('{') || part.bytes().all(|byte| b"./".contains(&byte)) {
             continue;
         }
         let paths = folders.iter().map(|folder| folder.join(part.trim_start_matches("./")));

@@ -294,7 +294,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         let shell::Reading { programs, words, folders, unknown } = shell::read(text);
         self.bases.extend(folders.iter().map(|folder| normal(&self.folder.join(folder))));
         if let Some(unknown) = unknown {
-            self.parts.miss(format!("its shell starts {unknown}, which is known only when it runs"));
+            self.parts.miss(format!("its shell uses {unknown}, which is known only when it runs"));
         }
         self.arguments(&words);
         for program in programs {

@@ -17,7 +17,7 @@ impl Reader<'_, '_> {
             if home.join("release").is_file() {
                 self.parts.file("runtime release", &home.join("release"));
             }
-            if home.join("pyvenv.cfg").is_file() && !home.starts_with(self.folder) {
+            if home.join("pyvenv.cfg").is_file() {
                 self.packages(home);
             }
         }

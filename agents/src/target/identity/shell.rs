@@ -31,6 +31,9 @@ const BUILTINS: [&str; 37] = [
     "set", "shift", "shopt", "test", "trap", "true", "type", "ulimit", "umask", "wait",
 ];
 
+/// Ends of names of code.
+const CODE: [&str; 8] = [".jar", ".js", ".mjs", ".php", ".py", ".rb", ".so", ".war"];
+
 /// What a text of a shell starts and names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
@@ -40,7 +43,7 @@ pub(super) struct Reading {
     pub(super) words: Vec<String>,
     /// Folders that it enters.
     pub(super) folders: Vec<String>,
-    /// The first word whose program is decided only when it runs.
+    /// The first word whose program or file is decided only when it runs.
     pub(super) unknown: Option<String>,
 }
 
@@ -69,7 +72,9 @@ pub(super) fn read(text: &str) -> Reading {
                     if matches!(previous.as_deref(), Some("." | "source")) {
                         reading.programs.push(word.clone());
                     }
-                    reading.add_word(&word);
+                    if !previous.as_deref().is_some_and(|previous| previous.ends_with('>')) {
+                        reading.add_word(&word);
+                    }
                 }
                 previous = Some(word);
             }
@@ -103,10 +108,19 @@ impl Reading {
     }
 
     fn add_word(&mut self, word: &str) {
+        if names_unknown_file(word) {
+            self.unknown.get_or_insert_with(|| word.to_owned());
+        }
         if !word.starts_with('-') || word.contains('=') {
             self.words.push(word.to_owned());
         }
     }
+}
+
+/// Whether a word names a file that depends on a variable.
+fn names_unknown_file(word: &str) -> bool {
+    let is_code = || CODE.iter().any(|extension| word.ends_with(extension));
+    word.contains(['$', '`']) && !word.contains('>') && !word.contains("://") && (word.contains('/') || is_code())
 }
 
 enum Token {
@@ -186,7 +200,14 @@ mod tests {
         for text in ["exec $APP", "\"$JAVACMD\" \"$@\"", "eval \"$x\"", "exec `which java`", "true; ${X:-y} z"] {
             assert!(read(text).unknown.is_some(), "{text}");
         }
-        assert_eq!(read("exec java -jar \"$HOME/x.jar\"").unknown, None);
+        for text in ["exec java -jar \"$HOME/x.jar\"", "exec python3 $APP.py", "exec ./server --root=$SITE/www"] {
+            assert!(read(text).unknown.is_some(), "{text}");
+        }
+        for text in
+            ["exec ./server --port $PORT http://0.0.0.0:$PORT/ \"$@\" > $LOGS/out 2>>$LOGS/err", "exec ./a > log/$X"]
+        {
+            assert_eq!(read(text).unknown, None, "{text}");
+        }
     }
 
     #[test]

@@ -184,9 +184,9 @@ fn what_cannot_be_known_is_said() {
     let folder = Folder::new();
     folder.write("start.sh", "#!/bin/sh\nexec \"$JAVACMD\" -jar x.jar\n");
     for (command, why) in [
-        (&["sh", "-c", "exec $SERVER"][..], "its shell starts $SERVER, which is known only when it runs"),
+        (&["sh", "-c", "exec $SERVER"][..], "its shell uses $SERVER, which is known only when it runs"),
         (&["sh", "-c", "./nowhere"], "it starts ./nowhere, which was not found"),
-        (&["./start.sh"], "its shell starts $JAVACMD, which is known only when it runs"),
+        (&["./start.sh"], "its shell uses $JAVACMD, which is known only when it runs"),
         (&["fake/python3", "-m", "no_such_module"], "the module no_such_module was not found"),
     ] {
         folder.target("a", command, "");

@@ -33,10 +33,28 @@ impl Budget {
     }
 }
 
-/// Whether a file says nothing about a program's behaviour: hidden ones, logs, and what an interpreter writes itself.
+/// Names that say nothing about a program's behaviour: version control, editors, and what tools write themselves. A virtual
+/// environment is covered by what pip lists.
+const BY_PRODUCTS: [&str; 14] = [
+    ".DS_Store",
+    ".cache",
+    ".git",
+    ".hg",
+    ".idea",
+    ".mypy_cache",
+    ".nyc_output",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".svn",
+    ".tox",
+    ".venv",
+    ".vscode",
+    "__pycache__",
+];
+
 fn is_by_product(name: &str) -> bool {
     let extension = Path::new(name).extension().and_then(|extension| extension.to_str());
-    name.starts_with('.') || name == "__pycache__" || matches!(extension, Some("pyc" | "log"))
+    BY_PRODUCTS.contains(&name) || name.ends_with('~') || matches!(extension, Some("pyc" | "log" | "swp"))
 }
 
 /// Returns the files below a folder with their paths relative to it, sorted. Leaves out by-products and what `is_left_out`
@@ -134,8 +152,10 @@ mod tests {
     fn a_folder_is_read_once_in_order_and_not_beyond_the_bound() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path();
-        fs::create_dir_all(root.join("b/__pycache__")).expect("folders");
-        for name in ["b/y.py", "b/__pycache__/y.pyc", "a.py", ".hidden", "out.log"] {
+        for folder in ["b/__pycache__", ".git"] {
+            fs::create_dir_all(root.join(folder)).expect("folders");
+        }
+        for name in ["b/y.py", "b/__pycache__/y.pyc", "a.py", ".git/HEAD", "out.log"] {
             fs::write(root.join(name), name).expect("a file");
         }
         std::os::unix::fs::symlink("..", root.join("b/up")).expect("a link");

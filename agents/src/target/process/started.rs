@@ -117,7 +117,7 @@ impl Started {
             answered = serving => answered.map_err(Fault::Other),
         };
         let answered = match answered {
-            Err(Fault::Other(reason)) => Err(self.died_meanwhile(at).await.unwrap_or(Fault::Other(reason))),
+            Err(Fault::Other(reason)) => Err(self.exited_instead(at).await.unwrap_or(Fault::Other(reason))),
             other => other,
         };
         let known = answered.map_err(|fault| match (server_of(at, &self.group.watch()), fault) {
@@ -131,7 +131,7 @@ impl Started {
     }
 
     /// Returns how it exited while a response of it was expected: that says more than what the request saw.
-    async fn died_meanwhile(&mut self, at: SocketAddr) -> Option<Fault> {
+    async fn exited_instead(&mut self, at: SocketAddr) -> Option<Fault> {
         if server_of(at, &self.group.watch()) != Server::None {
             return None;
         }
