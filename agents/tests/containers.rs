@@ -75,7 +75,7 @@ async fn a_container_is_measured_within_the_limits_of_its_size() {
     site.offer("good", "");
     let outcome = site.run().await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
-    let Some(Identity::Container { image, id: Some(id) }) = &outcome.target else { panic!("{outcome:?}") };
+    let Some(Identity::Container { image, id: Some(id), .. }) = &outcome.target else { panic!("{outcome:?}") };
     assert_eq!(image, "localhost/unruly:1");
     assert!(id.starts_with("sha256:") && id.len() == 71, "{id}");
     let environment = &outcome.environment;
@@ -108,6 +108,31 @@ async fn a_container_is_measured_within_the_limits_of_its_size() {
     let usage = series.measured.expect("a window").usage;
     assert!(usage.iter().any(|usage| usage.target.cpu_us > Some(0)), "{usage:?}");
     assert!(usage.iter().all(|usage| usage.target.memory_bytes > Some(0)), "{usage:?}");
+}
+
+#[tokio::test]
+async fn another_image_under_the_same_tag_is_another_target() {
+    let Some(site) = Site::new("container tag").await else { return };
+    site.offer("good", "");
+    let identity = async || {
+        let outcome = site.run().await;
+        assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+        outcome.target.expect("an identity").text()
+    };
+    let first = identity().await;
+    assert_eq!(identity().await, first);
+    let folder = tempfile::tempdir().expect("a folder");
+    let changed = folder.path().join("unruly");
+    let mut program = std::fs::read(unruly()).expect("a program");
+    program.push(0);
+    std::fs::write(&changed, program).expect("a program");
+    std::fs::set_permissions(&changed, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    site.podman.load("unruly:1", &Image::of(&changed, &[]));
+    let second = identity().await;
+    assert!(second != first && second.starts_with("sha256:"), "{first} {second}");
+    site.offer("good", "env = { LEVEL = \"debug\" }");
+    let third = identity().await;
+    assert!(third != second && third[..71] == second[..71], "{second} {third}");
 }
 
 #[tokio::test]

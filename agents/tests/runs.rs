@@ -75,7 +75,7 @@ async fn a_run_enters_all_phases_and_returns_everything() {
     assert!(outcome.target_log.starts_with("unruly is good\n"), "{}", outcome.target_log);
     assert!(outcome.generator_log.contains("http_req_duration"), "{}", outcome.generator_log);
     let identity = outcome.target.as_ref().expect("an identity");
-    assert_eq!((identity.kind(), identity.as_str().len()), (TargetKind::Process, 64));
+    assert_eq!((identity.kind(), identity.text().len()), (TargetKind::Process, "code:".len() + 64));
     assert_eq!(outcome.target_version, "1");
     for name in ["kernel.release", "k6.version", "target.command", "target.env.PATH", "target.sha256"] {
         assert!(outcome.environment.contains_key(name), "{name}: {:?}", outcome.environment);

@@ -76,7 +76,7 @@ async fn a_guest_that_proves_its_size_is_measured() {
     site.offer("{vcpus}", "{memory_mib}", "", 60);
     let outcome = site.run(&Site::job(1.0)).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
-    let Some(Identity::Vm { sha256 }) = &outcome.target else { panic!("{outcome:?}") };
+    let Some(Identity::Vm { sha256, .. }) = &outcome.target else { panic!("{outcome:?}") };
     assert_eq!(sha256.len(), 64);
     assert_eq!((outcome.enforced.cpu.as_str(), outcome.enforced.memory.as_str()), ("guest", "guest"));
     assert_eq!(outcome.conditions.emulated, Some(true));

@@ -174,7 +174,7 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
         name: name.to_owned(),
         version: "1.0".to_owned(),
         description: "one of several that an agent offers".to_owned(),
-        identity: Identity::Process { sha256: "ab".repeat(32) },
+        identity: Identity::Process { sha256: "ab".repeat(32), code: None },
         anywhere: false,
         profile: None,
         compiles_at_run_time: false,

@@ -13,6 +13,7 @@ use crate::{
         state::AppState,
     },
     auth::{
+        self,
         api::{tokens::create_token, users::create_invite},
         caller::Caller,
         model::{Role, Scope},
@@ -43,11 +44,14 @@ pub fn store_public_url(data: &Path, public_url: &Url) -> io::Result<()> {
     data_folder::write(data, ADDRESS_FILE, public_url.as_str())
 }
 
-/// Creates a registration link.
+/// Creates a registration link. The first user of a server becomes an administrator, or nobody could invite others.
 pub async fn invite(data: &Path, request: &NewInvite) -> Result<Invite, LocalAdminError> {
     let address = std::fs::read_to_string(data.join(ADDRESS_FILE)).ok().and_then(|text| text.parse().ok());
     let db = db::open(data).await?;
-    Ok(create_invite(&db, &address.ok_or(LocalAdminError::NoAddress)?, request, &Caller::owner()).await?)
+    let is_first = request.user.is_none() && !auth::store::any_user(&db.read).await.map_err(Error::from)?;
+    let role = if is_first { Role::Admin } else { request.role };
+    let request = NewInvite { role, ..request.clone() };
+    Ok(create_invite(&db, &address.ok_or(LocalAdminError::NoAddress)?, &request, &Caller::owner()).await?)
 }
 
 /// Creates a token.

@@ -384,6 +384,7 @@ impl From<NewTarget> for ManifestFile {
             description,
             command,
             env,
+            identity: None,
             container,
             vm,
             url,

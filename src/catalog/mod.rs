@@ -1,6 +1,7 @@
 //! What can be run: targets that agents offer, machine sizes, and scenarios with all revisions.
 
 pub mod api;
+pub mod identity;
 pub mod manifest;
 pub mod model;
 pub mod pages;

@@ -16,8 +16,12 @@ pub struct Target {
     /// How it is provided.
     #[schema(value_type = String)]
     pub kind: TargetKind,
-    /// What identifies it: the SHA-256 of the executable, or a URL.
+    /// What identifies it: `code:` and a digest of everything that decides how it behaves, `part:` if something of that
+    /// can't be read, an image, or a URL. Older agents report the SHA-256 of the executable.
     pub identity: String,
+    /// Whether the same version was also offered with other code.
+    #[serde(default)]
+    pub has_other_code: bool,
     /// One-line description.
     pub description: String,
     /// When an agent first offered it, unix ms.

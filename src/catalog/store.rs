@@ -17,7 +17,10 @@ use crate::{
         audit::{self, AuditEvent},
         store::taken,
     },
-    catalog::model::{Check, Engine, FIRST_SIZES, MachineSize, Revision, ScenarioInfo, Target, size_name},
+    catalog::{
+        identity::are_comparable,
+        model::{Check, Engine, FIRST_SIZES, MachineSize, Revision, ScenarioInfo, Target, size_name},
+    },
     web::series_style::{Mark, Marks},
 };
 
@@ -36,7 +39,7 @@ pub async fn keep_targets(
 ) -> sqlx::Result<()> {
     for TargetOffer { name, version, description, identity, anywhere: _, profile: _, compiles_at_run_time: _ } in offers
     {
-        let (kind, identity) = (identity.kind().as_str(), identity.as_str());
+        let (kind, identity) = (identity.kind().as_str(), identity.text());
         sqlx::query!(
             "insert into target (name, version, identity, description, first_seen_at, last_seen_at, agent_id, kind)
              values (?1, ?2, ?3, ?4, ?5, ?5, (select id from agent where name = ?6), ?7)
@@ -104,19 +107,36 @@ async fn selected(pool: &SqlitePool, names: Option<String>) -> sqlx::Result<Vec<
     )
     .fetch_all(pool)
     .await?;
-    rows.into_iter()
+    let mut targets: Vec<Target> = rows
+        .into_iter()
         .map(|row| {
             Ok(Target {
                 name: row.name,
                 version: row.version,
                 kind: row.kind.parse().map_err(|fault: String| sqlx::Error::Decode(fault.into()))?,
                 identity: row.identity,
+                has_other_code: false,
                 description: row.description,
                 first_seen_at_ms: row.first_seen_at,
                 last_seen_at_ms: row.last_seen_at,
             })
         })
-        .collect()
+        .collect::<sqlx::Result<_>>()?;
+    mark_other_code(&mut targets);
+    Ok(targets)
+}
+
+/// Marks the targets, sorted by name, whose version does not say which code they are.
+fn mark_other_code(targets: &mut [Target]) {
+    for of_name in targets.chunk_by_mut(|one, other| one.name == other.name) {
+        let all: Vec<(String, String)> =
+            of_name.iter().map(|target| (target.version.clone(), target.identity.clone())).collect();
+        for target in of_name {
+            target.has_other_code = all.iter().any(|(version, identity)| {
+                *version == target.version && *identity != target.identity && are_comparable(identity, &target.identity)
+            });
+        }
+    }
 }
 
 /// Returns the marks of targets. A name gets its slot when it is first offered, submitted or imported.

@@ -49,7 +49,7 @@ pub struct Gate {
     /// Target of --candidate, as name or name@version [default: the only one]
     #[arg(long, value_name = "TARGET", requires = "candidate")]
     candidate_target: Option<String>,
-    /// Confounders to accept: agents, generators, engines, kinds, durations, warm-ups, limits, origins, environments or work
+    /// Confounders to accept: agents, generators, engines, kinds, durations, warm-ups, limits, origins, setups, environments or work
     #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "candidate")]
     accept: Vec<Circumstance>,
     /// Include suspect runs
@@ -208,7 +208,7 @@ fn text(gate: &Answer) -> String {
             check.outcome.sign().to_owned(),
         ]
     };
-    let mut text = format!("{}\n\n", plain(&gate.headline));
+    let mut text = format!("{}\n{}\n\n", plain(&gate.headline), plain(&gate.title));
     text.push_str(&table(&head, &gate.checks.iter().map(row).collect::<Vec<_>>()));
     for check in gate.checks.iter().filter(|check| check.outcome != Outcome::Fine) {
         let _ = writeln!(text, "! {} at {}: {}", check.rule, plain(&check.setting), plain(&check.reason));

@@ -23,7 +23,7 @@ pub struct Invite {
     command: Option<InviteCommand>,
     #[command(flatten)]
     common: Common,
-    /// Role of the new user: viewer, member or admin
+    /// Role of the new user: viewer, member or admin; the first user of a server is an administrator
     #[arg(long, default_value = "member")]
     role: Role,
     /// Create the link for an existing user who lost a passkey, instead of a new user
@@ -69,10 +69,14 @@ impl Invite {
             }
             None => {
                 let request = NewInvite { role, user, resets_passkeys: reset_passkeys };
+                let role = request.role;
                 let created: CreatedInvite = match data {
                     Some(data) => local_admin::invite(&data, &request).await?,
                     None => common.connect()?.client.post("api/v1/invites", &request).await?,
                 };
+                if created.user.is_none() && created.role != role {
+                    eprintln!("no users yet: the first one is an administrator");
+                }
                 common.print(&created, |created| format!("{}\n", created.url))
             }
         }

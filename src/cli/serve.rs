@@ -141,7 +141,7 @@ async fn first_steps(server: &Server) -> anyhow::Result<String> {
         return Ok(format!("register with this link, valid once, for two days:\n  {link}"));
     }
     let data = server.state.config.data.display();
-    Ok(format!("create a registration link with `brewbench invite --data {data}`"))
+    Ok(format!("create a registration link for an administrator with `brewbench invite --data {data}`"))
 }
 
 /// Serves with an agent in the same process. If one of them fails, the other is stopped too.

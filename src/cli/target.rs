@@ -7,7 +7,6 @@ use std::{path::PathBuf, process::ExitCode};
 use brewbench_agent::{
     connection::daemon::CGROUPS,
     doctor::{self, Finding, Rank},
-    wire::target::TargetKind,
 };
 use clap::Subcommand;
 use reqwest::Method;
@@ -17,7 +16,10 @@ use super::{
     table::{Align, cut, plain, table},
 };
 use crate::{
-    catalog::model::{Target as TargetData, TargetList},
+    catalog::{
+        identity::words,
+        model::{Target as TargetData, TargetList},
+    },
     cli::{common::Common, connection::encoded},
     fleet::targets::RemovedTargets,
 };
@@ -118,10 +120,8 @@ async fn list(common: &Common) -> anyhow::Result<()> {
     }
     common.print(&TargetList { targets, next: None }, |list| {
         let row = |target: &TargetData| {
-            let identity = match target.kind {
-                TargetKind::Process | TargetKind::Vm => target.identity.chars().take(12).collect(),
-                TargetKind::Container | TargetKind::Url | TargetKind::Kubernetes => cut(&target.identity, 32),
-            };
+            let other = if target.has_other_code { ", changed" } else { "" };
+            let identity = format!("{}{other}", cut(&words(Some(&target.identity)), 32));
             let kind = target.kind.to_string();
             vec![cut(&target.name, 24), cut(&target.version, 12), kind, identity, target.description.clone()]
         };

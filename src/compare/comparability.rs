@@ -25,7 +25,10 @@ use crate::{
         difference::{EnvironmentDifference, FactDifference, Weight},
         facts::RunEnvironment,
     },
-    runs::model::{Origin, Run},
+    runs::{
+        code::{code_of, words},
+        model::{Origin, Run},
+    },
     web::format,
 };
 
@@ -64,6 +67,8 @@ pub enum Circumstance {
     Limits,
     /// Whether an agent measured the run or it was imported.
     Origins,
+    /// Code, arguments and variables of a target that are different in the runs of one cell.
+    Setups,
     /// Relevant facts of the machine, such as its kernel, but not those of the target.
     Environments,
     /// Work done per iteration; see [`super::equal_work`].
@@ -72,7 +77,7 @@ pub enum Circumstance {
 
 impl Circumstance {
     /// All circumstances.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Agents,
         Self::Generators,
         Self::Engine,
@@ -81,6 +86,7 @@ impl Circumstance {
         Self::WarmUps,
         Self::Limits,
         Self::Origins,
+        Self::Setups,
         Self::Environments,
         Self::Work,
     ];
@@ -96,6 +102,7 @@ impl Circumstance {
             Self::WarmUps => "warm-ups",
             Self::Limits => "limits",
             Self::Origins => "origins",
+            Self::Setups => "setups",
             Self::Environments => "environments",
             Self::Work => "work",
         }
@@ -112,12 +119,14 @@ impl Circumstance {
             Self::WarmUps => "Warm-ups",
             Self::Limits => "Limits",
             Self::Origins => "Origins",
+            Self::Setups => "Setups of a target",
             Self::Environments => "Machines",
             Self::Work => "Work",
         }
     }
 
-    /// Returns the value in a run; none for what [`machine_differences`] or [`super::equal_work`] compares.
+    /// Returns the value in a run; none for what [`machine_differences`], [`differing_code`] or
+    /// [`super::equal_work`] compares.
     pub fn of(self, run: &Run) -> Option<String> {
         let seconds = |seconds: f64| format::duration(Some(seconds)).text().to_owned();
         let known = |value: Option<String>| Some(value.unwrap_or_else(|| "unknown".to_owned()));
@@ -135,7 +144,7 @@ impl Circumstance {
                 Origin::Agent => "measured by an agent".to_owned(),
                 Origin::Import => "imported".to_owned(),
             }),
-            Self::Environments | Self::Work => None,
+            Self::Setups | Self::Environments | Self::Work => None,
         }
     }
 }
@@ -173,12 +182,31 @@ pub fn confounders(row: &Row, by: By, environments: &Environments) -> Vec<Confou
         By::Agent => cells.iter().find_map(|cell| machines(std::slice::from_ref(cell), environments)),
         _ => machine_differences(&cells, environments),
     };
-    let machines = machines.map(|Machines { facts, runs }| Confounder {
-        what: Circumstance::Environments.title().to_owned(),
+    let machines = machines.map(|found| found.by_circumstance()).unwrap_or_default().into_iter();
+    let machines = machines.map(|(circumstance, Machines { facts, runs })| Confounder {
+        what: circumstance.title().to_owned(),
         values: facts.iter().map(|fact| format!("{} ({})", fact.label, fact.group)).collect(),
         runs,
     });
-    parts.filter_map(|part| differing_values(&runs, part)).chain(machines).collect()
+    let code = differing_code(&cells).map(|(values, runs)| Confounder {
+        what: Circumstance::Setups.title().to_owned(),
+        values,
+        runs,
+    });
+    parts.filter_map(|part| differing_values(&runs, part)).chain(code).chain(machines).collect()
+}
+
+/// Finds runs of one cell that measured different code, in words.
+pub fn differing_code(cells: &[Vec<&Run>]) -> Option<(Vec<String>, [RunId; 2])> {
+    cells.iter().find_map(|cell| {
+        let mut all: BTreeMap<Option<String>, &Run> = BTreeMap::new();
+        for run in cell {
+            all.entry(code_of(run)).or_insert(run);
+        }
+        let mut firsts = all.values();
+        let pair = [firsts.next()?.id.clone(), firsts.next()?.id.clone()];
+        Some((all.keys().map(|code| words(code.as_deref())).collect(), pair))
+    })
 }
 
 /// Whether all cells have the same number of runs per agent and experiment, for each metric.
@@ -234,6 +262,19 @@ pub struct Machines {
     pub facts: Vec<FactDifference>,
     /// Ids of two runs that differ.
     pub runs: [RunId; 2],
+}
+
+impl Machines {
+    /// Separates the facts about the target from those about its machine.
+    pub fn by_circumstance(self) -> Vec<(Circumstance, Self)> {
+        let Self { facts, runs } = self;
+        let (target, machine): (Vec<_>, Vec<_>) = facts.into_iter().partition(|fact| fact.fact.starts_with("target."));
+        [(Circumstance::Setups, target), (Circumstance::Environments, machine)]
+            .into_iter()
+            .filter(|(_, facts)| !facts.is_empty())
+            .map(|(circumstance, facts)| (circumstance, Self { facts, runs: runs.clone() }))
+            .collect()
+    }
 }
 
 /// Finds relevant differences between environments, also of one agent.

@@ -19,7 +19,7 @@ use crate::{
         statistics::Decision,
     },
     metrics,
-    runs::{model::Run, verdict::Verdict},
+    runs::{code::are_comparable, model::Run, verdict::Verdict},
     web::format::plural,
 };
 
@@ -33,7 +33,7 @@ pub fn notes(subjects: &[Subject], rows: &[Row], questions: Questions, excluded:
     notes.extend(suspect(rows));
     notes.extend(too_few(subjects, rows, questions));
     notes.extend(absent(subjects, rows));
-    notes.extend(executables(subjects, rows));
+    notes.extend(code(subjects));
     notes.extend(confounders(rows));
     notes.extend(several_machines(rows));
     notes.extend(not_in_turn(subjects, rows));
@@ -145,17 +145,24 @@ fn absent(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
     (!gaps.is_empty()).then(|| doubt("No runs that count", format!("from {}.", listed(gaps.into_iter()))))
 }
 
-/// Versions with more than one executable.
-fn executables(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
-    let mut sums: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
-    for cell in rows.iter().flat_map(|row| &row.cells) {
-        let known = cell.counting().filter_map(|run| run.target_identity.as_deref());
-        sums.entry(cell.subject).or_default().extend(known);
+/// Versions whose code is different in some runs: a hand-written version does not change by itself.
+fn code(subjects: &[Subject]) -> Option<Note> {
+    let mut versions: BTreeMap<(&str, Option<&str>), Vec<&Subject>> = BTreeMap::new();
+    for subject in subjects.iter().filter(|subject| subject.code.is_some()) {
+        versions.entry((&subject.target, subject.version.as_deref())).or_default().push(subject);
     }
-    let several: Vec<_> = sums.into_iter().filter(|(_, sums)| sums.len() > 1).collect();
-    let names = several.iter().map(|(subject, sums)| format!("{} ({} files)", subjects[*subject].label, sums.len()));
-    let text = format!("Runs of one version used different executables: {}.", listed(names));
-    (!several.is_empty()).then(|| doubt("Executables differ.", text))
+    versions.retain(|_, subjects| subjects.len() > 1);
+    let are_known = |all: &[&Subject]| {
+        let code = |place: usize| all.get(place).and_then(|subject| subject.code.as_deref()).unwrap_or_default();
+        (1..all.len()).all(|place| are_comparable(code(0), code(place)))
+    };
+    let names = versions.iter().map(|((target, version), all)| {
+        let name = version.map_or_else(|| (*target).to_owned(), |version| format!("{target} {version}"));
+        let why = if are_known(all) { "its code differs" } else { "it is not known to be the same code" };
+        format!("{name} ({why})")
+    });
+    let text = format!("{}: compared as targets of their own. Raise the version with each change.", listed(names));
+    (!versions.is_empty()).then(|| doubt("Runs of one version are no repetitions of each other.", text))
 }
 
 /// Confounders within the rows, and different durations.

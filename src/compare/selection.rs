@@ -20,6 +20,7 @@ use crate::{
     app::ids::ExperimentId,
     compare::setting::{Setting, order, setting_of, settings},
     runs::{
+        code::{code_of, words},
         load,
         model::{Run, RunSize},
     },
@@ -83,18 +84,26 @@ pub struct Subject {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub kind: Option<TargetKind>,
+    /// What identifies its code, followed by the experiment if that is only partly known; null if unknown, or if targets
+    /// are not compared.
+    #[serde(default)]
+    pub code: Option<String>,
     /// Colour and shape. Versions of one target share the colour and differ in shape.
     pub mark: Mark,
-    /// Displayed name, with the version only if another version is compared too, and with the kind only if other kinds
-    /// are.
+    /// Displayed name, with the version only if another version is compared too, and with the kind or the
+    /// code only if other ones are.
     pub label: String,
 }
 
 impl Subject {
-    /// Whether a run belongs to it. Runs of different kinds are not repetitions of each other.
+    /// Whether a run belongs to it. Runs of different kinds or of different code are not repetitions of each other.
     fn has(&self, run: &Run, by: By) -> bool {
         match by {
-            By::Target => (&self.target, &self.version, self.kind) == (&run.target, &run.version, run.target_kind),
+            By::Target => {
+                let is_version =
+                    (&self.target, &self.version, self.kind) == (&run.target, &run.version, run.target_kind);
+                is_version && self.code == code_of(run)
+            }
             By::Size | By::Load | By::Agent | By::Label => self.key == key(run, by),
         }
     }
@@ -122,7 +131,7 @@ pub struct Selection {
     pub groups: Vec<Group>,
 }
 
-/// Completes version and kind of runs that failed before they were known.
+/// Completes version, kind and identity of runs that failed before they were known.
 ///
 /// They come from other runs of the same target and experiment, so that all share one column.
 pub fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
@@ -133,7 +142,18 @@ pub fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
         run.version = run.version.take().or_else(|| versions.get(&place).cloned().flatten());
         run.target_kind = run.target_kind.or_else(|| kinds.get(&place).copied().flatten());
     }
+    let identities: BTreeMap<_, _> = runs.iter().rev().filter_map(identified).collect();
+    for run in runs.iter_mut().filter(|run| !run.counts() && run.target_identity.is_none()) {
+        // It measured nothing, so it does not matter which code it would have been.
+        let place = (run.experiment.clone(), run.target.clone(), run.version.clone());
+        run.target_identity = identities.get(&place).cloned();
+    }
     runs
+}
+
+/// A target in one version in an experiment, with its identity.
+fn identified(run: &Run) -> Option<((Option<ExperimentId>, String, Option<String>), String)> {
+    Some(((run.experiment.clone(), run.target.clone(), run.version.clone()), run.target_identity.clone()?))
 }
 
 /// Targets of experiments, with the value that all their runs share.
@@ -213,6 +233,7 @@ pub(crate) fn others(runs: &[Run], by: By) -> Vec<Subject> {
         target: key.clone(),
         version: None,
         kind: None,
+        code: None,
         mark: Mark(place),
         label: key.clone(),
         key,
@@ -225,8 +246,10 @@ pub(crate) fn peak(run: &Run) -> u32 {
 }
 
 fn targets(runs: &[Run], marks: &Marks) -> Vec<Subject> {
-    let names: BTreeSet<_> =
-        runs.iter().map(|run| (run.target.clone(), run.version.clone(), run.target_kind)).collect();
+    type Named = (String, Option<String>, Option<TargetKind>);
+    let all: BTreeSet<(Named, Option<String>)> =
+        runs.iter().map(|run| ((run.target.clone(), run.version.clone(), run.target_kind), code_of(run))).collect();
+    let names: BTreeSet<Named> = all.iter().map(|(named, _)| named.clone()).collect();
     let versions = |target: &str| {
         let versions: BTreeSet<_> =
             names.iter().filter(|(name, ..)| name == target).map(|(_, version, _)| version).collect();
@@ -234,7 +257,8 @@ fn targets(runs: &[Run], marks: &Marks) -> Vec<Subject> {
     };
     let kinds: BTreeSet<_> = names.iter().filter_map(|(.., kind)| *kind).collect();
     let mut taken: Vec<Mark> = Vec::new();
-    let subject = |(target, version, kind): &(String, Option<String>, Option<TargetKind>)| {
+    let subject = |(named, code): &(Named, Option<String>)| {
+        let (target, version, kind) = named;
         let mark = marks.of(target).beside(&taken);
         taken.push(mark);
         let mut label = match version {
@@ -245,15 +269,18 @@ fn targets(runs: &[Run], marks: &Marks) -> Vec<Subject> {
         if let Some(kind) = kind.filter(|_| kinds.len() > 1) {
             label = format!("{label} ({kind})");
             // One target may be provided in several ways.
-            let is_same =
-                |other: &&(String, Option<String>, Option<TargetKind>)| (&other.0, &other.1) == (target, version);
+            let is_same = |other: &&Named| (&other.0, &other.1) == (target, version);
             if names.iter().filter(is_same).count() > 1 {
                 key = format!("{key} ({kind})");
             }
         }
-        Subject { key, target: target.clone(), version: version.clone(), kind: *kind, mark, label }
+        if all.iter().filter(|(other, _)| other == named).count() > 1 {
+            let words = words(code.as_deref());
+            (label, key) = (format!("{label} ({words})"), format!("{key} ({words})"));
+        }
+        Subject { key, target: target.clone(), version: version.clone(), kind: *kind, code: code.clone(), mark, label }
     };
-    names.iter().map(subject).collect()
+    all.iter().map(subject).collect()
 }
 
 pub(crate) fn same(one: &Setting, other: &Setting) -> bool {

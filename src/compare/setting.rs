@@ -8,7 +8,10 @@ use utoipa::ToSchema;
 
 use crate::{
     compare::selection::{By, key, load_of, peak, same},
-    runs::model::{Run, RunSize},
+    runs::{
+        code::{code_of, words},
+        model::{Run, RunSize},
+    },
     web::format,
 };
 
@@ -34,6 +37,9 @@ pub struct Setting {
     /// Target and version, unless these are compared.
     #[serde(default)]
     pub target: Option<String>,
+    /// What identifies the code of the target, if its sizes or loads are compared; null if unknown.
+    #[serde(default)]
+    pub code: Option<String>,
     /// What is compared and therefore not part of the setting.
     #[serde(default)]
     pub by: By,
@@ -59,6 +65,8 @@ pub(crate) fn setting_of(run: &Run, by: By) -> Setting {
     Setting {
         label: String::new(),
         target: (by != By::Target).then(|| target_of(run)),
+        // Agents and labels may differ in their code: `comparability` looks at each of them.
+        code: code_of(run).filter(|_| matches!(by, By::Size | By::Load)),
         by,
         scenario: run.scenario.clone(),
         scenario_sha256: run.scenario_sha256.clone(),
@@ -84,15 +92,15 @@ pub(crate) fn order(one: &Setting, other: &Setting) -> Ordering {
     let rest = |setting: &Setting| {
         let load = (setting.vus, setting.peak, setting.load.clone());
         let script = (setting.scenario.clone(), setting.scenario_sha256.clone(), setting.parameters.clone());
-        (setting.target.clone(), script, load)
+        (setting.target.clone(), script, load, setting.code.clone())
     };
     let cores = |setting: &Setting| setting.size.as_ref().map_or(0.0, RunSize::total_vcpus);
     let memory = |setting: &Setting| setting.size.as_ref().map(|size| (size.total_memory_bytes(), size.replicas));
     rest(one).cmp(&rest(other)).then(cores(one).total_cmp(&cores(other))).then(memory(one).cmp(&memory(other)))
 }
 
-/// Returns scenario, revision, parameters, load, size and target as text; empty for what is compared.
-pub(crate) fn parts(setting: &Setting) -> [String; 6] {
+/// Returns scenario, revision, parameters, load, size, target and code as text; empty for what is compared.
+pub(crate) fn parts(setting: &Setting) -> [String; 7] {
     let but = |by: By, part: String| if setting.by == by { String::new() } else { part };
     let unknown = |what: &str| format!("unknown {what}");
     let parameters: Vec<String> = setting.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -108,14 +116,15 @@ pub(crate) fn parts(setting: &Setting) -> [String; 6] {
         but(By::Load, setting.load.clone().or_else(|| setting.vus.map(vus)).unwrap_or_else(|| unknown("load"))),
         but(By::Size, setting.size.as_ref().map_or_else(|| unknown("size"), |size| size.name.clone())),
         setting.target.clone().unwrap_or_default(),
+        setting.code.as_deref().map(|code| words(Some(code))).unwrap_or_default(),
     ]
 }
 
 /// Whether settings differ only in the machine size.
 pub fn only_sizes_differ(all: &[&Setting]) -> bool {
     let but_size = |setting: &Setting| {
-        let [scenario, revision, parameters, load, _, target] = parts(setting);
-        [scenario, revision, parameters, load, target]
+        let [scenario, revision, parameters, load, _, target, code] = parts(setting);
+        [scenario, revision, parameters, load, target, code]
     };
     all.windows(2).all(|pair| but_size(pair[0]) == but_size(pair[1]))
 }
@@ -123,8 +132,8 @@ pub fn only_sizes_differ(all: &[&Setting]) -> bool {
 /// Whether settings differ only in the load.
 pub fn only_loads_differ(all: &[&Setting]) -> bool {
     let but_load = |setting: &Setting| {
-        let [scenario, revision, parameters, _, size, target] = parts(setting);
-        [scenario, revision, parameters, size, target]
+        let [scenario, revision, parameters, _, size, target, code] = parts(setting);
+        [scenario, revision, parameters, size, target, code]
     };
     all.windows(2).all(|pair| but_load(pair[0]) == but_load(pair[1]))
 }
@@ -134,14 +143,17 @@ pub fn shared(all: &[&Setting]) -> Vec<String> {
     let Some(first) = all.first() else { return Vec::new() };
     let all: Vec<_> = all.iter().map(|setting| parts(setting)).collect();
     let common = |place: usize, part: &String| all.iter().all(|other| other[place] == *part);
-    let is_shown = |place: usize| place != REVISION && !(place == PARAMETERS && first.parameters.is_empty());
+    let is_shown =
+        |place: usize| place != REVISION && place != CODE && !(place == PARAMETERS && first.parameters.is_empty());
     let all_parts = parts(first).into_iter().enumerate();
     let shown = all_parts.filter(|(place, part)| !part.is_empty() && is_shown(*place) && common(*place, part));
     shown.map(|(_, part)| part).collect()
 }
 
-/// Indexes of parts that are hidden unless needed: an only revision, and no parameters.
+/// Indexes of parts that are hidden unless needed: an only revision, no parameters, and the only code.
 pub(crate) const REVISION: usize = 1;
+
+const CODE: usize = 6;
 
 pub(crate) const PARAMETERS: usize = 2;
 

@@ -13,11 +13,12 @@ use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    cells::{Side, cells},
+    cells::{Cell, Side, cells},
     decide::{Question, decide},
     junit, markdown,
     obstacle::{MIN_REPETITIONS, Suspect},
     rule::{Rule, metric},
+    title::title,
 };
 use crate::{
     app::{
@@ -55,7 +56,7 @@ pub struct GateQuery {
     /// The target of the candidate, `name` or `name@version`.
     pub candidate_target: Option<String>,
     /// Confounders to accept, one `accept` each: `agents`, `generators`, `engines`, `kinds`, `durations`, `warm-ups`, `limits`,
-    /// `origins`, `environments`, `work`.
+    /// `origins`, `setups`, `environments`, `work`.
     #[serde(default)]
     pub accept: Vec<String>,
     /// Includes suspect runs.
@@ -157,7 +158,9 @@ pub async fn evaluate(state: &AppState, query: &GateQuery) -> Result<Gate> {
         Question { rules: &rules, accept: &accept, suspect, primary, max_repeat, cells: &cells, known: &known };
     let decided = decide(&question);
     let notes = gone.into_iter().chain(decided.notes).collect();
-    Ok(Gate { baseline: base.text, candidate: new.text, url, notes, ..decided })
+    let chosen = |side: fn(&Cell) -> &Vec<Run>| cells.iter().flat_map(side).collect::<Vec<&Run>>();
+    let title = title((&base, &chosen(|cell| &cell.baseline)), (&new, &chosen(|cell| &cell.candidate)));
+    Ok(Gate { title, baseline: base.text, candidate: new.text, url, notes, ..decided })
 }
 
 /// Returns the URL of the comparison of the same runs, by the names in this query.

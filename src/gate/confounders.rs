@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::cells::Cell;
 use crate::{
     compare::{
-        comparability::{Circumstance, Environments, is_balanced, machine_differences},
+        comparability::{Circumstance, Environments, Machines, differing_code, is_balanced, machine_differences},
         equal_work::{self, Side},
         work_difference::WorkDifference,
     },
@@ -22,7 +22,10 @@ pub fn confounders(cell: &Cell, environments: &Environments) -> Vec<(Circumstanc
     let sides = sides(cell);
     let differs = |one: &Circumstance| *one != Circumstance::Agents || !is_balanced(&sides);
     let plain = Circumstance::ALL.into_iter().filter(differs).filter_map(|one| Some((one, differ(cell, one)?)));
-    plain.chain(facts(&sides, environments).map(|text| (Circumstance::Environments, text))).collect()
+    let code = differing_code(&sides).map(|(values, _)| {
+        (Circumstance::Setups, format!("setups differ: one side measured {}", values.join(" and ")))
+    });
+    plain.chain(code).chain(facts(&sides, environments)).collect()
 }
 
 /// Returns how the work of both sides differs, including differences that a user has accepted.
@@ -47,11 +50,15 @@ fn differ(cell: &Cell, circumstance: Circumstance) -> Option<String> {
         .then(|| format!("{} differ: baseline {}, candidate {}", circumstance.as_str(), joined(base), joined(new)))
 }
 
-/// Describes the relevant facts about the machines that differ between any two runs.
-fn facts(sides: &[Vec<&Run>], environments: &Environments) -> Option<String> {
+/// Describes the relevant facts about the machines, and about a target within one side, that differ between two runs.
+fn facts(sides: &[Vec<&Run>], environments: &Environments) -> Vec<(Circumstance, String)> {
+    let found = machine_differences(sides, environments).map(Machines::by_circumstance).unwrap_or_default();
+    found.into_iter().map(|(circumstance, differ)| (circumstance, describe(circumstance, &differ))).collect()
+}
+
+fn describe(circumstance: Circumstance, differ: &Machines) -> String {
     const MAX_LISTED: usize = 3;
     let word = |side: Option<&String>| side.map_or("not known", String::as_str).to_owned();
-    let differ = machine_differences(sides, environments)?;
     let facts: Vec<String> = differ
         .facts
         .iter()
@@ -60,7 +67,7 @@ fn facts(sides: &[Vec<&Run>], environments: &Environments) -> Option<String> {
     let more = facts.len().saturating_sub(MAX_LISTED);
     let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
     let listed = facts.iter().take(MAX_LISTED).cloned().collect::<Vec<_>>().join("; ");
-    Some(format!("environments differ: {listed}{rest}"))
+    format!("{} differ: {listed}{rest}", circumstance.as_str())
 }
 
 #[cfg(test)]

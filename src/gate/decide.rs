@@ -108,6 +108,7 @@ pub fn decide(question: &Question) -> Gate {
     Gate {
         outcome,
         headline: headline(outcome, &checks),
+        title: String::new(),
         baseline: String::new(),
         candidate: String::new(),
         more: if outcome == Outcome::CannotSay { more(question, &judged, &checks) } else { None },

@@ -6,14 +6,14 @@ use crate::gate::model::{Check, Gate, Outcome};
 
 /// Renders the file.
 pub fn text(gate: &Gate) -> String {
-    let Gate { headline, baseline, candidate, checks, url, .. } = gate;
+    let Gate { headline, title, checks, url, .. } = gate;
     let counts = format!(
         r#"tests="{}" failures="{}" errors="{}" skipped="0" time="0""#,
         checks.len(),
         gate.count(Outcome::Regression),
         gate.count(Outcome::CannotSay)
     );
-    let name = escaped(&format!("{candidate} against {baseline}"));
+    let name = escaped(title);
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"brewbench gate\" {counts}>\n  \
          <testsuite name=\"{name}\" {counts}>\n"

@@ -9,7 +9,7 @@ use crate::{
 
 /// Renders the comment.
 pub fn text(gate: &Gate) -> String {
-    let Gate { outcome, headline, baseline, candidate, checks, notes, url, .. } = gate;
+    let Gate { outcome, headline, title, checks, notes, url, .. } = gate;
     let sign = match outcome {
         Outcome::Fine => "✅",
         Outcome::Regression => "❌",
@@ -22,10 +22,9 @@ pub fn text(gate: &Gate) -> String {
     }
     let _ = write!(
         text,
-        "\n<details><summary>{}, {} against {}</summary>\n\n{}",
+        "\n<details><summary>{}, {}</summary>\n\n{}",
         crate::web::format::plural(checks.len(), "check"),
-        plain(candidate),
-        plain(baseline),
+        plain(title),
         table(checks)
     );
     if !notes.is_empty() {
@@ -84,6 +83,7 @@ pub(super) mod tests {
             more: None,
             outcome: Outcome::Regression,
             headline: "Regression: throughput −8.0 % at 2 vCPU | <b>".to_owned(),
+            title: "a \"branch\" & more against main".to_owned(),
             baseline: "main".to_owned(),
             candidate: "a \"branch\" & more".to_owned(),
             checks: vec![

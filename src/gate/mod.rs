@@ -19,6 +19,7 @@ pub mod obstacle;
 pub mod pages;
 pub mod rule;
 pub mod ruling;
+pub mod title;
 
 use axum::Router;
 use utoipa_axum::{router::OpenApiRouter, routes};

@@ -14,6 +14,9 @@ pub struct Gate {
     pub outcome: Outcome,
     /// The result in a sentence.
     pub headline: String,
+    /// What is compared: targets and versions, and what else distinguishes the sides.
+    #[serde(default)]
+    pub title: String,
     /// The baseline as named in the request.
     pub baseline: String,
     /// The candidate as named in the request.

@@ -9,6 +9,7 @@ use sqlx::SqliteConnection;
 use super::{
     store::{
         cells::{Member, members, series},
+        code::{self, Judged},
         verdicts,
     },
     verdict::{
@@ -37,6 +38,18 @@ pub async fn find(connection: &mut SqliteConnection, run: &RunId) -> sqlx::Resul
 pub async fn is_current(connection: &mut SqliteConnection, run: &RunId, finding: &CellFinding) -> sqlx::Result<bool> {
     let members = members(connection, run).await?;
     Ok(members.iter().map(|member| &member.id).eq(&finding.runs))
+}
+
+/// Adds a note to a run that has ended if its target's code has changed under one version.
+pub async fn note_code(connection: &mut SqliteConnection, ended: &RunId, now: i64) -> sqlx::Result<()> {
+    let Some(note) = code::earlier(&mut *connection, ended).await?.and_then(|earlier| earlier.note()) else {
+        return Ok(());
+    };
+    let Some(Judged { scenario, reasons }) = code::judged(&mut *connection, ended).await? else { return Ok(()) };
+    let judgement = Judgement::from(reasons).with(Some(note));
+    let limits = verdicts::limits(&mut *connection, scenario.as_deref()).await?.limits;
+    verdicts::revise(&mut *connection, ended, judgement.verdict, &judgement.reasons).await?;
+    verdicts::note(&mut *connection, ended, &limits, now).await
 }
 
 /// Judges the runs of a cell again after one of them has ended.

@@ -127,6 +127,7 @@ impl<'a> Conclusion<'a> {
         }
         profiles::store(connection, id, profiles).await?;
         if end.input.is_some() {
+            cells::note_code(connection, id, now).await?;
             cells::judge(connection, id, now).await?;
         }
         Ok(())

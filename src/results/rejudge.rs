@@ -36,6 +36,7 @@ use crate::{
             verdicts::{Candidate, ScenarioLimits, Which},
         },
         verdict::{
+            code,
             input::{Execution, StoredSeries, VerdictInput, mechanism},
             limits::Limits,
             model::{Judgement, RULES},
@@ -202,7 +203,9 @@ fn judge_all(stored: Vec<Stored>, context: &JudgingContext) -> Verdicts {
             let limits = context.limits(&stored.candidate);
             let drift = context.finding(&stored.candidate.id).and_then(|finding| finding.drift);
             let judged = stored.input().map(|input| {
-                let judgement = input.judge(&limits).with(drift.and_then(|drift| drift.reason(&limits)));
+                let change = stored.candidate.reasons.iter().find(|reason| code::is_change(reason)).cloned();
+                let drift = drift.and_then(|drift| drift.reason(&limits));
+                let judgement = input.judge(&limits).with(change).with(drift);
                 Judged { judgement, cost: input.cost() }
             });
             (stored.candidate, judged)

@@ -1,6 +1,7 @@
 //! Stored runs: history, details of one run, labels and notes, export. JSON, pages and commands share [`model::Run`].
 
 pub mod api;
+pub mod code;
 pub mod column;
 pub mod csv;
 pub mod filter;

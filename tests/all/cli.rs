@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use brewbench::auth::model::Role;
+use brewbench_agent::wire::now_ms;
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -85,6 +87,18 @@ async fn the_owner_of_the_data_folder_needs_no_login() {
     assert_eq!(agents["agents"][0]["name"], "rack-1");
     let again = run(&["token", "new", "ci", "--data", &data]).await.refused(1);
     assert_eq!(again, "brewbench: a token \"ci\" already exists; choose another name\n");
+}
+
+#[tokio::test]
+async fn the_first_invited_user_is_an_administrator_and_later_ones_are_members() {
+    let app = App::start().await;
+    let data = app.data().display().to_string();
+    let role = async |arguments: &[&str]| {
+        run(&[&["invite", "--data", &data, "--json"], arguments].concat()).await.json()["role"].clone()
+    };
+    assert_eq!([role(&[]).await, role(&["--role", "viewer"]).await], ["admin", "admin"], "nobody could invite others");
+    app.signed_in_as("Ada", Role::Admin, now_ms() + 86_400_000).await;
+    assert_eq!([role(&[]).await, role(&["--role", "viewer"]).await], ["member", "viewer"]);
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ pub async fn in_cluster(app: &App, name: &str) -> Agent {
     Agent::start_with(app, name, |hello| {
         hello.generators = Some(GeneratorsOffer { most: 12, vcpus: 2.0, memory_bytes: 1 << 30 });
         for target in &mut hello.targets {
-            target.identity = Identity::Kubernetes { image: "shop:1".to_owned(), id: None };
+            target.identity = Identity::Kubernetes { image: "shop:1".to_owned(), id: None, settings: None };
         }
     })
     .await

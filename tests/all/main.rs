@@ -28,6 +28,7 @@ mod goes_on;
 mod harness;
 mod headers;
 mod history;
+mod identity;
 mod import;
 mod k6_versions;
 mod language;

@@ -225,7 +225,10 @@ async fn the_demo_prints_one_document_and_exits() {
         }
         assert_eq!((&run["failed"], &run["error_rate"], &run["warm_up_s"]), (&json!(0), &json!(0.0), &json!(0.2)));
         assert!(run["enforced"]["cpu"].is_string() && run["enforced"]["memory"].is_string());
-        assert_eq!((run["target_identity"].as_str().map(str::len), &run["target_kind"]), (Some(64), &json!("process")));
+        assert_eq!(
+            (run["target_identity"].as_str().map(str::len), &run["target_kind"]),
+            (Some("code:".len() + 64), &json!("process"))
+        );
         assert!(text(&run["engine"]["version"]).starts_with(char::is_numeric));
     }
     assert_clean(&folder.path().join("agent"));

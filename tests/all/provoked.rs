@@ -96,7 +96,7 @@ impl Bench {
             name: "it".to_owned(),
             version: "1".to_owned(),
             description: String::new(),
-            identity: Identity::Process { sha256: "ab".repeat(32) },
+            identity: Identity::Process { sha256: "ab".repeat(32), code: None },
             anywhere: false,
             profile: None,
             compiles_at_run_time: false,

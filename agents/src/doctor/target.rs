@@ -12,9 +12,10 @@ use crate::sandbox::{Group, Sandbox, Side, cores};
 use crate::target::container::{self, Prepared};
 use crate::target::manifest::{self, Container, Manifest, Provided, Remote, Workload};
 use crate::target::vm::Guest;
-use crate::target::{Cluster, Containers, Ended, Running, Serving, kubernetes};
+use crate::target::{self, Cluster, Containers, Ended, Fingerprints, Running, Serving, kubernetes};
 use crate::wire::RunId;
 use crate::wire::job::Size;
+use crate::wire::target::Code;
 
 /// Time for the target to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);
@@ -35,6 +36,7 @@ pub async fn check_target(file: &Path, cgroups: &Path, container_engine: Option<
         Provided::Kubernetes(workload) => format!("image {}", workload.image),
     };
     let mut findings = vec![Finding::good("manifest", format!("{name} {version}: {what}"))];
+    findings.extend(check_code(&manifest));
     match provided.clone() {
         Provided::Process(program) => {
             let remedy = "correct the command, [ready] or [verify]";
@@ -56,6 +58,22 @@ pub async fn check_target(file: &Path, cgroups: &Path, container_engine: Option<
         Provided::Kubernetes(workload) => findings.extend(Box::pin(start_pod(manifest, workload, cgroups)).await),
     }
     findings
+}
+
+/// Checks whether everything that decides how a target behaves can be read.
+fn check_code(manifest: &Manifest) -> Option<Finding> {
+    let all = target::neighbours(&manifest.provided);
+    // What can't be found at all fails the start.
+    let identity = target::identify(manifest, &all, &Fingerprints::default()).ok()?.identity;
+    let Code { sha256, unknown } = identity.code()?.clone();
+    Some(match unknown {
+        None => Finding::good("code", format!("identified: {}", sha256.chars().take(8).collect::<String>())),
+        Some(why) => Finding::doubtful(
+            "code",
+            format!("not identified: {why}"),
+            "write `identity` into the manifest, or runs of two experiments are no repetitions of each other",
+        ),
+    })
 }
 
 /// Checks a server that already runs, without load but that of its profile.
@@ -209,7 +227,10 @@ mod tests {
     async fn a_program_that_exits_is_reported_with_its_output() {
         let command = r#"command = ["/bin/sh", "-c", "echo no configuration for {port} >&2; exit 3"]"#;
         let findings = check(&format!("name = \"x\"\nversion = \"1\"\n{command}\n[ready]\npath = \"/\"\n")).await;
-        assert_eq!(findings.iter().map(|finding| finding.rank).collect::<Vec<_>>(), [Rank::Good, Rank::Bad]);
-        assert!(findings[1].observed.contains("no configuration for"), "{findings:?}");
+        assert_eq!(
+            findings.iter().map(|finding| finding.rank).collect::<Vec<_>>(),
+            [Rank::Good, Rank::Good, Rank::Bad]
+        );
+        assert!(findings[2].observed.contains("no configuration for"), "{findings:?}");
     }
 }

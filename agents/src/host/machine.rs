@@ -69,8 +69,8 @@ mod tests {
             profile: None,
             compiles_at_run_time: false,
         };
-        let pod = offer(Identity::Kubernetes { image: "servy:1".to_owned(), id: None });
-        let program = offer(Identity::Process { sha256: String::new() });
+        let pod = offer(Identity::Kubernetes { image: "servy:1".to_owned(), id: None, settings: None });
+        let program = offer(Identity::Process { sha256: String::new(), code: None });
         assert!(enforces_sizes(false, &[]) && enforces_sizes(true, &[pod.clone(), program]));
         assert!(!enforces_sizes(true, &[pod]));
     }

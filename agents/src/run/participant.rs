@@ -15,7 +15,7 @@ use crate::host::process_snapshot::Snapshot;
 use crate::profile::attached::{self, Attached, Subject};
 use crate::sandbox::Watch;
 use crate::series::sampler::Source;
-use crate::target::{Running, Serving};
+use crate::target::{Identified, Running, Serving};
 use crate::wire::Phase;
 use crate::wire::job::{Job, Role};
 use crate::wire::messages::Gate;
@@ -121,17 +121,18 @@ impl Site {
         let cores = outcome.cores.generator.clone();
         let starting = async {
             let Some(target) = target else { return Ok(None) };
-            let identity = target.identity(&context.fingerprints).await?;
-            if let Identity::Process { sha256 } = &identity {
+            let Identified { identity, facts } = target.identity(&context.fingerprints).await?;
+            if let Identity::Process { sha256, .. } = &identity {
                 outcome.environment.insert("target.sha256".to_owned(), sha256.clone());
             }
+            outcome.environment.extend(facts);
             outcome.target = Some(identity);
             let serving = target.start(address, |step| context.live.set_step(step)).await?;
             outcome.environment.extend(serving.facts.clone());
             outcome.conditions.emulated = serving.emulated;
             outcome.conditions.shares_cores = serving.shares_cores;
             outcome.enforced = serving.enforced.unwrap_or(outcome.enforced);
-            outcome.target = serving.identity.clone().or(outcome.target.take());
+            outcome.target = outcome.target.take().map(|identity| identity.resolved(serving.image_id.clone()));
             let milliseconds = |time: Duration| time.as_secs_f64() * 1_000.0;
             outcome.conditions.startup_ms = serving.startup.map(milliseconds);
             outcome.conditions.round_trip_ms = serving.round_trip.map(milliseconds);

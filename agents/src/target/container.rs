@@ -41,7 +41,6 @@ use crate::sandbox::{Sandbox, Watch};
 use crate::wire::RunId;
 use crate::wire::job::Size;
 use crate::wire::outcome::Cause;
-use crate::wire::target::Identity;
 
 /// Lines of output to read.
 const LOG_LINES: &str = "2000";
@@ -125,9 +124,8 @@ impl Contained {
         let known = self.serves(manifest, at).await?;
         let facts = facts::facts(&engine, &self.prepared.container, &image, pid).await;
         let enforced = self.process.as_ref().map(|process| process.watch.confirmed(&self.prepared.size));
-        let identity = Identity::Container { image: self.prepared.container.image.clone(), id: Some(image.id) };
         let startup = known.verified_at().duration_since(begun);
-        Ok(Serving { startup: Some(startup), facts, enforced, identity: Some(identity), ..Serving::of(known) })
+        Ok(Serving { startup: Some(startup), facts, enforced, image_id: Some(image.id), ..Serving::of(known) })
     }
 
     /// Chooses where it is reachable.

@@ -39,7 +39,6 @@ use crate::sandbox::process::LOG_BYTES;
 use crate::wire::RunId;
 use crate::wire::job::Size;
 use crate::wire::outcome::{Cause, Enforced, Mechanism, Observed};
-use crate::wire::target::Identity;
 
 /// Pause between two requests for objects that are not watched.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -103,21 +102,13 @@ impl Scheduled {
             addresses.first().cloned().unwrap_or_default()
         };
         let known = self.serves(manifest, &addresses, &address).await?;
-        let identity = Identity::Kubernetes { image: self.prepared.workload.image.clone(), id: image_id };
         // A Service costs time: targets with and without one are not loaded alike.
         facts.insert("net.target_path".to_owned(), if self.has_service() { "Service" } else { "Pod" }.to_owned());
         let enforced = Enforced { cpu: Mechanism::Pod, memory: Mechanism::Pod };
         // The manifest's Pod may be loaded wherever its cluster has put it.
         let allowed = address.parse().into_iter().collect();
         let reach = Some(LoadLimits { allowed, redirects: false });
-        Ok(Serving {
-            identity: Some(identity),
-            enforced: Some(enforced),
-            shares_cores,
-            reach,
-            facts,
-            ..Serving::of(known)
-        })
+        Ok(Serving { image_id, enforced: Some(enforced), shares_cores, reach, facts, ..Serving::of(known) })
     }
 
     async fn create(&mut self) -> Result<(), String> {

@@ -53,6 +53,43 @@ pub struct Manifest {
     pub verify: Option<Verify>,
     /// How it is profiled; `None` if it can't be.
     pub profile: Option<Profile>,
+    /// What identifies its code besides its command; `None` for the folder of its script.
+    pub identity: Option<Scope>,
+}
+
+/// What identifies the code of a program, instead of the folder of its script.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scope {
+    /// Files in the manifest's folder: paths with `*`, `?` and `**`.
+    Files(Vec<String>),
+    /// What a command prints.
+    Command(ScopeCommand),
+}
+
+/// `identity = { command = […] }`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScopeCommand {
+    /// A program and its arguments, run in the manifest's folder by the agent before each run.
+    pub command: Vec<String>,
+}
+
+impl Scope {
+    /// Explains why it is invalid; the sentence starts with the field.
+    fn fault(&self) -> Option<String> {
+        match self {
+            Self::Files(patterns) => patterns
+                .iter()
+                .any(|pattern| {
+                    pattern.is_empty() || pattern.starts_with('/') || pattern.split('/').any(|name| name == "..")
+                })
+                .then(|| "identity: write paths below the manifest's folder".to_owned()),
+            Self::Command(ScopeCommand { command }) => {
+                command.first().is_none_or(String::is_empty).then(|| "identity.command: program is missing".to_owned())
+            }
+        }
+    }
 }
 
 /// How a target is provided.
@@ -247,6 +284,7 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
         verify,
         profile,
         sandbox,
+        identity,
     } = file;
     let profile = profile.map(|profile| profile.with(&folder));
     let provided = match (container, vm, url, kubernetes) {
@@ -259,7 +297,7 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
         }
     };
     let profile = profile.or_else(|| Profile::of(&provided));
-    Ok(Manifest { name, version, revision, description, provided, ready, verify, profile })
+    Ok(Manifest { name, version, revision, description, provided, ready, verify, profile, identity })
 }
 
 #[cfg(test)]
@@ -320,6 +358,8 @@ mod tests {
             ),
             ("[verify]", "[profile]\nperf = true\npprof = \"/x\"\n[verify]", "profile.perf: remove it"),
             ("[verify]", "[profile]\nsource = \"perf\"\n[verify]", "source"),
+            ("description", "identity = [\"../x\"]\ndescription", "identity: write paths below"),
+            ("description", "identity = { command = [] }\ndescription", "identity.command: program is missing"),
             ("[verify]", "[metrics]\nscrape = \"http://x\"\n[verify]", "metrics: only for a target with [url]"),
         ];
         for (from, to, field) in replaced {

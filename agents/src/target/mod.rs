@@ -5,6 +5,7 @@
 mod answer;
 pub mod container;
 mod fingerprint;
+mod identity;
 pub mod kubernetes;
 pub mod manifest;
 mod offered;
@@ -20,6 +21,7 @@ use std::path::Path;
 pub use answer::Known;
 pub use container::Containers;
 pub use fingerprint::Fingerprints;
+pub(crate) use identity::{Identified, identify, neighbours};
 pub use kubernetes::{Cluster, Replicas};
 pub use manifest::{Manifest, ManifestError, Provided, Sandbox};
 pub use offered::Offered;
@@ -32,21 +34,9 @@ use crate::profile::offer::offer;
 use crate::wire::messages::TargetOffer;
 use crate::wire::offer::{MOST_TARGETS, target_fault};
 use crate::wire::profile::ProfileSource;
-use crate::wire::target::Identity;
 
 /// Why an agent does not offer a Pod.
 const NO_CLUSTER: &str = "the agent uses no cluster: start it with --kubernetes";
-
-/// Returns what identifies a target, as far as it is known without starting it. The error is a sentence.
-fn identity(provided: &Provided, fingerprints: &Fingerprints) -> Result<Identity, String> {
-    match provided {
-        Provided::Process(program) => program.fingerprint(fingerprints).map(|sha256| Identity::Process { sha256 }),
-        Provided::Container(container) => Ok(Identity::Container { image: container.image.clone(), id: None }),
-        Provided::Vm(machine) => machine.fingerprint(fingerprints).map(|sha256| Identity::Vm { sha256 }),
-        Provided::Url(remote) => Ok(Identity::Url { base: remote.base.clone() }),
-        Provided::Kubernetes(workload) => Ok(Identity::Kubernetes { image: workload.image.clone(), id: None }),
-    }
-}
 
 /// Returns the targets that an agent can start from a folder of manifests, and the errors of the others. `profilers` may
 /// attach to them.
@@ -59,14 +49,14 @@ pub fn offers(
 ) -> (Vec<TargetOffer>, Vec<ManifestError>) {
     let (manifests, mut errors) = manifest::load(folder);
     let mut offers = Vec::new();
-    for manifest in manifests {
+    for manifest in &manifests {
         let possible = match &manifest.provided {
             Provided::Container(_) => containers.socket().map(drop).map_err(ToString::to_string),
             Provided::Kubernetes(_) if !has_cluster => Err(NO_CLUSTER.to_owned()),
             Provided::Process(_) | Provided::Vm(_) | Provided::Url(_) | Provided::Kubernetes(_) => Ok(()),
         };
-        match possible.and_then(|()| identity(&manifest.provided, fingerprints)) {
-            Ok(identity) => {
+        match possible.and_then(|()| identity::identify(manifest, &manifests, fingerprints)) {
+            Ok(Identified { identity, .. }) => {
                 let anywhere = match &manifest.provided {
                     Provided::Process(program) => program.listens_anywhere(),
                     Provided::Vm(machine) => machine.listens_anywhere(),
@@ -75,7 +65,7 @@ pub fn offers(
                     Provided::Url(_) | Provided::Kubernetes(_) => false,
                 };
                 let compiles_at_run_time = runtime::compiles_at_run_time(&manifest.provided);
-                let Manifest { name, version, description, profile, .. } = manifest;
+                let Manifest { name, version, description, profile, .. } = manifest.clone();
                 let profile = Some(offer(profile.as_ref(), profilers));
                 let offer =
                     TargetOffer { name, version, description, identity, anywhere, profile, compiles_at_run_time };
@@ -84,7 +74,7 @@ pub fn offers(
                     Some(message) => errors.push(ManifestError { file: folder.join(offer.name), message }),
                 }
             }
-            Err(message) => errors.push(ManifestError { file: folder.join(manifest.name), message }),
+            Err(message) => errors.push(ManifestError { file: folder.join(&manifest.name), message }),
         }
     }
     for offer in offers.drain(offers.len().min(MOST_TARGETS)..) {

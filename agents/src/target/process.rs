@@ -1,5 +1,6 @@
 //! The target kind `process`: a program on this machine, started by its command.
 
+mod last_words;
 mod started;
 
 use std::collections::BTreeMap;

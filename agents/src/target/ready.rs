@@ -143,7 +143,12 @@ pub fn server_of(at: SocketAddr, group: &Watch) -> Server {
             listeners.remove(&socket);
         }
     }
-    if listeners.is_empty() { Server::Target } else { Server::Other }
+    if listeners.is_empty() {
+        return Server::Target;
+    }
+    // A target that exits in between has no processes any more, but had listened.
+    let now = procfs::listeners(at);
+    if listeners.iter().any(|socket| now.contains(socket)) { Server::Other } else { Server::None }
 }
 
 /// Creates a client for programs on this machine: without proxy, redirects, and idle connections, which would delay the

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::answer::Known;
 use super::container::{Contained, Prepared};
 use super::fingerprint::Fingerprints;
+use super::identity::{Identified, identify, neighbours};
 use super::kubernetes::{self, Scheduled};
 use super::manifest::{Manifest, Profile, Program, Remote};
 use super::process::Started;
@@ -21,7 +22,6 @@ use crate::run::failure::Failure;
 use crate::sandbox::Group;
 use crate::series::sampler::Source;
 use crate::wire::outcome::{Cause, Enforced, Observed};
-use crate::wire::target::Identity;
 
 /// A target, before it is started, while it runs, or after it has ended.
 #[derive(Debug)]
@@ -56,8 +56,8 @@ pub struct Serving {
     pub emulated: Option<bool>,
     /// Whether other Pods of its node may use its cores; `None` for other kinds.
     pub shares_cores: Option<bool>,
-    /// What identifies it, if that is known only now.
-    pub identity: Option<Identity>,
+    /// Id of its image, which is known only now.
+    pub image_id: Option<String>,
     /// What the load may reach in addition to what the agent's owner allows for all targets.
     pub reach: Option<LoadLimits>,
     /// Facts that are known once it serves.
@@ -75,7 +75,7 @@ impl Serving {
             enforced: None,
             emulated: None,
             shares_cores: None,
-            identity: None,
+            image_id: None,
             reach: None,
             facts: Facts::new(),
         }
@@ -119,10 +119,15 @@ impl Running {
         Self { manifest, kind: Kind::Kubernetes(Box::new(Scheduled::new(prepared))) }
     }
 
-    /// Returns what identifies it. A large program takes a moment to read, so this runs outside the runtime's threads.
-    pub async fn identity(&self, fingerprints: &Arc<Fingerprints>) -> Result<Identity, Failure> {
-        let (provided, fingerprints) = (self.manifest.provided.clone(), Arc::clone(fingerprints));
-        let computed = tokio::task::spawn_blocking(move || super::identity(&provided, &fingerprints)).await;
+    /// Returns what identifies it, and facts about its files. Many files take a moment to read, so this runs outside the
+    /// runtime's threads.
+    pub async fn identity(&self, fingerprints: &Arc<Fingerprints>) -> Result<Identified, Failure> {
+        let (manifest, fingerprints) = (self.manifest.clone(), Arc::clone(fingerprints));
+        let identify = move || {
+            fingerprints.forget_outputs();
+            identify(&manifest, &neighbours(&manifest.provided), &fingerprints)
+        };
+        let computed = tokio::task::spawn_blocking(identify).await;
         let computed = computed.map_err(|error| format!("failed to compute the fingerprint: {error}")).flatten();
         computed.map_err(Failure::by(Cause::Other)).map_err(|failure| self.named(failure))
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::manifest::Provided;
 
 /// Runtimes that compile at run time by default; versions in their names do not matter.
-const RUNTIMES: [&str; 26] = [
+pub(super) const RUNTIMES: [&str; 26] = [
     "bun",
     "dart",
     "deno",
@@ -64,7 +64,7 @@ pub fn compiles_at_run_time(provided: &Provided) -> bool {
 
 fn runs_compiler(command: &[String], env: &BTreeMap<String, String>) -> bool {
     let words: Vec<&str> = command.iter().flat_map(|argument| argument.split_whitespace()).collect();
-    let is_launched = words.first().is_some_and(|first| LAUNCHERS.contains(&runtime(first)));
+    let is_launched = words.first().is_some_and(|first| LAUNCHERS.contains(&name(first)));
     let programs = if is_launched { &words[..] } else { words.get(..1).unwrap_or_default() };
     let options: Vec<String> = words
         .iter()
@@ -72,8 +72,8 @@ fn runs_compiler(command: &[String], env: &BTreeMap<String, String>) -> bool {
         .chain(env.iter().map(|(name, value)| format!("{name}={value}")))
         .collect();
     let is_requested = |marks: &[&str]| marks.iter().any(|mark| options.iter().any(|option| option.contains(mark)));
-    programs.iter().map(|program| runtime(program)).any(|program| {
-        RUNTIMES.contains(&program) || OPTIONAL.iter().any(|(name, marks)| *name == program && is_requested(marks))
+    programs.iter().map(|program| name(program)).any(|program| {
+        RUNTIMES.contains(&program) || OPTIONAL.iter().any(|(own, marks)| *own == program && is_requested(marks))
     })
 }
 
@@ -85,7 +85,7 @@ fn is_image(image: &str) -> bool {
 }
 
 /// Returns the name of a program without folder and version: `java` for `/usr/lib/jvm/bin/java` and `pypy` for `pypy3.10`.
-fn runtime(program: &str) -> &str {
+pub(super) fn name(program: &str) -> &str {
     let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.trim_end_matches(|letter: char| letter.is_ascii_digit() || matches!(letter, '.' | '-'))
 }

@@ -299,7 +299,7 @@ pub(crate) mod tests {
                 name: "t".to_owned(),
                 version: "1".to_owned(),
                 description: String::new(),
-                identity: Identity::Process { sha256: "00".to_owned() },
+                identity: Identity::Process { sha256: "00".to_owned(), code: None },
                 anywhere: true,
                 profile: Some(ProfileOffer::Impossible { reason: "no perf".to_owned() }),
                 compiles_at_run_time: false,

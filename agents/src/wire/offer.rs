@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     fn program(sha256: String) -> Identity {
-        Identity::Process { sha256 }
+        Identity::Process { sha256, code: None }
     }
 
     fn offering(change: impl Fn(&mut TargetOffer)) -> Option<String> {

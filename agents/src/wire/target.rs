@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Maximum bytes of the name of an image.
 const LONGEST_IMAGE: usize = 300;
 
+/// Maximum bytes of the explanation why something is unknown.
+const LONGEST_WHY: usize = 500;
+
 /// Maximum bytes of a URL.
 const LONGEST_URL: usize = 500;
 
@@ -68,6 +71,9 @@ pub enum Identity {
     Process {
         /// SHA-256 of the executable, in hex.
         sha256: String,
+        /// Everything that decides how it behaves; `None` from older agents.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<Code>,
     },
     /// A container.
     Container {
@@ -76,11 +82,17 @@ pub enum Identity {
         /// The image's id, once a run has resolved the name: a digest, with its algorithm.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
+        /// What the manifest adds: arguments, variables and mounted files; `None` if nothing, or from older agents.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        settings: Option<Code>,
     },
     /// A virtual machine.
     Vm {
         /// SHA-256 of its launcher and the files that its command names, in hex.
         sha256: String,
+        /// The same with its settings; `None` from older agents.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<Code>,
     },
     /// A server that already runs.
     Url {
@@ -94,7 +106,45 @@ pub enum Identity {
         /// The image's digest, once a run has resolved the name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
+        /// The template of the Pod; `None` from older agents.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        settings: Option<Code>,
     },
+}
+
+/// What decides how a target behaves, as far as its agent can read it: files, arguments and environment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Code {
+    /// SHA-256 of it, in hex.
+    pub sha256: String,
+    /// What else decides it but can't be read, as a part of a sentence; `None` if nothing is known to be missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
+}
+
+/// Start of an identity that covers everything which decides how a target behaves.
+pub const IDENTIFIED: &str = "code:";
+
+/// Start of an identity that is known to miss something.
+pub const PARTIAL: &str = "part:";
+
+/// Digits of a digest of settings beside the id of an image.
+const SETTINGS_DIGITS: usize = 16;
+
+impl Code {
+    /// Returns it as text that says whether it is complete.
+    fn text(&self) -> String {
+        format!("{}{}", if self.unknown.is_none() { IDENTIFIED } else { PARTIAL }, self.sha256)
+    }
+
+    fn is_valid(&self) -> bool {
+        let Self { sha256, unknown } = self;
+        is_sha256(sha256) && unknown.as_ref().is_none_or(|why| why.len() <= LONGEST_WHY && !why.contains('\n'))
+    }
+}
+
+fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 impl Identity {
@@ -109,23 +159,56 @@ impl Identity {
         }
     }
 
-    /// Returns the identity as text: a digest, the name of an image, or a URL.
-    pub fn as_str(&self) -> &str {
+    /// Returns the identity as text: a digest, the name of an image, or a URL. Equal texts mean equal behaviour, unless they
+    /// start with [`PARTIAL`]; texts of older agents are bare digests.
+    pub fn text(&self) -> String {
         match self {
-            Self::Process { sha256 } | Self::Vm { sha256 } => sha256,
-            Self::Container { image, id } | Self::Kubernetes { image, id } => id.as_ref().unwrap_or(image),
-            Self::Url { base } => base,
+            Self::Process { sha256, code } | Self::Vm { sha256, code } => {
+                code.as_ref().map_or_else(|| sha256.clone(), Code::text)
+            }
+            Self::Container { image, id, settings } | Self::Kubernetes { image, id, settings } => {
+                let image = id.as_ref().unwrap_or(image);
+                match settings {
+                    Some(Code { sha256, unknown }) => {
+                        let start = if unknown.is_some() { PARTIAL } else { "" };
+                        format!("{start}{image}+{}", sha256.chars().take(SETTINGS_DIGITS).collect::<String>())
+                    }
+                    None => image.clone(),
+                }
+            }
+            Self::Url { base } => base.clone(),
+        }
+    }
+
+    /// Returns it with the id of its image.
+    #[must_use]
+    pub fn resolved(self, image_id: Option<String>) -> Self {
+        match self {
+            Self::Container { image, settings, .. } => Self::Container { image, id: image_id, settings },
+            Self::Kubernetes { image, settings, .. } => Self::Kubernetes { image, id: image_id, settings },
+            Self::Process { .. } | Self::Vm { .. } | Self::Url { .. } => self,
+        }
+    }
+
+    /// Returns what decides how the target behaves beyond what names it.
+    pub fn code(&self) -> Option<&Code> {
+        match self {
+            Self::Process { code, .. } | Self::Vm { code, .. } => code.as_ref(),
+            Self::Container { settings, .. } | Self::Kubernetes { settings, .. } => settings.as_ref(),
+            Self::Url { .. } => None,
         }
     }
 
     /// Explains why it is invalid; the sentence starts with the field.
     pub fn fault(&self) -> Option<String> {
+        if self.code().is_some_and(|code| !code.is_valid()) {
+            return Some("code: 64 hexadecimal digits, and at most a line on what is unknown".to_owned());
+        }
         match self {
-            Self::Process { sha256 } | Self::Vm { sha256 } => {
-                let is_hash = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
-                (!is_hash).then(|| "sha256: 64 hexadecimal digits".to_owned())
+            Self::Process { sha256, .. } | Self::Vm { sha256, .. } => {
+                (!is_sha256(sha256)).then(|| "sha256: 64 hexadecimal digits".to_owned())
             }
-            Self::Container { image, id } | Self::Kubernetes { image, id } => {
+            Self::Container { image, id, .. } | Self::Kubernetes { image, id, .. } => {
                 let is_word = |text: &String| {
                     !text.is_empty() && text.len() <= LONGEST_IMAGE && text.bytes().all(|byte| byte.is_ascii_graphic())
                 };
@@ -151,11 +234,22 @@ mod tests {
         let text = serde_json::to_string(&url).expect("a text");
         assert_eq!(text, r#"{"kind":"url","base":"https://staging.example/api"}"#);
         assert_eq!(serde_json::from_str::<Identity>(&text).expect("an identity"), url);
-        let image = Identity::Container { image: "shop:1".to_owned(), id: None };
+        let image = Identity::Container { image: "shop:1".to_owned(), id: None, settings: None };
         let text = serde_json::to_string(&image).expect("a text");
-        assert_eq!((text.as_str(), image.as_str()), (r#"{"kind":"container","image":"shop:1"}"#, "shop:1"));
-        let resolved = Identity::Container { image: "shop:1".to_owned(), id: Some("sha256:ab".to_owned()) };
-        assert_eq!(resolved.as_str(), "sha256:ab");
+        assert_eq!((text, image.text()), (r#"{"kind":"container","image":"shop:1"}"#.to_owned(), "shop:1".to_owned()));
+        let settings = Some(Code { sha256: "12".repeat(32), unknown: None });
+        let resolved = Identity::Container { image: "shop:1".to_owned(), id: Some("sha256:ab".to_owned()), settings };
+        assert_eq!(resolved.text(), "sha256:ab+1212121212121212");
+        let old = r#"{"kind":"process","sha256":"00"}"#;
+        assert_eq!(serde_json::from_str::<Identity>(old).expect("of an older agent").text(), "00");
+        let code = |unknown: Option<&str>| {
+            let code = Code { sha256: "cd".repeat(32), unknown: unknown.map(str::to_owned) };
+            Identity::Process { sha256: "ab".repeat(32), code: Some(code) }.text()
+        };
+        assert_eq!(
+            (code(None), code(Some("x"))),
+            (format!("code:{0}{0}", "cd".repeat(16)), format!("part:{0}{0}", "cd".repeat(16)))
+        );
         for kind in TargetKind::ALL {
             assert_eq!(kind.as_str().parse(), Ok(kind));
         }
@@ -168,7 +262,7 @@ mod tests {
     #[test]
     fn invalid_identities_have_a_fault() {
         let url = |base: &str| Identity::Url { base: base.to_owned() };
-        let process = |sha256: &str| Identity::Process { sha256: sha256.to_owned() };
+        let process = |sha256: &str| Identity::Process { sha256: sha256.to_owned(), code: None };
         for good in [process(&"ab".repeat(32)), url("http://[::1]:80"), url("https://x")] {
             assert_eq!(good.fault(), None, "{good:?}");
         }

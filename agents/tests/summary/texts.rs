@@ -131,6 +131,17 @@ fn an_output_of_wrk_may_lack_latencies_and_responses() {
     let figures = read(none).figures();
     assert_eq!((figures.requests, figures.failed, figures.latency), (10, Some(10), Latency::default()));
     assert!(figures.rps.abs() < 1e-9);
+    let late = none
+        .replace("0 requests in 1.00s, 0.00B", "9 requests in 1.00s, 90.00B")
+        .replace("Requests/sec:      0.00", "Requests/sec:      9.00")
+        .replace("Transfer/sec:       0.00B", "Transfer/sec:       90.00B")
+        .replace("connect 10, read 0, write 0, timeout 0", "connect 0, read 0, write 0, timeout 9");
+    let figures = read(&late).figures();
+    assert_eq!(
+        (figures.requests, figures.failed, figures.latency),
+        (9, Some(9), Latency::default()),
+        "all were too late"
+    );
 }
 
 #[test]

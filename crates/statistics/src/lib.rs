@@ -29,6 +29,7 @@ mod joint;
 pub mod logistic;
 mod noise;
 pub mod power;
+pub mod ramp;
 mod rank_sum;
 mod rank_test;
 mod scatter;

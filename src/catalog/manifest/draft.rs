@@ -24,6 +24,7 @@ const EMPTY: ManifestFile = ManifestFile {
     description: String::new(),
     command: Vec::new(),
     env: BTreeMap::new(),
+    identity: None,
     container: None,
     vm: None,
     url: None,

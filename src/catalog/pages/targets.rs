@@ -19,7 +19,7 @@ use crate::{
         caller::{Admin, Read},
         model::Scope,
     },
-    catalog::model::Target,
+    catalog::{identity::words, model::Target},
     dashboard::{self, store::Measured},
     fleet::{
         self,
@@ -137,6 +137,14 @@ impl TargetPage {
     fn address(&self) -> String {
         address::segment(&self.name)
     }
+
+    /// The versions that were offered with several codes.
+    fn changed(&self) -> Vec<&str> {
+        let changed = self.versions.iter().filter(|version| version.target.has_other_code);
+        let mut versions: Vec<&str> = changed.map(|version| version.target.version.as_str()).collect();
+        versions.dedup();
+        versions
+    }
 }
 
 /// One executable of a target.
@@ -150,8 +158,7 @@ struct Version {
 impl Version {
     /// The digest shortened; other identities are shown in full.
     fn short(&self) -> Option<String> {
-        matches!(self.target.kind, TargetKind::Process | TargetKind::Vm)
-            .then(|| self.target.identity.chars().take(12).collect())
+        matches!(self.target.kind, TargetKind::Process | TargetKind::Vm).then(|| words(Some(&self.target.identity)))
     }
 
     fn seen(&self) -> (Moment, Moment) {
@@ -162,7 +169,7 @@ impl Version {
 fn offered_by(connected: &[(String, Connected)], name: &str, identity: Option<&str>) -> Vec<String> {
     let offers = |agent: &Connected| {
         let is_it = |offer: &brewbench_agent::wire::messages::TargetOffer| {
-            offer.name == name && identity.is_none_or(|identity| offer.identity.as_str() == identity)
+            offer.name == name && identity.is_none_or(|identity| offer.identity.text() == identity)
         };
         agent.hello.targets.iter().any(is_it)
     };

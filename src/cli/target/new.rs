@@ -219,6 +219,7 @@ impl New {
             description,
             command,
             env,
+            identity: None,
             container,
             vm,
             url: self.url.map(|base| UrlFile { base, redirects: self.redirect }),

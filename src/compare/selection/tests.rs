@@ -61,6 +61,27 @@ fn runs_of_different_kinds_are_no_repetitions_of_each_other() {
 }
 
 #[test]
+fn runs_of_different_code_are_no_repetitions_of_each_other() {
+    let coded = |code: &str, repetition| Run { target_identity: Some(code.to_owned()), ..run("servy", repetition) };
+    let mut failed = Run { target_identity: None, ..run("servy", 3) };
+    failed.verdict = None;
+    let (old, new) = ("code:aaaaaaaaaa", "code:bbbbbbbbbb");
+    let runs = with_versions(vec![coded(old, 1), coded(new, 1), coded(new, 2), failed, run("gosherve", 1)]);
+    let selection = select(runs.clone(), &Marks::default(), By::Target);
+    let subjects: Vec<_> = selection.subjects.iter().map(|one| (one.key.as_str(), one.label.as_str())).collect();
+    let expected = [
+        ("gosherve@1.0", "gosherve"),
+        ("servy@1.0 (code aaaaaaaa)", "servy (code aaaaaaaa)"),
+        ("servy@1.0 (code bbbbbbbb)", "servy (code bbbbbbbb)"),
+    ];
+    assert_eq!(subjects, expected);
+    assert_eq!(selection.groups.iter().map(|group| group.runs.len()).sum::<usize>(), 5, "the failed run has a column");
+    let by_size = select(runs, &Marks::default(), By::Size);
+    let labels: Vec<_> = by_size.settings.iter().map(|setting| setting.label.as_str()).collect();
+    assert_eq!(labels, ["gosherve@1.0 · gosherve-sum", "servy@1.0 · code aaaaaaaa", "servy@1.0 · code bbbbbbbb"]);
+}
+
+#[test]
 fn sizes_and_loads_are_never_mixed_and_sizes_are_sorted() {
     let mut hard = sized("servy", 1, 4.0);
     (hard.load, hard.vus) = (Some(vus(50, 10.0)), Some(50));

@@ -161,7 +161,7 @@ pub(crate) mod fixtures {
             memory: Mechanism::Cgroup2,
         };
         let (version, description) = ("1".to_owned(), String::new());
-        let identity = Identity::Process { sha256: String::new() };
+        let identity = Identity::Process { sha256: String::new(), code: None };
         let hello = Hello {
             protocol: PROTOCOL,
             version: version.clone(),

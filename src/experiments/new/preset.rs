@@ -170,6 +170,7 @@ mod tests {
             version: String::new(),
             kind: TargetKind::Process,
             identity: String::new(),
+            has_other_code: false,
             description: String::new(),
             first_seen_at_ms: 0,
             last_seen_at_ms: 0,

@@ -112,6 +112,8 @@ pub(super) fn label(name: &str) -> String {
         "kernel.cgroups" => "cgroups",
         "os.name" => "OS",
         "target.sha256" => "executable SHA-256",
+        "target.code" => "code",
+        "target.code_unknown" => "unknown part of the code",
         "target.base_url" => "base URL",
         "target.image_id" => "image ID",
         "target.image_digests" => "registry digests",
@@ -140,6 +142,9 @@ pub(super) fn label(name: &str) -> String {
     }
     if let Some(name) = name.strip_prefix("target.env.") {
         return name.to_owned();
+    }
+    if let Some(file) = name.strip_prefix("target.file.") {
+        return format!("file {file}");
     }
     match name.split_once('.') {
         Some((

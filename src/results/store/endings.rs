@@ -151,7 +151,7 @@ async fn update(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<'
         thresholds_failed,
     } = ending.figures.map(FigureColumns::from).unwrap_or_default();
     let (engine_name, engine_version) = ending.engine.map(|EngineVersion { name, version }| (name, version)).unzip();
-    let (target_kind, target_identity) = ending.target.map(|target| (target.kind().as_str(), target.as_str())).unzip();
+    let (target_kind, target_identity) = ending.target.map(|target| (target.kind().as_str(), target.text())).unzip();
     sqlx::query!(
         "update run set phase = ?2, phase_at = ?3, finished_at = ?3, error = ?4, verdict = ?5,
              reasons = ?6, enforced_cpu = ?7, enforced_memory = ?8, engine_version = coalesce(?9, engine_version),

@@ -1,6 +1,7 @@
 //! SQL of results. Of the table `run`, [`crate::runs::store`] writes the request, and this module the result.
 
 pub mod cells;
+pub mod code;
 pub mod costs;
 pub mod downsampled;
 pub mod endings;

@@ -94,6 +94,7 @@ impl Execution {
                 StoredSeries::NotRecorded => SeriesState::NotRecorded,
             },
             profile_faults,
+            code_unknown: environment.get("target.code_unknown").map(String::as_str),
         }
     }
 }

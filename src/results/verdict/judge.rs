@@ -3,7 +3,7 @@
 use brewbench_agent::{reports::summary::Figures, wire::outcome::Cause};
 
 use crate::results::verdict::{
-    cut_short, exceptions, generator, generators, host, idle_users, interrupted,
+    code, cut_short, exceptions, generator, generators, host, idle_users, interrupted,
     limits::Limits,
     little, load,
     model::{Context, Judgement},
@@ -37,6 +37,7 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
         reasons.extend(retransmits::judge(context.conditions, figures.latency.max_ms, limits));
         steadiness::judge(context, limits, &mut reasons);
         setup::judge(context, limits, &mut reasons);
+        code::judge(context, &mut reasons);
         series::judge(figures, context, limits, &mut reasons);
         stalled::judge(figures, context, limits, &mut reasons);
     }

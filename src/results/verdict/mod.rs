@@ -3,6 +3,7 @@
 //! [`judge`] applies all rules; each rule has its own file; [`limits`] has the numbers.
 
 pub mod cell;
+pub mod code;
 mod cut_short;
 mod exceptions;
 pub mod generator;

@@ -66,6 +66,8 @@ pub struct Context<'a> {
     pub series: SeriesState<'a>,
     /// Why a profile of the target is missing.
     pub profile_faults: &'a [String],
+    /// What is unknown about the target's code.
+    pub code_unknown: Option<&'a str>,
 }
 
 impl Context<'_> {

@@ -5,7 +5,7 @@
 //! although nothing drifts. At a constant arrival rate only latency can drift.
 //!
 //! A run is judged alone if it is long enough to show a drift by itself; [`drift`](mod@drift) separates drift from
-//! noise. The runs of a cell are judged together, however short they are: [`super::cell`]. A drift below the limit is
+//! noise, and [`ramp`](mod@ramp) knows which changes are too large for noise. The runs of a cell are judged together, however short they are: [`super::cell`]. A drift below the limit is
 //! ignored.
 
 use brewbench_agent::{
@@ -15,7 +15,10 @@ use brewbench_agent::{
         series::{Second, Series},
     },
 };
-use brewbench_statistics::drift::{self, Drift, MAX_POINTS};
+use brewbench_statistics::{
+    drift::{self, Drift, MAX_POINTS},
+    ramp,
+};
 
 use crate::{
     results::verdict::{
@@ -28,9 +31,11 @@ use crate::{
 /// A point with fewer requests is noise and has no usable median.
 const MIN_REQUESTS: usize = 20;
 
-/// Seconds without the first and last that one run needs: shorter ones show only drifts of tens of percent, and a burst
-/// of two seconds looks like a step. Those of a run of 20 s.
-const MIN_SECONDS: f64 = 17.5;
+/// Seconds without the first and last that one run needs to show a drift: those of a run of 15 s.
+const MIN_SECONDS: f64 = 12.5;
+
+/// In a run with fewer seconds, a burst of two looks like a step, so its halves must differ, too. Those of a run of 20 s.
+const SHORT_SECONDS: f64 = 17.5;
 
 /// What may drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +61,20 @@ pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Re
     let SeriesState::Series(series) = context.series else { return };
     let Some(aspect) = context.load.and_then(Aspect::of) else { return };
     let inner = inner(series);
-    if inner.0.iter().map(|(seconds, _)| seconds).sum::<f64>() < MIN_SECONDS {
-        return;
-    }
+    let seconds = inner.0.iter().map(|(seconds, _)| seconds).sum::<f64>();
     let points = inner.seconds_per_point().map(|seconds| inner.points(seconds)).unwrap_or_default();
-    let found = aspect.values(&points).as_deref().and_then(drift::drift);
+    let found = aspect.values(&points).and_then(|values| change(&values, seconds, limits.get(aspect.limit())));
     reasons.extend(found.and_then(|found| reason(aspect, found, limits)));
+}
+
+/// Finds a change within one run: one that no noise explains, in any run, or a drift beyond the run's own noise.
+fn change(values: &[f64], seconds: f64, limit: f64) -> Option<Drift> {
+    ramp::ramp(values).or_else(|| {
+        let found = drift::drift(values).filter(|_| seconds >= MIN_SECONDS)?;
+        let lasting = ramp::lasting_change(values);
+        let lasts = lasting.abs() > limit && (lasting > 0.0) == (found.change() > 0.0);
+        (seconds >= SHORT_SECONDS || lasts).then_some(found)
+    })
 }
 
 impl Aspect {
@@ -79,6 +92,13 @@ impl Aspect {
             Self::Median => point.latencies.quantile(0.5).map(|median| median.estimate),
         };
         points.iter().map(value).collect()
+    }
+
+    fn limit(self) -> Limit {
+        match self {
+            Self::Rate => Limit::NotSteadyRate,
+            Self::Median => Limit::NotSteadyP50,
+        }
     }
 
     pub(super) fn what(self) -> &'static str {
@@ -139,11 +159,11 @@ impl Point {
 }
 
 fn reason(aspect: Aspect, found: Drift, limits: &Limits) -> Option<Reason> {
-    let (code, limit) = match aspect {
-        Aspect::Rate => ("not_steady", Limit::NotSteadyRate),
-        Aspect::Median => ("not_steady_p50", Limit::NotSteadyP50),
+    let code = match aspect {
+        Aspect::Rate => "not_steady",
+        Aspect::Median => "not_steady_p50",
     };
-    let (change, limit) = (found.change(), limits.get(limit));
+    let (change, limit) = (found.change(), limits.get(aspect.limit()));
     if change.abs() <= limit {
         return None;
     }

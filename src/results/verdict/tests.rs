@@ -122,6 +122,7 @@ impl Case {
             conditions: &self.conditions,
             series: self.series.as_ref().map_or(SeriesState::Missing, SeriesState::Series),
             profile_faults: &[],
+            code_unknown: None,
         };
         judge(&self.figures, Some(&context), &self.limits)
     }
@@ -378,6 +379,7 @@ fn a_run_from_before_series_were_recorded_is_valid() {
         conditions: &Conditions::default(),
         series: SeriesState::NotRecorded,
         profile_faults: &[],
+        code_unknown: None,
     };
     assert_eq!(judge(&figures, Some(&context), &Limits::default()).verdict, Verdict::Valid);
 }

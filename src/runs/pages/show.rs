@@ -244,7 +244,7 @@ impl RunView {
         match self.run().target_kind {
             Some(TargetKind::Url) => "URL",
             Some(TargetKind::Container | TargetKind::Kubernetes) => "Image ID",
-            Some(TargetKind::Process | TargetKind::Vm) | None => "SHA-256",
+            Some(TargetKind::Process | TargetKind::Vm) | None => "Code",
         }
     }
 

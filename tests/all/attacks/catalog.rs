@@ -21,7 +21,7 @@ fn offers(hello: usize, count: usize) -> Vec<TargetOffer> {
 }
 
 fn program(sha256: String) -> Identity {
-    Identity::Process { sha256 }
+    Identity::Process { sha256, code: None }
 }
 
 async fn count(app: &App, table: &'static str) -> i64 {

@@ -327,7 +327,7 @@ impl K6 {
             if self.version.has_feature_flags() {
                 arguments.extend(words(&["--features", "native-histograms"]));
             }
-            arguments.extend(script.system_tags().iter().flat_map(|tags| words(&["--system-tags", tags])));
+            arguments.extend(words(&["--system-tags", script.system_tags()]));
         }
         arguments
     }

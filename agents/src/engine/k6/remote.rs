@@ -36,8 +36,8 @@ pub struct Subject<'a> {
     pub base_url: &'a str,
     /// What the script may load.
     pub limits: &'a Limits,
-    /// System tags that k6 shall set, unless the script chooses them.
-    pub system_tags: Option<&'a str>,
+    /// System tags that k6 shall set.
+    pub system_tags: &'a str,
     /// What is known about the script.
     pub traits: Traits,
     /// Where k6 sends its series and its summary; may refer to variables of its machine, like `$(NAME)`.
@@ -95,9 +95,7 @@ fn entry(job: &Job, round: Round, subject: &Subject<'_>) -> String {
     if !subject.limits.redirects {
         more["maxRedirects"] = json!(0);
     }
-    if let Some(tags) = subject.system_tags {
-        more["systemTags"] = tags.split(',').collect();
-    }
+    more["systemTags"] = subject.system_tags.split(',').collect();
     let scenario = wrapper::scenario((&job.load, warm_up), round);
     format!(
         "import http from 'k6/http';\n\
@@ -148,7 +146,7 @@ mod tests {
 
     fn subject(limits: &Limits) -> Subject<'_> {
         let push_url = "http://10.0.0.5:1/secret/$(JOB)";
-        let (system_tags, traits) = (Some("status,method"), Traits::default());
+        let (system_tags, traits) = ("status,method", Traits::default());
         Subject { base_url: "http://10.0.0.9:80", limits, system_tags, traits, push_url, vcpus: 1.5 }
     }
 

@@ -40,7 +40,7 @@ pub struct Script {
     run_folder: PathBuf,
     parameters: BTreeMap<String, String>,
     load: Load,
-    system_tags: Option<String>,
+    system_tags: String,
     may_wait: bool,
     traits: Traits,
 }
@@ -117,9 +117,9 @@ impl Script {
         self.folder().join(CONFIG)
     }
 
-    /// Returns the system tags that k6 shall set, unless the script chooses them.
-    pub fn system_tags(&self) -> Option<&str> {
-        self.system_tags.as_deref()
+    /// Returns the system tags that k6 shall set.
+    pub fn system_tags(&self) -> &str {
+        &self.system_tags
     }
 
     /// Whether the script may wait between its requests.

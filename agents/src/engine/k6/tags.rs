@@ -10,15 +10,16 @@ const NEEDED: [&str; 6] = ["check", "expected_response", "group", "proto", "scen
 /// k6's other default tags.
 const OPTIONAL: [&str; 8] = ["error", "error_code", "method", "name", "service", "subproto", "tls_version", "url"];
 
+/// Tags that k6 sets only if the script chooses them.
+const CHOSEN: [&str; 4] = ["ip", "iter", "ocsp_status", "vu"];
+
 /// Returns the value of `--system-tags`: needed tags, and those that occur as a word in the script, its files or its
-/// parameters. `None` if the script chooses its tags.
-pub fn system_tags(texts: &[&str]) -> Option<String> {
+/// parameters. A script's own choice is completed: without the needed tags nobody knows which requests failed.
+pub fn system_tags(texts: &[&str]) -> String {
     let occurs = |word: &str| texts.iter().any(|text| text.split(|c| !is_word_char(c)).any(|found| found == word));
-    if occurs("systemTags") {
-        return None;
-    }
-    let mentioned = OPTIONAL.into_iter().filter(|tag| occurs(tag));
-    Some(NEEDED.into_iter().chain(mentioned).collect::<Vec<_>>().join(","))
+    let chosen = CHOSEN.into_iter().filter(|_| occurs("systemTags"));
+    let mentioned = OPTIONAL.into_iter().chain(chosen).filter(|tag| occurs(tag));
+    NEEDED.into_iter().chain(mentioned).collect::<Vec<_>>().join(",")
 }
 
 fn is_word_char(c: char) -> bool {
@@ -32,20 +33,21 @@ mod tests {
     #[test]
     fn only_needed_tags_are_set_if_no_other_is_mentioned() {
         let script = "http.get(`${__ENV.BASE_URL}/names/${__ITER}`); // the_url";
-        assert_eq!(system_tags(&[script]).as_deref(), Some("check,expected_response,group,proto,scenario,status"));
+        assert_eq!(system_tags(&[script]), "check,expected_response,group,proto,scenario,status");
     }
 
     #[test]
     fn a_tag_mentioned_by_a_threshold_is_set() {
-        let has =
-            |text: &str, tag: &str| system_tags(&["", text]).is_some_and(|tags| tags.ends_with(&format!(",{tag}")));
+        let has = |text: &str, tag: &str| system_tags(&["", text]).ends_with(&format!(",{tag}"));
         assert!(has("thresholds: { 'http_req_duration{name:front page}': ['p(95)<200'] }", "name"));
         assert!(has("thresholds[`http_req_failed{${tag}:${value}}`], for (const tag of ['url'])", "url"));
         assert!(has("error_code", "error_code"));
     }
 
     #[test]
-    fn a_script_can_choose_its_tags() {
-        assert_eq!(system_tags(&["export const options = { systemTags: ['url'] };"]), None);
+    fn the_choice_of_a_script_is_completed() {
+        let tags = system_tags(&["export const options = { systemTags: ['url', 'vu'] };"]);
+        assert_eq!(tags, "check,expected_response,group,proto,scenario,status,url,vu");
+        assert!(!system_tags(&["vu"]).ends_with(",vu"), "a variable of the script");
     }
 }

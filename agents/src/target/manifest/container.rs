@@ -154,7 +154,7 @@ impl Container {
     /// Explains what is wrong; the sentence starts with the field.
     pub(super) fn fault(&self) -> Option<String> {
         let Self { image, command, port, seccomp, user, mounts, env, .. } = self;
-        if let Some(fault) = (Identity::Container { image: image.clone(), id: None }).fault() {
+        if let Some(fault) = (Identity::Container { image: image.clone(), id: None, settings: None }).fault() {
             return Some(fault);
         }
         if let Some(word) = command.iter().find(|word| word.contains('\0')) {

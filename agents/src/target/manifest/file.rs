@@ -9,7 +9,7 @@ use super::kubernetes::KubernetesFile;
 use super::profile::ProfileFile;
 use super::remote::{MetricsFile, UrlFile};
 use super::vm::VmFile;
-use super::{PORT, Ready, Sandbox, Verify};
+use super::{PORT, Ready, Sandbox, Scope, Verify};
 use crate::wire::offer::{description_fault, name_fault, version_fault};
 
 /// Characters of a value that an error shows.
@@ -35,6 +35,9 @@ pub struct ManifestFile {
     /// Additional environment variables, with the same placeholders.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// What identifies its code besides its command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Scope>,
     /// A container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<Container>,
@@ -95,6 +98,7 @@ impl ManifestFile {
                 _ => None,
             }),
             self.env.iter().find_map(|(name, value)| bad_variable(name, value)),
+            self.identity.as_ref().and_then(Scope::fault),
             self.container.as_ref().and_then(Container::fault),
             self.vm.as_ref().and_then(VmFile::fault),
             self.url.as_ref().and_then(UrlFile::fault),
@@ -127,7 +131,7 @@ impl ManifestFile {
 
     /// Finds a field that belongs to another kind of target.
     fn misplaced(&self) -> Option<String> {
-        let Self { command, env, sandbox, container, vm, url, kubernetes, metrics, .. } = self;
+        let Self { command, env, sandbox, identity, container, vm, url, kubernetes, metrics, .. } = self;
         let kinds = [
             ("container", container.is_some()),
             ("vm", vm.is_some()),
@@ -146,11 +150,13 @@ impl ManifestFile {
         let given = [
             ("command", !command.is_empty()),
             ("env", !env.is_empty()),
+            ("identity", identity.is_some()),
             ("sandbox", !sandbox.is_empty() && kind != "vm"),
         ];
         let (field, _) = given.into_iter().find(|(_, is_given)| *is_given)?;
         let why = match (kind, field) {
             ("url", _) => "a target with [url] already runs".to_owned(),
+            (_, "identity") => "only the code of a program is identified by its files".to_owned(),
             ("kubernetes", "sandbox") => "its Pod has its own".to_owned(),
             (_, "sandbox") => "a container has its own".to_owned(),
             _ => format!("write it as {kind}.{field}"),
@@ -219,6 +225,7 @@ mod tests {
             description: String::new(),
             command: vec!["python3".to_owned(), "hello.py".to_owned(), "{port}".to_owned()],
             env: BTreeMap::new(),
+            identity: None,
             container: None,
             vm: None,
             url: None,
@@ -248,6 +255,7 @@ mod tests {
             description: "d".repeat(1_001),
             command: vec!["server".to_owned()],
             env: BTreeMap::from([("A=B".to_owned(), "1".to_owned())]),
+            identity: None,
             container: None,
             vm: None,
             url: None,
@@ -329,6 +337,7 @@ mod tests {
                 description: texts[2].chars().take(1_000).collect(),
                 command: vec![format!("p{}", plain(&texts[3])), plain(&texts[4]), "{port}".to_owned()],
                 env,
+                identity: Some(Scope::Files(vec![texts[7].replace(['/', '\0'], "x") + "x"])),
                 container: None,
                 vm: None,
                 url: None,

@@ -5,9 +5,10 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::last_words;
 use crate::host::process_snapshot::Snapshot;
 use crate::run::failure::Failure;
-use crate::sandbox::process::{Process, describe, last_lines};
+use crate::sandbox::process::{Process, describe};
 use crate::sandbox::{Group, Watch};
 use crate::target::answer::Known;
 use crate::target::manifest::{Manifest, Program};
@@ -17,6 +18,9 @@ use crate::wire::outcome::Cause;
 
 /// Another process may take the chosen port before the target listens on it.
 const ATTEMPTS: usize = 2;
+
+/// How long the exit of a program may take that has closed its port.
+const EXIT: Duration = Duration::from_millis(500);
 
 /// A program with its group, before it is started, while it runs, or after it has ended.
 #[derive(Debug)]
@@ -112,6 +116,10 @@ impl Started {
             }
             answered = serving => answered.map_err(Fault::Other),
         };
+        let answered = match answered {
+            Err(Fault::Other(reason)) => Err(self.exited_instead(at).await.unwrap_or(Fault::Other(reason))),
+            other => other,
+        };
         let known = answered.map_err(|fault| match (server_of(at, &self.group.watch()), fault) {
             (Server::Other, Fault::PortTaken(reason) | Fault::Died(reason) | Fault::Other(reason)) => {
                 Fault::PortTaken(format!("port {} is served by another process; {reason}", at.port()))
@@ -120,6 +128,17 @@ impl Started {
         })?;
         let startup = known.verified_at().duration_since(spawned);
         Ok(Serving { startup: Some(startup), ..Serving::of(known) })
+    }
+
+    /// Returns how it exited while a response of it was expected: that says more than what the request saw.
+    async fn exited_instead(&mut self, at: SocketAddr) -> Option<Fault> {
+        if server_of(at, &self.group.watch()) != Server::None {
+            return None;
+        }
+        let process = self.process.as_mut()?;
+        // Its port is closed a moment before its status is known.
+        tokio::time::timeout(EXIT, process.wait()).await.ok()?.ok()?;
+        Some(Fault::Died(format!("exited before it was ready: {}", self.describe_exit().await)))
     }
 
     /// Waits until it has exited; forever if it was not started.
@@ -184,15 +203,10 @@ impl Started {
     async fn describe_exit(&mut self) -> String {
         let is_memory = self.was_killed_for_memory();
         let Some(process) = &mut self.process else { return "it was not started".to_owned() };
-        let status = process.ended().map_or_else(|| "unknown status".to_owned(), describe);
-        let cause = if is_memory { "OOM-killed".to_owned() } else { status };
-        match last_lines(&process.log().await) {
-            lines if lines.is_empty() => format!("{cause}; no output"),
-            lines if DENIED.iter().any(|words| lines.contains(words)) => {
-                format!("{cause}; last output: {lines}; allow access to files in [sandbox] of its manifest")
-            }
-            lines => format!("{cause}; last output: {lines}"),
-        }
+        let status = process.ended();
+        let words = status.map_or_else(|| "unknown status".to_owned(), describe);
+        let cause = if is_memory { "OOM-killed".to_owned() } else { words };
+        format!("{cause}; {}", last_words::describe(status, &process.log().await))
     }
 }
 
@@ -220,9 +234,6 @@ async fn serves_elsewhere(at: SocketAddr, manifest: &Manifest, first_try: Option
     ready::answer(&endpoint, &manifest.ready).await?;
     Known::learn(endpoint, manifest).await
 }
-
-/// Parts of messages about files that a program may not access.
-const DENIED: [&str; 3] = ["ermission denied", "EACCES", "PermissionError"];
 
 /// Returns a free port. Another process may take it right after: see [`ATTEMPTS`].
 fn free_port(address: IpAddr) -> io::Result<SocketAddr> {

@@ -111,7 +111,7 @@ impl SimulatedAgent {
             name: "fast".to_owned(),
             version: "1".to_owned(),
             description: String::new(),
-            identity: Identity::Process { sha256: "ab".repeat(32) },
+            identity: Identity::Process { sha256: "ab".repeat(32), code: None },
             anywhere: true,
             profile: None,
             compiles_at_run_time: false,

@@ -80,6 +80,7 @@ fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorRecord])) -> 
     };
     let context = Context {
         profile_faults: &[],
+        code_unknown: None,
         enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },
         cores: &Cores { target: vec![0], generator: Vec::new() },
         machine_cores: Some(2.0),

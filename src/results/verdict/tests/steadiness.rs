@@ -44,10 +44,35 @@ fn a_drifting_rate_is_suspect() {
     few.figures.requests = 4 * 30 + 26 * 3;
     fine(&few);
     let mut short = case;
-    short.window().seconds.drain(..12);
-    short.window().usage.truncate(19);
-    short.figures.requests = 7_000 + 11 * 740;
+    short.window().seconds.drain(..17);
+    short.window().usage.truncate(14);
+    short.figures.requests = 2_000 + 11 * 740;
     fine(&short);
+}
+
+#[test]
+fn a_ramp_is_found_in_one_run_of_15_seconds_and_a_burst_is_none() {
+    const JAVA: [[u64; 15]; 2] = [
+        [893, 2054, 2968, 2993, 3314, 3724, 3433, 4621, 7373, 13408, 14100, 13900, 14500, 14300, 14737],
+        [427, 1112, 1604, 2100, 2500, 3000, 3500, 3800, 4200, 4600, 5255, 5100, 4800, 4300, 4186],
+    ];
+    let of = |rates: [u64; 15]| {
+        let mut case = long(15).each_second(|number, second| {
+            second.succeeded = latencies(-80, rates[usize::try_from(number).expect("small") - 1]);
+        });
+        case.figures.requests = rates.iter().sum();
+        case
+    };
+    for rates in JAVA {
+        let reasons = of(rates).judge().reasons;
+        assert!(reasons.iter().any(|reason| reason.code == "not_steady"), "{reasons:?}");
+    }
+    for from in 0..14 {
+        let mut burst = [1_000; 15];
+        burst[from..from + 2].fill(600);
+        let reasons = of(burst).judge().reasons;
+        assert!(reasons.iter().all(|reason| reason.code != "not_steady"), "{from}: {reasons:?}");
+    }
 }
 
 #[test]
