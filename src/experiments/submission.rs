@@ -219,8 +219,8 @@ fn run_counts(plan: &Plan) -> (usize, usize) {
     match (&plan.knee, plan.stopping_rule) {
         (Some(knee), _) => {
             // Both ends of the range, and the confirmation of one of them.
-            let fewest = plan.repetitions.saturating_add(1);
-            (times(fewest), cells.saturating_mul(knee.rules(plan).usual_runs()))
+            let rules = knee.rules(plan);
+            (cells.saturating_mul(rules.confirming().saturating_add(1)), cells.saturating_mul(rules.usual_runs()))
         }
         (None, Some(until)) => (times(plan.repetitions), times(until.at_most.saturating_add(profiled))),
         (None, None) => {
