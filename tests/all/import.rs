@@ -461,6 +461,7 @@ fn any_input_is_stored_unchanged_or_refused_with_an_error() {
 fn summary_of(id: &str) -> NewImport {
     let summary = parse(good().as_bytes()).expect("a summary");
     NewImport {
+        sha256: id.to_owned(),
         id: id.to_owned().into(),
         about: About { target: "servy".to_owned(), labels: vec!["nightly".to_owned()], ..About::default() },
         created_by: "ada".to_owned(),

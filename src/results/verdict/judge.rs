@@ -3,7 +3,7 @@
 use brewbench_agent::{reports::summary::Figures, wire::outcome::Cause};
 
 use crate::results::verdict::{
-    generator, generators, host, idle_users,
+    connections, generator, generators, host, idle_users,
     limits::Limits,
     little, load,
     model::{Context, Judgement},
@@ -22,6 +22,7 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
         generators::judge(context, limits, &mut reasons);
     }
     generator::judge_connections(figures, limits, &mut reasons);
+    reasons.extend(connections::judge(figures));
     if context.is_none() {
         idle_users::judge(figures, limits, &mut reasons);
     }

@@ -3,6 +3,7 @@
 //! [`judge`] applies all rules; each rule has its own file; [`limits`] has the numbers.
 
 pub mod cell;
+mod connections;
 pub mod generator;
 pub mod generators;
 pub mod host;

@@ -5,6 +5,7 @@ mod laws;
 mod steadiness;
 mod surroundings;
 mod target;
+mod url;
 
 use brewbench_agent::{
     reports::summary::{Figures, Latency},
@@ -13,6 +14,7 @@ use brewbench_agent::{
         load::{Closed, Form, Load, Open, Stage},
         outcome::{Cause, Enforced, Mechanism},
         series::{Consumption, Gaps, Host, Second, Series, Usage, Window},
+        target::TargetKind,
     },
 };
 
@@ -32,6 +34,7 @@ use crate::{
 #[derive(Clone, Debug)]
 struct Case {
     figures: Figures,
+    kind: Option<TargetKind>,
     enforced: Enforced,
     cores: Cores,
     load: Load,
@@ -92,10 +95,12 @@ fn ordinary() -> Case {
             checks_passed: Some(10_000),
             checks_failed: Some(0),
             vus_max: Some(10),
+            connections: None,
             closed_connections: None,
             thresholds_failed: Some(0),
             thresholds: Some(0),
         },
+        kind: Some(TargetKind::Process),
         enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },
         cores: Cores { target: vec![0], generator: vec![1] },
         load: vus(),
@@ -110,6 +115,7 @@ fn ordinary() -> Case {
 impl Case {
     fn judge(&self) -> Judgement {
         let context = Context {
+            kind: self.kind,
             generators: &[],
             enforced: self.enforced,
             cores: &self.cores,
@@ -366,6 +372,7 @@ fn an_incomplete_series_is_suspect() {
 fn a_run_from_before_series_were_recorded_is_valid() {
     let Case { figures, enforced, cores, load, .. } = ordinary();
     let context = Context {
+        kind: None,
         generators: &[],
         enforced,
         cores: &cores,

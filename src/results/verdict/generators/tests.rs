@@ -72,11 +72,13 @@ fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorRecord])) -> 
         checks_passed: None,
         checks_failed: None,
         vus_max: None,
+        connections: None,
         closed_connections: None,
         thresholds_failed: None,
         thresholds: None,
     };
     let context = Context {
+        kind: None,
         profile_faults: &[],
         enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },
         cores: &Cores { target: vec![0], generator: Vec::new() },
