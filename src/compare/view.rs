@@ -134,7 +134,7 @@ impl Comparison {
         let mut rows = rows(settings, groups);
         for row in &mut rows {
             row.confounders = comparability::confounders(row, options.by, &known.environments);
-            row.work = equal_work::different_work(row, &subjects, &known.accepted);
+            row.work = equal_work::different_work(row, &subjects, known);
             for cell in &mut row.cells {
                 cell.noise = past::noise_of(cell.counting(), &known.history);
             }
@@ -147,6 +147,7 @@ impl Comparison {
         let sweep = Sweep::new(&subjects, &rows, known.is_knee_search);
         let notes = equal_work::notes(&subjects, &rows)
             .into_iter()
+            .chain(equal_work::headers(&subjects, &rows, &known.environments))
             .chain(notes::notes(&subjects, &rows, questions, &excluded))
             .chain(sweep.as_ref().and_then(notes::knees))
             .collect();

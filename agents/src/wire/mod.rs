@@ -13,6 +13,7 @@ pub mod outcome;
 pub mod profile;
 pub mod series;
 pub mod target;
+pub mod variables;
 pub mod work_done;
 
 use std::cmp::Ordering;
@@ -20,7 +21,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol in [`messages`], sent in the first message of both sides.
-pub const PROTOCOL: u32 = 16;
+pub const PROTOCOL: u32 = 17;
 
 /// Explains why an agent and a server with these protocols are incompatible, and which side to upgrade; `None` if they
 /// are the same.

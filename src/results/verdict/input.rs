@@ -81,7 +81,8 @@ impl Execution {
 
     fn context(&self) -> Context<'_> {
         let Self { kind, enforced, vcpus, load, evidence, series } = self;
-        let Evidence { observed, cores, environment, conditions, generators, profile_faults, .. } = evidence;
+        let Evidence { observed, cores, environment, conditions, generators, profile_faults, generator_log, .. } =
+            evidence;
         Context {
             kind: *kind,
             enforced: *enforced,
@@ -91,6 +92,7 @@ impl Execution {
             load: load.as_ref(),
             oom_kills: observed.and_then(|observed| observed.oom_kills).unwrap_or(0),
             conditions,
+            generator_log,
             generators,
             series: match series {
                 StoredSeries::Series(series) => SeriesState::Series(series),

@@ -7,7 +7,7 @@ use crate::results::verdict::{
     limits::Limits,
     little, load,
     model::{Context, Judgement},
-    network, series, setup, steadiness, target,
+    network, series, setup, steadiness, target, unsolicited,
 };
 
 /// Judges a run by its metrics; `context` is absent for an import, of which nothing else is known.
@@ -15,6 +15,7 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
     let mut reasons = Vec::new();
     if let Some(context) = context {
         target::judge(context, &mut reasons);
+        reasons.extend(unsolicited::judge(context));
     }
     load::judge(figures, context.and_then(|context| context.load), limits, &mut reasons);
     if let Some(context) = context {

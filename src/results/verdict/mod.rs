@@ -21,4 +21,5 @@ pub mod steadiness;
 pub mod target;
 #[cfg(test)]
 pub mod tests;
+mod unsolicited;
 pub mod usage;

@@ -57,6 +57,8 @@ pub struct Context<'a> {
     pub oom_kills: u64,
     /// Conditions that the agent observed.
     pub conditions: &'a Conditions,
+    /// The end of k6's output.
+    pub generator_log: &'a str,
     /// Generators of a distributed run.
     pub generators: &'a [GeneratorRecord],
     /// The time series.

@@ -116,6 +116,7 @@ impl Case {
     fn judge(&self) -> Judgement {
         let context = Context {
             kind: self.kind,
+            generator_log: "",
             generators: &[],
             enforced: self.enforced,
             cores: &self.cores,
@@ -373,6 +374,7 @@ fn a_run_from_before_series_were_recorded_is_valid() {
     let Case { figures, enforced, cores, load, .. } = ordinary();
     let context = Context {
         kind: None,
+        generator_log: "",
         generators: &[],
         enforced,
         cores: &cores,

@@ -1,6 +1,6 @@
 //! A scenario on disk: the script with its files, and k6's arguments for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,6 +12,7 @@ use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use super::{Round, tags, waits, wrapper};
 use crate::wire::job::{Job, Scenario};
 use crate::wire::load::Load;
+use crate::wire::variables::missing_in_options;
 
 pub(super) const SCRIPT: &str = "script.js";
 /// Wrappers around the script that set a load: see [`super::wrapper`].
@@ -37,6 +38,8 @@ pub struct Script {
     load: Load,
     system_tags: Option<String>,
     may_wait: bool,
+    /// Variables without a value that the script's options need.
+    missing: BTreeSet<String>,
 }
 
 impl Script {
@@ -67,7 +70,9 @@ impl Script {
         let texts: Vec<&str> = [&scenario.script].into_iter().chain(others).map(String::as_str).collect();
         let system_tags = tags::system_tags(&texts);
         let may_wait = waits::may_wait(&texts);
-        let script = Self { run_folder: run_folder.to_owned(), parameters, load: load.clone(), system_tags, may_wait };
+        let missing = missing_in_options(scenario, &parameters.keys().cloned().collect());
+        let (run_folder, load) = (run_folder.to_owned(), load.clone());
+        let script = Self { run_folder, parameters, load, system_tags, may_wait, missing };
         let write = || -> io::Result<()> {
             for folder in [script.folder(), script.files_folder(), script.results_folder()] {
                 fs::create_dir(folder)?;
@@ -82,7 +87,7 @@ impl Script {
         };
         match write() {
             Ok(()) => Ok(script),
-            Err(error) => Err(format!("can't write the scenario below {}: {error}", run_folder.display())),
+            Err(error) => Err(format!("can't write the scenario below {}: {error}", script.run_folder.display())),
         }
     }
 
@@ -118,6 +123,16 @@ impl Script {
     /// Whether the script may wait between its requests.
     pub fn may_wait(&self) -> bool {
         self.may_wait
+    }
+
+    /// Adds to k6's message which parameters the script's options lack.
+    pub fn explain(&self, fault: String) -> String {
+        let names: Vec<&str> = self.missing.iter().map(String::as_str).collect();
+        match names.as_slice() {
+            [] => fault,
+            [one] => format!("{fault}; set {one}: the script reads it in its options"),
+            several => format!("{fault}; set {}: the script reads them in its options", several.join(", ")),
+        }
     }
 
     /// Returns the file to start k6 with.

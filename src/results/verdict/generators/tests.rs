@@ -79,6 +79,7 @@ fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorRecord])) -> 
     };
     let context = Context {
         kind: None,
+        generator_log: "",
         profile_faults: &[],
         enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },
         cores: &Cores { target: vec![0], generator: Vec::new() },
