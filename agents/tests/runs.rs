@@ -449,6 +449,10 @@ async fn k6_inspects_a_script_and_reports_errors() {
         ("export const options = { scenarios: { a: { executor: 'loud' } } }; export default () => {}", "'loud'"),
         ("export function other() {}", "function 'default' not found in exports"),
         ("import x from 'k6/x/y'; export default () => {}", "k6/x/y"),
+        (
+            "export const options = { duration: `${__ENV.D}`, vus: 1 }; export default () => {}",
+            "; set D: the script reads it in its options",
+        ),
     ];
     for (script, words) in cases {
         let mut scenario = scenario(script);

@@ -215,8 +215,8 @@ pub fn checked_scenario(text: ScenarioText) -> Result<Scenario> {
             "files: {bad:?} is not a plain file name; a script opens files in its own folder"
         )));
     }
-    if let Some(bad) = defaults.keys().find(|key| !is_parameter_name(key)) {
-        return Err(Error::Invalid(format!("defaults: {bad:?} is not a parameter name; use letters, digits and _")));
+    if let Some(fault) = defaults.keys().find_map(|key| parameter_fault(key)) {
+        return Err(Error::Invalid(format!("defaults: {fault}")));
     }
     Ok(Scenario { name, kind: ScenarioKind::K6, script, files, defaults })
 }
@@ -236,12 +236,17 @@ fn is_plain_name(name: &str) -> bool {
         && !name.chars().any(|letter| letter.is_control() || matches!(letter, '/' | '\\'))
 }
 
-/// Whether a text is a valid parameter name, not reserved for k6 or brewbench.
-pub fn is_parameter_name(name: &str) -> bool {
-    !name.is_empty()
+/// Returns why a text is no parameter name; none if it is one.
+pub fn parameter_fault(name: &str) -> Option<String> {
+    let is_word = !name.is_empty()
         && name.len() <= 100
         && !name.starts_with(|first: char| first.is_ascii_digit())
-        && !name.starts_with("K6_")
-        && name != "BASE_URL"
-        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    let why = match name {
+        _ if !is_word => "use letters, digits and _",
+        "BASE_URL" => "it is the target's address, which each run sets",
+        _ if name.starts_with("K6_") => "k6 reads variables that begin with K6_ as its own options",
+        _ => return None,
+    };
+    Some(format!("{name:?} is not a parameter name: {why}"))
 }

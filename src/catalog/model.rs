@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, fmt};
 
 use brewbench_agent::wire::{engine::EngineVersion, target::TargetKind};
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error as _, MapAccess, Visitor},
+};
 use utoipa::ToSchema;
 
 /// One version of a target that an agent offered.
@@ -159,11 +162,35 @@ pub struct ScenarioText {
     /// A k6 script. `__ENV.BASE_URL` is where the target listens.
     pub script: String,
     /// Files that the script opens, by plain name.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "each_once")]
     pub files: BTreeMap<String, String>,
     /// Parameters (`__ENV`) with their default values.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "each_once")]
     pub defaults: BTreeMap<String, String>,
+}
+
+/// Reads an object and refuses a name that occurs twice, of which JSON readers usually keep the last.
+fn each_once<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    struct Names;
+    impl<'de> Visitor<'de> for Names {
+        type Value = BTreeMap<String, String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object of texts")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+            let mut all = BTreeMap::new();
+            while let Some((name, text)) = entries.next_entry::<String, String>()? {
+                if all.contains_key(&name) {
+                    return Err(A::Error::custom(format!("{name:?} occurs twice")));
+                }
+                all.insert(name, text);
+            }
+            Ok(all)
+        }
+    }
+    from.deserialize_map(Names)
 }
 
 pub(crate) const MIB: u64 = 1024 * 1024;

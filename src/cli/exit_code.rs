@@ -14,16 +14,27 @@ use crate::{
     runs::{model::Run as RunData, verdict::Verdict},
 };
 
-/// Returns success if each repetition of an experiment is valid or suspect. A knee search succeeds once it has
-/// concluded: runs are expected to fail above the knee.
+/// Returns success if each repetition of an experiment is valid or suspect. A knee search succeeds if it says where the
+/// knee is or that it is outside of the range: runs are expected to fail above the knee.
 pub fn judge(experiment: &ExperimentWithRuns) -> ExitCode {
     let Some(searches) = &experiment.searches else { return judge_runs(&experiment.runs) };
-    let failed = |search: &&Search| matches!(search.state, State::NoFigures | State::Unsteady | State::Cancelled);
-    let bad: Vec<_> = searches.iter().filter(failed).collect();
-    for Search { target, size, description, .. } in &bad {
-        eprintln!("{target}, {size}: {}", table::plain(description));
+    let coded = searches.iter().filter_map(|search| Some((search, code_of(search.state)?)));
+    let bad: Vec<(&Search, u8)> = coded.collect();
+    for (search, _) in &bad {
+        eprintln!("{}, {}: {}", search.target, search.size, table::plain(&search.sentences()));
     }
-    if bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(RUNS_NOT_USABLE) }
+    // A search without usable runs says less than one that is undecided.
+    let worst = bad.iter().map(|(_, code)| *code).min();
+    worst.map_or(ExitCode::SUCCESS, ExitCode::from)
+}
+
+/// Returns the exit code of a search that does not say where the knee is.
+fn code_of(state: State) -> Option<u8> {
+    match state {
+        State::Found | State::AboveRange | State::BelowRange | State::Searching => None,
+        State::Saturated | State::Suspect | State::Contradictory | State::Unsteady => Some(UNDECIDED),
+        State::NoFigures | State::Cancelled => Some(RUNS_NOT_USABLE),
+    }
 }
 
 /// Does the same for runs without their experiment.
@@ -40,6 +51,9 @@ pub fn judge_runs(runs: &[RunData]) -> ExitCode {
     }
     if bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(RUNS_NOT_USABLE) }
 }
+
+/// The exit code when the runs of a knee search do not allow to say where the knee is.
+pub const UNDECIDED: u8 = 4;
 
 /// The exit code when a run failed, was lost or is invalid.
 pub const RUNS_NOT_USABLE: u8 = 3;

@@ -66,7 +66,8 @@ Exit codes:
   0  success
   1  error
   2  invalid command line
-  3  a run that was waited for failed, was lost or is invalid";
+  3  a run that was waited for failed, was lost or is invalid
+  4  a knee search that was waited for is undecided";
 
 #[derive(Debug, Subcommand)]
 enum Command {

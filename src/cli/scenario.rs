@@ -1,6 +1,6 @@
 //! `brewbench scenario …`
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::bail;
 use clap::Subcommand;
@@ -98,13 +98,10 @@ impl Scenario {
             }
             Self::Add { common, script, name, files, defaults } => {
                 let stem = || script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                let named = |path: &PathBuf| -> anyhow::Result<_> {
-                    Ok((path.file_name().unwrap_or_default().to_string_lossy().into_owned(), files::text(path)?))
-                };
                 let text = ScenarioText {
                     name: name.unwrap_or_else(stem),
                     script: files::text(&script)?,
-                    files: files.iter().map(named).collect::<anyhow::Result<_>>()?,
+                    files: by_name(&files)?,
                     defaults: defaults.into_iter().collect(),
                 };
                 let added: ScenarioInfo = common.connect()?.client.post("api/v1/scenarios", &text).await?;
@@ -128,6 +125,24 @@ impl Scenario {
             }
         }
     }
+}
+
+/// Reads files by their names without folders, which must differ.
+fn by_name(paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, String>> {
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut all = BTreeMap::new();
+    for (place, path) in paths.iter().enumerate() {
+        if let Some(other) = paths[..place].iter().find(|other| name(other) == name(path)) {
+            bail!(
+                "{} and {} are both called {:?}; a script opens its files by name, so rename one of them",
+                other.display(),
+                path.display(),
+                name(path)
+            );
+        }
+        all.insert(name(path), files::text(path)?);
+    }
+    Ok(all)
 }
 
 fn rows(scenarios: &[ScenarioInfo]) -> String {

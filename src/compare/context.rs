@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use tokio::task::spawn_blocking;
 
-use super::past::{self, History};
+use super::{
+    past::{self, History},
+    store,
+};
 use crate::{
     app::{
         error::{Error, Result},
@@ -24,9 +27,19 @@ const MAX_PASTS: usize = 60;
 
 /// Loads the context of these runs.
 pub async fn known(state: &AppState, runs: &[Run]) -> Result<Known> {
-    let (environments, history, looks, accepted) =
-        tokio::try_join!(environments(state, runs), history(state, runs), looks(state, runs), accepted(state, runs))?;
-    Ok(Known { environments, history, looks, accepted })
+    let (environments, history, looks, accepted, is_knee_search) = tokio::try_join!(
+        environments(state, runs),
+        history(state, runs),
+        looks(state, runs),
+        accepted(state, runs),
+        is_knee_search(state, runs)
+    )?;
+    Ok(Known { environments, history, looks, accepted, is_knee_search })
+}
+
+async fn is_knee_search(state: &AppState, runs: &[Run]) -> Result<bool> {
+    let experiments: BTreeSet<_> = runs.iter().filter_map(|run| run.experiment.as_ref()).collect();
+    Ok(store::any_knee_search(&state.db.read, &experiments).await?)
 }
 
 async fn environments(state: &AppState, runs: &[Run]) -> Result<Environments> {

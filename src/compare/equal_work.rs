@@ -1,7 +1,9 @@
 //! Whether two cells did equal work; otherwise their speed is not comparable. Pure.
 //!
-//! A redirect in each iteration, an empty body, an error page with status 200 or a connection closed after each
-//! response all change the speed, as does a request that is not read. So requests, bytes both ways, statuses, checks, new connections and protocols per iteration
+//! Bytes are compared without the headers of the responses, where the agent counted them: the body is the work, the
+//! headers are the target's own. A redirect in each iteration, an empty body, an error page with status 200 or a
+//! connection closed after each response all change the speed, as does a request that is not read. So requests, bytes
+//! both ways, statuses, checks, new connections and protocols per iteration
 //! must be equal. Numbers may differ by the `Tolerance`, or by the scatter of the repetitions if that is greater. Facts
 //! that are unknown on one side are not compared.
 
@@ -17,7 +19,7 @@ use super::{
     selection::Subject,
 };
 use crate::{
-    compare::{note::Note, work_difference::WorkDifference},
+    compare::{comparability::Environments, known::Known, note::Note, work_difference::WorkDifference},
     differences::{AcceptedDifference, WorkFact},
     runs::{model::Run, work::mix},
     web::format,
@@ -90,7 +92,7 @@ enum Tolerance {
 }
 
 /// Returns all differences in work between the cells of a row.
-pub fn different_work(row: &Row, subjects: &[Subject], accepted: &[AcceptedDifference]) -> Vec<WorkDifference> {
+pub fn different_work(row: &Row, subjects: &[Subject], known: &Known) -> Vec<WorkDifference> {
     let cells: Vec<(usize, &str, Vec<&Run>)> = row
         .rival_places()
         .map(|place| {
@@ -101,7 +103,7 @@ pub fn different_work(row: &Row, subjects: &[Subject], accepted: &[AcceptedDiffe
     let mut all = Vec::new();
     for (number, (one, name, runs)) in cells.iter().enumerate() {
         for (other, other_name, others) in &cells[number + 1..] {
-            let found = between([Side { name, runs }, Side { name: other_name, runs: others }], accepted);
+            let found = between([Side { name, runs }, Side { name: other_name, runs: others }], known);
             all.extend(found.into_iter().map(|difference| WorkDifference { cells: [*one, *other], ..difference }));
         }
     }
@@ -109,14 +111,17 @@ pub fn different_work(row: &Row, subjects: &[Subject], accepted: &[AcceptedDiffe
 }
 
 /// Returns the differences in work between two sides; none if a side has no runs.
-pub fn between(sides: [Side<'_>; 2], accepted: &[AcceptedDifference]) -> Vec<WorkDifference> {
+pub fn between(sides: [Side<'_>; 2], known: &Known) -> Vec<WorkDifference> {
     let [Some(one), Some(other)] = sides.map(|side| side.runs.first().copied()) else { return Vec::new() };
     let difference = |fact: WorkFact| {
-        let values = differ(fact, sides.map(|side| side.runs))?;
+        let both = sides.map(|side| side.runs);
+        let values =
+            differ(fact, both).filter(|_| fact != WorkFact::Bytes || !have_equal_bodies(both, &known.environments))?;
         let described: Vec<String> =
             sides.iter().zip(&values).map(|(side, value)| format!("{} {value}", side.name)).collect();
-        let covers =
-            |known: &&AcceptedDifference| known.covers([&one.target, &other.target], one.scenario.as_deref(), fact);
+        let covers = |accepted: &&AcceptedDifference| {
+            accepted.covers([&one.target, &other.target], one.scenario.as_deref(), fact)
+        };
         Some(WorkDifference {
             fact,
             targets: [one.target.clone(), other.target.clone()],
@@ -124,7 +129,7 @@ pub fn between(sides: [Side<'_>; 2], accepted: &[AcceptedDifference]) -> Vec<Wor
             values,
             text: format!("{} differ: {}", fact.title(), described.join(", ")),
             runs: [one.id.clone(), other.id.clone()],
-            accepted: accepted.iter().find(covers).cloned(),
+            accepted: known.accepted.iter().find(covers).cloned(),
         })
     };
     WorkFact::ALL.into_iter().filter_map(difference).collect()
@@ -208,6 +213,44 @@ fn differ(fact: WorkFact, sides: [&[&Run]; 2]) -> Option<[String; 2]> {
         WorkFact::Statuses => mixes(sides, |run| run.work.statuses.as_ref()),
         WorkFact::Protocols => mixes(sides, |run| run.work.protocols.as_ref()),
     }
+}
+
+/// Whether the responses differ in their headers only: without them, their bytes are equal.
+fn have_equal_bodies(sides: [&[&Run]; 2], environments: &Environments) -> bool {
+    let body = |run: &Run| Some(run.work.bytes_per_request? - head_bytes(run, environments)?);
+    let is_known = sides.iter().all(|runs| runs.iter().all(|run| body(run).is_some()));
+    let most = sides.iter().copied().flatten().filter_map(|run| run.work.bytes_per_request).fold(0.0, f64::max);
+    is_known && numbers(sides, Tolerance::Absolute(BYTES * most), body).is_none()
+}
+
+/// Returns the bytes of the headers of a response, as the run's agent counted them.
+fn head_bytes(run: &Run, environments: &Environments) -> Option<f64> {
+    environments.get(&run.id)?.conditions.response_head_bytes.map(|bytes| bytes as f64)
+}
+
+/// Returns a note on targets whose responses differ in their headers only.
+pub fn headers(subjects: &[Subject], rows: &[Row], environments: &Environments) -> Option<Note> {
+    let mut heads: BTreeMap<&str, f64> = BTreeMap::new();
+    for row in rows {
+        let cells: Vec<(usize, Vec<&Run>)> =
+            row.rival_places().map(|place| (place, row.cells[place].counting().collect())).collect();
+        for (number, (one, runs)) in cells.iter().enumerate() {
+            for (other, others) in &cells[number + 1..] {
+                let both = [runs.as_slice(), others.as_slice()];
+                if differ(WorkFact::Bytes, both).is_some() && have_equal_bodies(both, environments) {
+                    for place in [*one, *other] {
+                        let cell = &row.cells[place];
+                        let all: Vec<f64> = cell.counting().filter_map(|run| head_bytes(run, environments)).collect();
+                        heads.extend(median(&all).map(|bytes| (subjects[cell.subject].label.as_str(), bytes)));
+                    }
+                }
+            }
+        }
+    }
+    let text = |(name, bytes): (&&str, &f64)| format!("{name} {bytes}\u{a0}B");
+    let all = listed(heads.iter().map(text));
+    let why = "Without them the responses are equal, so these targets are compared.";
+    (!heads.is_empty()).then(|| info("Response headers differ.", format!("{all} per response. {why}")))
 }
 
 fn checks_passed(run: &Run) -> Option<f64> {

@@ -49,4 +49,6 @@ pub struct Known {
     pub looks: Looks,
     /// Accepted differences in the work of their targets.
     pub accepted: Vec<AcceptedDifference>,
+    /// Whether any run belongs to a knee search, which alone says where the knee is.
+    pub is_knee_search: bool,
 }

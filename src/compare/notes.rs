@@ -42,7 +42,6 @@ pub fn notes(subjects: &[Subject], rows: &[Row], questions: Questions, excluded:
     notes.extend(too_few_requests(rows));
     notes.extend(merged_histograms(rows));
     notes.extend(settings(rows));
-    notes.extend(knees(subjects, rows));
     notes.extend(unfinished(rows));
     notes
 }
@@ -295,8 +294,9 @@ fn settings(rows: &[Row]) -> Option<Note> {
 }
 
 /// The knees of a sweep of loads.
-fn knees(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
-    Sweep::new(subjects, rows).map(|sweep| info("Load sweep.", sweep.sentences().join(" ")))
+pub(super) fn knees(sweep: &Sweep) -> Option<Note> {
+    let sentences = sweep.sentences();
+    (!sentences.is_empty()).then(|| info("Load sweep.", sentences.join(" ")))
 }
 
 fn unfinished(rows: &[Row]) -> Option<Note> {

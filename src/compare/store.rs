@@ -1,12 +1,17 @@
 //! SQL of comparisons.
 
+use std::collections::BTreeSet;
+
 use rusqlite::Row;
 use sqlx::SqlitePool;
 
 use crate::{
-    app::rows::{Fault, Rows},
+    app::{
+        ids::ExperimentId,
+        rows::{Fault, Rows},
+    },
     compare::{builder::Measured, cache::Version},
-    runs::load,
+    runs::{load, store::row::decode},
 };
 
 /// The form offers what the last runs measured; older ones are chosen in the history.
@@ -22,6 +27,19 @@ const RECENT: &str = "
 /// Returns how often the inputs of comparisons have changed.
 pub async fn version(pool: &SqlitePool) -> sqlx::Result<Version> {
     sqlx::query_scalar!("select changes from comparison_inputs").fetch_one(pool).await.map(Version)
+}
+
+/// Whether any of these experiments searches for a knee.
+pub async fn any_knee_search(pool: &SqlitePool, experiments: &BTreeSet<&ExperimentId>) -> sqlx::Result<bool> {
+    let ids = serde_json::to_string(experiments).map_err(decode)?;
+    let found = sqlx::query_scalar!(
+        r#"select exists (
+            select 1 from experiment
+            where id in (select value from json_each(?)) and json_extract(plan, '$.knee') is not null
+        ) as "is: bool""#,
+        ids
+    );
+    found.fetch_one(pool).await
 }
 
 /// Returns the last runs that count, newest first.

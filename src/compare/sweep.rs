@@ -2,7 +2,9 @@
 //!
 //! The knee of a target is the lowest load at which its throughput is within 5 % of its maximum: more load only adds
 //! latency. There is no knee if k6 was the bottleneck at that load or a higher one, or if throughput still rises at the
-//! highest load.
+//! highest load. It is undecided if all runs at that load or a higher one are suspect.
+//!
+//! The runs of a knee search have no knee here: the search decides, by an objective.
 
 use brewbench_agent::wire::load::Load;
 use serde_json::{Value, json};
@@ -36,6 +38,8 @@ pub struct Sweep<'a> {
     curves: Vec<Curve<'a>>,
     /// Unit of the load.
     unit: &'static str,
+    /// Whether its knees are shown.
+    has_knees: bool,
 }
 
 /// The curve of one target.
@@ -61,6 +65,13 @@ pub enum Knee {
     Beyond,
     /// k6 was the bottleneck before the target was.
     Generator,
+    /// All runs at a load that matters are suspect.
+    Suspect {
+        /// The load.
+        load: u32,
+        /// The first reason.
+        why: String,
+    },
 }
 
 /// Returns the unit of the loads of all runs; none if they have several units.
@@ -78,8 +89,9 @@ fn unit(rows: &[Row]) -> Option<&'static str> {
 }
 
 impl<'a> Sweep<'a> {
-    /// Returns the sweep; none unless the rows differ only in the load and all loads have one unit.
-    pub fn new(subjects: &'a [Subject], rows: &'a [Row]) -> Option<Self> {
+    /// Returns the sweep; none unless the rows differ only in the load and all loads have one unit. Runs of a knee search
+    /// have no other knee than the one that was searched.
+    pub fn new(subjects: &'a [Subject], rows: &'a [Row], is_knee_search: bool) -> Option<Self> {
         let settings: Vec<&Setting> = rows.iter().map(|row| &row.setting).collect();
         if rows.len() < MIN_LOADS || !only_loads_differ(&settings) || settings.iter().any(|setting| setting.peak == 0) {
             return None;
@@ -101,7 +113,7 @@ impl<'a> Sweep<'a> {
         };
         let curves: Vec<Curve> =
             subjects.iter().enumerate().map(curve).filter(|curve| curve.points.len() >= MIN_LOADS).collect();
-        (!curves.is_empty()).then_some(Self { rows, curves, unit })
+        (!curves.is_empty()).then_some(Self { rows, curves, unit, has_knees: !is_knee_search })
     }
 
     /// Returns the charts of throughput by load and latency by throughput.
@@ -109,8 +121,11 @@ impl<'a> Sweep<'a> {
         vec![self.throughput(), self.latency()]
     }
 
-    /// Describes the knee of each target in one sentence.
+    /// Describes the knee of each target in one sentence; none for the runs of a knee search.
     pub fn sentences(&self) -> Vec<String> {
+        if !self.has_knees {
+            return Vec::new();
+        }
         let number = |value: f64| format::number(Some(value)).text().to_owned();
         let sentence = |curve: &Curve| {
             let name = &curve.subject.label;
@@ -127,6 +142,10 @@ impl<'a> Sweep<'a> {
                     None => format!("{name}: no knee, throughput still rises at the highest load."),
                 },
                 Knee::Generator => format!("{name}: no knee, k6 was the bottleneck before the target."),
+                Knee::Suspect { load, why } => {
+                    let load = format::count(Some(u64::from(load)));
+                    format!("{name}: undecided, all runs at {} {} are suspect: {why}.", load.text(), self.unit)
+                }
             }
         };
         self.curves.iter().map(sentence).collect()
@@ -138,7 +157,9 @@ impl<'a> Sweep<'a> {
             legend.push(curve.key(data.len()));
             let x: Vec<f64> = curve.points.iter().map(|(load, _)| f64::from(*load)).collect();
             data.push(curve.trace(&x, Metric::Rps));
-            if let Knee::At { load, rps } = curve.knee() {
+            if self.has_knees
+                && let Knee::At { load, rps } = curve.knee()
+            {
                 data.push(curve.mark(load, rps));
             }
         }
@@ -152,10 +173,11 @@ impl<'a> Sweep<'a> {
         let head = (
             "sweep-throughput",
             "Throughput by load",
-            format!("requests/s, median · by {} · rings: the knee", self.unit),
+            format!("requests/s, median · by {}{}", self.unit, if self.has_knees { " · rings: the knee" } else { "" }),
             Metric::Rps,
         );
-        chart(head, self.sentences().join(" "), &data, &under(x, json!({"nticks": 6})), legend)
+        let label = if self.has_knees { self.sentences().join(" ") } else { "Throughput by load".to_owned() };
+        chart(head, label, &data, &under(x, json!({"nticks": 6})), legend)
     }
 
     fn latency(&self) -> Chart {
@@ -232,6 +254,10 @@ impl Curve<'_> {
         let Some(place) = rates.iter().position(|rate| *rate >= most * (1.0 - KNEE)) else { return Knee::Beyond };
         if self.points[place..].iter().any(|(_, cell)| is_generator_bound(cell)) {
             Knee::Generator
+        } else if let Some((load, why)) =
+            self.points[place..].iter().find_map(|(load, cell)| Some((*load, suspect(cell)?)))
+        {
+            Knee::Suspect { load, why }
         } else if place + 1 == rates.len() {
             Knee::Beyond
         } else {
@@ -243,6 +269,12 @@ impl Curve<'_> {
 /// Whether k6 was the bottleneck in any repetition.
 fn is_generator_bound(cell: &Cell) -> bool {
     cell.runs.iter().flat_map(|run| &run.reasons).any(|reason| OF_GENERATOR.contains(&reason.code.as_str()))
+}
+
+/// Returns why all runs of a cell that count are suspect; none if any is valid.
+fn suspect(cell: &Cell) -> Option<String> {
+    let first = cell.counting().next().filter(|_| cell.counts.valid == 0)?;
+    first.because().map(|reason| reason.text.clone())
 }
 
 fn under(x: Value, y: Value) -> Value {
@@ -268,6 +300,8 @@ mod tests {
     use super::*;
     use crate::{
         compare::{
+            chosen::Options,
+            known::Known,
             testing::{faster, judged, run},
             view::Comparison,
         },
@@ -285,7 +319,7 @@ mod tests {
 
     fn sentences(runs: Vec<Run>) -> Option<Vec<String>> {
         let comparison = Comparison::new(runs, &Marks::default(), None);
-        Sweep::new(&comparison.subjects, &comparison.rows).map(|sweep| sweep.sentences())
+        Sweep::new(&comparison.subjects, &comparison.rows, false).map(|sweep| sweep.sentences())
     }
 
     #[test]
@@ -308,6 +342,27 @@ mod tests {
         runs[3] = judged(runs[3].clone(), Verdict::Suspect, "k6 was the bottleneck");
         runs[3].reasons[0].code = "generator_busy".to_owned();
         assert!(sentences(runs).expect("a sweep")[0].contains("k6 was the bottleneck"));
+    }
+
+    #[test]
+    fn suspect_runs_have_no_knee() {
+        let mut runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0), (8, 3_050.0)].map(|(n, rps)| at(n, rps)).to_vec();
+        runs[3] = judged(runs[3].clone(), Verdict::Suspect, "other programs used 1.2 cores");
+        runs[3].reasons[0].code = "host_disturbed".to_owned();
+        assert_eq!(
+            sentences(runs).expect("a sweep")[0],
+            "servy: undecided, all runs at 8 virtual users are suspect: other programs used 1.2 cores."
+        );
+    }
+
+    #[test]
+    fn the_runs_of_a_knee_search_have_no_second_knee() {
+        let runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0), (8, 3_050.0)].map(|(n, rps)| at(n, rps));
+        let known = Known { is_knee_search: true, ..Known::default() };
+        let comparison = Comparison::by(runs.to_vec(), &Marks::default(), &Options::default(), &known);
+        assert!(comparison.notes.iter().all(|note| !note.text.contains("knee")), "{:?}", comparison.notes);
+        let chart = comparison.charts.iter().find(|chart| chart.id == "sweep-throughput").expect("a chart");
+        assert!(!format!("{chart:?}").contains("knee"), "{chart:?}");
     }
 
     #[test]

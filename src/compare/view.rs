@@ -134,7 +134,7 @@ impl Comparison {
         let mut rows = rows(settings, groups);
         for row in &mut rows {
             row.confounders = comparability::confounders(row, options.by, &known.environments);
-            row.work = equal_work::different_work(row, &subjects, &known.accepted);
+            row.work = equal_work::different_work(row, &subjects, known);
             for cell in &mut row.cells {
                 cell.noise = past::noise_of(cell.counting(), &known.history);
             }
@@ -144,21 +144,26 @@ impl Comparison {
         let has_confounders = !options.allow_confounders
             && rows.iter().any(|row| row.rivals().count() > 1 && !row.confounders.is_empty());
         let excluded = excluded_runs(&subjects, &rows);
+        let sweep = Sweep::new(&subjects, &rows, known.is_knee_search);
+        let notes = equal_work::notes(&subjects, &rows)
+            .into_iter()
+            .chain(equal_work::headers(&subjects, &rows, &known.environments))
+            .chain(notes::notes(&subjects, &rows, questions, &excluded))
+            .chain(sweep.as_ref().and_then(notes::knees))
+            .collect();
+        let charts = drawn(&subjects, base, &rows, sweep.as_ref());
         Self {
             title: headline::title(&subjects, base, options.by),
             shared: headline::in_common(&rows),
             baseline: subjects.get(base).map(|subject| subject.key.clone()),
             cards: headline::cards(&subjects, base, &rows, &excluded),
-            notes: equal_work::notes(&subjects, &rows)
-                .into_iter()
-                .chain(notes::notes(&subjects, &rows, questions, &excluded))
-                .collect(),
+            notes,
             measure_again: measure_again(&subjects, base, &rows),
             excluded,
             by: options.by,
             asked: questions,
             with_confounders: has_confounders.then(|| options.with_confounders(&ids)),
-            charts: drawn(&subjects, base, &rows),
+            charts,
             subjects,
             rows,
             timeseries: None,
@@ -287,9 +292,9 @@ fn measure_again(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Stri
 }
 
 /// Returns the charts: the differences first, then the figures or the curves of a sweep.
-fn drawn(subjects: &[Subject], base: usize, rows: &[Row]) -> Vec<Chart> {
+fn drawn(subjects: &[Subject], base: usize, rows: &[Row], sweep: Option<&Sweep>) -> Vec<Chart> {
     let differences = differences::chart(subjects, base, rows).into_iter();
-    match Sweep::new(subjects, rows) {
+    match sweep {
         Some(sweep) => differences.chain(sweep.charts()).collect(),
         None => differences.chain(charts::charts(subjects, rows)).collect(),
     }

@@ -98,8 +98,8 @@ fn cells_times(plan: &Plan, repetitions: &str) -> String {
         parts.push(format::plural(plan.loads.len(), "load"));
     }
     parts.push(match plan.knee {
-        Some(_) => {
-            let runs = usize::try_from(plan.repetitions).unwrap_or(usize::MAX);
+        Some(ref knee) => {
+            let runs = knee.rules(plan).confirming();
             format!("at least {} near the knee", format::plural(runs.saturating_mul(2), "run"))
         }
         None => repetitions.to_owned(),

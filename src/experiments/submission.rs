@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use brewbench_agent::{
     scenarios,
-    wire::{job::Scenario, load::Load, now_ms},
+    wire::{job::Scenario, load::Load, now_ms, variables},
 };
 use sqlx::SqliteConnection;
 
@@ -17,7 +17,11 @@ use crate::{
     },
     auth::{audit::action::Action, caller::Caller, checks::checked_line},
     baselines::resolve::resolve as resolve_baseline,
-    catalog::{self, api::find_or_describe_size, model::MachineSize},
+    catalog::{
+        self,
+        api::{find_or_describe_size, parameter_fault},
+        model::MachineSize,
+    },
     experiments::{
         self,
         model::{Experiment, ExperimentWithRuns},
@@ -178,10 +182,12 @@ async fn check_label(state: &AppState, plan: &Plan) -> Result<()> {
 }
 
 fn check_parameters(plan: &Plan, scenario: &Scenario) -> Result<()> {
-    let Some(unknown) = plan.parameters.keys().find(|key| !scenario.defaults.contains_key(*key)) else {
-        return Ok(());
-    };
-    let known: Vec<_> = scenario.defaults.keys().map(String::as_str).collect();
+    let known = variables::parameters(scenario);
+    let Some(unknown) = plan.parameters.keys().find(|key| !known.contains(*key)) else { return Ok(()) };
+    if let Some(fault) = parameter_fault(unknown) {
+        return Err(Error::Invalid(format!("parameters: {fault}")));
+    }
+    let known: Vec<_> = known.iter().map(String::as_str).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     Err(Error::Invalid(format!("parameters: {:?} has no parameter {unknown:?}; it has {known}", plan.scenario)))
 }
@@ -219,8 +225,8 @@ fn run_counts(plan: &Plan) -> (usize, usize) {
     match (&plan.knee, plan.stopping_rule) {
         (Some(knee), _) => {
             // Both ends of the range, and the confirmation of one of them.
-            let fewest = plan.repetitions.saturating_add(1);
-            (times(fewest), cells.saturating_mul(knee.rules(plan).usual_runs()))
+            let rules = knee.rules(plan);
+            (cells.saturating_mul(rules.confirming().saturating_add(1)), cells.saturating_mul(rules.usual_runs()))
         }
         (None, Some(until)) => (times(plan.repetitions), times(until.at_most.saturating_add(profiled))),
         (None, None) => {

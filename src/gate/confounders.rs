@@ -11,9 +11,9 @@ use crate::{
     compare::{
         comparability::{Circumstance, Environments, Machines, differing_code, is_balanced, machine_differences},
         equal_work::{self, Side},
+        known::Known,
         work_difference::WorkDifference,
     },
-    differences::AcceptedDifference,
     runs::model::Run,
 };
 
@@ -29,10 +29,10 @@ pub fn confounders(cell: &Cell, environments: &Environments) -> Vec<(Circumstanc
 }
 
 /// Returns how the work of both sides differs, including differences that a user has accepted.
-pub fn different_work(cell: &Cell, accepted: &[AcceptedDifference]) -> Vec<WorkDifference> {
+pub fn different_work(cell: &Cell, known: &Known) -> Vec<WorkDifference> {
     let [baseline, candidate] = sides(cell);
     let sides = [Side { name: "baseline", runs: &baseline }, Side { name: "candidate", runs: &candidate }];
-    equal_work::between(sides, accepted)
+    equal_work::between(sides, known)
 }
 
 /// Returns the valid runs of both sides.

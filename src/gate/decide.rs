@@ -75,7 +75,7 @@ pub fn decide(question: &Question) -> Gate {
             notes.push(format!("{}: measured for the baseline only, not judged", cell.name));
             continue;
         }
-        let work = different_work(cell, &question.known.accepted);
+        let work = different_work(cell, question.known);
         let (known_work, work): (Vec<_>, Vec<_>) = work.into_iter().partition(|one| one.accepted.is_some());
         notes.extend(known_work.into_iter().filter_map(|one| {
             let accepted = one.accepted?;

@@ -39,6 +39,9 @@ pub struct Conditions {
     pub network: Option<NetworkUse>,
     /// How the target's response changed during the measurement: a sentence; empty if it did not.
     pub response_change: Option<String>,
+    /// Bytes of the status line and the headers of the verified response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_head_bytes: Option<u64>,
     /// Whether the script may pause between its requests, for example with `sleep`.
     pub script_may_wait: Option<bool>,
     /// CPU quota of k6's agent, which bounds k6, cores; None without one.
@@ -186,6 +189,7 @@ impl From<outcome::Conditions> for Conditions {
             core_use: core_use.map(CoreUse::from),
             network: network.map(NetworkUse::from),
             response_change: response_change.map(|text| text.chars().take(MAX_CHARS).collect()),
+            response_head_bytes: reported.response_head_bytes,
             script_may_wait: reported.script_may_wait,
             generator_quota: reported.generator_quota.filter(|cores| cores.is_finite() && *cores > 0.0),
             counters: reported.counters.map(Counters::from),

@@ -7,6 +7,7 @@ use brewbench_agent::{
         outcome::{Cause, Ended, Enforced, Outcome},
         profile::RunProfile,
         series::Packed,
+        target::Identity,
     },
 };
 use sqlx::SqliteConnection;
@@ -208,7 +209,8 @@ impl End {
             figures.thresholds_failed = crossed.map(|all| count(all.into_iter().filter(|crossed| *crossed).count()));
         }
         let Requested { load, vcpus, .. } = requested;
-        let execution = Execution { enforced: outcome.enforced, vcpus, load, evidence, series };
+        let kind = outcome.target.as_ref().map(Identity::kind);
+        let execution = Execution { kind, enforced: outcome.enforced, vcpus, load, evidence, series };
         let input = VerdictInput { figures, execution: Some(execution) };
         Self { phase: Phase::Finished, error: None, input: Some(input), failure: None }
     }

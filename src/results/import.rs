@@ -12,11 +12,13 @@ use std::collections::BTreeMap;
 use brewbench_agent::{
     reports::{summary, summary::Summary},
     wire::{
+        job::hex,
         name::{BadName, Name},
         now_ms,
     },
 };
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 use super::blob;
@@ -184,6 +186,7 @@ async fn ready(
         limits,
         engine: Engine { name: summary.shape.engine().to_owned(), version: summary.k6_version.clone() },
         summary: blob::pack(bytes),
+        sha256: hex(&Sha256::digest(bytes)),
         now: now_ms(),
     };
     Ok(Ready { file, summary, import })
@@ -213,6 +216,14 @@ fn checked(about: About) -> Result<About> {
     })
 }
 
+/// Names the file that was imported before.
+fn already_imported(fault: sqlx::Error, files: &[ImportedFile]) -> Error {
+    let sqlx::Error::Decode(inner) = &fault else { return fault.into() };
+    let Some(again) = inner.downcast_ref::<imports::AlreadyImported>() else { return fault.into() };
+    let file = files.iter().find(|file| file.run == again.run).and_then(|file| file.file.as_deref());
+    Error::Conflict(file.map_or_else(String::new, |file| format!("{file:?}: ")) + &again.to_string())
+}
+
 async fn store(state: &AppState, all: Vec<Ready>) -> Result<Imported> {
     let targets = all.iter().map(|ready| ready.import.about.target.as_str());
     if let Some(fault) = names::target_fault(&mut *state.db.read.acquire().await?, targets).await? {
@@ -224,7 +235,8 @@ async fn store(state: &AppState, all: Vec<Ready>) -> Result<Imported> {
             (ImportedFile::from_summary(file.as_deref(), &import.id, &summary), import)
         })
         .unzip();
-    let runs = imports::insert(&state.db, &state.uploads, imports).await?;
+    let named = |fault| already_imported(fault, &files);
+    let runs = imports::insert(&state.db, &state.uploads, imports).await.map_err(named)?;
     for run in &runs {
         lookup::announce(state, run);
     }

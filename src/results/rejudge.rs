@@ -228,7 +228,7 @@ impl Stored {
     }
 
     fn execution(&self) -> std::result::Result<Execution, String> {
-        let Candidate { load, vcpus, enforced: [cpu, memory], .. } = &self.candidate;
+        let Candidate { load, vcpus, enforced: [cpu, memory], kind, .. } = &self.candidate;
         let evidence = self.evidence.as_deref().ok_or("its evidence is missing")?;
         let evidence = blob::unpack(evidence).map_err(|fault| format!("its evidence can't be unpacked: {fault}"));
         let (evidence, records_series) = read_evidence(&evidence?)?;
@@ -241,7 +241,7 @@ impl Stored {
             None => StoredSeries::NotRecorded,
         };
         let enforced = Enforced { cpu: mechanism(cpu.as_deref()), memory: mechanism(memory.as_deref()) };
-        Ok(Execution { enforced, vcpus: *vcpus, load: load.clone(), evidence, series })
+        Ok(Execution { kind: *kind, enforced, vcpus: *vcpus, load: load.clone(), evidence, series })
     }
 }
 

@@ -1,12 +1,13 @@
 //! Targets, machine sizes and scenarios.
 
-use reqwest::StatusCode;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
     harness::{
-        Agent, App,
-        submit::{plan, submit, text},
+        Agent, Answer, App,
+        program::as_user,
+        submit::{plan, plan_with, submit, text},
         summaries::good,
     },
     new_run::fill_in,
@@ -205,6 +206,56 @@ async fn a_scenario_cannot_leave_its_folder_or_set_the_agents_environment() {
         assert!(error.starts_with(field), "{scenario}: {error}");
     }
     user.get("/api/v1/scenarios/x").await.refused(404);
+}
+
+#[tokio::test]
+async fn two_files_of_one_name_are_refused() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let twice = r#"{"name": "x", "script": "1", "files": {"common.js": "1", "common.js": "2"}}"#;
+    let request = user.request(&Method::POST, "/api/v1/scenarios").header("content-type", "application/json");
+    let refused = Answer::to(request.body(twice)).await.refused(422);
+    assert!(refused.contains("\"common.js\" occurs twice"), "{refused}");
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    for (name, text) in [("x.js", "1"), ("one/common.js", "1"), ("two/common.js", "2")] {
+        let path = file(name);
+        let parent = std::path::Path::new(&path).parent().expect("a folder").to_owned();
+        std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&path, text)).expect("a file");
+    }
+    let (script, one, two) = (file("x.js"), file("one/common.js"), file("two/common.js"));
+    let command = ["scenario", "add", &script, "--file", &one, "--file", &two];
+    let refused = as_user(&app, user.secret(), &command).await.refused(1);
+    assert!(refused.contains(&format!("{one} and {two} are both called \"common.js\"")), "{refused}");
+    user.get("/api/v1/scenarios/x").await.refused(404);
+}
+
+#[tokio::test]
+async fn variables_that_a_script_reads_are_its_parameters() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let script = "const { SIZE = '1k' } = __ENV; http.get(`${__ENV.BASE_URL}${__ENV.ROUTE}`); __ENV['K6_X'];";
+    let added = json!({"name": "routes", "script": script, "defaults": {"DEPTH": "1"}});
+    user.post("/api/v1/scenarios", &added).await.ok();
+    let plan = |parameters: Value| plan_with(&json!({"scenario": "routes", "parameters": parameters}));
+    for (parameters, expected) in [
+        (json!({"ROUT": "/x"}), "parameters: \"routes\" has no parameter \"ROUT\"; it has DEPTH, ROUTE, SIZE"),
+        (
+            json!({"K6_X": "1"}),
+            "parameters: \"K6_X\" is not a parameter name: k6 reads variables that begin with K6_ as its own options",
+        ),
+        (
+            json!({"BASE_URL": "x"}),
+            "parameters: \"BASE_URL\" is not a parameter name: it is the target's address, which each run sets",
+        ),
+    ] {
+        assert_eq!(user.post("/api/v1/experiments", &plan(parameters)).await.refused(422), expected);
+    }
+    submit(&user, &plan(json!({"ROUTE": "/x"}))).await;
+    let job = agent.job().await;
+    assert_eq!(job.parameters, [("ROUTE".to_owned(), "/x".to_owned())].into());
 }
 
 #[tokio::test]

@@ -291,12 +291,17 @@ type Case<'a> = (&'a [(&'a str, &'a str)], &'a [(&'a str, &'a str, &'a str)], &'
 async fn an_invalid_upload_shows_its_error_and_what_was_typed() {
     let app = App::start().await;
     let user = app.user().await.in_browser();
-    let cases: [Case; 5] = [
+    let cases: [Case; 6] = [
         (&[("name", "x"), ("script", " ")], &[], "script: must not be empty"),
         (&[("name", ""), ("script", "1")], &[], "name: 1 to 80 characters"),
         (&[("name", "x"), ("script", "1"), ("defaults", "loud")], &[], "as NAME=VALUE"),
         (&[("name", "x"), ("script", "1"), ("defaults", "K6_OUT=x")], &[], "is not a parameter name"),
         (&[("name", "x"), ("script", "1")], &[("files", "../x", "1")], "is not a plain file name"),
+        (
+            &[("name", "x"), ("script", "1")],
+            &[("files", "common.js", "1"), ("files", "common.js", "2")],
+            "files: two are called &#34;common.js&#34;",
+        ),
     ];
     for (fields, files, expected) in cases {
         let answer = upload(&user, fields, files).await;

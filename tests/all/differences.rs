@@ -7,7 +7,7 @@ use crate::harness::{
     Actor, Answer, App,
     program::as_user,
     submit::text,
-    summaries::{good, good_with, scaled},
+    summaries::{distinct, good, good_with, scaled},
 };
 
 /// A summary of a target that is `faster` times as fast, with `bytes` bytes per response.
@@ -28,7 +28,7 @@ async fn import_both(user: &Actor) -> Vec<String> {
             let is_first = (target == "full") == (repetition % 2 == 1);
             let order = 2 * repetition - i32::from(is_first);
             let name = format!("{target}-{repetition}.json");
-            files.insert(name.clone(), json!(summary(faster * wobble, bytes)));
+            files.insert(name.clone(), json!(distinct(summary(faster * wobble, bytes))));
             index.push(json!({"file": name, "target": target, "scenario": "hash", "repetition": repetition,
                 "order": order}));
         }

@@ -133,6 +133,33 @@ async fn a_target_that_does_different_work_wins_nothing() {
 }
 
 #[tokio::test]
+async fn longer_headers_are_a_note_and_each_pair_is_judged_by_itself() {
+    let variants: [(&str, &[&str]); 4] = [
+        ("plain", &[]),
+        ("headers", &["--other-work", "headers"]),
+        ("another", &[]),
+        ("an-empty", &["--other-work", "empty"]),
+    ];
+    let Some(site) = Site::start(&variants).await else { return };
+    let names: Vec<&str> = variants.iter().map(|(name, _)| *name).collect();
+    let plan = json!({"targets": names, "scenario": "one-path", "load": vus(2, 1.0), "warm_up_s": 0.0, "retries": 0});
+    let (experiment, runs) = site.measure(&plan).await;
+    let bytes = |name: &str| {
+        let run = runs.iter().find(|run| run["target"] == name).expect("a run");
+        run["work"]["bytes_per_request"].as_f64().expect("bytes")
+    };
+    assert!(bytes("headers") > 1.1 * bytes("plain"), "{} {}", bytes("headers"), bytes("plain"));
+    let comparison = site.user.get(&format!("/api/v1/compare?experiments={experiment}")).await.ok().json();
+    let work = comparison["rows"][0]["work"].as_array().expect("differences");
+    let pairs: Vec<_> = work.iter().map(|one| (text(&one["fact"]), one["targets"].to_string())).collect();
+    // Only the empty body is other work, and only in its own pairs.
+    assert_eq!(pairs.len(), 3, "{pairs:?}");
+    assert!(pairs.iter().all(|(fact, targets)| fact == "bytes" && targets.contains("an-empty")), "{pairs:?}");
+    let notes = comparison["notes"].to_string();
+    assert!(notes.contains("Response headers differ.") && notes.contains("headers "), "{notes}");
+}
+
+#[tokio::test]
 async fn a_slow_start_makes_a_run_suspect_unless_an_automatic_warm_up_covers_it() {
     // Requests are expensive at the start and get cheaper every second.
     let slow: &[&str] = &["--extra-rounds", "20000", "--slow-start", "12"];

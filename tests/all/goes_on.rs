@@ -2,7 +2,7 @@
 
 use brewbench_agent::wire::{
     job::Job,
-    outcome::{Cause, Ended, Outcome},
+    outcome::{Cause, Ended, IdleWaitResult, Outcome},
 };
 use serde_json::{Value, json};
 
@@ -280,7 +280,51 @@ async fn a_knee_search_finds_the_knee_with_an_interval_and_shows_its_steps() {
     assert!(shown.contains("the knee is at") && shown.contains("95 % interval"), "{shown}");
     let refused =
         user.post(&format!("/api/v1/experiments/{id}/repetitions"), &json!({"repetitions": 1})).await.refused(409);
+    let comparison = user.get(&format!("/api/v1/compare?experiments={id}")).await.ok().json();
+    assert!(!comparison["notes"].to_string().contains("knee"), "one statement: {}", comparison["notes"]);
     assert_eq!(refused, "repetitions can't be added to a knee search, which decides how often it measures");
+}
+
+#[tokio::test]
+async fn a_knee_search_of_suspect_runs_is_undecided_everywhere() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let knee = json!({"objective": "p99<50ms", "from": 1_000, "to": 16_000, "duration_s": 1.0});
+    let mut plan = plan_with(&json!({"knee": knee, "repetitions": 2}));
+    plan.as_object_mut().expect("fields").remove("load");
+    let (experiment, _) = submit(&user, &plan).await;
+    let busy = IdleWaitResult { waited_ms: 9_000, busy_cores: 1.4, limit_cores: 0.2, idle: false };
+    let full = loop {
+        let now = fetch(&user, &experiment).await;
+        if now["progress"]["state"] == "finished" {
+            break now;
+        }
+        if now["progress"]["ended"] == now["progress"]["total"] {
+            wait_for_decision(&app, &user, &now).await;
+            continue;
+        }
+        let job = agent.job().await;
+        // The objective holds at each rate up to 5,000.
+        let holds = job.load.shape().expect("a shape").peak() <= 5_000;
+        let mut outcome = outcome(&job, &with_p99(if holds { 10.0 } else { 90.0 }));
+        outcome.conditions.idle_wait = Some(busy);
+        agent.end(outcome).await;
+    };
+    let found = &full["searches"][0];
+    assert_eq!((&found["state"], &found["knee"]), (&json!("suspect"), &Value::Null), "{found}");
+    let description = text(&found["description"]);
+    let expected = "undecided: 6 of 6 runs at ";
+    assert!(description.starts_with(expected) && description.contains("the machine was not idle"), "{description}");
+    assert!(found["path"].to_string().contains("\"confirmed\":false"), "{found}");
+    let page = user.clone().in_browser().get(&format!("/experiments/{experiment}")).await.ok().text();
+    assert!(page.contains("Undecided: 6 of 6 runs") && page.contains("6 suspect"), "{page}");
+    assert!(!page.contains("no knee") && !page.contains("knee is at"), "{page}");
+    let watched = as_user(&app, user.secret(), &["experiment", "watch", &experiment]).await;
+    assert_eq!(watched.code, Some(4), "{}", watched.err);
+    assert!(watched.err.contains(&description.replace('\u{a0}', " ")), "{}", watched.err);
+    let shown = as_user(&app, user.secret(), &["experiment", "show", &experiment]).await.ok();
+    assert!(shown.contains(expected) && !shown.contains("no knee") && !shown.contains("knee at"), "{shown}");
 }
 
 #[tokio::test]

@@ -5,19 +5,17 @@ use brewbench::runs::{
     filter::{Filter, RunQuery},
 };
 use brewbench_agent::wire::Phase;
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{
-    Actor, Agent, Answer, App,
+    Actor, Agent, App,
     program::as_user,
     submit::{reaches, submit_one, text},
     summaries::{fixture, good, target_down},
 };
 
 async fn import(user: &Actor, about: &[(&str, &str)], summary: String) -> String {
-    let request = user.request(&Method::POST, "/api/v1/runs/import").query(about).body(summary);
-    text(&Answer::to(request).await.ok().json()["runs"][0]["id"])
+    text(&user.import_as(about, summary).await.ok().json()["runs"][0]["id"])
 }
 
 async fn find(user: &Actor, query: &str) -> Vec<String> {

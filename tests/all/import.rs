@@ -22,8 +22,9 @@ use serde_json::{Value, json};
 use crate::harness::{
     Actor, Agent, Answer, App,
     agent::outcome,
+    program::as_user,
     submit::{submit_one, text},
-    summaries::{ALL, fixture, good, good_checking, good_with, target_down},
+    summaries::{ALL, distinct, fixture, good, good_checking, good_with, target_down},
 };
 
 /// The fields that scripts read, in the order of the documentation.
@@ -74,7 +75,7 @@ async fn runs_with_another_payload_or_version_are_no_repetitions() {
             let query = format!(
                 "target=servy&size=2/4GiB&version={version}&parameter=payload={payload}&repetition={repetition}"
             );
-            ids.push(text(&import(&user, &query, &good()).await["id"]));
+            ids.push(text(&import(&user, &query, &distinct(good())).await["id"]));
         }
     }
     user.post("/api/v1/experiments/from-imports", &json!({"name": "payloads", "runs": ids})).await.ok();
@@ -149,6 +150,68 @@ async fn a_machine_readable_summary_is_imported_exactly_with_its_k6_version() {
         assert_eq!(&run[field], value, "{field}");
     }
     assert!(is_close(&run["rps"], 7_362.0 / 5.012_590_862), "{}", run["rps"]);
+}
+
+#[tokio::test]
+async fn one_file_is_no_second_repetition_until_its_run_is_deleted() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let send = async |query: &str| {
+        let request = user.request(&reqwest::Method::POST, &format!("/api/v1/runs/import?{query}"));
+        Answer::to(request.body(good())).await
+    };
+    let first = text(&send("target=servy&repetition=1").await.ok().json()["runs"][0]["id"]);
+    let refused = send("target=servy&repetition=2").await.refused(409);
+    let expected = format!("this file was imported before, as run {first} (repetition 1)");
+    assert!(refused.starts_with(&expected), "{refused}");
+    send("target=servy&version=2&repetition=1").await.ok();
+    // A folder with the same content twice is refused as a whole, and names the file.
+    let index = r#"[{"file": "a.json", "target": "x"}, {"file": "b.json", "target": "x"}]"#;
+    let folder = json!({"index": index, "files": {"a.json": good(), "b.json": good()}});
+    let refused = user.post("/api/v1/runs/import/folder", &folder).await.refused(409);
+    assert!(refused.starts_with("\"b.json\": this file was imported before"), "{refused}");
+    assert_eq!(user.count_runs().await, 2);
+    let folder = tempfile::tempdir().expect("a folder");
+    let [one, other] = ["1.json", "2.json"].map(|name| folder.path().join(name).display().to_string());
+    [&one, &other].map(|path| std::fs::write(path, good()).expect("a file"));
+    let command = ["run", "import", &one, &other, "--target", "servy", "--target-version", "3"];
+    let shown = as_user(&app, user.secret(), &command).await.refused(1);
+    assert!(shown.contains("json was not imported") && shown.contains("was imported before"), "{shown}");
+
+    user.delete(&format!("/api/v1/runs/{first}")).await.ok();
+    send("target=servy&repetition=1").await.ok();
+}
+
+#[tokio::test]
+async fn the_load_of_wrk_came_from_the_connections_that_were_open() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let real = include_str!("../../samples/published/wrk-kcup-go-nethttp-10K.txt");
+    let wrk = |connections: u32, failed: u32| {
+        let text = real.replace("and 400 connections", &format!("and {connections} connections"));
+        assert!(!text.contains("Socket errors"), "{text}");
+        let errors = format!("  Socket errors: connect {failed}, read 0, write 0, timeout 0\nRequests/sec");
+        text.replace("Requests/sec", &errors)
+    };
+    let few = import(&user, "target=refused", &wrk(5_000, 4_785)).await;
+    let all = import(&user, "target=open", &wrk(5_000, 0)).await;
+    assert_eq!((&few["vus"], &all["vus"]), (&json!(215), &json!(5_000)));
+    let reason = few["reasons"].as_array().expect("reasons").iter().find(|one| one["code"] == "connections_failed");
+    let reason = reason.expect("a reason");
+    assert_eq!(reason["text"], "4785 of 5000 connections could not be opened: the load came from 215");
+    assert_eq!((&reason["verdict"], all["reasons"].to_string().contains("connections")), (&json!("suspect"), false));
+    let path = format!("/api/v1/compare?runs={},{}", text(&few["id"]), text(&all["id"]));
+    let comparison = user.get(&path).await.ok().json();
+    assert_eq!(comparison["rows"].as_array().map(Vec::len), Some(2), "two loads");
+    assert!(comparison["notes"].to_string().contains("Loads differ"), "{}", comparison["notes"]);
+    let page = user.clone().in_browser().get(&format!("/runs/{}", text(&few["id"]))).await.ok().text();
+    assert!(page.contains("the load came from 215"), "{page}");
+
+    let unknown = import(&user, "target=retried", &wrk(400, 5_200)).await;
+    assert_eq!(unknown["vus"], Value::Null);
+    assert!(unknown["reasons"].to_string().contains("how many made the load is unknown"), "{}", unknown["reasons"]);
+    let rare = import(&user, "target=rare", &wrk(400, 4)).await;
+    assert_eq!((&rare["vus"], rare["reasons"].to_string().contains("connections_failed")), (&json!(400), true));
 }
 
 #[tokio::test]
@@ -461,6 +524,7 @@ fn any_input_is_stored_unchanged_or_refused_with_an_error() {
 fn summary_of(id: &str) -> NewImport {
     let summary = parse(good().as_bytes()).expect("a summary");
     NewImport {
+        sha256: id.to_owned(),
         id: id.to_owned().into(),
         about: About { target: "servy".to_owned(), labels: vec!["nightly".to_owned()], ..About::default() },
         created_by: "ada".to_owned(),

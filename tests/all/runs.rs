@@ -13,8 +13,7 @@ use crate::harness::{
 };
 
 async fn imported(user: &Actor, target: &str) -> String {
-    let path = format!("/api/v1/runs/import?target={target}");
-    let answer = crate::harness::Answer::to(user.request(&reqwest::Method::POST, &path).body(good())).await;
+    let answer = user.import_as(&[("target", target)], good()).await;
     text(&answer.ok().json()["runs"][0]["id"])
 }
 

@@ -41,9 +41,12 @@ pub struct Figures {
     pub checks_passed: Option<u64>,
     /// Failed checks.
     pub checks_failed: Option<u64>,
-    /// Maximum number of allocated virtual users.
+    /// Maximum number of allocated virtual users; for wrk the connections that were open.
     pub vus_max: Option<u64>,
-    /// Connections of wrk, each of which sends its next request on a response; None for wrk2 and k6.
+    /// What became of wrk's connections.
+    #[serde(default)]
+    pub connections: Option<Connections>,
+    /// Open connections of wrk, each of which sends its next request on a response; None for wrk2 and k6.
     pub closed_connections: Option<u64>,
     /// Crossed thresholds; wrk has none.
     pub thresholds_failed: Option<u32>,
@@ -52,6 +55,15 @@ pub struct Figures {
     /// Times whose minimum is negative, so that it is unknown.
     #[serde(default)]
     pub negative_minima: Vec<String>,
+}
+
+/// The connections of wrk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connections {
+    /// How many were requested.
+    pub requested: u64,
+    /// How often one could not be opened.
+    pub failed: u64,
 }
 
 /// Bounds of a count.
@@ -128,6 +140,10 @@ impl Summary {
             checks_passed: count("checks", "passes"),
             checks_failed: count("checks", "fails"),
             vus_max: count("vus_max", "max").or_else(|| count("vus_max", "value")),
+            connections: count("wrk_connections", "value").map(|requested| Connections {
+                requested,
+                failed: count("wrk_connect_errors", "count").unwrap_or_default(),
+            }),
             closed_connections: count("wrk_closed_connections", "value"),
             thresholds_failed: has_thresholds.then(|| number_of(thresholds().filter(|passed| !passed))),
             thresholds: has_thresholds.then(|| number_of(thresholds())),

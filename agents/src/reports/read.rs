@@ -1,6 +1,6 @@
 //! Reads a report of any supported load generator and version. Pure.
 
-use crate::reports::encoding::without_mark;
+use crate::reports::encoding::decoded;
 use crate::reports::json::Node;
 use crate::reports::summary::Summary;
 use crate::reports::validate::{Fault, Place};
@@ -18,8 +18,8 @@ pub fn parse(bytes: &[u8]) -> Result<Summary, Fault> {
 
 /// Reads the summary of a run, of which more is known: it may have no HTTP requests, and then no duration.
 pub fn parse_own(bytes: &[u8]) -> Result<Summary, Fault> {
-    let bytes = without_mark(bytes).map_err(|fault| Place::root("the document").fault(fault))?;
-    let mut summary = if is_json(bytes) { read_json(bytes)? } else { crate::reports::text::read(bytes)? };
+    let bytes = decoded(bytes).map_err(|fault| Place::root("the document").fault(fault))?;
+    let mut summary = if is_json(&bytes) { read_json(&bytes)? } else { crate::reports::text::read(&bytes)? };
     summary.remove_negative_minima();
     load::keep(&mut summary);
     crate::reports::values::judge(&summary)?;
@@ -31,7 +31,12 @@ pub fn parse_own(bytes: &[u8]) -> Result<Summary, Fault> {
 pub fn is_json(bytes: &[u8]) -> bool {
     let start = bytes.trim_ascii_start();
     let word = [&b"null"[..], b"true", b"false"].into_iter().any(|word| start.starts_with(word));
-    word || start.first().is_none_or(|first| b"{[\"-0123456789".contains(first))
+    // A text may begin with the time of a log's line.
+    let is_number = || start.trim_ascii_end().iter().all(|byte| b"-+.eE0123456789".contains(byte));
+    word || start.first().is_none_or(|first| match first {
+        b'-' | b'0'..=b'9' => is_number(),
+        first => b"{[\"".contains(first),
+    })
 }
 
 pub(crate) fn read_json(bytes: &[u8]) -> Result<Summary, Fault> {

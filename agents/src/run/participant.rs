@@ -135,6 +135,7 @@ impl Site {
             outcome.target = outcome.target.take().map(|identity| identity.resolved(serving.image_id.clone()));
             let milliseconds = |time: Duration| time.as_secs_f64() * 1_000.0;
             outcome.conditions.startup_ms = serving.startup.map(milliseconds);
+            outcome.conditions.response_head_bytes = serving.known.head_bytes();
             outcome.conditions.round_trip_ms = serving.round_trip.map(milliseconds);
             Ok(Some(serving))
         };

@@ -26,6 +26,8 @@ pub struct Known {
     constant: Option<Answer>,
     since: Instant,
     verified_at: Instant,
+    /// Bytes before the body, if they were as many each time.
+    head_bytes: Option<u64>,
 }
 
 impl Known {
@@ -38,15 +40,23 @@ impl Known {
             verify.clone().unwrap_or_else(|| Verify { path: ready.path.clone(), status: ready.status, contains: None });
         let limit = ready.timeout();
         let begun = Instant::now();
-        let first = Answer::from_response(&ready::ask(&at, &request, limit).await?);
+        let response = ready::ask(&at, &request, limit).await?;
+        let (first, mut head_bytes) = (Answer::from_response(&response), response.head_bytes);
         let verified_at = Instant::now();
         let constant = if begun.elapsed() <= REPEAT_LIMIT {
-            let second = Answer::from_response(&ready::ask(&at, &request, limit).await?);
+            let response = ready::ask(&at, &request, limit).await?;
+            head_bytes = head_bytes.filter(|_| head_bytes == response.head_bytes);
+            let second = Answer::from_response(&response);
             (first == second).then_some(second)
         } else {
             None
         };
-        Ok(Self { at, request, limit: limit.min(AFTERWARDS), constant, since: begun, verified_at })
+        Ok(Self { at, request, limit: limit.min(AFTERWARDS), constant, since: begun, verified_at, head_bytes })
+    }
+
+    /// Returns the bytes of the status line and the headers, if they were as many each time.
+    pub fn head_bytes(&self) -> Option<u64> {
+        self.head_bytes
     }
 
     /// Returns the base URL of the target.
@@ -98,7 +108,7 @@ struct Answer {
 
 impl Answer {
     fn from_response(response: &Response) -> Self {
-        let Response { content_type, server, body } = response;
+        let Response { content_type, server, head_bytes: _, body } = response;
         let start = String::from_utf8_lossy(&body[..body.len().min(200)]).chars().take(60).collect();
         let digest = Sha256::digest(without_numbers(body)).into();
         Self { content_type: content_type.clone(), server: server.clone(), digest, bytes: body.len(), start }
@@ -140,7 +150,7 @@ mod tests {
 
     fn answer(content_type: &str, body: &str) -> Answer {
         let (content_type, server, body) = (content_type.to_owned(), "nginx".to_owned(), body.as_bytes().to_vec());
-        Answer::from_response(&Response { content_type, server, body })
+        Answer::from_response(&Response { content_type, server, head_bytes: None, body })
     }
 
     #[test]

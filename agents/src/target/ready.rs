@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use reqwest::header::LOCATION;
-use reqwest::{Client, Response as Raw};
+use reqwest::{Client, Response as Raw, Version};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::manifest::{Ready, Verify};
@@ -104,6 +104,8 @@ pub struct Response {
     pub content_type: String,
     /// The `server` header; empty if there is none.
     pub server: String,
+    /// Bytes of the status line and the headers, if they are sent as text.
+    pub head_bytes: Option<u64>,
     /// The body, up to 1 MiB of it.
     pub body: Vec<u8>,
 }
@@ -118,18 +120,31 @@ pub async fn ask(at: &Endpoint, verify: &Verify, limit: Duration) -> Result<Resp
         }
         let header = |name| response.headers().get(name).map_or("", |value| value.to_str().unwrap_or("?")).to_owned();
         let (content_type, server) = (header("content-type"), header("server"));
+        let head_bytes = head_bytes(&response);
         let body = body(&mut response, BODY_BYTES)
             .await
             .map_err(|error| format!("the body of GET {path} was cut off: {error}"))?;
         let text = contains.as_deref().unwrap_or_default();
         if text.is_empty() || body.windows(text.len()).any(|window| window == text.as_bytes()) {
-            return Ok(Response { content_type, server, body });
+            return Ok(Response { content_type, server, head_bytes, body });
         }
         let start: String = String::from_utf8_lossy(&body).chars().take(100).collect();
         Err(format!("the body of GET {path} does not contain {text:?}; it starts with {start:?}"))
     };
     let late = |_| Err(format!("no response to GET {path} within {} s", limit.as_secs_f64()));
     tokio::time::timeout(limit, ask).await.unwrap_or_else(late)
+}
+
+/// Counts the bytes of the status line, the headers and the empty line after them. The reason phrase is taken to be the
+/// usual one.
+fn head_bytes(response: &Raw) -> Option<u64> {
+    // HTTP/2 compresses headers.
+    let is_text = matches!(response.version(), Version::HTTP_10 | Version::HTTP_11);
+    let reason = response.status().canonical_reason().unwrap_or_default();
+    let line = "HTTP/1.1 200 \r\n".len() + reason.len();
+    let headers = response.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    let all = line + headers.sum::<usize>() + "\r\n".len();
+    u64::try_from(all).ok().filter(|_| is_text)
 }
 
 /// Determines which process listens on an address.

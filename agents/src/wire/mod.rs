@@ -16,6 +16,7 @@ pub mod profile;
 pub mod series;
 pub mod target;
 pub mod traffic;
+pub mod variables;
 pub mod work_done;
 
 use std::cmp::Ordering;

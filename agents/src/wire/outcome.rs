@@ -121,6 +121,9 @@ pub struct Conditions {
     /// How the target's response after the measurement differs from the verified one before it: a sentence; empty if it
     /// does not.
     pub response_change: Option<String>,
+    /// Bytes of the status line and the headers of the verified response; `None` if they are not sent as text, differ
+    /// from one response to the next, or from older agents.
+    pub response_head_bytes: Option<u64>,
     /// Whether the script may wait between its requests, e.g. by `sleep`.
     pub script_may_wait: Option<bool>,
     /// The CPU quota of this agent, which bounds its k6, cores; `None` without one, or from older agents.

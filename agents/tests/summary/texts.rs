@@ -48,6 +48,58 @@ fn each_published_file_has_the_tool_in_its_name() {
 }
 
 #[test]
+fn a_text_is_read_through_the_prefixes_of_a_log() {
+    let prefixed = |text: &str, prefix: &str| text.lines().map(|line| format!("{prefix}{line}\n")).collect::<String>();
+    for name in ["k6-servy-workstation.txt", "wrk-kcup-go-nethttp-10K.txt"] {
+        let plain = published(name);
+        let prefixes = ["2026-11-25T10:00:00Z ", "2026-11-25T10:00:00.123+01:00 ", "k6_1  | ", "> "];
+        for prefix in prefixes.into_iter().chain(["k6-1  | 2026-11-25T10:00:00Z "]) {
+            assert_eq!(read(&prefixed(&plain, prefix)), read(&plain), "{name} after {prefix:?}");
+        }
+        assert_eq!(read(&format!("2026 run of the night\n{plain}")), read(&plain), "{name}");
+    }
+}
+
+#[test]
+fn a_text_in_utf_16_is_decoded() {
+    let plain = published("k6-servy-workstation.txt");
+    let units: Vec<u16> = ["\u{feff}", &plain].concat().encode_utf16().collect();
+    for write in [u16::to_le_bytes, u16::to_be_bytes] {
+        let bytes: Vec<u8> = units.iter().flat_map(|unit| write(*unit)).collect();
+        assert_eq!(parse(&bytes).expect("a report"), read(&plain));
+    }
+}
+
+#[test]
+fn a_report_whose_marks_were_lost_is_refused() {
+    let report = fixture("stdout-v1.8.1.txt");
+    assert!(read(&report).figures().thresholds.is_some_and(|count| count > 0), "thresholds");
+    // What ✓, ✗ and █ become in the code pages 437 and 1252, and where they can't be written.
+    for marks in [["Γ£ô", "Γ£ù", "Γûê"], ["âœ“", "âœ—", "â–ˆ"], ["?", "?", "?"], ["", "", ""]] {
+        let [passed, failed, block] = marks;
+        let lost = report.replace('✓', passed).replace('✗', failed).replace('█', block);
+        let fault = rejection(&lost).to_string();
+        assert!(fault.contains("k6's marks are not readable"), "{marks:?}: {fault}");
+    }
+}
+
+#[test]
+fn connections_that_wrk_could_not_open_make_no_load() {
+    let real = published("wrk-kcup-go-nethttp-10K.txt");
+    let errors = "Socket errors: connect 4785, read 3, write 0, timeout 7\nRequests/sec";
+    let wrk = real.replace("and 400 connections", "and 5000 connections").replace("Requests/sec", errors);
+    let Figures { vus_max, closed_connections, connections, requests, failed, .. } = read(&wrk).figures();
+    assert_eq!((vus_max, closed_connections), (Some(215), Some(215)));
+    assert_eq!(connections.map(|it| (it.requested, it.failed)), Some((5_000, 4_785)));
+    // Failed connects and reads had no response; timeouts are among the responses.
+    assert_eq!((requests, failed), (335_015 + 4_788, Some(4_795)));
+    let all = read(&real).figures();
+    assert_eq!((all.vus_max, all.failed), (Some(400), Some(0)));
+    let again = wrk.replace("and 5000", "and 400");
+    assert_eq!((read(&again).figures().vus_max, read(&again).figures().closed_connections), (None, None));
+}
+
+#[test]
 fn a_report_of_k6_is_read_exactly() {
     let figures = figures("k6-gosherve-old-1vcpu-256mb.txt");
     let latency = Latency {

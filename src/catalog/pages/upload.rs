@@ -59,6 +59,11 @@ impl Upload {
                 "keep" => upload.keep.push(text),
                 "script_file" => upload.script_file = Some(text),
                 "files" => {
+                    if upload.files.contains_key(&what) {
+                        return Err(Error::Invalid(format!(
+                            "files: two are called {what:?}; a script opens its files by name, so rename one of them"
+                        )));
+                    }
                     upload.files.insert(what, text);
                 }
                 _ => {}

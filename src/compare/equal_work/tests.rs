@@ -10,6 +10,7 @@ use crate::{
         testing::{faster, figured, repeated, run},
         view::Comparison,
     },
+    results::environment::facts::RunEnvironment,
     runs::work::RunWork,
     web::series_style::Marks,
 };
@@ -49,7 +50,8 @@ fn connected(run: &mut Run, least: u64, most: u64) {
 
 fn differences(one: &[Run], other: &[Run]) -> Vec<String> {
     let (one, other): (Vec<&Run>, Vec<&Run>) = (one.iter().collect(), other.iter().collect());
-    let all = between([Side { name: "servy", runs: &one }, Side { name: "gosherve", runs: &other }], &[]);
+    let sides = [Side { name: "servy", runs: &one[..] }, Side { name: "gosherve", runs: &other }];
+    let all = between(sides, &Known::default());
     all.into_iter().map(|difference| difference.text.replace('\u{a0}', " ")).collect()
 }
 
@@ -176,6 +178,58 @@ fn different_work_has_no_winner_until_that_difference_is_accepted() {
     assert_eq!(judged.rows[0].cells[1].stat(Metric::Rps).decision, Some(Decision::Better));
     let note = judged.notes.iter().find(|note| note.title == "Different work, accepted.").expect("a note");
     assert!(note.text.contains("ada: other headers"), "{}", note.text);
+}
+
+/// Two targets that answer the same body with heads of their own sizes, and one with another body.
+fn with_heads(heads: &[(&str, f64, Option<u64>)]) -> Comparison {
+    let mut known = Known::default();
+    let mut runs = Vec::new();
+    for (place, (target, bytes, head)) in heads.iter().enumerate() {
+        let own = repeated(|n| {
+            let mut run = with_work(faster(run(target, n), 1.0 + 0.2 * place as f64));
+            run.work.bytes_per_request = Some(*bytes);
+            run
+        });
+        for run in &own {
+            let mut environment = RunEnvironment::new(run, None);
+            environment.conditions.response_head_bytes = *head;
+            known.environments.insert(run.id.clone(), environment);
+        }
+        runs.extend(own);
+    }
+    Comparison::by(runs, &Marks::default(), &Options::default(), &known)
+}
+
+#[test]
+fn bodies_decide_and_headers_are_a_note() {
+    let facts = |comparison: &Comparison| {
+        let work = comparison.rows[0].work.iter();
+        work.map(|one| (one.fact, one.targets.clone().map(|name| name.to_string()))).collect::<Vec<_>>()
+    };
+    let title = |comparison: &Comparison| {
+        comparison.notes.iter().find(|note| note.title == "Response headers differ.").map(|note| note.text.clone())
+    };
+    let equal = with_heads(&[("go-own", 192.0, Some(117)), ("rust-axum", 183.0, Some(108))]);
+    assert_eq!(facts(&equal), []);
+    assert_eq!(equal.rows[0].cells[1].stat(Metric::Rps).decision, Some(Decision::Better));
+    let expected = "go-own 117\u{a0}B and rust-axum 108\u{a0}B per response. Without them the responses are equal, so \
+                    these targets are compared.";
+    assert_eq!(title(&equal).as_deref(), Some(expected));
+    // An empty body with the longer head, and a head that nobody counted.
+    let empty = with_heads(&[("full", 183.0, Some(108)), ("hollow", 117.0, Some(117))]);
+    assert_eq!((facts(&empty).len(), title(&empty)), (1, None));
+    let unknown = with_heads(&[("go-own", 192.0, Some(117)), ("rust-axum", 183.0, None)]);
+    assert_eq!((facts(&unknown).len(), title(&unknown)), (1, None));
+    // Of four targets, one differs, and it is the first by name: the other pairs are compared.
+    let four = with_heads(&[
+        ("a-hollow", 117.0, Some(117)),
+        ("go-nethttp", 232.0, Some(157)),
+        ("go-own", 192.0, Some(117)),
+        ("rust-hyper", 232.0, Some(157)),
+    ]);
+    let pairs = facts(&four);
+    assert!(pairs.len() == 3 && pairs.iter().all(|(_, targets)| targets[0] == "a-hollow"), "{pairs:?}");
+    assert_eq!(four.rows[0].leader(Metric::Rps), Leader::Of(3));
 }
 
 #[test]

@@ -61,6 +61,10 @@ pub enum State {
     Saturated,
     /// Too many runs of a rate were inconclusive.
     NoFigures,
+    /// Too many runs of a rate were suspect. Suspect runs decide nothing.
+    Suspect,
+    /// The outcome changes more than once as the rate rises, so no single rate is the knee.
+    Contradictory,
     /// The results vary too much.
     Unsteady,
     /// The search was cancelled.
@@ -78,15 +82,19 @@ pub struct Rung {
     pub held: usize,
     /// Number of conclusive runs.
     pub of: usize,
-    /// Whether it has the requested number of conclusive runs.
+    /// Whether chance hardly explains its outcome: the rate is outside the 95 % interval of the knee, or, without a knee,
+    /// at least three more runs agree than disagree.
     pub confirmed: bool,
+    /// Number of suspect runs, which decide nothing.
+    #[serde(default)]
+    pub suspect: usize,
     /// Median of requests/s.
     pub rps: Option<f64>,
     /// Median of p99, ms.
     pub p99_ms: Option<f64>,
     /// Median of the share of failed requests.
     pub error_rate: Option<f64>,
-    /// What is wrong with the first saturated, disturbed or inconclusive run.
+    /// What is wrong with the first saturated, suspect or inconclusive run.
     pub note: Option<String>,
     /// All its runs, including those that have not ended.
     #[schema(value_type = Vec<String>)]
@@ -140,8 +148,15 @@ impl Rung {
 
     /// Describes the outcome and the number of runs: `held in 3 of 3, confirmed`.
     pub fn words(&self) -> String {
-        let Some(outcome) = self.outcome else { return "–".to_owned() };
+        let suspect = match self.suspect {
+            0 => String::new(),
+            count => format!("{count} suspect"),
+        };
+        let Some(outcome) = self.outcome else {
+            return if suspect.is_empty() { "–".to_owned() } else { suspect };
+        };
         let confirmed = if self.confirmed { ", confirmed" } else { "" };
+        let confirmed = if suspect.is_empty() { confirmed.to_owned() } else { format!("{confirmed}, {suspect}") };
         match (outcome, self.of) {
             (outcome, 1) => format!("{}{confirmed}", outcome.as_str()),
             (Word::Held, of) => format!("held in {} of {of}{confirmed}", self.held),
@@ -188,21 +203,25 @@ fn search_state(experiment: &Experiment, knee: &Knee, [target, size]: [&str; 2],
     {
         step = Step::End(End::Knee(fit));
     }
+    let (path, is_over) = (rungs(knee, own), !in_progress);
     let state = match &step {
-        Step::End(end) if !in_progress => end_state(*end),
+        Step::End(End::Knee(Fit { contradiction: Some(_), .. })) if is_over => State::Contradictory,
+        Step::End(end) if is_over => end_state(*end),
         Step::End(_) | Step::Measure(_) if in_progress || *is_open => State::Searching,
         Step::End(_) | Step::Measure(_) => State::Cancelled,
     };
-    let found = match &step {
-        Step::End(End::Knee(fit)) if !in_progress => Some(*fit),
+    let fit = match &step {
+        Step::End(End::Knee(fit)) if is_over => Some(*fit),
         _ => None,
     };
     let description = match step {
-        Step::End(end) if !in_progress => describe_end(end, knee),
+        _ if state == State::Contradictory => "undecided: no single rate is the knee".to_owned(),
+        Step::End(end) if is_over => describe_end(end, knee, &path),
         _ if state == State::Cancelled => "cancelled before the knee was found".to_owned(),
         _ => "searching".to_owned(),
     };
-    let path = rungs(plan, knee, own);
+    let found = fit.filter(|fit| fit.contradiction.is_none());
+    let confirmed = |rung: Rung| Rung { confirmed: is_confirmed(&rung, state, found), ..rung };
     Search {
         target: target.to_owned(),
         size: size.to_owned(),
@@ -211,8 +230,20 @@ fn search_state(experiment: &Experiment, knee: &Knee, [target, size]: [&str; 2],
         knee_low: found.map(|fit| fit.low),
         knee_high: found.map(|fit| fit.high),
         description,
-        contradiction: found.and_then(|fit| fit.contradiction).map(fit::describe),
-        path,
+        contradiction: fit.and_then(|fit| fit.contradiction).map(fit::describe),
+        path: path.into_iter().map(confirmed).collect(),
+    }
+}
+
+/// Whether chance hardly explains the outcome of a rate; only its own runs say so until the search is over.
+fn is_confirmed(rung: &Rung, state: State, found: Option<Fit>) -> bool {
+    match found {
+        Some(fit) => match rung.outcome {
+            Some(Word::Held) => rung.rate < fit.low,
+            Some(Word::Missed | Word::Saturated) => rung.rate > fit.high,
+            None => false,
+        },
+        None => rung.confirmed && state != State::Contradictory,
     }
 }
 
@@ -223,11 +254,12 @@ fn end_state(end: End) -> State {
         End::BelowRange => State::BelowRange,
         End::Saturated { .. } => State::Saturated,
         End::NoFigures { .. } => State::NoFigures,
+        End::Suspect { .. } => State::Suspect,
         End::Unsteady => State::Unsteady,
     }
 }
 
-fn describe_end(end: End, knee: &Knee) -> String {
+fn describe_end(end: End, knee: &Knee, path: &[Rung]) -> String {
     let count = |rate: u32| format::count(Some(u64::from(rate))).text().to_owned();
     let rate = |rate: u32| format!("{} iterations/s", count(rate));
     match end {
@@ -249,20 +281,25 @@ fn describe_end(end: End, knee: &Knee) -> String {
             format!("no knee: at {} the generator, not the target, is at its limit; {held}", rate(limit))
         }
         End::NoFigures { rate: which } => format!("no knee: too many runs at {} were inconclusive", rate(which)),
+        End::Suspect { rate: which } => {
+            let rung = path.iter().find(|rung| rung.rate == which);
+            let why = rung.and_then(|rung| rung.note.as_deref()).map_or_else(String::new, |why| format!(": {why}"));
+            let (suspect, all) = rung.map_or((0, 0), |rung| (rung.suspect, rung.suspect + rung.of));
+            format!("undecided: {suspect} of {all} runs at {} were suspect, the first{why}", rate(which))
+        }
         End::Unsteady => {
-            format!("no knee: the results still vary too much after {} runs", search::MAX_RUNS)
+            format!("undecided: the results still vary too much after {} runs", search::MAX_RUNS)
         }
     }
 }
 
-fn rungs(plan: &Plan, knee: &Knee, own: &[&Run]) -> Vec<Rung> {
+fn rungs(knee: &Knee, own: &[&Run]) -> Vec<Rung> {
     let mut rates: Vec<u32> = Vec::new();
     for rate in own.iter().filter_map(|run| rate_of(run)) {
         if !rates.contains(&rate) {
             rates.push(rate);
         }
     }
-    let confirm = knee.rules(plan).confirm;
     let rung = |rate: u32| {
         let runs: Vec<&Run> = own.iter().copied().filter(|run| rate_of(run) == Some(rate)).collect();
         let mut tally = Tally::default();
@@ -273,7 +310,8 @@ fn rungs(plan: &Plan, knee: &Knee, own: &[&Run]) -> Vec<Rung> {
             outcome: tally.outcome().and_then(word),
             held: tally.held,
             of: tally.conclusive(),
-            confirmed: tally.conclusive() >= confirm,
+            confirmed: tally.is_sure(),
+            suspect: tally.suspect,
             rps: median_of(|run| run.figures.rps),
             p99_ms: median_of(|run| run.figures.p99_ms),
             error_rate: median_of(|run| run.figures.error_rate),
@@ -289,13 +327,13 @@ fn word(outcome: Outcome) -> Option<Word> {
         Outcome::Held => Some(Word::Held),
         Outcome::Missed => Some(Word::Missed),
         Outcome::Saturated => Some(Word::Saturated),
-        Outcome::Disturbed | Outcome::Inconclusive => None,
+        Outcome::Suspect | Outcome::Inconclusive => None,
     }
 }
 
 fn note(run: &Run, knee: &Knee) -> Option<String> {
     let needs_note =
-        matches!(judge(run, &knee.objective), Outcome::Saturated | Outcome::Disturbed | Outcome::Inconclusive);
+        matches!(judge(run, &knee.objective), Outcome::Saturated | Outcome::Suspect | Outcome::Inconclusive);
     if !run.has_ended() || !needs_note {
         return None;
     }

@@ -15,7 +15,11 @@ use crate::{
         },
         plan::Plan,
     },
-    runs::{load::constant, model::Run, verdict::Verdict},
+    runs::{
+        load::constant,
+        model::Run,
+        verdict::{Reason, Verdict},
+    },
 };
 
 /// The default precision.
@@ -91,10 +95,30 @@ pub fn rate_of(run: &Run) -> Option<u32> {
 /// Reasons of invalid runs that mean that the target can't sustain the rate.
 pub(crate) const OVERLOAD: [&str; 6] =
     ["requests_failed", "no_success", "checks_failed", "target_died", "target_restarted", "oom_killed"];
-/// Reasons that mean that the generator may have been the bottleneck.
-const GENERATOR_BOUND: [&str; 2] = ["generator_busy", "generator_throttled"];
-/// Reasons from around the run, which neither target nor load cause: they can make any run miss its objective.
-const DISTURBED: [&str; 4] = ["host_disturbed", "host_steal", "not_quiet_before", "clock_jumped"];
+/// Reasons that mean that the generator may have been the bottleneck: it adds its own delays to latencies.
+const GENERATOR_BOUND: [&str; 3] = ["generator_busy", "generator_throttled", "generator_delayed"];
+/// Reasons that neither target nor rate cause: surroundings and setup, which make any run miss its objective.
+const NOT_OF_RATE: [&str; 9] = [
+    "host_disturbed",
+    "host_steal",
+    "not_quiet_before",
+    "clock_jumped",
+    "too_short",
+    "size_not_enforced",
+    "emulated",
+    "shared_cores",
+    "shared_physical_core",
+];
+/// Reasons that the rate causes and that make no latency look better than it was.
+const OF_RATE: [&str; 7] = [
+    "requests_failed",
+    "checks_failed",
+    "target_restarted",
+    "not_steady",
+    "not_steady_p50",
+    "cell_not_steady",
+    "cell_not_steady_p50",
+];
 /// Reasons that mean that the rate was lower than requested.
 const RATE_MISSED: [&str; 2] = ["iterations_dropped", "rate_not_kept"];
 
@@ -102,19 +126,26 @@ const RATE_MISSED: [&str; 2] = ["iterations_dropped", "rate_not_kept"];
 ///
 /// A latency above the limit counts against k6, not the target, if k6 itself was short of CPU. A latency within the
 /// limit proves nothing if the rate was not reached. In both cases the generator was saturated. Iterations that were
-/// dropped while latencies exceeded the limit were dropped because of the target. A disturbed run that missed the
-/// objective proves nothing, one that met it anyway does.
+/// dropped while latencies exceeded the limit were dropped because of the target.
+///
+/// A run that is suspect for another reason than its rate decides nothing. Nor does one that met the objective: if those
+/// counted and the others did not, disturbances would raise the knee.
 pub fn judge(run: &Run, objective: &Objective) -> Outcome {
-    let has = |codes: &[&str]| run.reasons.iter().any(|reason| codes.contains(&reason.code.as_str()));
+    let is_one_of = |reason: &Reason, codes: &[&str]| codes.contains(&reason.code.as_str());
+    let grave = || run.reasons.iter().filter(|reason| !reason.is_note());
+    let has = |codes: &[&str]| grave().any(|reason| is_one_of(reason, codes));
+    let is_explained =
+        |reason: &Reason| [&OF_RATE[..], &GENERATOR_BOUND, &RATE_MISSED].iter().any(|codes| is_one_of(reason, codes));
     let invalid = run.verdict == Some(Verdict::Invalid);
     if run.phase != Phase::Finished || invalid {
         return if invalid && has(&OVERLOAD) { Outcome::Missed } else { Outcome::Inconclusive };
     }
     match objective.holds(run) {
         None => Outcome::Inconclusive,
+        Some(_) if has(&NOT_OF_RATE) => Outcome::Suspect,
         Some(true) if has(&RATE_MISSED) => Outcome::Saturated,
+        Some(true) if !grave().all(is_explained) => Outcome::Suspect,
         Some(true) => Outcome::Held,
-        Some(false) if has(&DISTURBED) => Outcome::Disturbed,
         Some(false) if has(&GENERATOR_BOUND) => Outcome::Saturated,
         Some(false) => Outcome::Missed,
     }
@@ -126,7 +157,6 @@ pub(crate) mod tests {
     use crate::runs::{
         load::tests::rate,
         testing::{failed, figured, finished},
-        verdict::Reason,
     };
 
     /// Returns a search between 1,000 and 20,000 iterations per second.
@@ -161,10 +191,15 @@ pub(crate) mod tests {
         for (run, outcome) in vec![
             (fine.clone(), Outcome::Held),
             (slow.clone(), Outcome::Missed),
-            (with_reason(fine.clone(), suspect, "host_disturbed"), Outcome::Held),
-            (with_reason(slow.clone(), suspect, "host_disturbed"), Outcome::Disturbed),
-            (with_reason(slow.clone(), suspect, "host_steal"), Outcome::Disturbed),
-            (with_reason(slow.clone(), suspect, "not_quiet_before"), Outcome::Disturbed),
+            (with_reason(fine.clone(), suspect, "host_disturbed"), Outcome::Suspect),
+            (with_reason(slow.clone(), suspect, "host_disturbed"), Outcome::Suspect),
+            (with_reason(slow.clone(), Verdict::Valid, "host_disturbed"), Outcome::Missed),
+            (with_reason(slow.clone(), suspect, "host_steal"), Outcome::Suspect),
+            (with_reason(slow.clone(), suspect, "not_quiet_before"), Outcome::Suspect),
+            (with_reason(fine.clone(), suspect, "emulated"), Outcome::Suspect),
+            (with_reason(fine.clone(), suspect, "generator_blocked"), Outcome::Suspect),
+            (with_reason(slow.clone(), suspect, "generator_blocked"), Outcome::Missed),
+            (with_reason(fine.clone(), suspect, "not_steady"), Outcome::Held),
             (with_reason(slow.clone(), suspect, "not_steady"), Outcome::Missed),
             (with_reason(fine.clone(), suspect, "generator_busy"), Outcome::Held),
             (with_reason(slow.clone(), suspect, "generator_busy"), Outcome::Saturated),

@@ -13,8 +13,12 @@ use super::fit::Fit;
 /// A search that needs more runs than this does not converge, because its results vary too much.
 pub const MAX_RUNS: usize = 150;
 
-/// Number of disturbed runs of one rate that are measured again.
-const DISTURBED: usize = 5;
+/// Number of suspect runs of one rate that are measured again, besides one for each conclusive run.
+const SUSPECT: usize = 5;
+
+/// How many more runs of a rate must agree than disagree. Then a rate that holds in three of four runs is mistaken for
+/// one that holds in one of four in 4 % of the searches (Wald 1945, "Sequential Tests of Statistical Hypotheses").
+const LEAD: usize = 3;
 
 /// Runs that measure the interval, as a multiple of those that confirm a rate.
 const RUNS_OF_INTERVAL: usize = 8;
@@ -28,7 +32,7 @@ pub struct Rules {
     pub to: u32,
     /// Maximum distance of the ends of the interval from the knee, as a share of it.
     pub precision: f64,
-    /// Number of runs that confirm a rate. Twice as many must be near the knee.
+    /// Requested number of runs that confirm a rate. Twice as many must be near the knee.
     pub confirm: usize,
     /// Number of runs of one rate that may be inconclusive.
     pub spare: usize,
@@ -52,8 +56,8 @@ pub enum Outcome {
     Missed,
     /// The generator did not reach the rate, or was itself slow.
     Saturated,
-    /// The objective did not hold, but something around the run disturbed it.
-    Disturbed,
+    /// The run is suspect for another reason than its rate.
+    Suspect,
     /// Inconclusive: the run failed for another reason.
     Inconclusive,
 }
@@ -67,8 +71,8 @@ pub struct Tally {
     pub missed: usize,
     /// Runs in which the generator was at its limit.
     pub saturated: usize,
-    /// Disturbed runs.
-    pub disturbed: usize,
+    /// Suspect runs, which decide nothing.
+    pub suspect: usize,
     /// Inconclusive runs.
     pub inconclusive: usize,
 }
@@ -80,7 +84,7 @@ impl Tally {
             Outcome::Held => &mut self.held,
             Outcome::Missed => &mut self.missed,
             Outcome::Saturated => &mut self.saturated,
-            Outcome::Disturbed => &mut self.disturbed,
+            Outcome::Suspect => &mut self.suspect,
             Outcome::Inconclusive => &mut self.inconclusive,
         } += 1;
     }
@@ -88,6 +92,16 @@ impl Tally {
     /// Counts the conclusive runs.
     pub fn conclusive(&self) -> usize {
         self.held + self.missed + self.saturated
+    }
+
+    /// Returns how many more conclusive runs agree with the majority than disagree.
+    pub fn lead(&self) -> usize {
+        self.held.abs_diff(self.missed + self.saturated)
+    }
+
+    /// Whether chance hardly explains the majority.
+    pub fn is_sure(&self) -> bool {
+        self.lead() >= LEAD
     }
 
     /// Returns the outcome of the majority, if any run is conclusive. Half of the runs is not enough for `Held`.
@@ -131,6 +145,11 @@ pub enum End {
         /// The rate.
         rate: u32,
     },
+    /// Too many runs of a rate were suspect.
+    Suspect {
+        /// The rate.
+        rate: u32,
+    },
     /// The search did not converge within [`MAX_RUNS`].
     Unsteady,
 }
@@ -139,9 +158,12 @@ pub enum End {
 pub fn next(rules: &Rules, trials: &[Trial]) -> Step {
     let tallies = tallies(trials);
     let tally = |rate: u32| tallies.get(&rate).copied().unwrap_or_default();
-    let is_hopeless = |tally: &Tally| tally.inconclusive > rules.spare || tally.disturbed > DISTURBED.max(rules.spare);
-    if let Some((&rate, _)) = tallies.iter().find(|(_, tally)| is_hopeless(tally)) {
+    if let Some((&rate, _)) = tallies.iter().find(|(_, tally)| tally.inconclusive > rules.spare) {
         return Step::End(End::NoFigures { rate });
+    }
+    let is_hopeless = |tally: &Tally| tally.suspect > SUSPECT.max(rules.spare) + tally.conclusive();
+    if let Some((&rate, _)) = tallies.iter().find(|(_, tally)| is_hopeless(tally)) {
+        return Step::End(End::Suspect { rate });
     }
     if trials.len() >= MAX_RUNS {
         return Step::End(End::Unsteady);
@@ -181,7 +203,7 @@ fn near_knee(rules: &Rules, tallies: &BTreeMap<u32, Tally>, low: u32, high: u32)
     };
     let margin = 1.0 + 2.0 * rules.precision;
     let near = conclusive(f64::from(fit.low) / margin..=f64::from(fit.high) * margin);
-    let is_measured = rules.is_interval_narrow(&fit) && near >= 2 * rules.confirm;
+    let is_measured = rules.is_interval_narrow(&fit) && near >= 2 * rules.confirming();
     if is_measured || conclusive(0.0..=f64::INFINITY) >= rules.most_runs() {
         return Step::End(End::Knee(fit));
     }
@@ -197,7 +219,7 @@ fn confirm(rules: &Rules, tallies: &BTreeMap<u32, Tally>, low: Option<u32>, high
     let unconfirmed: Vec<_> = [low, high]
         .into_iter()
         .flatten()
-        .map(|rate| (rate, rules.confirm.saturating_sub(tally(rate).conclusive())))
+        .map(|rate| (rate, rules.confirming().saturating_sub(tally(rate).lead())))
         .filter(|(_, missing)| *missing > 0)
         .collect();
     if !unconfirmed.is_empty() {
@@ -225,14 +247,19 @@ impl Rules {
         fit.width <= (1.0 + self.precision).powi(4)
     }
 
+    /// Returns by how many runs a majority must lead to be confirmed.
+    pub fn confirming(&self) -> usize {
+        self.confirm.max(LEAD)
+    }
+
     /// Returns the usual number of runs of a search whose rates have consistent outcomes.
     pub fn usual_runs(&self) -> usize {
-        self.bisections() + (2 * self.confirm).max(RUNS_OF_INTERVAL)
+        self.bisections() + (2 * self.confirming()).max(RUNS_OF_INTERVAL)
     }
 
     /// Returns the number of conclusive runs after which a search ends, however wide the interval.
     pub fn most_runs(&self) -> usize {
-        self.bisections() + RUNS_OF_INTERVAL * self.confirm.max(3)
+        self.bisections() + RUNS_OF_INTERVAL * self.confirming()
     }
 
     /// Returns the number of runs until two rates around the knee are close enough.

@@ -54,7 +54,9 @@ pub fn settings(plan: &Plan) -> Vec<(&'static str, String)> {
     let scenario = if scenario.is_empty() { "as in the form".to_owned() } else { scenario.clone() };
     let parameters = parameters.iter().flat_map(|(name, value)| [", ", name, "=", value]).collect::<String>();
     let repetitions = match (knee, until) {
-        (Some(_), _) => format!("at least {} near the knee", repetitions.saturating_mul(2)),
+        (Some(knee), _) => {
+            format!("at least {} near the knee", knee.rules(plan).confirming().saturating_mul(2))
+        }
         (None, Some(until)) => format!("{repetitions}, {}", until.words()),
         (None, None) => repetitions.to_string(),
     };

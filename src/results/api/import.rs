@@ -57,7 +57,7 @@ pub struct FolderBody {
 /// or wrk's output. The response describes how it was read and which metrics it lacks.
 #[utoipa::path(post, path = "/api/v1/runs/import", tag = "runs", params(ImportQuery), operation_id = "import",
     request_body(content_type = "application/json", description = "the file, verbatim; its format is detected"),
-    responses((status = 201, body = Imported), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
+    responses((status = 201, body = Imported), (status = 409, body = ErrorBody), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
         (status = 503, body = ErrorBody)))]
 pub async fn one(
     Submit(caller): Submit,
@@ -84,7 +84,7 @@ pub async fn one(
 /// Import a folder with an index: all of its files, or none if one is invalid.
 #[utoipa::path(post, path = "/api/v1/runs/import/folder", tag = "runs", request_body = FolderBody,
     operation_id = "import_folder",
-    responses((status = 201, body = Imported), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
+    responses((status = 201, body = Imported), (status = 409, body = ErrorBody), (status = 413, body = ErrorBody), (status = 422, body = ErrorBody),
         (status = 503, body = ErrorBody)))]
 pub async fn folder(
     Submit(caller): Submit,

@@ -127,6 +127,7 @@ pub fn of_target(conditions: &Conditions) -> Vec<Fact> {
     });
     let placement = conditions.placement.map(|placement| on_cores(placement).to_owned());
     let round_trip = conditions.round_trip_ms.map(|ms| format::duration(Some(ms / 1e3)).text().to_owned());
+    let head = conditions.response_head_bytes.map(|bytes| format!("{bytes} B"));
     let missing = conditions.counters.as_ref().map(|counters| counters.missing.join("; "));
     let not_counted = missing.filter(|text| !text.is_empty());
     let facts = [
@@ -134,6 +135,7 @@ pub fn of_target(conditions: &Conditions) -> Vec<Fact> {
         fact("time to open a connection", round_trip),
         fact("target processes", processes),
         fact("response after the load", response),
+        fact("headers of a response", head),
         fact("not counted", not_counted),
     ];
     facts.into_iter().flatten().collect()

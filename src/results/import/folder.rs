@@ -199,7 +199,8 @@ impl Entry {
         if !is_wrk && (self.connections.is_some() || self.threads.is_some()) {
             return Err(format!("connections, threads: only for wrk, the file is {}", summary.shape.name()));
         }
-        let users = summary.figures().vus_max;
+        let figures = summary.figures();
+        let users = figures.connections.map(|connections| connections.requested).or(figures.vus_max);
         for (field, stated) in [("vus", self.vus), ("connections", self.connections)] {
             if let (Some(stated), Some(found)) = (stated, users)
                 && stated != found

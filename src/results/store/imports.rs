@@ -6,7 +6,7 @@ use std::{
 };
 
 use brewbench_agent::reports::summary::Figures;
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use sqlx::SqliteConnection;
 use tokio::sync::oneshot;
 
@@ -50,6 +50,8 @@ pub struct NewImport {
     pub engine: Engine,
     /// The compressed summary.
     pub summary: Vec<u8>,
+    /// The SHA-256 of the file, in hex.
+    pub sha256: String,
     /// Time of the import, unix ms.
     pub now: i64,
 }
@@ -65,10 +67,30 @@ const RUN: &str = "
         ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const PHASE: &str = "insert into run_phase (run_id, phase, at) values (?, 'finished', ?)";
-const SUMMARY: &str = "insert into run_summary (run_id, body) values (?, ?)";
+const SUMMARY: &str = "insert into run_summary (run_id, body, sha256) values (?, ?, ?)";
+/// Finds a run of the same cell with the same file.
+const SAME: &str = "
+    select run.id, run.repetition from run_summary join run on run.id = run_summary.run_id
+    where sha256 = ? and deleted_at is null and target = ? and version is ? and vcpus is ? and memory_bytes is ?
+        and replicas = ? and scenario is ? and parameters = ?";
 const JUDGEMENT: &str = "insert into run_judgement (run_id, rules, limits, judged_at) values (?, ?, ?, ?)";
 const LABELS: &str =
     "insert into run_label (label, run_seq) select value, (select seq from run where id = ?) from json_each(?)";
+
+/// A file that is stored already: one measurement would count as two repetitions.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this file was imported before, as run {of} (repetition {repetition}): one measurement is no second repetition; delete \
+     that run to import the file again"
+)]
+pub struct AlreadyImported {
+    /// The run that is stored.
+    pub of: RunId,
+    /// Its repetition.
+    pub repetition: u32,
+    /// The run that was to be stored.
+    pub run: RunId,
+}
 
 /// Uploads waiting to be stored.
 ///
@@ -141,16 +163,39 @@ fn transaction(connection: &mut Connection, uploads: &[Upload]) -> Result<Vec<Ve
 
 fn one(connection: &Connection, import: &NewImport) -> Result<Run, Fault> {
     let NewImport { id, about, summary, limits, now, .. } = import;
+    unless_imported(connection, import)?;
     let id = id.as_str();
     run(connection, import)?;
     connection.prepare_cached(PHASE)?.execute(params![id, now])?;
-    connection.prepare_cached(SUMMARY)?.execute(params![id, summary])?;
+    connection.prepare_cached(SUMMARY)?.execute(params![id, summary, import.sha256])?;
     connection.prepare_cached(JUDGEMENT)?.execute(params![id, RULES, serde_json::to_string(limits)?, now])?;
     if !about.labels.is_empty() {
         connection.prepare_cached(LABELS)?.execute(params![id, serde_json::to_string(&about.labels)?])?;
     }
     let stored = select(connection, "where id = ?", [id])?;
     stored.into_iter().next().ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
+}
+
+/// Fails if the same file is stored for the same cell.
+fn unless_imported(connection: &Connection, import: &NewImport) -> Result<(), Fault> {
+    let NewImport { id, about, sha256, .. } = import;
+    let size = about.size.as_ref();
+    let cell = params![
+        sha256,
+        about.target,
+        about.version,
+        size.map(|size| size.vcpus),
+        size.map(|size| size.memory_bytes.cast_signed()),
+        size.map_or(1, |size| size.replicas),
+        about.scenario,
+        serde_json::to_string(&about.parameters)?,
+    ];
+    let mut statement = connection.prepare_cached(SAME)?;
+    let found = statement.query_row(cell, |row| Ok((row.get::<_, String>(0)?, row.get(1)?))).optional()?;
+    match found {
+        Some((of, repetition)) => Err(AlreadyImported { of: of.into(), repetition, run: id.clone() }.into()),
+        None => Ok(()),
+    }
 }
 
 fn run(connection: &Connection, import: &NewImport) -> Result<(), Fault> {
@@ -169,7 +214,8 @@ fn run(connection: &Connection, import: &NewImport) -> Result<(), Fault> {
         size.map_or(1, |size| size.replicas),
         about.scenario,
         serde_json::to_string(&about.parameters)?,
-        import.figures.vus_max.or(about.vus).map(u64::cast_signed),
+        // The connections of an index may not have been open.
+        import.figures.vus_max.or(about.vus.filter(|_| import.figures.connections.is_none())).map(u64::cast_signed),
         duration_ms,
         about.repetition,
         about.note,

@@ -1,6 +1,6 @@
 //! SQL of verdicts: rules, limits and re-judging.
 
-use brewbench_agent::wire::load::Load;
+use brewbench_agent::wire::{load::Load, target::TargetKind};
 use serde_json::json;
 use sqlx::{SqliteConnection, SqliteExecutor, SqlitePool};
 
@@ -56,6 +56,8 @@ pub struct Candidate {
     pub vcpus: Option<f64>,
     /// Mechanisms that enforced its machine size, CPU and memory.
     pub enforced: [Option<String>; 2],
+    /// How its target was provided, if known.
+    pub kind: Option<TargetKind>,
     /// As judged before.
     pub verdict: Verdict,
     /// As judged before.
@@ -219,7 +221,7 @@ pub async fn candidates(pool: &SqlitePool, which: Which<'_>, after: i64, limit: 
         Which::Ids(ids) => (None, Some(serde_json::to_string(ids).map_err(decode)?)),
     };
     let rows = sqlx::query!(
-        r#"select seq as "seq!", id as "id!: RunId", experiment_id as "experiment_id: ExperimentId", origin, scenario, load, vcpus * replicas as "vcpus?: f64", enforced_cpu, enforced_memory,
+        r#"select seq as "seq!", id as "id!: RunId", experiment_id as "experiment_id: ExperimentId", origin, scenario, load, vcpus * replicas as "vcpus?: f64", enforced_cpu, enforced_memory, target_kind,
                   verdict as "verdict!", reasons
            from run
            where seq > ?1 and phase = 'finished' and verdict is not null and (?2 is null or scenario = ?2)
@@ -243,6 +245,7 @@ pub async fn candidates(pool: &SqlitePool, which: Which<'_>, after: i64, limit: 
                 load: row.load.as_deref().map(load::read).transpose().map_err(decode)?,
                 vcpus: row.vcpus,
                 enforced: [row.enforced_cpu, row.enforced_memory],
+                kind: row.target_kind.as_deref().and_then(|kind| kind.parse().ok()),
                 verdict: row.verdict.parse().map_err(|fault: String| decode(fault))?,
                 reasons: serde_json::from_str(&row.reasons).map_err(decode)?,
             })

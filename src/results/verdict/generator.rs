@@ -45,6 +45,7 @@ pub(super) fn busy(context: &Context<'_>, used: f64, cores: f64, target: &Span, 
         return None;
     }
     let target = match context.vcpus {
+        _ if context.is_url() => "an unknown share".to_owned(),
         Some(vcpus) => format!("{:.2} of its {vcpus}", target.target()),
         None => format!("{:.2}", target.target()),
     };

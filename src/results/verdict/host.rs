@@ -33,6 +33,7 @@ pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, r
         reasons.extend(steal(all.steal(), all.stolen(), limits));
         let others = Others::observed(context.conditions, all.others(), context.machine_cores);
         let disturbed = others.and_then(|others| disturbed(&others, figures.rps, limits));
+        let disturbed = disturbed.map(|reason| if context.is_beside_url() { with_target(reason) } else { reason });
         if disturbed.as_ref().is_some_and(|reason| !reason.is_note()) {
             // Then k6 waited for these programs.
             reasons.retain(|reason| reason.code != DELAYED);
@@ -112,6 +113,12 @@ pub(super) fn disturbed(others: &Others, rps: f64, limits: &Limits) -> Option<Re
         Reason::note("host_disturbed", text)
     };
     Some(reason.with(waited, limit, Unit::Share))
+}
+
+/// Turns a disturbance into a note: a server that already runs may be one of the other programs.
+fn with_target(reason: Reason) -> Reason {
+    let text = format!("{}; one of them may be the target", reason.text);
+    Reason { verdict: Verdict::Valid, text, ..reason }
 }
 
 /// Judges the idle wait, not the load average, which still contains the previous run. A note if the agent measured what

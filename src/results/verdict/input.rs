@@ -8,6 +8,7 @@ use brewbench_agent::{
         load::Load,
         outcome::{Enforced, Mechanism},
         series::Series,
+        target::TargetKind,
     },
 };
 
@@ -34,6 +35,8 @@ pub struct VerdictInput {
 /// How an agent measured a run.
 #[derive(Clone, Debug)]
 pub struct Execution {
+    /// How the target was provided, if known.
+    pub kind: Option<TargetKind>,
     /// What enforced the target's machine size.
     pub enforced: Enforced,
     /// CPU of the machine size, cores.
@@ -77,9 +80,11 @@ impl Execution {
     }
 
     fn context(&self) -> Context<'_> {
-        let Self { enforced, vcpus, load, evidence, series } = self;
-        let Evidence { observed, cores, environment, conditions, generators, profile_faults, .. } = evidence;
+        let Self { kind, enforced, vcpus, load, evidence, series } = self;
+        let Evidence { observed, cores, environment, conditions, generators, profile_faults, generator_log, .. } =
+            evidence;
         Context {
+            kind: *kind,
             enforced: *enforced,
             cores,
             machine_cores: usable(environment).or_else(|| assigned_cores(cores)),
@@ -87,6 +92,7 @@ impl Execution {
             load: load.as_ref(),
             oom_kills: observed.and_then(|observed| observed.oom_kills).unwrap_or(0),
             conditions,
+            generator_log,
             generators,
             series: match series {
                 StoredSeries::Series(series) => SeriesState::Series(series),

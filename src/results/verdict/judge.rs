@@ -3,11 +3,11 @@
 use brewbench_agent::{reports::summary::Figures, wire::outcome::Cause};
 
 use crate::results::verdict::{
-    code, cut_short, exceptions, generator, generators, host, idle_users, interrupted,
+    code, connections, cut_short, exceptions, generator, generators, host, idle_users, interrupted,
     limits::Limits,
     little, load,
     model::{Context, Judgement},
-    negative, network, reach, retransmits, series, setup, stalled, steadiness, target,
+    negative, network, reach, retransmits, series, setup, stalled, steadiness, target, unsolicited,
 };
 
 /// Judges a run by its metrics; `context` is absent for an import, of which nothing else is known.
@@ -16,6 +16,7 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
     if let Some(context) = context {
         target::judge(context, &mut reasons);
         reach::judge(figures, context, limits, &mut reasons);
+        reasons.extend(unsolicited::judge(context));
         reasons.extend(cut_short::judge(context));
         reasons.extend(exceptions::judge(figures, context, limits));
     }
@@ -27,6 +28,7 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
         generators::judge(context, limits, &mut reasons);
     }
     generator::judge_connections(figures, limits, &mut reasons);
+    reasons.extend(connections::judge(figures));
     if context.is_none() {
         idle_users::judge(figures, limits, &mut reasons);
     }

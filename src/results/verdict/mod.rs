@@ -4,6 +4,7 @@
 
 pub mod cell;
 pub mod code;
+mod connections;
 mod cut_short;
 mod exceptions;
 pub mod generator;
@@ -29,4 +30,5 @@ pub mod steadiness;
 pub mod target;
 #[cfg(test)]
 pub mod tests;
+mod unsolicited;
 pub mod usage;

@@ -1,6 +1,6 @@
 //! Types of the verdict rules. Pure.
 
-use brewbench_agent::wire::{load::Load, outcome::Enforced, series::Series};
+use brewbench_agent::wire::{load::Load, outcome::Enforced, series::Series, target::TargetKind};
 
 use crate::{
     results::{
@@ -46,6 +46,8 @@ impl Judgement {
 /// What the rules know about a run that an agent measured, besides its metrics.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
+    /// How the target was provided, if known.
+    pub kind: Option<TargetKind>,
     /// What enforced the target's machine size.
     pub enforced: Enforced,
     /// Processors of target and load generator.
@@ -60,6 +62,8 @@ pub struct Context<'a> {
     pub oom_kills: u64,
     /// Conditions that the agent observed.
     pub conditions: &'a Conditions,
+    /// The end of k6's output.
+    pub generator_log: &'a str,
     /// Generators of a distributed run.
     pub generators: &'a [GeneratorRecord],
     /// The time series.
@@ -84,9 +88,23 @@ impl Context<'_> {
         self.conditions.generator_cores(self.cores.generator.len() as f64)
     }
 
-    /// Returns whose CPU time the samples of the target's machine contain.
+    /// Returns whose CPU time the samples of the agent's machine must contain.
     pub(crate) fn side(&self) -> Side {
-        if self.generators.is_empty() { Side::Both } else { Side::Target }
+        match self.generators {
+            [] if self.is_url() => Side::Generator,
+            [] => Side::Both,
+            _ => Side::Target,
+        }
+    }
+
+    /// Whether the target was a server that already ran, of which the agent sees nothing but responses.
+    pub(crate) fn is_url(&self) -> bool {
+        self.kind == Some(TargetKind::Url)
+    }
+
+    /// Whether the target may have run on the agent's machine without the agent's knowledge.
+    pub(crate) fn is_beside_url(&self) -> bool {
+        self.is_url() && self.conditions.network.as_ref().is_none_or(|network| network.interface.is_none())
     }
 }
 

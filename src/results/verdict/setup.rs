@@ -21,7 +21,15 @@ pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Re
         .collect();
     if !unlimited.is_empty() {
         let text = format!("the machine size was not enforced: nothing limited {}", unlimited.join(" and "));
-        reasons.push(Reason::new("size_not_enforced", Verdict::Suspect, text));
+        reasons.push(if context.is_url() {
+            // By its kind: the size says what the user believes the server has.
+            Reason::note(
+                "size_not_enforced",
+                "the size is only a name: an agent can't limit a server that already runs",
+            )
+        } else {
+            Reason::new("size_not_enforced", Verdict::Suspect, text)
+        });
     }
     if context.conditions.emulated == Some(true) {
         let text = "the virtual machine's CPU was emulated, so the figures say nothing about real machines";

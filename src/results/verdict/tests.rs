@@ -6,6 +6,7 @@ mod laws;
 mod steadiness;
 mod surroundings;
 mod target;
+mod url;
 
 use brewbench_agent::{
     reports::summary::{Figures, Latency},
@@ -14,6 +15,7 @@ use brewbench_agent::{
         load::{Closed, Form, Load, Open, Stage},
         outcome::{Cause, Enforced, Mechanism},
         series::{Consumption, Gaps, Host, Second, Series, Usage, Window},
+        target::TargetKind,
     },
 };
 
@@ -33,6 +35,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) figures: Figures,
+    kind: Option<TargetKind>,
     pub(super) enforced: Enforced,
     cores: Cores,
     pub(super) load: Load,
@@ -93,11 +96,13 @@ pub(super) fn ordinary() -> Case {
             checks_passed: Some(10_000),
             checks_failed: Some(0),
             vus_max: Some(10),
+            connections: None,
             closed_connections: None,
             thresholds_failed: Some(0),
             thresholds: Some(0),
             negative_minima: Vec::new(),
         },
+        kind: Some(TargetKind::Process),
         enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },
         cores: Cores { target: vec![0], generator: vec![1] },
         load: vus(),
@@ -112,6 +117,8 @@ pub(super) fn ordinary() -> Case {
 impl Case {
     pub(super) fn judge(&self) -> Judgement {
         let context = Context {
+            kind: self.kind,
+            generator_log: "",
             generators: &[],
             enforced: self.enforced,
             cores: &self.cores,
@@ -369,6 +376,8 @@ fn an_incomplete_series_is_suspect() {
 fn a_run_from_before_series_were_recorded_is_valid() {
     let Case { figures, enforced, cores, load, .. } = ordinary();
     let context = Context {
+        kind: None,
+        generator_log: "",
         generators: &[],
         enforced,
         cores: &cores,

@@ -26,15 +26,14 @@ mod weight;
 mod world;
 
 pub use page::Tab;
-use reqwest::Method;
 
-use crate::harness::{Actor, Answer, App, submit::text, summaries::fixture};
+use crate::harness::{Actor, App, submit::text, summaries::fixture};
 
 /// Imports a summary as a repetition of a target. Returns the run's id.
 async fn import(user: &Actor, target: &str, repetition: u32, summary: String) -> String {
-    let request = user.request(&Method::POST, "/api/v1/runs/import");
-    let request = request.query(&[("target", target), ("scenario", "hash"), ("repetition", &repetition.to_string())]);
-    text(&Answer::to(request.body(summary)).await.ok().json()["runs"][0]["id"])
+    let number = repetition.to_string();
+    let about = [("target", target), ("scenario", "hash"), ("repetition", number.as_str())];
+    text(&user.import_as(&about, summary).await.ok().json()["runs"][0]["id"])
 }
 
 /// Imports three repetitions each of `quick`, 17,070 requests/s, and `slow`, 16,600. Returns their ids, newest first.

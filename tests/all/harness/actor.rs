@@ -117,9 +117,22 @@ impl Actor {
         Answer::to(self.request(&Method::DELETE, path)).await
     }
 
-    /// Imports a summary for a target called `t`.
-    pub async fn import(&self, summary: impl Into<reqwest::Body>) -> Answer {
-        Answer::to(self.request(&Method::POST, "/api/v1/runs/import?target=t").body(summary)).await
+    /// Imports a summary for a target called `t`; one that is stored already gets an empty line, as if measured again.
+    pub async fn import(&self, summary: impl Into<Vec<u8>>) -> Answer {
+        self.import_as(&[("target", "t")], summary).await
+    }
+
+    /// Does the same with other metadata.
+    pub async fn import_as(&self, about: &[(&str, &str)], summary: impl Into<Vec<u8>>) -> Answer {
+        let mut bytes = summary.into();
+        loop {
+            let request = self.request(&Method::POST, "/api/v1/runs/import").query(about);
+            let answer = Answer::to(request.body(bytes.clone())).await;
+            if answer.status != 409 || !answer.text().contains("this file was imported before") {
+                return answer;
+            }
+            bytes.push(b'\n');
+        }
     }
 
     /// Returns a run as JSON.

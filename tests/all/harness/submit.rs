@@ -1,9 +1,11 @@
 //! Submission of experiments and import of runs.
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Actor, Answer, App, summaries::scaled};
+use super::{
+    Actor, App,
+    summaries::{distinct, scaled},
+};
 
 /// A plan with one run of the target `fast`.
 pub fn plan() -> Value {
@@ -59,11 +61,16 @@ pub fn text(value: &Value) -> String {
 pub async fn repetitions(user: &Actor, target: &str, version: &str, count: u32, faster: f64) -> Vec<String> {
     let mut ids = Vec::new();
     for repetition in 1..=count {
-        let parameters = [("target", target), ("version", version), ("scenario", "hash"), ("size", "2/4GiB")];
-        let request = user.request(&Method::POST, "/api/v1/runs/import").query(&parameters);
-        let request = request.query(&[("repetition", repetition)]);
+        let number = repetition.to_string();
+        let about = [
+            ("target", target),
+            ("version", version),
+            ("scenario", "hash"),
+            ("size", "2/4GiB"),
+            ("repetition", &number),
+        ];
         let wobble = 1.0 + 0.001 * f64::from(repetition);
-        let answer = Answer::to(request.body(scaled(faster * wobble))).await.ok().json();
+        let answer = user.import_as(&about, scaled(faster * wobble)).await.ok().json();
         ids.push(text(&answer["runs"][0]["id"]));
     }
     ids
@@ -78,7 +85,7 @@ pub async fn interleaved(user: &Actor, targets: &[(&str, &str, f64)], count: u32
         for (place, (target, version, faster)) in targets.iter().enumerate() {
             let name = format!("{target}-{version}-{repetition}.json");
             let wobble = 1.0 + 0.001 * f64::from(repetition * 7 % 5) + 0.0001 * place as f64;
-            files.insert(name.clone(), json!(scaled(faster * wobble)));
+            files.insert(name.clone(), json!(distinct(scaled(faster * wobble))));
             // Mirrored in each pair of repetitions.
             let order = all * (repetition as usize - 1) + if repetition % 2 == 1 { place + 1 } else { all - place };
             index.push(json!({"file": name, "target": target, "version": version, "scenario": "hash", "vcpus": 2.0,

@@ -1,6 +1,9 @@
 //! Summaries of real k6, and modified ones.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use serde_json::{Value, json};
 
@@ -36,6 +39,12 @@ pub fn fixture(name: &str) -> String {
 /// Returns the path of one of [`ALL`].
 pub fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/k6/{name}.json"))
+}
+
+/// Returns a summary with empty lines at its end, as many as no other has: the server refuses a file that it has.
+pub fn distinct(summary: String) -> String {
+    static GIVEN: AtomicUsize = AtomicUsize::new(0);
+    summary + &"\n".repeat(1 + GIVEN.fetch_add(1, Ordering::Relaxed))
 }
 
 /// [`good`] with a value of a metric changed.

@@ -1,6 +1,6 @@
 //! A scenario on disk: the script with its files, and k6's arguments for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,6 +14,7 @@ use super::{Round, tags, waits};
 use crate::series::collector::Scope;
 use crate::wire::job::{Job, Scenario};
 use crate::wire::load::Load;
+use crate::wire::variables::missing_in_options;
 
 pub(super) const SCRIPT: &str = "script.js";
 /// Wrappers around the script that set a load: see [`super::wrapper`].
@@ -43,6 +44,8 @@ pub struct Script {
     system_tags: String,
     may_wait: bool,
     traits: Traits,
+    /// Variables without a value that the script's options need.
+    missing: BTreeSet<String>,
 }
 
 impl Script {
@@ -71,10 +74,11 @@ impl Script {
         let texts: Vec<&str> = [&scenario.script].into_iter().chain(others).map(String::as_str).collect();
         let system_tags = tags::system_tags(&texts);
         let (may_wait, traits) = (waits::may_wait(&texts), Traits::of(&texts));
+        let missing = missing_in_options(scenario, &parameters.keys().cloned().collect());
         let wrappers = [(WARM_UP, Round::WarmUp), (MEASURED, Round::Measure)]
             .map(|(name, round)| (name, wrapper::wrapper((load, warm_up), round, traits, SCRIPT)));
-        let run_folder = run_folder.to_owned();
-        let script = Self { run_folder, parameters, load: load.clone(), system_tags, may_wait, traits };
+        let (run_folder, load) = (run_folder.to_owned(), load.clone());
+        let script = Self { run_folder, parameters, load, system_tags, may_wait, traits, missing };
         let write = || -> io::Result<()> {
             for folder in [script.folder(), script.files_folder(), script.results_folder()] {
                 fs::create_dir(folder)?;
@@ -140,6 +144,16 @@ impl Script {
     /// What of k6's series belongs to the load.
     pub fn scope(&self) -> Scope {
         if self.traits.has_setup { Scope::Tagged } else { Scope::All }
+    }
+
+    /// Adds to k6's message which parameters the script's options lack.
+    pub fn explain(&self, fault: String) -> String {
+        let names: Vec<&str> = self.missing.iter().map(String::as_str).collect();
+        match names.as_slice() {
+            [] => fault,
+            [one] => format!("{fault}; set {one}: the script reads it in its options"),
+            several => format!("{fault}; set {}: the script reads them in its options", several.join(", ")),
+        }
     }
 
     /// Returns the file to start k6 with.

@@ -3,7 +3,9 @@
 //! Text has fewer values than a summary, and rounds them. Missing values stay absent, and existing ones are not
 //! corrected: neither is derived from others. A truncated text is rejected or has fewer values, never wrong ones.
 
+mod code_page;
 mod k6;
+mod prefix;
 mod units;
 mod wrk;
 
@@ -34,9 +36,13 @@ pub(super) fn read(bytes: &[u8]) -> Result<Summary, Fault> {
         .map(|(place, text)| Line { number: place + 1, text: uncoloured(text).trim().to_owned() })
         .filter(|line| !line.text.is_empty())
         .collect();
+    let is_known = |lines: &[Line]| wrk::recognises(lines) || k6::recognises(lines);
+    let lines =
+        if is_known(&lines) { lines } else { Some(prefix::without(&lines)).filter(|it| is_known(it)).unwrap_or(lines) };
     if wrk::recognises(&lines) {
         wrk::read(&lines)
     } else if k6::recognises(&lines) {
+        code_page::check(&lines)?;
         k6::read(&lines)
     } else {
         let start = lines.first().map_or("nothing", |line| line.text.as_str());

@@ -4,6 +4,9 @@
 //! error is a request without a response, so it is added to the requests here and counts as failed. A timeout is a
 //! response that took longer than `--timeout`; an error status is 400 or above. Both are among the responses, and count
 //! as failed. Latencies exclude timeouts.
+//!
+//! A connection whose socket can't be opened is given up, so the load comes from the others. One that the target refuses
+//! is tried again, so that more connects may fail than there are connections; then it is unknown how many made the load.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +18,9 @@ use crate::reports::validate::Fault;
 
 /// Tolerance between two values rounded to two decimals.
 const ROUNDED: f64 = 0.0051;
+
+/// Share of the connections that may fail without making another load.
+const FEW_UNOPENED: f64 = 0.01;
 
 /// wrk2 has reported its calibration by then.
 const LONGER_THAN_CALIBRATION_S: f64 = 11.0;
@@ -150,7 +156,7 @@ impl Found {
                 ("http_reqs", metric(Kind::Counter, Contains::Default, [("count", requests), ("rate", rate)])),
                 ("http_req_failed", metric(Kind::Rate, Contains::Default, failures)),
                 ("data_received", metric(Kind::Counter, Contains::Data, [("count", bytes), ("rate", transfer)])),
-                ("vus_max", gauge(connections)),
+                ("wrk_connections", gauge(connections)),
                 ("wrk_connect_errors", counter(connect)),
                 ("wrk_read_errors", counter(read)),
                 ("wrk_write_errors", counter(write)),
@@ -161,9 +167,12 @@ impl Found {
         );
         let duration = Metric { kind: Kind::Trend, contains: Contains::Time, values: latency, thresholds: Vec::new() };
         metrics.insert("http_req_duration".to_owned(), duration);
-        // wrk2 calibrates its threads after ten seconds; a shorter output without distribution could be of either.
-        if !self.is_rate_limited && seconds > LONGER_THAN_CALIBRATION_S {
-            metrics.insert("wrk_closed_connections".to_owned(), gauge(connections));
+        if let Some(open) = open(connections, connect) {
+            metrics.insert("vus_max".to_owned(), gauge(open));
+            // wrk2 calibrates its threads after ten seconds; a shorter output without distribution could be of either.
+            if !self.is_rate_limited && seconds > LONGER_THAN_CALIBRATION_S {
+                metrics.insert("wrk_closed_connections".to_owned(), gauge(open));
+            }
         }
         metrics.extend(self.threads.map(|threads| ("wrk_threads".to_owned(), gauge(threads))));
         metrics.extend(self.thread_rate.map(|[avg, max]| {
@@ -178,6 +187,15 @@ impl Found {
             root: Group::default(),
             negative_minima: Vec::new(),
         })
+    }
+}
+
+/// Returns how many connections made the load; None if that is unknown.
+fn open(connections: f64, failed: f64) -> Option<f64> {
+    match failed {
+        failed if failed <= FEW_UNOPENED * connections => Some(connections),
+        failed if failed < connections => Some(connections - failed),
+        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Usage of the program.
 pub const USAGE: &str = "usage: rust-hyper --listen HOST:PORT [--name NAME] [--extra-rounds N] [--slow-start S] \
-    [--other-work redirect|empty|not-modified|error-page|close]";
+    [--other-work redirect|empty|not-modified|error-page|close|headers]";
 
 /// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub enum OtherWork {
     ErrorPage,
     /// Closes the connection after each response.
     Close,
+    /// The same work, with a longer header in each response.
+    Headers,
 }
 
 impl OtherWork {
@@ -44,6 +46,7 @@ impl OtherWork {
             "not-modified" => Self::NotModified,
             "error-page" => Self::ErrorPage,
             "close" => Self::Close,
+            "headers" => Self::Headers,
             _ => return None,
         })
     }

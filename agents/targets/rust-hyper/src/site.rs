@@ -8,6 +8,7 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{
     ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION,
+    SERVER,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use serde::Serialize;
@@ -69,7 +70,7 @@ impl Site {
             let answer = text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
             return with(answer, ALLOW, HeaderValue::from_static("GET, HEAD"));
         }
-        match resource {
+        let answer = match resource {
             Resource::Health => text(StatusCode::OK, "ok"),
             Resource::Hash => self.hash_or_other_work(request.uri().query()),
             Resource::File(file) => send_file(file, request.headers()),
@@ -79,6 +80,10 @@ impl Site {
                 let answer = with(answer, CONTENT_LENGTH, HeaderValue::from_static("0"));
                 with(answer, LOCATION, HeaderValue::from_static(path))
             }
+        };
+        match self.arguments.other_work {
+            Some(OtherWork::Headers) => with(answer, SERVER, HeaderValue::from_static("a server with a long name/1.0")),
+            _ => answer,
         }
     }
 
@@ -118,7 +123,7 @@ impl Site {
             Some(OtherWork::Redirect) if query.is_none() => {
                 with(status(StatusCode::FOUND, Bytes::new()), LOCATION, HeaderValue::from_static(MOVED))
             }
-            None | Some(OtherWork::Redirect) => self.hash(),
+            None | Some(OtherWork::Redirect | OtherWork::Headers) => self.hash(),
             Some(OtherWork::Empty) => status(StatusCode::OK, Bytes::new()),
             Some(OtherWork::NotModified) => status(StatusCode::NOT_MODIFIED, Bytes::new()),
             Some(OtherWork::ErrorPage) => text(StatusCode::OK, PAGE),

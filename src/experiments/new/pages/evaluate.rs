@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use brewbench_agent::{
     scenarios,
-    wire::{load::Load, now_ms},
+    wire::{load::Load, now_ms, variables},
 };
 
 use crate::{
@@ -57,10 +57,13 @@ pub async fn load_catalog(state: &AppState) -> Result<Catalog> {
     })
 }
 
-/// Returns the default parameters of a scenario; none if it does not exist.
+/// Returns the parameters of a scenario with their defaults; none if it does not exist.
 pub async fn defaults_of(state: &AppState, scenario: &str) -> Result<BTreeMap<String, String>> {
     let scenario = crate::catalog::store::scenario(&state.db.read, scenario).await?;
-    Ok(scenario.map(|scenario| scenario.defaults).unwrap_or_default())
+    let Some(scenario) = scenario else { return Ok(BTreeMap::new()) };
+    // A variable without a default is unset unless the form sets it.
+    let unset = variables::parameters(&scenario).into_iter().map(|name| (name, String::new()));
+    Ok(unset.collect::<BTreeMap<_, _>>().into_iter().chain(scenario.defaults).collect())
 }
 
 /// Evaluates a draft. Returns the form and, if the plan is valid, the checked plan to submit.

@@ -73,12 +73,15 @@ fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorRecord])) -> 
         checks_passed: None,
         checks_failed: None,
         vus_max: None,
+        connections: None,
         closed_connections: None,
         thresholds_failed: None,
         thresholds: None,
         negative_minima: Vec::new(),
     };
     let context = Context {
+        kind: None,
+        generator_log: "",
         profile_faults: &[],
         code_unknown: None,
         enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },

@@ -1,0 +1,29 @@
+//! Judges connections that wrk could not open: the load came from fewer than requested. Pure.
+
+use brewbench_agent::reports::summary::{Connections, Figures};
+
+use crate::runs::verdict::{Reason, Unit, Verdict};
+
+/// Share of the connections up to which the load counts as the requested one, as the reader of wrk's output has it.
+const FEW: f64 = 0.01;
+
+pub(super) fn judge(figures: &Figures) -> Option<Reason> {
+    let Connections { requested, failed } = figures.connections.filter(|it| it.failed > 0 && it.requested > 0)?;
+    let share = failed as f64 / requested as f64;
+    let text = match figures.vus_max {
+        Some(open) if open < requested => {
+            format!("{failed} of {requested} connections could not be opened: the load came from {open}")
+        }
+        Some(_) => format!("{failed} of {requested} connections could not be opened"),
+        None => format!(
+            "a connection could not be opened {failed} times, with {requested} requested: how many made the load is \
+             unknown"
+        ),
+    };
+    let reason = if share > FEW {
+        Reason::new("connections_failed", Verdict::Suspect, text)
+    } else {
+        Reason::note("connections_failed", text)
+    };
+    Some(reason.with(share, FEW, Unit::Share))
+}
