@@ -173,7 +173,9 @@ async fn one_file_is_no_second_repetition_until_its_run_is_deleted() {
     assert_eq!(user.count_runs().await, 2);
     let folder = tempfile::tempdir().expect("a folder");
     let [one, other] = ["1.json", "2.json"].map(|name| folder.path().join(name).display().to_string());
-    [&one, &other].map(|path| std::fs::write(path, good()).expect("a file"));
+    for path in [&one, &other] {
+        std::fs::write(path, good()).expect("a file");
+    }
     let command = ["run", "import", &one, &other, "--target", "servy", "--target-version", "3"];
     let shown = as_user(&app, user.secret(), &command).await.refused(1);
     assert!(shown.contains("json was not imported") && shown.contains("was imported before"), "{shown}");
