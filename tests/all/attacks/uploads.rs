@@ -9,6 +9,8 @@ use tokio::{
     net::TcpStream,
 };
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::harness::{App, summaries::good};
 
 const MIB: usize = 1024 * 1024;
@@ -23,10 +25,12 @@ async fn announce(app: &App, secret: &str) -> TcpStream {
     stream
 }
 
+/// A summary of the largest size, each time with other blanks: the server refuses a file that it has.
 fn large() -> String {
-    let summary = good();
-    let blanks = " ".repeat(MIB - summary.len());
-    summary + &blanks
+    static LINES: AtomicUsize = AtomicUsize::new(0);
+    let (summary, lines) = (good(), LINES.fetch_add(1, Ordering::Relaxed));
+    let blanks = " ".repeat(MIB - summary.len() - lines);
+    summary + &"\n".repeat(lines) + &blanks
 }
 
 #[tokio::test]
