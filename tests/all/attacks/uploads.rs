@@ -1,6 +1,9 @@
 //! Uploads that would fill the memory, and a disk that is full.
 
-use std::fs;
+use std::{
+    fs,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use brewbench_testing::SmallDisk;
 use reqwest::header::CONTENT_LENGTH;
@@ -8,8 +11,6 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
-
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::harness::{App, summaries::good};
 
