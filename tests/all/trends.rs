@@ -16,8 +16,8 @@ use crate::harness::{
 async fn import_runs(user: &Actor, version: &str, count: usize, faster: f64) {
     for place in 0..count {
         let wobble = 1.0 + 0.004 * ((place * 7919 % 13) as f64 - 6.0) / 6.0;
-        let path = format!("/api/v1/runs/import?target=servy&size=2/4GiB&scenario=hash&version={version}");
-        Answer::to(user.request(&reqwest::Method::POST, &path).body(scaled(faster * wobble))).await.ok();
+        let about = [("target", "servy"), ("size", "2/4GiB"), ("scenario", "hash"), ("version", version)];
+        user.import_as(&about, scaled(faster * wobble)).await.ok();
     }
 }
 

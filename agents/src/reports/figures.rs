@@ -66,6 +66,11 @@ pub struct Connections {
     pub failed: u64,
 }
 
+impl Connections {
+    /// Share of the connections that may fail without making another load.
+    pub const FEW_FAILED: f64 = 0.01;
+}
+
 /// Bounds of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Between {

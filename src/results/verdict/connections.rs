@@ -4,9 +4,6 @@ use brewbench_agent::reports::summary::{Connections, Figures};
 
 use crate::runs::verdict::{Reason, Unit, Verdict};
 
-/// Share of the connections up to which the load counts as the requested one, as the reader of wrk's output has it.
-const FEW: f64 = 0.01;
-
 pub(super) fn judge(figures: &Figures) -> Option<Reason> {
     let Connections { requested, failed } = figures.connections.filter(|it| it.failed > 0 && it.requested > 0)?;
     let share = failed as f64 / requested as f64;
@@ -20,10 +17,10 @@ pub(super) fn judge(figures: &Figures) -> Option<Reason> {
              unknown"
         ),
     };
-    let reason = if share > FEW {
+    let reason = if share > Connections::FEW_FAILED {
         Reason::new("connections_failed", Verdict::Suspect, text)
     } else {
         Reason::note("connections_failed", text)
     };
-    Some(reason.with(share, FEW, Unit::Share))
+    Some(reason.with(share, Connections::FEW_FAILED, Unit::Share))
 }

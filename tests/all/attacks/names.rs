@@ -115,10 +115,7 @@ async fn a_user_name_that_looks_like_another_is_refused() {
 async fn a_target_that_looks_like_another_is_refused_from_imports_and_agents() {
     let app = App::start().await;
     let user = app.user().await;
-    let import = async |name: &str| {
-        let request = user.request(&Method::POST, "/api/v1/runs/import").query(&[("target", name)]);
-        Answer::to(request.body(good())).await
-    };
+    let import = async |name: &str| user.import_as(&[("target", name)], good()).await;
     import("server1").await.ok();
     import("server1").await.ok();
     let error = import("serverl").await.refused(409);

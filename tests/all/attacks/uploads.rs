@@ -1,6 +1,9 @@
 //! Uploads that would fill the memory, and a disk that is full.
 
-use std::fs;
+use std::{
+    fs,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use brewbench_testing::SmallDisk;
 use reqwest::header::CONTENT_LENGTH;
@@ -23,10 +26,12 @@ async fn announce(app: &App, secret: &str) -> TcpStream {
     stream
 }
 
+/// A summary of the largest size, each time with other blanks: the server refuses a file that it has.
 fn large() -> String {
-    let summary = good();
-    let blanks = " ".repeat(MIB - summary.len());
-    summary + &blanks
+    static LINES: AtomicUsize = AtomicUsize::new(0);
+    let (summary, lines) = (good(), LINES.fetch_add(1, Ordering::Relaxed));
+    let blanks = " ".repeat(MIB - summary.len() - lines);
+    summary + &"\n".repeat(lines) + &blanks
 }
 
 #[tokio::test]

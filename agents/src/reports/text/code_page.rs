@@ -2,7 +2,7 @@
 //! would be missing without a word.
 
 use super::super::builtin;
-use super::Line;
+use super::line::Line;
 use crate::reports::validate::Fault;
 
 /// The first two characters that `✓`, `✗` and `█` become in the code pages 437, 850 and 1252, and in Latin-1.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::{builtin, names};
 use super::units::{count, k6_bytes, k6_time, number};
-use super::{Line, metric};
+use super::{line::Line, metric};
 use crate::reports::metrics::not_too_many;
 use crate::reports::summary::{Contains, Group, Kind, Metric, Shape, Summary, Threshold};
 use crate::reports::validate::{Fault, Place, shown};

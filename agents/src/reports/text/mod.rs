@@ -5,27 +5,16 @@
 
 mod code_page;
 mod k6;
+mod line;
 mod prefix;
 mod units;
 mod wrk;
 
 use std::collections::BTreeMap;
 
+use self::line::Line;
 use crate::reports::summary::{Contains, Kind, Metric, Summary};
 use crate::reports::validate::{Fault, Place, shown};
-
-/// A trimmed line without colours, numbered from 1.
-#[derive(Clone, Debug)]
-struct Line {
-    number: usize,
-    text: String,
-}
-
-impl Line {
-    fn fault(&self, what: impl std::fmt::Display) -> Fault {
-        Place::root(&format!("line {}", self.number)).fault(what)
-    }
-}
 
 /// Reads a text. The caller has checked that it is not JSON.
 pub(super) fn read(bytes: &[u8]) -> Result<Summary, Fault> {

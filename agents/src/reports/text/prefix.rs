@@ -1,6 +1,6 @@
 //! Removes what a log or an e-mail puts before each line: a time, the name of a container, or `>`.
 
-use super::Line;
+use super::line::Line;
 
 /// Prefixes that may stand before each other: `k6-1  | 2026-11-25T10:00:00Z `.
 const MOST: usize = 3;

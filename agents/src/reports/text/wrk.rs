@@ -12,15 +12,12 @@ use std::collections::BTreeMap;
 
 use super::super::values::percentile;
 use super::units::{count, number, wrk_bytes, wrk_number, wrk_time};
-use super::{Line, metric};
-use crate::reports::summary::{Contains, Group, Kind, Metric, Shape, Summary};
+use super::{line::Line, metric};
+use crate::reports::summary::{Connections, Contains, Group, Kind, Metric, Shape, Summary};
 use crate::reports::validate::Fault;
 
 /// Tolerance between two values rounded to two decimals.
 const ROUNDED: f64 = 0.0051;
-
-/// Share of the connections that may fail without making another load.
-const FEW_UNOPENED: f64 = 0.01;
 
 /// wrk2 has reported its calibration by then.
 const LONGER_THAN_CALIBRATION_S: f64 = 11.0;
@@ -193,7 +190,7 @@ impl Found {
 /// Returns how many connections made the load; None if that is unknown.
 fn open(connections: f64, failed: f64) -> Option<f64> {
     match failed {
-        failed if failed <= FEW_UNOPENED * connections => Some(connections),
+        failed if failed <= Connections::FEW_FAILED * connections => Some(connections),
         failed if failed < connections => Some(connections - failed),
         _ => None,
     }
