@@ -51,7 +51,9 @@ impl Destination {
                 Host::Here(own) => *own == address || is_here(address),
                 Host::Name(_) => true,
             };
-        is_target || self.redirects.iter().any(|own| own.to_canonical() == address)
+        // A named host that redirects to others may do so by names, too.
+        let is_any = matches!(self.host, Host::Name(_)) && !self.redirects.is_empty() && !is_here(address);
+        is_target || is_any || self.redirects.iter().any(|own| own.to_canonical() == address)
     }
 }
 
@@ -106,5 +108,7 @@ mod tests {
         let addresses = ["192.0.2.1:80", "192.0.2.9:8443", "192.0.2.7:80"];
         assert_eq!(covered("http://192.0.2.1", Some(&limits(true)), &addresses), [true, true, false]);
         assert_eq!(covered("http://192.0.2.1", Some(&limits(false)), &addresses), [true, false, false]);
+        let named = ["198.51.100.3:443", "127.0.0.1:8081"];
+        assert_eq!(covered("http://staging.example", Some(&limits(true)), &named), [true, false]);
     }
 }

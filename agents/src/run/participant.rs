@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use super::address_policy::LoadLimits;
 use super::barrier::Barrier;
 use super::destination::Destination;
 use super::execute::{Record, RunContext, Site, lost};
@@ -60,9 +61,8 @@ impl Site {
             self.meet(&mut barrier, (Gate::Load, own_url), WAIT_FOR_OTHERS, "while others prepared their load").await?;
         if own_url.is_none() {
             context.reach.admits(&base_url).map_err(Failure::by(Cause::Generator))?;
-            self.interface = interface::to(&base_url);
         }
-        self.destination = Destination::parse(&base_url, own_limits.as_ref());
+        self.set_destination(&base_url, own_url.is_none(), own_limits.as_ref());
         let cores = record.outcome.cores.generator.clone();
         let segment = match job.role {
             Role::Generator(segment) => Some(segment),
@@ -149,6 +149,14 @@ impl Site {
         };
         let (serving, bounds) = tokio::try_join!(starting, inspecting)?;
         Ok(Prepared { serving, bounds })
+    }
+
+    /// Sets where the load goes, and through which interface if it leaves the machine.
+    fn set_destination(&mut self, base_url: &str, is_elsewhere: bool, limits: Option<&LoadLimits>) {
+        self.destination = Destination::parse(base_url, limits);
+        if is_elsewhere {
+            self.interface = interface::to(base_url);
+        }
     }
 
     /// Waits until the machine is idle except for the run's own processes. The target has had no load yet.

@@ -66,10 +66,10 @@ pub(super) fn elsewhere(
     if !peers.iter().any(|peer| peer.is_target) {
         text.push_str(", had no connection");
         text.push_str(
-            &cpu_us.map_or_else(String::new, |us| format!(" and used {} of CPU per request", milliseconds(us))),
+            &cpu_us.map_or_else(String::new, |us| format!(" and used {} of CPU per request", microseconds(us))),
         );
     }
-    text.push_str("; do the script and the target's redirects use BASE_URL?");
+    text.push_str("; check whether the script uses BASE_URL, and where the target redirects");
     Some(Reason::new("other_origin", Verdict::Invalid, text).with(share, limit, Unit::Share))
 }
 
@@ -106,7 +106,7 @@ fn idle(context: &Context<'_>, cpu_us: f64) -> Option<Reason> {
     }
     let text = format!(
         "the target used {} of CPU per request, less than any server needs: the requests went elsewhere",
-        milliseconds(cpu_us)
+        microseconds(cpu_us)
     );
     let reason = Reason::new("target_idle", Verdict::Invalid, text);
     Some(reason.with(cpu_us / 1_000.0, LEAST_CPU_US / 1_000.0, Unit::Milliseconds))
@@ -123,8 +123,8 @@ fn cpu_per_request(figures: &Figures, context: &Context<'_>) -> Option<f64> {
     (requests >= MIN_REQUESTS).then(|| (used.target_us as f64 + unknown_us) / requests)
 }
 
-fn milliseconds(us: f64) -> String {
-    format!("{:.4} ms", us / 1_000.0)
+fn microseconds(us: f64) -> String {
+    format!("{us:.2} µs")
 }
 
 #[cfg(test)]

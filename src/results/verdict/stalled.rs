@@ -28,7 +28,7 @@ const MOST_NAMED: usize = 3;
 
 /// With so few virtual users, all of them can be in a slow request at the same time.
 const FEW_USERS: u64 = 3;
-/// So many points with such slow requests are the rhythm of a run with few users.
+/// This number of points with such slow requests is the rhythm of a run with few users.
 const RHYTHM: usize = 3;
 
 pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {

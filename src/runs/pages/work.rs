@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn known_values_have_units_and_others_are_not_known() {
         let work = RunWork::new(Some(1_000), Some(500), Some(1_204_000.0));
-        let work = work.with_connections(Some(10), Some(10), Some(1_000)).with_sent(Some(90_000.0), Some(1_000));
+        let work = work.with_connections(Some(10), Some(10), Some(1_000)).with_sent(Some(1_204_000.0), Some(1_000));
         let statuses = [("200".to_owned(), 500), ("302".to_owned(), 500)].into();
         let run = Run { iterations: Some(500), work: work.with_counts(Some(statuses), None), ..finished("servy", 1) };
         let lines: Vec<String> =
@@ -64,7 +64,7 @@ mod tests {
                 "Iterations: 500",
                 "Requests per iteration: 2.00",
                 "Response bytes per request: 1,204 B",
-                "Request bytes per request: 90 B",
+                "Request bytes per request: 1,204 B",
                 "New connections: 10 (1 % of the requests)",
                 "Statuses: 200 50 %, 302 50 %",
                 "Protocols: not known",

@@ -341,7 +341,7 @@ impl Limit {
                 (Unit::Seconds, 86_400.0),
                 1.0,
                 "time without any response, out of line with the run, from which on it is suspect",
-                "the series has one point a second: less can't be told from an ordinary pause",
+                "the series has one point a second: shorter pauses are not visible in it",
             ),
             Self::StalledInvalid => about(
                 "stalled_invalid",

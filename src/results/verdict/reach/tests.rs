@@ -38,7 +38,7 @@ fn invalid(case: &Case, code: &str) -> Reason {
 fn load_on_another_server_is_invalid_and_both_are_named() {
     let both = case(vec![peer(TARGET, 630_000), peer("127.0.0.1:8081", 370_000)], |_| ());
     let reason = invalid(&both, "other_origin");
-    let expected = "37 % of the bytes went to 127.0.0.1:8081; the target is at 127.0.0.1:40123; do";
+    let expected = "37 % of the bytes went to 127.0.0.1:8081; the target is at 127.0.0.1:40123; check";
     assert!(reason.text.starts_with(expected), "{}", reason.text);
     assert_eq!((reason.observed, reason.limit), (Some(0.37), Some(0.001)));
     fine(&case(vec![peer(TARGET, 999_000), peer("127.0.0.1:8081", 1_000)], |_| ()));
@@ -70,7 +70,7 @@ fn a_target_without_load_is_described() {
     let reasons = case(vec![peer("[::1]:8081", 5_000)], busy(20_000)).judge().reasons;
     let reason = reasons.iter().find(|reason| reason.code == "other_origin").expect("a reason");
     let expected = "100 % of the bytes went to [::1]:8081; the target is at 127.0.0.1:40123, had no connection and used \
-                    0.0002 ms of CPU per request";
+                    0.20 µs of CPU per request";
     assert!(reason.text.starts_with(expected), "{}", reason.text);
     let codes = |case: Case| case.judge().reasons.into_iter().map(|reason| reason.code).collect::<Vec<_>>();
     let none = |case: &mut Case| case.enforced.cpu = Mechanism::None;
