@@ -105,6 +105,10 @@ fn serve(mut stream: TcpStream, manner: &str) {
         if stream.write_all(answer.as_bytes()).is_err() {
             return;
         }
+        if manner == "brief" {
+            eprintln!("one answer is enough");
+            exit(6);
+        }
     }
 }
 

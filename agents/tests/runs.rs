@@ -153,6 +153,36 @@ async fn a_target_that_exits_at_its_start_is_a_failure_with_its_last_output() {
 }
 
 #[tokio::test]
+async fn failures_are_counted_each_second_whatever_system_tags_a_script_chooses() {
+    let Some(bench) = Bench::new("tags").await else { return };
+    bench.offer("breaking", "");
+    let script = "import http from 'k6/http'; export const options = { systemTags: ['method'] };\n\
+                  export default function () { http.get(`${__ENV.BASE_URL}/`); }";
+    let outcome = run(&bench, &Job { scenario: scenario(script), warm_up_ms: 0, ..job("breaking") }).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    let series = outcome.series.expect("a series").unpack().expect("a series");
+    let failed: u64 = series.measured.expect("a window").seconds.iter().map(|second| second.failed.total()).sum();
+    assert!(failed > 0, "all requests after the first ones fail");
+}
+
+#[tokio::test]
+async fn a_target_that_exits_after_its_first_answer_is_a_failure_with_its_last_output() {
+    let Some(bench) = Bench::new("brief").await else { return };
+    let (reason, _) = failure(&bench, "brief", "", Cause::TargetDied).await;
+    let expected = "target brief: exited before it was ready: exit status 6; \
+                     last output: unruly is brief | one answer is enough";
+    assert_eq!(reason, expected);
+}
+
+#[tokio::test]
+async fn a_target_that_goes_into_the_background_is_a_failure_with_the_remedy() {
+    let Some(bench) = Bench::new("daemon").await else { return };
+    let (reason, _) = failure(&bench, "daemon", "", Cause::TargetDied).await;
+    assert!(reason.contains("exited before it was ready: exit status 0; last output: unruly is"), "{reason}");
+    assert!(reason.ends_with("; if it went into the background, keep it in the foreground"), "{reason}");
+}
+
+#[tokio::test]
 async fn a_target_that_exits_during_the_load_ends_the_run_at_once() {
     let Some(bench) = Bench::new("mortal").await else { return };
     bench.offer("mortal", "");

@@ -131,11 +131,12 @@ async fn changed_code_is_compared_with_the_old_and_not_pooled() {
     let text = command(&["run", "show", &new[0]]).await;
     assert!(text.contains("the code has changed since run") && text.contains("the version is still 1.0"), "{text}");
 
-    let gate = format!("/api/v1/compare/gate?baseline={first},{second}&candidate={third}&fail_on=rps%3C-5%25");
+    let gate = format!("/api/v1/compare/gate?baseline={first},{second}&candidate={third}&fail_on=rps%3C-5%25&accept=setups");
     let gate = site.user.get(&gate).await.ok().json();
     assert_eq!(gate["outcome"], "cannot_say");
-    let reason = gate["checks"][0]["reason"].as_str().expect("a reason");
-    assert!(reason.contains("one side measured code aaaaaaaa and code bbbbbbbb"), "{reason}");
+    let notes = gate["notes"].to_string();
+    assert!(notes.contains("one side measured code aaaaaaaa and code bbbbbbbb; accepted"), "{notes}");
+    assert_eq!(gate["title"].as_str().map(|title| title.contains(" against ")), Some(true), "{gate}");
 }
 
 #[tokio::test]
