@@ -266,9 +266,10 @@ impl K6 {
     pub async fn bounds(&self, script: &Script, load: &Load, group: &Group, cores: &[usize]) -> Result<Bounds, String> {
         if let Some(duration) = load.duration() {
             let longest = duration + GRACEFUL_STOP + MARGIN;
-            let output = match script.may_limit_requests() {
-                true => self.inspect(script, group, cores, MARGIN).await.unwrap_or_default(),
-                false => String::new(),
+            let output = if script.may_limit_requests() {
+                self.inspect(script, group, cores, MARGIN).await.unwrap_or_default()
+            } else {
+                String::new()
             };
             return Ok(Bounds { longest, rps_limit: script::rps_limit(&output) });
         }
