@@ -51,8 +51,7 @@ impl Site {
         if job.cluster_generators > 0 {
             return Box::pin(self.work_with_cluster(job, context, record)).await;
         }
-        let Prepared { mut serving, bounds: Bounds { longest, rps_limit } } =
-            self.prepare(job, context, &mut record.outcome).await?;
+        let Prepared { mut serving, bounds } = self.prepare(job, context, &mut record.outcome).await?;
         self.wait_until_idle(job, context, &mut record.outcome.conditions).await;
         let own_url = serving.as_ref().map(|serving| serving.base_url.clone());
         let own_limits = serving.as_ref().and_then(|serving| serving.reach.clone());
@@ -91,13 +90,10 @@ impl Site {
         let counting = self.begin_counting().await;
         let before = self.begin_measurement(context, load.as_ref(), paused, record).await?;
         if load.is_some() {
-            self.measured(longest, &mut record.outcome.conditions).await?;
-            if let Some(load) = &mut record.outcome.conditions.load_record {
-                load.rps_limit = rps_limit;
-            }
+            self.measured(bounds, &mut record.outcome.conditions).await?;
             barrier.report(Gate::End);
         } else {
-            self.meet(&mut barrier, (Gate::End, own_url), longest, "during the measurement").await?;
+            self.meet(&mut barrier, (Gate::End, own_url), bounds.longest, "during the measurement").await?;
         }
         self.end_counting(counting, &mut record.outcome.conditions).await;
         self.collect(load.is_some(), before, serving.as_ref(), record).await

@@ -1,3 +1,5 @@
+//! Logs of k6, and what is read from them.
+
 use std::os::unix::process::ExitStatusExt;
 
 use super::*;
