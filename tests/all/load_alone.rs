@@ -181,7 +181,10 @@ async fn the_merged_rate_of_two_generators_is_over_their_loads() {
     let (two, second) = watch::channel(None);
     let part = |index: u32, opened| {
         let (report, place) = (report.clone(), index as usize);
-        let gates = Gates::new(move |gate, _| drop(report.send((place, gate))), opened);
+        let send = move |gate, _| {
+            let _ = report.send((place, gate));
+        };
+        let gates = Gates::new(send, opened);
         let job = Job { role: Role::Generator(Segment { index, of: 2 }), ..job.clone() };
         let tools = &tools;
         async move { generate(tools, &job, gates).await }
