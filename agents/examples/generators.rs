@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use brewbench_agent::series::collector::Collector;
+use brewbench_agent::series::collector::{Collector, Scope};
 use brewbench_agent::series::merge::{add_up, lines};
 use brewbench_agent::series::messages::{BucketSpan, Label, NativeHistogram, Sample, TimeSeries};
 use prost::Message;
@@ -20,7 +20,7 @@ const TAGS: u64 = 4;
 fn main() {
     let bodies: Vec<Vec<u8>> = (1..=SECONDS).map(push).collect();
     let bytes: usize = bodies.iter().map(Vec::len).sum::<usize>() * GENERATORS;
-    let mut collectors: Vec<Collector> = (0..GENERATORS).map(|_| Collector::new(0)).collect();
+    let mut collectors: Vec<Collector> = (0..GENERATORS).map(|_| Collector::new(0, Scope::All)).collect();
     let begun = Instant::now();
     let mut shown = 0_u64;
     for (second, body) in (1..).zip(&bodies) {
