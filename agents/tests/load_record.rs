@@ -115,7 +115,28 @@ async fn a_load_cut_short_says_by_what() {
 
     let script = "import http from 'k6/http'; import exec from 'k6/execution';
         export default function () { http.get(__ENV.BASE_URL); if (__ITER === 3) exec.test.abort('no more items'); }";
-    let (_, record) = run(&bench, script, vus(1, 60_000)).await;
-    let why = record.cut_short.as_deref().expect("a reason");
-    assert!(why.starts_with("the script aborted it: no more items (script.js:2:"), "{why}");
+    for warm_up_ms in [0, 5_000] {
+        let job = Job { scenario: scenario(script), load: vus(1, 60_000), warm_up_ms, ..job("good") };
+        let outcome = execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await;
+        assert_eq!(outcome.ended, Ended::Finished, "{}", outcome.generator_log);
+        let why = outcome.conditions.load_record.and_then(|record| record.cut_short).expect("a reason");
+        assert!(why.starts_with("the script aborted it: no more items (script.js:2:"), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn a_scripts_own_limit_of_requests_is_reported() {
+    let Some(bench) = Bench::unlimited("limit").await else { return };
+    let script = |options: &str| {
+        format!(
+            "import http from 'k6/http'; export const options = {{ {options} }};
+             export default function () {{ http.get(__ENV.BASE_URL); }}"
+        )
+    };
+    let (_, record) = run(&bench, &script("rps: 20"), vus(1, 1_000)).await;
+    assert_eq!(record.rps_limit, Some(20.0));
+    let (_, record) = run(&bench, &script("rps: 20, vus: 1, iterations: 3"), Load::Script).await;
+    assert_eq!(record.rps_limit, Some(20.0));
+    let (_, record) = run(&bench, &script("tags: { unit: 'rps' }"), vus(1, 1_000)).await;
+    assert_eq!(record.rps_limit, None);
 }

@@ -46,7 +46,7 @@ pub struct Merged {
 /// Reads the summary of a generator. The error is a sentence.
 pub fn summary(outcome: &Outcome) -> Result<Summary, String> {
     let Some(text) = &outcome.summary else { return Err("k6 left no summary".to_owned()) };
-    read::parse(text.as_bytes()).map_err(|fault| format!("k6's summary can't be used: {fault}"))
+    read::parse_own(text.as_bytes()).map_err(|fault| format!("k6's summary can't be used: {fault}"))
 }
 
 /// Merges the part of the host and those of the generators, in the order of their segments. The error is a sentence
@@ -74,7 +74,7 @@ pub fn merge(host: &Part, generators: &[Part]) -> Result<Merged, String> {
     let text = summed(&summaries, longest_ms, &latencies);
     // A summary that can't be read is reported when it is judged.
     let thresholds =
-        read::parse(text.as_bytes()).map_or_else(|_| Vec::new(), |sum| thresholds(&summaries, &sum, &latencies));
+        read::parse_own(text.as_bytes()).map_or_else(|_| Vec::new(), |sum| thresholds(&summaries, &sum, &latencies));
 
     let mut seen: Vec<GeneratorRecord> = Vec::with_capacity(generators.len());
     for (index, part) in generators.iter().enumerate() {

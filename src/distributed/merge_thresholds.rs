@@ -47,7 +47,7 @@ pub fn thresholds(parts: &[Summary], total: &Summary, latencies: &Latencies) -> 
 /// Returns the result of a part's own k6.
 fn part_result(part: &Summary, metric: &str, expression: &str) -> Option<bool> {
     let thresholds = &part.metrics.get(metric)?.thresholds;
-    thresholds.iter().find(|one| one.expression == expression).map(|one| one.passed)
+    thresholds.iter().find(|one| one.expression == expression)?.passed
 }
 
 fn judge(
@@ -59,7 +59,7 @@ fn judge(
     latencies: &Latencies,
 ) -> (Option<bool>, Basis) {
     let metrics = || parts.iter().map(|part| part.metrics.get(name));
-    if metrics().flatten().all(is_empty) {
+    if metrics().flatten().all(Metric::is_empty) {
         return (None, Basis::Nothing);
     }
     let sum = total.metrics.get(name);
@@ -72,7 +72,7 @@ fn judge(
         Statistic::Rate if metrics().flatten().any(|metric| metric.kind == Kind::Counter) => None,
         _ if !condition.is_one_sided() => None,
         _ => {
-            let results = metrics().zip(own).filter(|(metric, _)| metric.is_some_and(|metric| !is_empty(metric)));
+            let results = metrics().zip(own).filter(|(metric, _)| metric.is_some_and(|metric| !metric.is_empty()));
             unanimous(results.map(|(_, passed)| *passed))
         }
     };
@@ -92,17 +92,6 @@ fn judge(
 fn unanimous(mut results: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let first = results.next()??;
     results.all(|result| result == Some(first)).then_some(first)
-}
-
-/// Whether a metric has no values, for which k6 writes zeros.
-fn is_empty(metric: &Metric) -> bool {
-    let is_zero = |names: &[&str]| names.iter().all(|name| metric.values.get(*name) == Some(&0.0));
-    match metric.kind {
-        Kind::Rate => is_zero(&["passes", "fails"]),
-        Kind::Trend => is_zero(&["count"]),
-        // A count of zero is a value, and a gauge does not show how often it was set.
-        Kind::Counter | Kind::Gauge => false,
-    }
 }
 
 /// Returns a statistic of the total if it is known exactly.
@@ -160,7 +149,7 @@ mod tests {
         for (name, kind, values, thresholds) in metrics {
             let values: BTreeMap<_, _> = values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
             let threshold =
-                |(text, passed): &(&str, bool)| Threshold { expression: (*text).to_owned(), passed: *passed };
+                |(text, passed): &(&str, bool)| Threshold { expression: (*text).to_owned(), passed: Some(*passed) };
             let thresholds = thresholds.iter().map(threshold).collect();
             let metric = Metric { kind: *kind, contains: Contains::Default, values, thresholds };
             summary.metrics.insert((*name).to_owned(), metric);

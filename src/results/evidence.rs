@@ -137,7 +137,7 @@ impl Basis {
             Self::Unanimous => "all generators agree",
             Self::WithinBucket => "the limit is within the histogram bucket of the percentile",
             Self::Parts => "the metric can’t be merged, and the generators disagree",
-            Self::Nothing => "there were no values",
+            Self::Nothing => "no data",
             Self::Unread => "the expression is not supported",
         }
     }

@@ -18,7 +18,7 @@ use crate::{
         ids::RunId,
     },
     results::{
-        evidence::{Evidence, profile_fault},
+        evidence::{Basis, Evidence, profile_fault},
         store::{
             costs,
             endings::{self, Ending},
@@ -113,7 +113,9 @@ impl<'a> Conclusion<'a> {
             now,
         };
         endings::end(connection, id, &ending).await?;
-        retries::queue_retry(connection, id, &RunId::now(), now).await?;
+        if !judgement.as_ref().is_some_and(Judgement::would_repeat) {
+            retries::queue_retry(connection, id, &RunId::now(), now).await?;
+        }
         if let Some(warm_up) = outcome.warm_up {
             work::note_warm_up(connection, id, warm_up).await?;
         }
@@ -184,7 +186,7 @@ impl End {
     }
 
     fn finished(outcome: &Outcome, requested: Requested, evidence: Evidence, series: StoredSeries) -> Self {
-        let parsed = match outcome.summary.as_deref().map(|text| read::parse(text.as_bytes())) {
+        let parsed = match outcome.summary.as_deref().map(|text| read::parse_own(text.as_bytes())) {
             Some(Ok(parsed)) => parsed,
             Some(Err(fault)) => {
                 let mut why = format!("k6's summary can't be used: {fault}");
@@ -198,9 +200,10 @@ impl End {
         let mut figures = parsed.figures_over(evidence.conditions.load_time);
         if !evidence.generators.is_empty() {
             // Each k6 evaluated its own part only; the total is known if every threshold could be evaluated.
-            let crossed = evidence.thresholds.iter().map(|one| Some(!one.passed?)).collect::<Option<Vec<bool>>>();
+            let evaluated = || evidence.thresholds.iter().filter(|one| one.basis != Basis::Nothing);
+            let crossed = evaluated().map(|one| Some(!one.passed?)).collect::<Option<Vec<bool>>>();
             let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-            figures.thresholds = Some(count(evidence.thresholds.len()));
+            figures.thresholds = Some(count(evaluated().count()));
             figures.thresholds_failed = crossed.map(|all| count(all.into_iter().filter(|crossed| *crossed).count()));
         }
         let Requested { load, vcpus, .. } = requested;

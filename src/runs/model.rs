@@ -89,7 +89,7 @@ pub struct Run {
     pub checks_passed: Option<u64>,
     /// Failed checks.
     pub checks_failed: Option<u64>,
-    /// Number of thresholds in the script.
+    /// Number of thresholds in the script whose metrics have samples.
     pub thresholds: Option<u32>,
     /// Number of crossed thresholds; null if unknown for some, as may be with several load generators.
     pub thresholds_failed: Option<u32>,

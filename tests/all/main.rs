@@ -6,6 +6,7 @@ mod alerts;
 mod attacks;
 mod auth;
 mod baselines;
+mod broken_scripts;
 mod browser;
 mod catalog;
 mod cli;

@@ -36,42 +36,42 @@ use crate::harness::{
 static MACHINE: Mutex<()> = Mutex::const_new(());
 
 /// So small that k6 is not limited on the other one of two cores.
-const SMALL: &str = "0.1 vCPU / 64 MiB";
+pub const SMALL: &str = "0.1 vCPU / 64 MiB";
 
 /// Requests one path and checks nothing.
 const SCRIPT: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/hash'); }";
 
 /// A server, a user who submits, and an agent that executes runs with the agent's own code.
-struct Bench {
-    _app: App,
-    user: Actor,
+pub struct Bench {
+    pub app: App,
+    pub user: Actor,
     agent: Agent,
     context: RunContext,
     /// Notified when k6 starts to measure.
-    measuring: Notify,
+    pub measuring: Notify,
     _folder: tempfile::TempDir,
     _machine: MutexGuard<'static, ()>,
 }
 
 /// A run to submit; [`ORDINARY`] is a run without any provoked reason.
 #[derive(Clone, Copy)]
-struct Request<'a> {
+pub struct Request<'a> {
     /// The shell command that starts the target; `$0` is the bundled server, `$1` its address.
-    target: &'a str,
-    size: &'a str,
-    script: &'a str,
-    vus: u32,
-    duration_s: f64,
+    pub target: &'a str,
+    pub size: &'a str,
+    pub script: &'a str,
+    pub vus: u32,
+    pub duration_s: f64,
     /// Seconds until the target must be ready.
-    ready_s: u32,
+    pub ready_s: u32,
 }
 
-const ORDINARY: Request =
+pub const ORDINARY: Request =
     Request { target: "exec $0 --listen $1", size: SMALL, script: SCRIPT, vus: 4, duration_s: 3.0, ready_s: 30 };
 
 impl Bench {
     /// Returns none and prints the reason if k6, the targets or control groups are missing.
-    async fn start() -> Option<Self> {
+    pub async fn start() -> Option<Self> {
         let machine = MACHINE.lock().await;
         let tools = Tools::find()?;
         let sandbox = Sandbox::detect(Path::new(CGROUP_ROOT), &format!("verdicts {}", std::process::id()));
@@ -108,7 +108,7 @@ impl Bench {
         .await;
         Some(Self {
             user: app.user().await,
-            _app: app,
+            app,
             agent,
             context,
             measuring: Notify::new(),
@@ -118,7 +118,7 @@ impl Bench {
     }
 
     /// Submits a run; returns its id and its job.
-    async fn job(&mut self, request: Request<'_>, load: Option<Value>) -> (String, Job) {
+    pub async fn job(&mut self, request: Request<'_>, load: Option<Value>) -> (String, Job) {
         let server = Path::new(PROGRAM).with_file_name("targets").join("bin/rust-hyper");
         let manifest = format!(
             "name = \"it\"\nversion = \"1\"\ncommand = [\"sh\", \"-c\", {:?}, \"{}\", \"127.0.0.1:{{port}}\"]\n\
@@ -138,7 +138,7 @@ impl Bench {
     }
 
     /// Executes a job while another future runs, and reports its outcome; returns the run.
-    async fn execute(&self, id: &str, job: &Job, concurrent: impl Future<Output = ()>) -> Value {
+    pub async fn execute(&self, id: &str, job: &Job, concurrent: impl Future<Output = ()>) -> Value {
         let end = CancellationToken::new();
         let execution = async {
             let outcome = execute::run(job, &self.context, &end, |phase| {
@@ -162,13 +162,13 @@ impl Bench {
     }
 
     /// Submits a run and executes it; returns it.
-    async fn run(&mut self, request: Request<'_>) -> Value {
+    pub async fn run(&mut self, request: Request<'_>) -> Value {
         let (id, job) = self.job(request, None).await;
         self.execute(&id, &job, std::future::pending()).await
     }
 }
 
-fn codes(run: &Value) -> Vec<String> {
+pub fn codes(run: &Value) -> Vec<String> {
     let reasons = run["reasons"].as_array().expect("reasons");
     for reason in reasons {
         println!("{}: {}", text(&reason["code"]), text(&reason["text"]));
@@ -178,7 +178,7 @@ fn codes(run: &Value) -> Vec<String> {
 
 /// Asserts that the run has this reason, with its value and limit.
 #[track_caller]
-fn assert_reason(run: &Value, code: &str, verdict: &str) {
+pub fn assert_reason(run: &Value, code: &str, verdict: &str) {
     assert!(codes(run).iter().any(|known| known == code), "{code}: {run}");
     let reason = run["reasons"].as_array().expect("reasons").iter().find(|reason| reason["code"] == code);
     let reason = reason.expect("just found");
@@ -314,7 +314,7 @@ fn workers_of(run: &str) -> Vec<i32> {
 }
 
 /// The processes of a run's target that listen.
-fn servers_of(run: &str) -> Vec<i32> {
+pub fn servers_of(run: &str) -> Vec<i32> {
     processes_of(run, "rust-hyper\0--listen")
 }
 

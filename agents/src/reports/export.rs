@@ -17,6 +17,7 @@ pub(super) fn read<'de>(document: &Node<'de>, metrics: &[(Cow<'de, str>, Node<'d
         duration_ms: None,
         metrics: read_metrics(metrics, metric)?,
         root: groups::root(document)?,
+        negative_minima: Vec::new(),
     })
 }
 
@@ -53,7 +54,7 @@ fn crossed(node: &Node<'_>, place: &Place<'_>) -> Result<Vec<Threshold>, Fault> 
     let one = |(expression, failed): &(Cow<'_, str>, Node<'_>)| {
         let place = place.key(expression);
         names::text(expression, &place)?;
-        Ok(Threshold { expression: expression.to_string(), passed: !failed.bool(&place)? })
+        Ok(Threshold { expression: expression.to_string(), passed: Some(!failed.bool(&place)?) })
     };
     node.entries(place)?.iter().map(one).collect()
 }

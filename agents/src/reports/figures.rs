@@ -47,8 +47,11 @@ pub struct Figures {
     pub closed_connections: Option<u64>,
     /// Crossed thresholds; wrk has none.
     pub thresholds_failed: Option<u32>,
-    /// All thresholds; k6's old text report counts one per metric.
+    /// All thresholds whose metrics have samples; k6's old text report counts one per metric.
     pub thresholds: Option<u32>,
+    /// Times whose minimum is negative, so that it is unknown.
+    #[serde(default)]
+    pub negative_minima: Vec<String>,
 }
 
 /// Bounds of a count.
@@ -98,7 +101,7 @@ impl Summary {
         let measured_ms = load_time.map(|time| time.ms as f64).or_else(|| self.measured_ms()).unwrap_or_default();
         let in_time = requests.saturating_sub(load_time.map_or(0, |time| time.late_requests));
         let has_thresholds = self.shape != Shape::Wrk;
-        let thresholds = || self.metrics.values().flat_map(|metric| &metric.thresholds);
+        let thresholds = || self.metrics.values().flat_map(|metric| &metric.thresholds).filter_map(|one| one.passed);
         Figures {
             requests,
             failed,
@@ -126,8 +129,9 @@ impl Summary {
             checks_failed: count("checks", "fails"),
             vus_max: count("vus_max", "max").or_else(|| count("vus_max", "value")),
             closed_connections: count("wrk_closed_connections", "value"),
-            thresholds_failed: has_thresholds.then(|| number_of(thresholds().filter(|threshold| !threshold.passed))),
+            thresholds_failed: has_thresholds.then(|| number_of(thresholds().filter(|passed| !passed))),
             thresholds: has_thresholds.then(|| number_of(thresholds())),
+            negative_minima: self.negative_minima.clone(),
         }
     }
 

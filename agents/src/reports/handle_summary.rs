@@ -26,6 +26,7 @@ pub(super) fn read<'de>(document: &Node<'de>, metrics: &[(Cow<'de, str>, Node<'d
         duration_ms,
         metrics: read_metrics(metrics, |_, node, place| metric(node, place))?,
         root: groups::root(document)?,
+        negative_minima: Vec::new(),
     })
 }
 
@@ -42,7 +43,7 @@ fn metric(node: &Node<'_>, place: &Place<'_>) -> Result<Metric, Fault> {
             let place = place.key(expression);
             names::text(expression, &place)?;
             let passed = required(verdict, "ok", &place)?.bool(&place.key("ok"))?;
-            thresholds.push(Threshold { expression: expression.to_string(), passed });
+            thresholds.push(Threshold { expression: expression.to_string(), passed: Some(passed) });
         }
     }
     Ok(Metric { kind, contains, values, thresholds })

@@ -48,6 +48,7 @@ pub(super) fn read(document: &Node<'_>, results: &Node<'_>) -> Result<Summary, F
         duration_ms: Some(seconds * 1000.0),
         metrics,
         root,
+        negative_minima: Vec::new(),
     })
 }
 

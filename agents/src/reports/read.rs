@@ -11,10 +11,19 @@ use crate::reports::{handle_summary, load, machine_readable};
 /// Fails with the first error found. A summary that was read has HTTP requests and a duration, and all of its values
 /// could have been measured by k6. If it reports the load separately, it has only that: see [`load`].
 pub fn parse(bytes: &[u8]) -> Result<Summary, Fault> {
+    let summary = parse_own(bytes)?;
+    crate::reports::values::judge_requests(&summary)?;
+    Ok(summary)
+}
+
+/// Reads the summary of a run, of which more is known: it may have no HTTP requests, and then no duration.
+pub fn parse_own(bytes: &[u8]) -> Result<Summary, Fault> {
     let bytes = without_mark(bytes).map_err(|fault| Place::root("the document").fault(fault))?;
     let mut summary = if is_json(bytes) { read_json(bytes)? } else { crate::reports::text::read(bytes)? };
     load::keep(&mut summary);
+    summary.remove_negative_minima();
     crate::reports::values::judge(&summary)?;
+    summary.forget_unevaluated_thresholds();
     Ok(summary)
 }
 

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::builtin;
 pub use crate::reports::figures::{Between, Figures, Latency};
 pub use crate::reports::validate::Fault;
 
@@ -30,6 +31,27 @@ pub struct Summary {
     pub metrics: BTreeMap<String, Metric>,
     /// Checks outside of groups, and the groups.
     pub root: Group,
+    /// Times whose minimum is negative, which k6 measures on some clocks; it is removed.
+    pub negative_minima: Vec<String>,
+}
+
+impl Summary {
+    pub(super) fn remove_negative_minima(&mut self) {
+        for (name, metric) in &mut self.metrics {
+            let is_time = metric.kind == Kind::Trend && builtin::lookup(name).is_some();
+            if is_time && metric.values.get("min").is_some_and(|min| *min < 0.0) {
+                metric.values.remove("min");
+                self.negative_minima.push(name.clone());
+            }
+        }
+    }
+
+    /// k6 evaluates no threshold of a metric without samples, and reports it as not crossed.
+    pub(super) fn forget_unevaluated_thresholds(&mut self) {
+        for metric in self.metrics.values_mut().filter(|metric| metric.is_empty()) {
+            metric.thresholds.iter_mut().for_each(|threshold| threshold.passed = None);
+        }
+    }
 }
 
 /// The shapes of a summary.
@@ -90,6 +112,20 @@ pub struct Metric {
     pub thresholds: Vec<Threshold>,
 }
 
+impl Metric {
+    /// Whether it has no samples, for which k6 writes zeros. A gauge does not show how often it was set.
+    pub fn is_empty(&self) -> bool {
+        let is_zero = |name| self.values.get(name) == Some(&0.0);
+        match self.kind {
+            Kind::Rate => is_zero("passes") && is_zero("fails"),
+            Kind::Counter => is_zero("count"),
+            Kind::Trend if self.values.contains_key("count") => is_zero("count"),
+            Kind::Trend => self.values.values().all(|value| *value == 0.0),
+            Kind::Gauge => false,
+        }
+    }
+}
+
 /// k6's types of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -123,8 +159,8 @@ pub enum Contains {
 pub struct Threshold {
     /// E.g. `p(95)<500`.
     pub expression: String,
-    /// Whether it passed.
-    pub passed: bool,
+    /// Whether it passed; `None` if its metric has no samples.
+    pub passed: Option<bool>,
 }
 
 /// A named group of the script; the root has an empty name.

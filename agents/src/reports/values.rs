@@ -58,14 +58,20 @@ pub(super) fn judge(summary: &Summary) -> Result<(), Fault> {
         let place = metrics.key(name);
         judge_metric(metric, builtin::lookup(name).map(|(kind, _)| kind), &place)?;
     }
-    judge_requests(summary, &metrics)?;
+    judge_failures(summary, &metrics)?;
     match summary.measured_ms() {
         Some(measured) if DURATION_MS.contains(&measured) => Ok(()),
+        // Nothing was measured.
+        None if !has_requests(summary) => Ok(()),
         _ => Err(metrics
             .key("http_reqs")
             .key("rate")
             .fault("can't be used to derive the duration of the test, which is missing")),
     }
+}
+
+fn has_requests(summary: &Summary) -> bool {
+    summary.metrics.contains_key("http_reqs")
 }
 
 fn judge_duration(summary: &Summary) -> Result<(), Fault> {
@@ -79,18 +85,26 @@ fn judge_duration(summary: &Summary) -> Result<(), Fault> {
     Err(place.fault(format_args!("{} ms is not a plausible duration", Shown(duration))))
 }
 
-fn judge_requests(summary: &Summary, metrics: &Place<'_>) -> Result<(), Fault> {
+/// Checks that a summary has HTTP requests, even if there were none of them.
+pub(super) fn judge_requests(summary: &Summary) -> Result<(), Fault> {
     for name in ["http_reqs", "http_req_duration"] {
         if !summary.metrics.contains_key(name) {
             let what = "is missing: a summary without HTTP requests can't be compared";
-            return Err(metrics.key(name).fault(what));
+            return Err(Place::root("metrics").key(name).fault(what));
         }
     }
+    Ok(())
+}
+
+fn judge_failures(summary: &Summary, metrics: &Place<'_>) -> Result<(), Fault> {
     let requests = summary.value("http_reqs", "count").unwrap_or_default();
     let [passes, fails] = ["passes", "fails"].map(|value| summary.value("http_req_failed", value));
     match passes.zip(fails) {
         #[expect(clippy::float_cmp, reason = "counts: both are whole and small enough to be exact")]
         Some((passes, fails)) if passes + fails != requests => {
+            if !has_requests(summary) {
+                return judge_requests(summary);
+            }
             let (judged, requests) = (Shown(passes + fails), Shown(requests));
             // Happens with a script's `responseCallback: null`; a failure rate over a part of the requests would
             // mislead.

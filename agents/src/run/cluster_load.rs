@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::participant::Prepared;
 use super::rounds::target_exit;
 use crate::engine::remote::{Remote, Subject, version_of};
-use crate::engine::{Received, Round, Script, Sent};
+use crate::engine::{Bounds, Received, Round, Script, Sent};
 use crate::generators::runners::{self, Runners};
 use crate::generators::usage::Follower;
 use crate::generators::{Generators, JOB_VARIABLE, job_name};
@@ -71,7 +71,8 @@ impl Site {
                 format!("{} generators; this agent's owner allows {}", job.cluster_generators, generators.most);
             return Err(Failure::by(Cause::Other)(reason));
         }
-        let Prepared { serving, longest } = self.prepare(job, context, &mut record.outcome).await?;
+        let Prepared { serving, bounds: Bounds { longest, .. } } =
+            self.prepare(job, context, &mut record.outcome).await?;
         let mut serving = serving.ok_or_else(|| Failure::by(Cause::Other)("this agent runs no target".to_owned()))?;
         let base_url = serving.base_url.clone();
         let address = address_towards(&base_url).map_err(Failure::by(Cause::Generator))?;

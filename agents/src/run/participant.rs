@@ -9,7 +9,7 @@ use super::execute::{Record, RunContext, Site, lost};
 use super::failure::Failure;
 use super::interface;
 use crate::counters::Counting;
-use crate::engine::{self, LoadOn, Paused, Round};
+use crate::engine::{self, Bounds, LoadOn, Paused, Round};
 use crate::host::process_snapshot::Snapshot;
 use crate::profile::attached::{self, Attached, Subject};
 use crate::sandbox::Watch;
@@ -30,8 +30,8 @@ const LONGEST_SCRIPT: Duration = Duration::from_hours(25);
 /// The result of the preparation: a host has its target, a generator its load.
 pub(super) struct Prepared {
     pub(super) serving: Option<Serving>,
-    /// Maximum duration of the measured load.
-    pub(super) longest: Duration,
+    /// Bounds of the measured load.
+    pub(super) bounds: Bounds,
 }
 
 impl Site {
@@ -49,7 +49,7 @@ impl Site {
         if job.cluster_generators > 0 {
             return Box::pin(self.work_with_cluster(job, context, record)).await;
         }
-        let Prepared { mut serving, longest } = self.prepare(job, context, &mut record.outcome).await?;
+        let Prepared { mut serving, bounds } = self.prepare(job, context, &mut record.outcome).await?;
         self.wait_until_idle(job, context, &mut record.outcome.conditions).await;
         let own_url = serving.as_ref().map(|serving| serving.base_url.clone());
         let own_limits = serving.as_ref().and_then(|serving| serving.reach.clone());
@@ -88,10 +88,10 @@ impl Site {
         let counting = self.begin_counting().await;
         let before = self.begin_measurement(context, load.as_ref(), paused, record).await?;
         if load.is_some() {
-            self.measured(longest, &mut record.outcome.conditions).await?;
+            self.measured(bounds, &mut record.outcome.conditions).await?;
             barrier.report(Gate::End);
         } else {
-            self.meet(&mut barrier, (Gate::End, own_url), longest, "during the measurement").await?;
+            self.meet(&mut barrier, (Gate::End, own_url), bounds.longest, "during the measurement").await?;
         }
         self.end_counting(counting, &mut record.outcome.conditions).await;
         self.collect(load.is_some(), before, serving.as_ref(), record).await
@@ -133,13 +133,14 @@ impl Site {
         };
         let inspecting = async {
             if job.role == Role::Host {
-                return Ok(WAIT_FOR_OTHERS + job.load.duration().unwrap_or(LONGEST_SCRIPT));
+                let longest = WAIT_FOR_OTHERS + job.load.duration().unwrap_or(LONGEST_SCRIPT);
+                return Ok(Bounds { longest, rps_limit: None });
             }
-            let longest = context.engine.longest(script, generator_group, &cores).await;
-            longest.map_err(Failure::by(Cause::Generator))
+            let bounds = context.engine.bounds(script, generator_group, &cores).await;
+            bounds.map_err(Failure::by(Cause::Generator))
         };
-        let (serving, longest) = tokio::try_join!(starting, inspecting)?;
-        Ok(Prepared { serving, longest })
+        let (serving, bounds) = tokio::try_join!(starting, inspecting)?;
+        Ok(Prepared { serving, bounds })
     }
 
     /// Waits until the machine is idle except for the run's own processes. The target has had no load yet.

@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::engine;
-use crate::engine::{LoadOn, Round, Started};
+use crate::engine::{Bounds, LoadOn, Log, Round, Started};
 use crate::run::execute::{RunContext, Site, lost};
 use crate::run::failure::Failure;
 use crate::series::collector::MAX_SECONDS;
@@ -17,6 +17,7 @@ use crate::series::recording::SoFar;
 use crate::target::Running;
 use crate::wire::job::Job;
 use crate::wire::load::{Load, SHORTEST};
+use crate::wire::load_record::LoadRecord;
 use crate::wire::outcome::{Cause, Conditions, WarmUp};
 use crate::wire::series::Second;
 
@@ -51,7 +52,8 @@ impl Site {
         };
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let outcome = job.warm_up_max_ms.map(|_| WarmUp { took_ms, steady });
-        if let Some(status) = early {
+        // A script that aborts its warm-up aborts the measured load, too, and that is recorded.
+        if let Some(status) = early.filter(|status| !engine::is_aborted(*status)) {
             return engine::judge(status, &generator.log().await).map_err(broken).map(|()| outcome);
         }
         generator.signal(Signal::SIGINT);
@@ -77,8 +79,9 @@ impl Site {
     }
 
     /// Waits for the end of the measured load, within a maximum duration, and records its course.
-    pub(super) async fn measured(&mut self, longest: Duration, conditions: &mut Conditions) -> Result<(), Failure> {
+    pub(super) async fn measured(&mut self, bounds: Bounds, conditions: &mut Conditions) -> Result<(), Failure> {
         const WHEN: &str = "during the measurement";
+        let Bounds { longest, rps_limit } = bounds;
         let broken = Failure::by(Cause::Generator);
         let generator = self.generator.as_mut().ok_or_else(unstarted)?;
         let status = tokio::select! {
@@ -91,7 +94,8 @@ impl Site {
             }
         };
         let output = generator.log().await;
-        conditions.load_record = self.log.take().map(|log| log.record(status));
+        let record = |log: Log| LoadRecord { rps_limit, ..log.record(status) };
+        conditions.load_record = self.log.take().map(record);
         let record = conditions.load_record.as_ref();
         self.planned = record.and_then(|record| Planned::new(record, self.script.duration()));
         if !engine::is_aborted(status) {

@@ -1,6 +1,6 @@
 //! Rejected summaries and their error messages.
 
-use brewbench_agent::reports::read::parse;
+use brewbench_agent::reports::read::{parse, parse_own};
 use brewbench_agent::reports::summary::Summary;
 use serde_json::{Value, json};
 
@@ -129,6 +129,54 @@ fn json_of_other_programs_is_rejected() {
     assert_eq!(message("{\"metrics\": []}"), "metrics: is a list, expected an object");
     let missing = "metrics.http_reqs: is missing: a summary without HTTP requests can't be compared";
     assert_eq!(message("{\"metrics\": {}}"), missing);
+}
+
+#[test]
+fn a_run_may_have_no_requests() {
+    let idle = json!({"metrics": {"iterations": {"count": 4, "rate": 2}, "data_sent": {"count": 0, "rate": 0}}});
+    let figures = parse_own(idle.to_string().as_bytes()).expect("a summary").figures();
+    assert_eq!((figures.requests, figures.iterations, figures.measured_ms), (0, Some(4), 2_000.0));
+    let aborted = json!({"metrics": {"data_sent": {"count": 0, "rate": 0}}}).to_string();
+    assert_eq!(parse_own(aborted.as_bytes()).expect("a summary").figures().measured_ms, 0.0);
+    let missing = "metrics.http_reqs: is missing: a summary without HTTP requests can't be compared";
+    assert_eq!(message(&aborted), missing);
+    let contradictory = json!({"metrics": {"http_req_failed": {"passes": 0, "fails": 4, "value": 0}}}).to_string();
+    assert_eq!(parse_own(contradictory.as_bytes()).expect_err("a fault").to_string(), missing);
+}
+
+#[test]
+fn a_negative_minimum_is_unknown_and_everything_else_is_kept() {
+    let trend = json!({"avg": 0.1, "min": -0.0213, "med": 0.1, "p(90)": 0.2, "p(95)": 0.3, "max": 4});
+    let text = with(export(), "/metrics/http_req_sending", trend.clone());
+    let summary = parse(text.as_bytes()).expect("a summary");
+    assert_eq!(summary.figures().negative_minima, ["http_req_sending"]);
+    assert_eq!(summary.metrics["http_req_sending"].values.get("min"), None);
+    assert_eq!(summary.metrics["http_req_sending"].values["max"], 4.0);
+    let own = parse(with(export(), "/metrics/mine", trend).as_bytes()).expect("a summary");
+    assert_eq!((own.metrics["mine"].values["min"], own.negative_minima.len()), (-0.0213, 0), "others may be negative");
+}
+
+#[test]
+fn a_threshold_without_samples_has_no_result() {
+    let metrics = [
+        ("checks", json!({"passes": 0, "fails": 0, "value": 0, "thresholds": {"rate>0.9": false}}), None),
+        ("http_reqs{status:500}", json!({"count": 0, "rate": 0, "thresholds": {"count<1": false}}), None),
+        ("http_req_duration{a:b}", json!({"count": 0, "avg": 0, "max": 0, "thresholds": {"p(95)<5": false}}), None),
+        ("http_req_duration{c:d}", json!({"avg": 0, "min": 0, "max": 0, "thresholds": {"p(95)<5": false}}), None),
+        ("http_req_waiting{e:f}", json!({"thresholds": {"p(95)<5": false}}), None),
+        ("good", json!({"passes": 0, "fails": 3, "value": 0, "thresholds": {"rate<0.1": false}}), Some(true)),
+        ("bad", json!({"passes": 0, "fails": 3, "value": 0, "thresholds": {"rate>0.1": true}}), Some(false)),
+    ];
+    let mut document = export();
+    for (name, metric, _) in &metrics {
+        document["metrics"][*name] = metric.clone();
+    }
+    let summary = accepted(&document);
+    for (name, _, expected) in &metrics {
+        assert_eq!(summary.metrics[*name].thresholds[0].passed, *expected, "{name}");
+    }
+    let figures = summary.figures();
+    assert_eq!((figures.thresholds, figures.thresholds_failed), (Some(2), Some(1)));
 }
 
 #[test]

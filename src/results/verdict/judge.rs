@@ -3,11 +3,11 @@
 use brewbench_agent::{reports::summary::Figures, wire::outcome::Cause};
 
 use crate::results::verdict::{
-    generator, generators, host, idle_users,
+    cut_short, exceptions, generator, generators, host, idle_users, interrupted,
     limits::Limits,
     little, load,
     model::{Context, Judgement},
-    network, series, setup, steadiness, target,
+    negative, network, series, setup, steadiness, target,
 };
 
 /// Judges a run by its metrics; `context` is absent for an import, of which nothing else is known.
@@ -16,8 +16,14 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
     if let Some(context) = context {
         target::judge(context, &mut reasons);
     }
-    load::judge(figures, context.and_then(|context| context.load), limits, &mut reasons);
     if let Some(context) = context {
+        reasons.extend(cut_short::judge(context));
+        reasons.extend(exceptions::judge(figures, context, limits));
+    }
+    load::judge(figures, context, limits, &mut reasons);
+    reasons.extend(negative::judge(figures));
+    if let Some(context) = context {
+        reasons.extend(interrupted::judge(figures, context, limits));
         generator::judge(context, limits, &mut reasons);
         generators::judge(context, limits, &mut reasons);
     }

@@ -11,7 +11,9 @@ use brewbench_agent::{
 use crate::{
     results::verdict::{
         limits::{Limit, Limits},
+        load::limited_by_script,
         model::Context,
+        records::interrupted,
     },
     runs::verdict::{Reason, Unit, Verdict},
 };
@@ -24,11 +26,15 @@ pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, r
     let failed = figures.failed.map_or(1.0, |failed| failed as f64 / figures.requests.max(1) as f64);
     let busy = may_wait(context).and_then(|may_wait| busy(figures, may_wait));
     let Some((busy, what)) = busy.filter(|_| failed <= MAX_FAILED) else { return };
-    let (held, limit) = (1.0 - busy / users, limits.get(Limit::GeneratorHeldBack));
+    // No metric contains the iterations that never ended, whose virtual users were busy.
+    let (unended, limit) = (interrupted(context) as f64, limits.get(Limit::GeneratorHeldBack));
+    let held = 1.0 - (busy + unended) / users;
     if held > limit {
+        let by =
+            limited_by_script(context, figures.rps).map_or(String::new(), |limited| format!(", because {limited}"));
         let text = format!(
-            "k6 held back {} of the load: of {users:.0} virtual users {busy:.1} were in {what} on average, by throughput × \
-             latency",
+            "k6 held back {} of the load{by}: of {users:.0} virtual users {busy:.1} were in {what} on average, by \
+             throughput × latency",
             Unit::Share.text(held)
         );
         reasons.push(Reason::new("generator_held_back", Verdict::Suspect, text).with(held, limit, Unit::Share));

@@ -3,7 +3,12 @@
 use brewbench_agent::{reports::summary::Figures, wire::load::Load};
 
 use crate::{
-    results::verdict::limits::{Limit, Limits},
+    results::verdict::{
+        cut_short,
+        limits::{Limit, Limits},
+        model::Context,
+        records::{self, commonest, described},
+    },
     runs::verdict::{Reason, Unit, Verdict},
 };
 
@@ -13,16 +18,16 @@ const ROUNDING: f64 = 1.0;
 /// k6 stops its clock slightly early if the last iterations end early.
 const DURATION_TOLERANCE: f64 = 0.99;
 
-pub(super) fn judge(figures: &Figures, load: Option<&Load>, limits: &Limits, reasons: &mut Vec<Reason>) {
-    requests(figures, limits, reasons);
+pub(super) fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits, reasons: &mut Vec<Reason>) {
+    requests(figures, context, limits, reasons);
     checks(figures, limits, reasons);
-    rate(figures, load.and_then(Load::iterations), limits, reasons);
+    rate(figures, context, limits, reasons);
     length(figures, limits, reasons);
 }
 
-fn requests(figures: &Figures, limits: &Limits, reasons: &mut Vec<Reason>) {
+fn requests(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits, reasons: &mut Vec<Reason>) {
     if figures.requests == 0 {
-        let reason = Reason::new("no_requests", Verdict::Invalid, "no request was made");
+        let reason = Reason::new("no_requests", Verdict::Invalid, no_requests(context));
         return reasons.push(reason.with(0.0, 1.0, Unit::Count));
     }
     let Some(failed) = figures.failed else {
@@ -30,12 +35,34 @@ fn requests(figures: &Figures, limits: &Limits, reasons: &mut Vec<Reason>) {
         return reasons.push(Reason::new("failures_unknown", Verdict::Suspect, text));
     };
     if failed >= figures.requests {
-        let text = format!("all {failed} requests failed: the target was down or returned only errors");
+        let text = format!("all {failed} requests failed: {}", no_success(context));
         let reason = Reason::new("no_success", Verdict::Invalid, text);
         return reasons.push(reason.with(1.0, limits.get(Limit::RequestsFailedInvalid), Unit::Share));
     }
     let bounds = [Limit::RequestsFailed, Limit::RequestsFailedInvalid].map(|limit| limits.get(limit));
     reasons.extend(share("requests_failed", "requests", failed, figures.requests, bounds));
+}
+
+/// Explains why no request is among the metrics.
+fn no_requests(context: Option<&Context<'_>>) -> String {
+    let interrupted = context.map_or(0, records::interrupted);
+    match context.and_then(commonest) {
+        Some(message) => format!("no request was made: {}", described(message)),
+        None if interrupted > 0 => {
+            format!("no request finished: {interrupted} iterations were still in progress at the end of the load")
+        }
+        None if context.is_some() => "k6 made no HTTP request: requests of other protocols are not measured".to_owned(),
+        None => "no request was made".to_owned(),
+    }
+}
+
+/// Explains why all requests failed.
+fn no_success(context: Option<&Context<'_>>) -> String {
+    match context.and_then(|context| records::messages(context, |record| record.errors.as_ref())) {
+        Some((_, Some(first))) => described(first),
+        Some((0, None)) => "the target returned only errors".to_owned(),
+        Some(_) | None => "the target was down or returned only errors".to_owned(),
+    }
 }
 
 fn checks(figures: &Figures, limits: &Limits, reasons: &mut Vec<Reason>) {
@@ -46,7 +73,7 @@ fn checks(figures: &Figures, limits: &Limits, reasons: &mut Vec<Reason>) {
 }
 
 /// Judges a share of failures by the limits for suspect and for invalid; a note if it is within both.
-fn share(code: &str, what: &str, failed: u64, all: u64, [suspect, invalid]: [f64; 2]) -> Option<Reason> {
+pub(super) fn share(code: &str, what: &str, failed: u64, all: u64, [suspect, invalid]: [f64; 2]) -> Option<Reason> {
     let rate = failed as f64 / all.max(1) as f64;
     let text = |limit| {
         let (rate, limit) = Unit::Share.texts(rate, limit);
@@ -62,28 +89,51 @@ fn share(code: &str, what: &str, failed: u64, all: u64, [suspect, invalid]: [f64
 }
 
 /// Checks that the iterations of an open model started on time.
-fn rate(figures: &Figures, requested: Option<f64>, limits: &Limits, reasons: &mut Vec<Reason>) {
-    let done = figures.iterations.unwrap_or(0);
+fn rate(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits, reasons: &mut Vec<Reason>) {
+    let interrupted = context.map_or(0, records::interrupted);
+    let started = figures.iterations.unwrap_or(0).saturating_add(interrupted);
     let dropped = figures.dropped_iterations.unwrap_or(0);
-    let all = done.saturating_add(dropped);
+    let all = started.saturating_add(dropped);
     let (share, limit) = (dropped as f64 / all.max(1) as f64, limits.get(Limit::IterationsDropped));
     if share > limit {
         let text = format!(
-            "k6 could not start {dropped} of {all} iterations in time ({}), because all its virtual users were busy: \
-             the load was lower than requested",
-            Unit::Share.text(share)
+            "k6 could not start {dropped} of {all} iterations in time ({}), because {}: the load was lower than requested",
+            Unit::Share.text(share),
+            obstacle(context, figures, interrupted)
         );
         reasons.push(Reason::new("iterations_dropped", Verdict::Suspect, text).with(share, limit, Unit::Share));
     }
-    // Dropped iterations are reported above.
-    let Some(requested) = requested.filter(|requested| *requested > 0.0 && share <= limit) else { return };
-    let (kept, least) = (done as f64 / requested, limits.get(Limit::RateNotKept));
-    if (done as f64) < requested * least - ROUNDING {
+    // Dropped iterations are reported above, and so is a load that the script ended.
+    let is_explained = share > limit || reasons.iter().any(|reason| reason.code == cut_short::CODE);
+    let requested = context.and_then(|context| context.load).and_then(Load::iterations);
+    let Some(requested) = requested.filter(|requested| *requested > 0.0 && !is_explained) else { return };
+    let (kept, least) = (started as f64 / requested, limits.get(Limit::RateNotKept));
+    if (started as f64) < requested * least - ROUNDING {
         let text = format!(
-            "k6 completed {done} of the {requested:.0} requested iterations ({:.1} %): the load was too low",
+            "k6 started {started} of the {requested:.0} requested iterations ({:.1} %): the load was too low",
             kept * 100.0
         );
         reasons.push(Reason::new("rate_not_kept", Verdict::Suspect, text).with(kept, least, Unit::Share));
+    }
+}
+
+/// A script's `rps` held k6 back if the requests came close to it.
+const CLOSE_TO_LIMIT: f64 = 0.8;
+
+/// Describes the script's option `rps`, if it was what limited the load.
+pub(super) fn limited_by_script(context: &Context<'_>, rps: f64) -> Option<String> {
+    let limit = records::rps_limit(context).filter(|limit| rps >= limit * CLOSE_TO_LIMIT)?;
+    Some(format!("the script's option rps allows {limit} requests per second"))
+}
+
+/// Explains why iterations could not start.
+fn obstacle(context: Option<&Context<'_>>, figures: &Figures, interrupted: u64) -> String {
+    match context.and_then(|context| limited_by_script(context, figures.rps)) {
+        Some(limited) => limited,
+        None if interrupted > 0 => {
+            format!("all its virtual users were busy, {interrupted} of them in iterations that did not end")
+        }
+        None => "all its virtual users were busy".to_owned(),
     }
 }
 

@@ -3,17 +3,22 @@
 //! [`judge`] applies all rules; each rule has its own file; [`limits`] has the numbers.
 
 pub mod cell;
+mod cut_short;
+mod exceptions;
 pub mod generator;
 pub mod generators;
 pub mod host;
 mod idle_users;
 pub mod input;
+mod interrupted;
 pub mod judge;
 pub mod limits;
 pub mod little;
 pub mod load;
 pub mod model;
+mod negative;
 pub mod network;
+mod records;
 pub mod series;
 pub(crate) mod setup;
 pub mod steadiness;

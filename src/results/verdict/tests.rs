@@ -1,5 +1,6 @@
 //! Each reason at, below and above its limit, and properties of all reasons.
 
+mod course;
 mod imports;
 mod laws;
 mod steadiness;
@@ -95,6 +96,7 @@ fn ordinary() -> Case {
             closed_connections: None,
             thresholds_failed: Some(0),
             thresholds: Some(0),
+            negative_minima: Vec::new(),
         },
         enforced: Enforced { cpu: Mechanism::Cgroup2, memory: Mechanism::Cgroup2 },
         cores: Cores { target: vec![0], generator: vec![1] },

@@ -52,8 +52,8 @@ pub struct Threshold {
     pub metric: String,
     /// The expression, e.g. `p(95)<500`.
     pub expression: String,
-    /// Whether it passed.
-    pub passed: bool,
+    /// Whether it passed; None if its metric has no samples.
+    pub passed: Option<bool>,
 }
 
 /// Returns the groups with checks, in the order of the script.
@@ -82,7 +82,7 @@ fn collect<'a>(group: &'a Group, path: &mut Vec<&'a str>, left: &mut usize, all:
     }
 }
 
-/// Returns all thresholds, crossed ones first.
+/// Returns all thresholds: crossed ones first, then those without data.
 pub fn thresholds(summary: &Summary) -> Vec<Threshold> {
     let mut all: Vec<Threshold> = summary
         .metrics
@@ -95,7 +95,7 @@ pub fn thresholds(summary: &Summary) -> Vec<Threshold> {
             })
         })
         .collect();
-    all.sort_by_key(|threshold| threshold.passed);
+    all.sort_by_key(|threshold| threshold.passed.map_or(1, |passed| if passed { 2 } else { 0 }));
     all
 }
 
@@ -125,7 +125,10 @@ mod tests {
     fn crossed_thresholds_come_first() {
         let summary = real();
         let all = thresholds(&summary);
-        assert_eq!(u32::try_from(all.len()).ok(), summary.figures().thresholds);
-        assert!(all.is_sorted_by_key(|threshold| threshold.passed));
+        let with_data = all.iter().filter(|threshold| threshold.passed.is_some());
+        assert_eq!(u32::try_from(with_data.count()).ok(), summary.figures().thresholds);
+        let states: Vec<Option<bool>> = all.iter().map(|threshold| threshold.passed).collect();
+        let last_crossed = states.iter().rposition(|passed| *passed == Some(false));
+        assert!(last_crossed < states.iter().position(|passed| *passed != Some(false)), "{states:?}");
     }
 }

@@ -158,7 +158,9 @@ impl Stored {
         let marks = crate::catalog::store::marks(pool, &[run.target.as_str()]).await?;
         let summary = match crate::runs::store::summary(pool, &run.id).await? {
             // A summary that is no longer readable is skipped: the run still has its metrics.
-            Some(body) => brewbench_agent::reports::read::parse(&blob::unpack(&body).map_err(Error::internal)?).ok(),
+            Some(body) => {
+                brewbench_agent::reports::read::parse_own(&blob::unpack(&body).map_err(Error::internal)?).ok()
+            }
             None => None,
         };
         let evidence = api::environment::evidence(state, &run.id).await?;

@@ -17,7 +17,7 @@ use tally::Tally;
 use tokio::sync::Notify;
 
 use super::exit;
-use crate::reports::read::parse;
+use crate::reports::read::parse_own;
 use crate::sandbox::lines::Observer;
 use crate::series::clock::Clock;
 use crate::wire::load_record::{LoadRecord, shortened};
@@ -135,7 +135,8 @@ impl State {
         if self.has_summary {
             return true;
         }
-        !line.trim().is_empty() && !(self.run_start.is_none() && progress::is_introduction(line))
+        let is_introduction = self.run_start.is_none() && progress::is_introduction(line);
+        !is_introduction && !line.trim().is_empty()
     }
 
     fn note(&mut self, entry: &Entry<'_>) {
@@ -229,10 +230,10 @@ impl State {
 pub fn name_thresholds(record: &mut LoadRecord, summary: &str) {
     let Some(cut_short) = &mut record.cut_short else { return };
     let metrics = cut_short.strip_prefix("its threshold on ").and_then(|rest| rest.strip_suffix(" was crossed"));
-    let (Some(metrics), Ok(summary)) = (metrics, parse(summary.as_bytes())) else { return };
+    let (Some(metrics), Ok(summary)) = (metrics, parse_own(summary.as_bytes())) else { return };
     let named = summary.metrics.iter().filter(|(name, _)| metrics.split(", ").any(|metric| metric == *name));
     let crossed = named.flat_map(|(name, metric)| {
-        let crossed = metric.thresholds.iter().filter(|threshold| !threshold.passed);
+        let crossed = metric.thresholds.iter().filter(|threshold| threshold.passed == Some(false));
         crossed.map(move |threshold| format!("{name} {}", threshold.expression))
     });
     let crossed = crossed.collect::<Vec<_>>().join(", ");

@@ -146,6 +146,15 @@ impl Round {
     }
 }
 
+/// The bounds of a load.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Maximum duration, with k6's own start and end.
+    pub longest: Duration,
+    /// The script's limit of requests per second.
+    pub rps_limit: Option<f64>,
+}
+
 /// A k6 process.
 #[derive(Debug)]
 pub struct Started {
@@ -259,15 +268,14 @@ impl K6 {
         })
     }
 
-    /// Checks that k6 can run what the measured round starts, and returns its maximum duration. `k6 inspect` executes
-    /// the script's top-level code. The error is a sentence.
-    pub async fn longest(&self, script: &Script, group: &Group, cores: &[usize]) -> Result<Duration, String> {
+    /// Checks that k6 can run what the measured round starts, and returns its bounds. `k6 inspect` executes the script's
+    /// top-level code. The error is a sentence.
+    pub async fn bounds(&self, script: &Script, group: &Group, cores: &[usize]) -> Result<Bounds, String> {
         let inspected = self.inspect(script, group, cores, INSPECTION).await;
-        let log = inspected.map_err(|fault| wrapper::refusal(&fault).map_or(fault.clone(), str::to_owned))?;
-        let required = script::Requirements::read(&log);
-        required
-            .map(|required| required.load + required.around + MARGIN)
-            .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&log)))
+        let output = inspected.map_err(|fault| wrapper::refusal(&fault).map_or(fault.clone(), str::to_owned))?;
+        let required = script::Requirements::read(&output)
+            .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&output)))?;
+        Ok(Bounds { longest: required.load + required.around + MARGIN, rps_limit: required.rps_limit })
     }
 
     /// Runs `k6 inspect`, which executes only the top-level code of a script; returns its output. The error is a

@@ -205,12 +205,14 @@ fn check_parameter(name: &str) -> Result<(), String> {
 
 /// How long parts of a script may take, from the JSON of `k6 inspect --execution-requirements`, which may be surrounded
 /// by log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Requirements {
     /// Its load, with the wait for the last iterations.
     pub load: Duration,
     /// `setup()` and `teardown()` together.
     pub around: Duration,
+    /// Its own limit of requests per second.
+    pub rps_limit: Option<f64>,
 }
 
 impl Requirements {
@@ -223,12 +225,14 @@ impl Requirements {
             total_duration: String,
             setup_timeout: Option<String>,
             teardown_timeout: Option<String>,
+            rps: Option<f64>,
         }
         let start = if output.starts_with('{') { 0 } else { output.find("\n{")? + 1 };
         let mut values = serde_json::Deserializer::from_str(&output[start..]).into_iter::<Inspected>();
-        let Inspected { total_duration, setup_timeout, teardown_timeout } = values.next()?.ok()?;
+        let Inspected { total_duration, setup_timeout, teardown_timeout, rps } = values.next()?.ok()?;
         let timeout = |text: Option<String>| text.as_deref().and_then(go_duration).unwrap_or(USUAL_TIMEOUT);
-        Some(Self { load: go_duration(&total_duration)?, around: timeout(setup_timeout) + timeout(teardown_timeout) })
+        let around = timeout(setup_timeout) + timeout(teardown_timeout);
+        Some(Self { load: go_duration(&total_duration)?, around, rps_limit: rps.filter(|limit| *limit > 0.0) })
     }
 }
 
@@ -308,6 +312,9 @@ mod tests {
         let output = "time=\"x\" level=warning msg=\"{\"\n{\n \"maxVUs\": 2,\n \"totalDuration\": \"31s\"\n}\nbye\n";
         assert_eq!(read(output), Some((31, 120)));
         assert_eq!(read(r#"{"setupTimeout": "5m0s", "teardownTimeout": null, "totalDuration": "1s"}"#), Some((1, 360)));
+        let limit = |output| Requirements::read(output).and_then(|all| all.rps_limit);
+        assert_eq!(limit(r#"{"rps": 50, "totalDuration": "31s"}"#), Some(50.0));
+        assert_eq!((limit(r#"{"rps": null, "totalDuration": "31s"}"#), limit(output)), (None, None));
         assert_eq!(read("{}"), None);
         assert_eq!(read("nothing"), None);
     }

@@ -17,12 +17,14 @@ const WAITING: [&str; 10] = [
 /// Remote modules, whose text is not available.
 const REMOTE: [&str; 2] = ["https://", "http://"];
 
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+}
+
 /// Whether a text contains a word for waiting, or imports a remote module.
 pub fn may_wait(texts: &[&str]) -> bool {
     let is_word = |word: &str| WAITING.contains(&word);
-    texts.iter().any(|text| {
-        text.split(|c: char| !c.is_alphanumeric() && c != '_').any(is_word) || text.lines().any(imports_remote)
-    })
+    texts.iter().any(|text| words(text).any(is_word) || text.lines().any(imports_remote))
 }
 
 /// Whether a line imports a remote module.

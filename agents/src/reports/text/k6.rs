@@ -100,7 +100,14 @@ pub(super) fn read(lines: &[Line]) -> Result<Summary, Fault> {
             metric.thresholds.push(threshold);
         }
     }
-    Ok(Summary { shape: Shape::TextReport, k6_version: None, duration_ms: None, metrics, root: Group::default() })
+    Ok(Summary {
+        shape: Shape::TextReport,
+        k6_version: None,
+        duration_ms: None,
+        metrics,
+        root: Group::default(),
+        negative_minima: Vec::new(),
+    })
 }
 
 /// Returns the name of a metric, or of a sub-metric of the one above; `None` if it is not a valid name.
@@ -130,7 +137,8 @@ fn read_one(line: &Line, name: &str, values: &str, mark: Option<bool>) -> Result
         let fault = || line.fault(format_args!("{} is not in k6's format, or was truncated", shown(name)));
         return if known.is_some() { Err(fault()) } else { Ok(None) };
     };
-    let thresholds = mark.map(|passed| Threshold { expression: UNNAMED.to_owned(), passed }).into_iter().collect();
+    let thresholds =
+        mark.map(|passed| Threshold { expression: UNNAMED.to_owned(), passed: Some(passed) }).into_iter().collect();
     Ok(Some(Metric { kind, contains, values, thresholds }))
 }
 
@@ -207,7 +215,7 @@ fn threshold(line: &str, parent: &mut String, thresholds: &mut Vec<(String, Thre
     let (mark, rest) = marked(line);
     match (mark, rest.strip_prefix('\'').and_then(|rest| rest.rsplit_once('\''))) {
         (Some(passed), Some((expression, _))) => {
-            thresholds.push((parent.clone(), Threshold { expression: expression.to_owned(), passed }));
+            thresholds.push((parent.clone(), Threshold { expression: expression.to_owned(), passed: Some(passed) }));
         }
         (None, None) if line.starts_with('{') => {
             let base = names::base(parent).to_owned();

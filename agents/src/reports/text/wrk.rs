@@ -169,7 +169,14 @@ impl Found {
             let rate = metric(Kind::Trend, Contains::Default, [("avg", avg), ("max", max)]);
             ("wrk_thread_requests_per_s".to_owned(), rate)
         }));
-        Ok(Summary { shape: Shape::Wrk, k6_version: None, duration_ms: Some(ms), metrics, root: Group::default() })
+        Ok(Summary {
+            shape: Shape::Wrk,
+            k6_version: None,
+            duration_ms: Some(ms),
+            metrics,
+            root: Group::default(),
+            negative_minima: Vec::new(),
+        })
     }
 }
 

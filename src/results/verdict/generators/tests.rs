@@ -75,6 +75,7 @@ fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorRecord])) -> 
         closed_connections: None,
         thresholds_failed: None,
         thresholds: None,
+        negative_minima: Vec::new(),
     };
     let context = Context {
         profile_faults: &[],

@@ -13,6 +13,12 @@ pub enum Limit {
     ChecksFailed,
     /// Share of failed checks above which a run is invalid.
     ChecksFailedInvalid,
+    /// Share of iterations with an exception above which a run is suspect.
+    IterationsFailed,
+    /// Share of iterations with an exception above which a run is invalid.
+    IterationsFailedInvalid,
+    /// Share of iterations that may be interrupted.
+    IterationsInterrupted,
     /// Share of the requested rate that must be reached.
     RateNotKept,
     /// Share of iterations that may be dropped.
@@ -90,11 +96,14 @@ const fn about(
 
 impl Limit {
     /// All limits in order.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 27] = [
         Self::RequestsFailed,
         Self::RequestsFailedInvalid,
         Self::ChecksFailed,
         Self::ChecksFailedInvalid,
+        Self::IterationsFailed,
+        Self::IterationsFailedInvalid,
+        Self::IterationsInterrupted,
         Self::RateNotKept,
         Self::IterationsDropped,
         Self::TooShort,
@@ -148,6 +157,27 @@ impl Limit {
                 0.01,
                 "share of failed checks above which a run is invalid",
                 "a target with other responses does not do the same work",
+            ),
+            Self::IterationsFailed => about(
+                "iterations_failed",
+                SHARE,
+                FEW,
+                "maximum share of iterations that end with an exception",
+                "the rest of such an iteration is missing: it must be as rare as failed requests",
+            ),
+            Self::IterationsFailedInvalid => about(
+                "iterations_failed_invalid",
+                SHARE,
+                0.01,
+                "share of iterations with an exception above which a run is invalid",
+                "the script did not do its work, so the load was another one",
+            ),
+            Self::IterationsInterrupted => about(
+                "iterations_interrupted",
+                SHARE,
+                0.01,
+                "maximum share of iterations that are interrupted at the end of the load",
+                "no metric contains them, and they were the slow ones: above 1 % they hide the p99",
             ),
             Self::RateNotKept => about(
                 "rate_not_kept",
