@@ -425,7 +425,7 @@ async fn a_load_replaces_only_the_load_of_a_script() {
             thresholds: { http_reqs: ['count<1'] },
         };
         export function setup() { return { word: 'from setup' }; }
-        export default function (data) {
+        export function other(data) {
             http.get(__ENV.BASE_URL);
             if (data.word !== 'from setup') exec.test.abort('no setup');
             if (exec.instance.vusActive > 2) exec.test.abort('too many');
@@ -452,7 +452,7 @@ async fn scripts_rejected_by_k6_are_failures_with_its_message() {
     bench.offer("good", "");
     let cases = [
         ("export default function () {", Load::Script, "k6 failed: the script threw an exception (exit status 107): "),
-        ("export function other() {}", vus(1, 1000), "does not provide an export named \"default\""),
+        ("export function other() {}", vus(1, 1000), "function 'default' not found in exports"),
         ("import x from 'k6/x/y'; export default () => {}", vus(1, 1000), "k6/x/y"),
         ("import exec from 'k6/execution'; export default () => exec.test.abort('no more');", Load::Script, "no more"),
     ];

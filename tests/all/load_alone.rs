@@ -140,7 +140,7 @@ async fn generate(tools: &Tools, job: &Job, gates: Gates) -> Outcome {
     folders.iter().for_each(|folder| fs::create_dir(folder).expect("a folder"));
     let [targets, work] = folders;
     let k6 = K6::find(Some(&tools.k6)).await.expect("k6");
-    let sandbox = Sandbox::none(&format!("load alone {}", std::process::id()));
+    let sandbox = Sandbox::none(&format!("load alone {:?} {}", job.role, std::process::id()));
     let context = RunContext::new(sandbox, k6, targets, work);
     let context = RunContext { idle_wait: IdleWait { longest: Duration::ZERO, ..context.idle_wait }, ..context };
     let outcome = Box::pin(execute::run_part(job, &context, gates, &CancellationToken::new(), |_| {})).await;
@@ -181,7 +181,10 @@ async fn the_merged_rate_of_two_generators_is_over_their_loads() {
     let (two, second) = watch::channel(None);
     let part = |index: u32, opened| {
         let (report, place) = (report.clone(), index as usize);
-        let gates = Gates::new(move |gate, _| drop(report.send((place, gate))), opened);
+        let send = move |gate, _| {
+            let _ = report.send((place, gate));
+        };
+        let gates = Gates::new(send, opened);
         let job = Job { role: Role::Generator(Segment { index, of: 2 }), ..job.clone() };
         let tools = &tools;
         async move { generate(tools, &job, gates).await }

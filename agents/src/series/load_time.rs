@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_does_not_lengthen_the_load() {
-        let planned = Planned { start_ms: 1_000_000, regular_ms: 1_000 };
+        let planned = Planned { start_ms: 1_000_000, regular_ms: 1_200 };
         let time = planned.limit(&mut window(&[(1_000, 5), (1_500, 1)]), 4_600_000);
         assert_eq!(time, LoadTime { ms: 1_500, late_requests: 0 });
     }

@@ -272,9 +272,9 @@ impl K6 {
     /// top-level code. The error is a sentence.
     pub async fn bounds(&self, script: &Script, group: &Group, cores: &[usize]) -> Result<Bounds, String> {
         let inspected = self.inspect(script, group, cores, INSPECTION).await;
-        let log = inspected.map_err(|fault| wrapper::refusal(&fault).map_or(fault.clone(), str::to_owned))?;
-        let required = script::Requirements::read(&log)
-            .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&log)))?;
+        let output = inspected.map_err(|fault| wrapper::refusal(&fault).map_or(fault.clone(), str::to_owned))?;
+        let required = script::Requirements::read(&output)
+            .ok_or_else(|| format!("k6 inspect does not report the duration of the script: {}", last_lines(&output)))?;
         Ok(Bounds { longest: required.load + required.around + MARGIN, rps_limit: required.rps_limit })
     }
 

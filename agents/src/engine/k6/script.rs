@@ -225,7 +225,7 @@ pub struct Requirements {
     pub load: Duration,
     /// `setup()` and `teardown()` together.
     pub around: Duration,
-    /// The script's own limit of requests per second.
+    /// Its own limit of requests per second.
     pub rps_limit: Option<f64>,
 }
 
@@ -326,10 +326,10 @@ mod tests {
         let output = "time=\"x\" level=warning msg=\"{\"\n{\n \"maxVUs\": 2,\n \"totalDuration\": \"31s\"\n}\nbye\n";
         assert_eq!(read(output), Some((31, 120)));
         assert_eq!(read(r#"{"setupTimeout": "5m0s", "teardownTimeout": null, "totalDuration": "1s"}"#), Some((1, 360)));
-        assert_eq!(read("{}"), None);
-        assert_eq!(read("nothing"), None);
         let limit = |output| Requirements::read(output).and_then(|all| all.rps_limit);
         assert_eq!(limit(r#"{"rps": 50, "totalDuration": "31s"}"#), Some(50.0));
         assert_eq!((limit(r#"{"rps": null, "totalDuration": "31s"}"#), limit(output)), (None, None));
+        assert_eq!(read("{}"), None);
+        assert_eq!(read("nothing"), None);
     }
 }
