@@ -173,9 +173,11 @@ impl Connections {
             }
         }
         // The target's ends of these connections, if they are on this machine.
-        let is_end = |socket: &&Socket| match has_generator {
-            true => to_target.contains(&(socket.local, socket.remote)),
-            false => !socket.listens && self.destination.covers(socket.local),
+        let is_end = |socket: &&Socket| {
+            if has_generator {
+                return to_target.contains(&(socket.local, socket.remote));
+            }
+            !socket.listens && self.destination.covers(socket.local)
         };
         for socket in sockets.iter().filter(is_end) {
             look.add_segments(self.since(socket));

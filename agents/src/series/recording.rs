@@ -145,7 +145,7 @@ fn loaded(window: &Window) -> Option<(i64, i64)> {
     let is_loaded = |second: &&Second| second.vus.is_some_and(|vus| vus > 0) || second.iterations > 0;
     let mut loaded = window.seconds.iter().filter(is_loaded).map(|second| window.start_ms + i64::from(second.until_ms));
     let first = loaded.next()?;
-    Some((first, loaded.last().unwrap_or(first)))
+    Some((first, loaded.next_back().unwrap_or(first)))
 }
 
 fn spans(start_ms: i64, samples: &[Sample]) -> Vec<Span> {
