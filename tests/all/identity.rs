@@ -129,6 +129,7 @@ async fn changed_code_is_compared_with_the_old_and_not_pooled() {
     let text = command(&["run", "environment", &old[0], &new[0]]).await;
     assert!(text.contains("file app.py") && text.contains("relevant difference"), "{text}");
     let text = command(&["run", "show", &new[0]]).await;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("the code has changed since run") && text.contains("the version is still 1.0"), "{text}");
 
     let gate = format!("/api/v1/compare/gate?baseline={first},{second}&candidate={third}&fail_on=rps%3C-5%25&accept=setups");
