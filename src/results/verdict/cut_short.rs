@@ -16,14 +16,10 @@ pub(super) fn judge(context: &Context<'_>) -> Option<Reason> {
         return Some(Reason::new(CODE, Verdict::Invalid, format!("the load ended before its start: {why}")));
     };
     let seconds = |seconds: f64| format!("{seconds:.1}");
-    Some(match planned {
-        Some(planned) => {
-            let text = format!("the load ended after {} of {} s: {why}", seconds(lasted), seconds(planned));
-            Reason::new(CODE, Verdict::Invalid, text).with(lasted, planned, Unit::Seconds)
-        }
-        None => {
-            let text = format!("the load ended after {} s, before its time: {why}", seconds(lasted));
-            Reason::new(CODE, Verdict::Invalid, text)
-        }
-    })
+    let Some(planned) = planned else {
+        let text = format!("the load ended after {} s, before its time: {why}", seconds(lasted));
+        return Some(Reason::new(CODE, Verdict::Invalid, text));
+    };
+    let text = format!("the load ended after {} of {} s: {why}", seconds(lasted), seconds(planned));
+    Some(Reason::new(CODE, Verdict::Invalid, text).with(lasted, planned, Unit::Seconds))
 }
