@@ -9,7 +9,7 @@ use brewbench_agent::run::execute;
 use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::load::{Form, Load, Open, Stage};
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
-use brewbench_agent::wire::series::Window;
+use brewbench_agent::wire::series::{Second, Window};
 use brewbench_testing::Counter;
 use support::{Bench, job, scenario, vus};
 use tokio_util::sync::CancellationToken;
@@ -51,7 +51,7 @@ async fn run(script: &str, load: Load) -> Option<Done> {
     let counted = target.count("/load");
     assert_eq!(figures.requests, counted, "{script}");
     assert_eq!(figures.failed, Some(target.count("/load/bad")), "{script}");
-    let in_series: u64 = window.seconds.iter().map(|second| second.requests()).sum();
+    let in_series: u64 = window.seconds.iter().map(Second::requests).sum();
     assert_eq!(in_series, counted, "{script}");
     let statuses = outcome.work.statuses.as_ref().expect("statuses");
     assert_eq!(statuses.values().sum::<u64>(), counted, "{statuses:?}");
@@ -98,7 +98,8 @@ async fn requests_and_time_of_setup_and_teardown_are_not_of_the_load() {
     assert!(first.requests() > 0, "the series starts with the load: {:?}", done.window.seconds);
     let usage = &done.window.usage;
     assert!(usage.len() >= 2 && usage[1].at_ms > 0 && usage[0].at_ms <= 1_000, "{usage:?}");
-    assert_eq!(done.summary.metrics["http_reqs"].values["count"], done.figures.requests as f64);
+    let count = done.summary.metrics["http_reqs"].values["count"];
+    assert!((count - done.figures.requests as f64).abs() < 0.5, "{count}: {:?}", done.figures);
 }
 
 #[tokio::test]
@@ -178,7 +179,7 @@ async fn a_replaced_load_runs_the_scenario_of_the_script() {
     assert_eq!(done.target.count("/load/100k"), done.figures.requests);
     assert!(done.figures.requests > 1 && done.figures.thresholds_failed == Some(0), "{:?}", done.figures);
     let named = &done.summary.metrics["http_reqs{scenario:spike,kind:x}"];
-    assert_eq!(named.values["count"], done.figures.requests as f64);
+    assert!((named.values["count"] - done.figures.requests as f64).abs() < 0.5, "{named:?}");
 }
 
 #[tokio::test]
