@@ -182,7 +182,7 @@ pub fn confounders(row: &Row, by: By, environments: &Environments) -> Vec<Confou
         By::Agent => cells.iter().find_map(|cell| machines(std::slice::from_ref(cell), environments)),
         _ => machine_differences(&cells, environments),
     };
-    let machines = machines.map(|found| found.by_circumstance()).unwrap_or_default().into_iter();
+    let machines = machines.map(Machines::by_circumstance).unwrap_or_default().into_iter();
     let machines = machines.map(|(circumstance, Machines { facts, runs })| Confounder {
         what: circumstance.title().to_owned(),
         values: facts.iter().map(|fact| format!("{} ({})", fact.label, fact.group)).collect(),

@@ -142,18 +142,20 @@ pub fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
         run.version = run.version.take().or_else(|| versions.get(&place).cloned().flatten());
         run.target_kind = run.target_kind.or_else(|| kinds.get(&place).copied().flatten());
     }
+    let identified = |run: &Run| Some((place(run), run.target_identity.clone()?));
     let identities: BTreeMap<_, _> = runs.iter().rev().filter_map(identified).collect();
     for run in runs.iter_mut().filter(|run| !run.counts() && run.target_identity.is_none()) {
         // It measured nothing, so it does not matter which code it would have been.
-        let place = (run.experiment.clone(), run.target.clone(), run.version.clone());
-        run.target_identity = identities.get(&place).cloned();
+        run.target_identity = identities.get(&place(run)).cloned();
     }
     runs
 }
 
-/// A target in one version in an experiment, with its identity.
-fn identified(run: &Run) -> Option<((Option<ExperimentId>, String, Option<String>), String)> {
-    Some(((run.experiment.clone(), run.target.clone(), run.version.clone()), run.target_identity.clone()?))
+/// A target in one version in an experiment.
+type Place = (Option<ExperimentId>, String, Option<String>);
+
+fn place(run: &Run) -> Place {
+    (run.experiment.clone(), run.target.clone(), run.version.clone())
 }
 
 /// Targets of experiments, with the value that all their runs share.

@@ -110,9 +110,10 @@ const NOT_OF_RATE: [&str; 9] = [
     "shared_physical_core",
 ];
 /// Reasons that the rate causes and that make no latency look better than it was.
-const OF_RATE: [&str; 7] = [
+const OF_RATE: [&str; 8] = [
     "requests_failed",
     "checks_failed",
+    "iterations_interrupted",
     "target_restarted",
     "not_steady",
     "not_steady_p50",
