@@ -1,6 +1,6 @@
 //! Finds the pauses in a series: time with virtual users and without a response. Pure.
 
-use brewbench_agent::wire::series::Second;
+use brewbench_agent::{series::histogram::Histogram, wire::series::Second};
 
 /// Longer between two reports of k6, milliseconds, and a report is missing.
 const LATE_MS: f64 = 1_900.0;
@@ -86,11 +86,7 @@ impl Point<'_> {
 
     fn slowest_ms(&self) -> f64 {
         let Second { succeeded, failed, .. } = self.second;
-        [succeeded, failed]
-            .into_iter()
-            .filter_map(|latencies| latencies.max())
-            .map(|most| most.high)
-            .fold(0.0, f64::max)
+        [succeeded, failed].into_iter().filter_map(Histogram::max).map(|most| most.high).fold(0.0, f64::max)
     }
 }
 
