@@ -86,11 +86,7 @@ impl Point<'_> {
 
     fn slowest_ms(&self) -> f64 {
         let Second { succeeded, failed, .. } = self.second;
-        [succeeded, failed]
-            .into_iter()
-            .filter_map(Histogram::max)
-            .map(|most| most.high)
-            .fold(0.0, f64::max)
+        [succeeded, failed].into_iter().filter_map(Histogram::max).map(|most| most.high).fold(0.0, f64::max)
     }
 }
 
