@@ -132,7 +132,8 @@ async fn changed_code_is_compared_with_the_old_and_not_pooled() {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("the code has changed since run") && text.contains("the version is still 1.0"), "{text}");
 
-    let gate = format!("/api/v1/compare/gate?baseline={first},{second}&candidate={third}&fail_on=rps%3C-5%25&accept=setups");
+    let gate =
+        format!("/api/v1/compare/gate?baseline={first},{second}&candidate={third}&fail_on=rps%3C-5%25&accept=setups");
     let gate = site.user.get(&gate).await.ok().json();
     assert_eq!(gate["outcome"], "cannot_say");
     let notes = gate["notes"].to_string();

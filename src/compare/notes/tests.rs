@@ -57,7 +57,10 @@ fn confounders_are_listed() {
     let code = "Runs of one version are no repetitions of each other. servy 1.0 (its code differs): compared as targets of \
                 their own. Raise the version with each change.";
     assert_eq!(notes.iter().filter(|note| *note == code).count(), 1, "{notes:?}");
-    assert_eq!(notes[notes.len() - 2..], ["Agents differ. bench-01 and laptop.", "Load generators differ. k6 1.0.0 and k6 1.8.1."]);
+    assert_eq!(
+        notes[notes.len() - 2..],
+        ["Agents differ. bench-01 and laptop.", "Load generators differ. k6 1.0.0 and k6 1.8.1."]
+    );
     let notes = Comparison::new(runs, &Marks::default(), None).notes;
     let pair = notes.iter().find_map(|note| note.environments.clone()).expect("two machines");
     assert_eq!(pair.each_ref().map(RunId::as_str), ["gosherve-1", "servy-6"], "one run of each");
