@@ -80,7 +80,7 @@ mod tests {
         Resolved { text: name.to_owned(), parts: vec![(kind, name.to_owned())], runs: Vec::new(), gone: 0 }
     }
 
-    fn of(base: (&Resolved, Run), new: (&Resolved, Run)) -> String {
+    fn of(base: &(&Resolved, Run), new: &(&Resolved, Run)) -> String {
         title((base.0, &[&base.1]), (new.0, &[&new.1]))
     }
 
@@ -89,21 +89,21 @@ mod tests {
         let experiment = resolved(Kind::Experiment, "01a214a2-0000-7000-8000-000000000000");
         let version = |target: &str, version: &str| Run { version: Some(version.to_owned()), ..run(target, 1) };
         let (main, pr) = (version("svc-main", "v1"), version("svc-pr", "v2"));
-        assert_eq!(of((&experiment, main.clone()), (&experiment, pr.clone())), "svc-pr (v2) against svc-main (v1)");
+        assert_eq!(of(&(&experiment, main.clone()), &(&experiment, pr.clone())), "svc-pr (v2) against svc-main (v1)");
         let elsewhere = Run { agent: Some("laptop".to_owned()), ..pr };
         let expected = "svc-pr (v2) on laptop against svc-main (v1) on bench-01";
-        assert_eq!(of((&experiment, main.clone()), (&experiment, elsewhere)), expected);
+        assert_eq!(of(&(&experiment, main.clone()), &(&experiment, elsewhere)), expected);
         let named = resolved(Kind::Baseline, "release");
         assert_eq!(
-            of((&named, main.clone()), (&experiment, main.clone())),
+            of(&(&named, main.clone()), &(&experiment, main.clone())),
             "svc-main (v1) against svc-main (v1) of release"
         );
         let other = Run { target_identity: Some(format!("code:{}", "ab".repeat(32))), ..main.clone() };
         let known = Run { target_identity: Some(format!("code:{}", "cd".repeat(32))), ..main.clone() };
         let expected = "svc-main (v1), code abababab against svc-main (v1), code cdcdcdcd";
-        assert_eq!(of((&experiment, known.clone()), (&experiment, other)), expected);
+        assert_eq!(of(&(&experiment, known.clone()), &(&experiment, other)), expected);
         let later = Run { queued_at_ms: known.queued_at_ms + 60_000, ..known.clone() };
-        let text = of((&experiment, known), (&experiment, later));
+        let text = of(&(&experiment, known), &(&experiment, later));
         assert!(text.matches(" UTC").count() == 2 && !text.contains("01a214a2"), "{text}");
     }
 }

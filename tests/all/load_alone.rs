@@ -128,7 +128,9 @@ async fn open_gates(
         at[index] = Some(gate);
         if at == [Some(gate); 2] {
             let opening = Opening { gate, at_ms: now_ms() + 100, base_url: base_url.to_owned() };
-            generators.iter().for_each(|one| drop(one.send_replace(Some(opening.clone()))));
+            for one in &generators {
+                one.send_replace(Some(opening.clone()));
+            }
         }
     }
 }
@@ -137,7 +139,9 @@ async fn open_gates(
 async fn generate(tools: &Tools, job: &Job, gates: Gates) -> Outcome {
     let folder = tempfile::tempdir().expect("a folder");
     let folders = ["targets", "work"].map(|name| folder.path().join(name));
-    folders.iter().for_each(|folder| fs::create_dir(folder).expect("a folder"));
+    for folder in &folders {
+        fs::create_dir(folder).expect("a folder");
+    }
     let [targets, work] = folders;
     let k6 = K6::find(Some(&tools.k6)).await.expect("k6");
     let sandbox = Sandbox::none(&format!("load alone {:?} {}", job.role, std::process::id()));

@@ -204,7 +204,7 @@ fn with_heads(heads: &[(&str, f64, Option<u64>)]) -> Comparison {
 fn bodies_decide_and_headers_are_a_note() {
     let facts = |comparison: &Comparison| {
         let work = comparison.rows[0].work.iter();
-        work.map(|one| (one.fact, one.targets.clone().map(|name| name.to_string()))).collect::<Vec<_>>()
+        work.map(|one| (one.fact, one.targets.clone())).collect::<Vec<_>>()
     };
     let title = |comparison: &Comparison| {
         comparison.notes.iter().find(|note| note.title == "Response headers differ.").map(|note| note.text.clone())

@@ -50,7 +50,7 @@ async fn a_pod_is_loaded_and_measured_and_nothing_is_left() {
         assert_eq!(outcome.environment["net.target_path"].to_lowercase(), name);
         let identity = outcome.target.as_ref().expect("an identity");
         assert_eq!(identity.kind(), TargetKind::Kubernetes);
-        assert!(identity.as_str().starts_with("sha256:"), "{identity:?}");
+        assert!(identity.text().starts_with("sha256:"), "{identity:?}");
         assert_eq!((outcome.enforced.cpu, outcome.enforced.memory), (Mechanism::Pod, Mechanism::Pod));
         let facts = &outcome.environment;
         let named = ["load.node", "node.type", "node.cpu_manager", "node.qos"].map(|name| facts[name].as_str());
@@ -89,7 +89,7 @@ async fn replicas_share_the_load_and_their_figures_add_up() {
     assert_eq!(outcome.environment["node.type"], "test.large");
     assert_eq!(outcome.environment["net.target_path"], "Service");
     let identity = outcome.target.as_ref().expect("an identity");
-    assert!(identity.as_str().starts_with("sha256:"), "{identity:?}");
+    assert!(identity.text().starts_with("sha256:"), "{identity:?}");
     let usage = outcome.series.as_ref().expect("a series").unpack().expect("a series").measured.expect("a measurement");
     let target = usage.usage.iter().map(|sample| sample.target);
     let used: Option<u64> = target.clone().map(|target| target.cpu_us).sum();
