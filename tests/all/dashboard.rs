@@ -127,7 +127,7 @@ async fn the_page_of_a_target_shows_versions_agents_and_a_trend_for_each_setting
     assert!(list.contains(r#"aria-label="2 results, from 17,070 to 17,070 requests/s, last 17,070""#), "{list}");
     let page = pages.get("/targets/fast").await.ok().text();
     assert_eq!(page.matches("class=\"spark\"").count(), 2, "{page}");
-    assert!(page.contains(&"ab".repeat(32)) && page.contains("<code>abababababab</code>"), "{page}");
+    assert!(page.contains(&"ab".repeat(32)) && page.contains("<code>executable abababab</code>"), "{page}");
     assert!(page.contains(r#"href="/experiments/new?target=fast""#), "{page}");
     user.import(good()).await.ok();
     let imported = pages.get("/targets/t").await.ok().text();

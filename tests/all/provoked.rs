@@ -122,7 +122,7 @@ impl Bench {
         let server = Path::new(PROGRAM).with_file_name("targets").join("bin/rust-hyper");
         let manifest = format!(
             "name = \"it\"\nversion = \"1\"\ncommand = [\"sh\", \"-c\", {:?}, \"{}\", \"127.0.0.1:{{port}}\"]\n\
-             [ready]\npath = \"/health\"\ntimeout_s = {}\n[verify]\npath = \"/hash\"\nstatus = 200\n",
+             identity = [\"it.toml\"]\n[ready]\npath = \"/health\"\ntimeout_s = {}\n[verify]\npath = \"/hash\"\nstatus = 200\n",
             request.target,
             server.display(),
             request.ready_s
