@@ -454,7 +454,6 @@ async fn scripts_rejected_by_k6_are_failures_with_its_message() {
         ("export default function () {", Load::Script, "k6 failed: the script threw an exception (exit status 107): "),
         ("export function other() {}", vus(1, 1000), "function 'default' not found in exports"),
         ("import x from 'k6/x/y'; export default () => {}", vus(1, 1000), "k6/x/y"),
-        ("import exec from 'k6/execution'; export default () => exec.test.abort('no more');", Load::Script, "no more"),
     ];
     for (script, load, words) in cases {
         let mut job = Job { load, warm_up_ms: 0, ..job("good") };

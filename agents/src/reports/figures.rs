@@ -6,6 +6,10 @@ use super::values;
 use crate::reports::summary::{Kind, Metric, Shape, Summary};
 use crate::wire::load_time::LoadTime;
 
+/// The time of the load begins when a line of k6's log arrives, which takes longer on a busy machine. If k6's own time of
+/// the test is hardly longer, the test had nothing but the load, and k6's time is the more exact one.
+const LOG_DELAY_MS: f64 = 50.0;
+
 /// The main metrics of one run. Unknown values are absent, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
@@ -114,8 +118,11 @@ impl Summary {
         let requests = count("http_reqs", "count").unwrap_or_default();
         // In k6, `passes` of this rate counts failed requests.
         let failed = count("http_req_failed", "passes");
-        let load_time = load_time.filter(|time| time.ms > 0 && time.late_requests <= requests);
-        let measured_ms = load_time.map(|time| time.ms as f64).or_else(|| self.measured_ms()).unwrap_or_default();
+        let test_ms = self.measured_ms();
+        let is_other = |time: &LoadTime| test_ms.is_none_or(|test_ms| test_ms - time.ms as f64 > LOG_DELAY_MS);
+        let is_plausible = |time: &LoadTime| time.ms > 0 && time.late_requests <= requests;
+        let load_time = load_time.filter(is_other).filter(is_plausible);
+        let measured_ms = load_time.map(|time| time.ms as f64).or(test_ms).unwrap_or_default();
         let in_time = requests.saturating_sub(load_time.map_or(0, |time| time.late_requests));
         let has_thresholds = self.shape != Shape::Wrk;
         let thresholds = || self.metrics.values().flat_map(|metric| &metric.thresholds).filter_map(|one| one.passed);

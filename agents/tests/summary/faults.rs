@@ -2,6 +2,7 @@
 
 use brewbench_agent::reports::read::{parse, parse_own};
 use brewbench_agent::reports::summary::Summary;
+use brewbench_agent::wire::load_time::LoadTime;
 use serde_json::{Value, json};
 
 use super::fixture;
@@ -343,4 +344,18 @@ fn other_parts_of_the_file_are_ignored() {
     let text = with(good(), "/metrics/http_req_duration/values/p(12.5)", json!(1.5));
     let summary = parse(text.as_bytes()).expect("an unused percentile");
     assert_eq!(summary.metrics["http_req_duration"].values.get("p(12.5)"), Some(&1.5));
+}
+
+#[test]
+fn k6s_time_of_the_test_counts_if_the_load_took_nearly_all_of_it() {
+    let summary = accepted(&good());
+    let own = summary.figures();
+    let shorter = |by_ms: u64| {
+        let ms = 2_000 - by_ms;
+        (ms as f64, summary.figures_over(Some(LoadTime { ms, late_requests: 1 })))
+    };
+    assert_eq!(shorter(40).1, own);
+    let (ms, over) = shorter(60);
+    let rps = (own.requests - 1) as f64 / ms * 1e3;
+    assert!((over.measured_ms - ms).abs() < 1e-9 && (over.rps - rps).abs() < 1e-9, "{over:?}");
 }

@@ -49,7 +49,7 @@ pub(super) fn elsewhere(
     let traffic = conditions.traffic.as_ref()?;
     let peers = traffic.peers.as_ref()?;
     let others: Vec<&Peer> = peers.iter().filter(|peer| !peer.is_target).collect();
-    let (share, what) = share(traffic, peers, &others, figures)?;
+    let (share, least, what) = share(traffic, peers, &others, figures)?;
     let limit = limits.get(Limit::OtherOrigin);
     if share <= limit {
         return None;
@@ -58,7 +58,7 @@ pub(super) fn elsewhere(
     let more = others.len().saturating_sub(MOST_NAMED);
     let more = if more > 0 { format!(" and {more} other addresses") } else { String::new() };
     let mut text = format!(
-        "{} of the {what} went to {}{more}; the target is at {}",
+        "{least}{} of the {what} went to {}{more}; the target is at {}",
         Unit::Share.text(share),
         named.join(", "),
         traffic.target
@@ -73,7 +73,7 @@ pub(super) fn elsewhere(
     Some(Reason::new("other_origin", Verdict::Invalid, text).with(share, limit, Unit::Share))
 }
 
-/// Returns the share of other addresses, and what it is a share of.
+/// Returns the share of other addresses, the word before it, and what it is a share of.
 ///
 /// Bytes are counted exactly on connections that are kept open. A connection that is closed after each response shows few
 /// of its bytes, so k6's own count is the whole, and connections are compared where the load connects again all the time.
@@ -82,7 +82,7 @@ fn share(
     peers: &[Peer],
     others: &[&Peer],
     figures: Option<&Figures>,
-) -> Option<(f64, &'static str)> {
+) -> Option<(f64, &'static str, &'static str)> {
     let ratio = |part: u64, whole: f64| (whole > 0.0).then(|| part as f64 / whole);
     let sum = |value: fn(&Peer) -> u64| peers.iter().fold(0_u64, |sum, peer| sum.saturating_add(value(peer)));
     let counted = figures.and_then(|figures| {
@@ -90,11 +90,13 @@ fn share(
         (figures.measured_ms > 0.0).then(|| all * (traffic.elapsed_ms as f64 / figures.measured_ms).min(1.0))
     });
     let bytes = others.iter().fold(0_u64, |sum, peer| sum.saturating_add(peer.bytes));
-    let bytes = ratio(bytes, (sum(|peer| peer.bytes) as f64).max(counted.unwrap_or(0.0)))?;
+    let (shown, counted) = (sum(|peer| peer.bytes) as f64, counted.unwrap_or(0.0));
+    let least = if counted > shown { "at least " } else { "" };
+    let bytes = ratio(bytes, shown.max(counted))?;
     let reconnected = others.iter().filter(|peer| peer.reconnects >= RECURRING);
     let connections = reconnected.fold(0_u64, |sum, peer| sum.saturating_add(peer.connections));
     let connections = ratio(connections, sum(|peer| peer.connections) as f64).unwrap_or(0.0);
-    Some(if connections > bytes { (connections, "connections in use") } else { (bytes, "bytes") })
+    Some(if connections > bytes { (connections, "", "connections in use") } else { (bytes, least, "bytes") })
 }
 
 /// Judges a target that practically used no CPU, although k6 had responses, unless its connections are known.
