@@ -119,7 +119,8 @@ impl Summary {
         // In k6, `passes` of this rate counts failed requests.
         let failed = count("http_req_failed", "passes");
         let test_ms = self.measured_ms();
-        let is_other = |time: &LoadTime| test_ms.is_none_or(|test_ms| test_ms - time.ms as f64 > LOG_DELAY_MS);
+        let is_longer = |time: &LoadTime| test_ms.is_none_or(|test_ms| test_ms - time.ms as f64 > LOG_DELAY_MS);
+        let is_other = |time: &LoadTime| time.late_requests > 0 || is_longer(time);
         let is_plausible = |time: &LoadTime| time.ms > 0 && time.late_requests <= requests;
         let load_time = load_time.filter(is_other).filter(is_plausible);
         let measured_ms = load_time.map(|time| time.ms as f64).or(test_ms).unwrap_or_default();

@@ -350,12 +350,11 @@ fn other_parts_of_the_file_are_ignored() {
 fn k6s_time_of_the_test_counts_if_the_load_took_nearly_all_of_it() {
     let summary = accepted(&good());
     let own = summary.figures();
-    let shorter = |by_ms: u64| {
-        let ms = 2_000 - by_ms;
-        (ms as f64, summary.figures_over(Some(LoadTime { ms, late_requests: 1 })))
-    };
-    assert_eq!(shorter(40).1, own);
-    let (ms, over) = shorter(60);
-    let rps = (own.requests - 1) as f64 / ms * 1e3;
-    assert!((over.measured_ms - ms).abs() < 1e-9 && (over.rps - rps).abs() < 1e-9, "{over:?}");
+    let over = |ms, late_requests| summary.figures_over(Some(LoadTime { ms, late_requests }));
+    assert_eq!(over(1_960, 0), own);
+    for (ms, late) in [(1_940, 0), (1_960, 1)] {
+        let figures = over(ms, late);
+        let rps = (own.requests - late) as f64 / ms as f64 * 1e3;
+        assert!((figures.measured_ms - ms as f64).abs() < 1e-9 && (figures.rps - rps).abs() < 1e-9, "{figures:?}");
+    }
 }
