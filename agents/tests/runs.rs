@@ -459,7 +459,7 @@ async fn scripts_rejected_by_k6_are_failures_with_its_message() {
         let mut job = Job { load, warm_up_ms: 0, ..job("good") };
         job.scenario = scenario(script);
         let ended = run(&bench, &job).await.ended;
-        let Ended::Failed { reason, cause: Cause::Generator } = ended else { panic!("{script}: {ended:?}") };
+        let Ended::Failed { reason, cause: Cause::Script } = ended else { panic!("{script}: {ended:?}") };
         assert!(reason.contains(words), "{script}: {reason}");
     }
 }

@@ -71,32 +71,3 @@ async fn connections_that_are_closed_are_seen_too() {
     let own = traffic(&bench, "good", script).await;
     assert!(peers(&own).iter().all(|peer| peer.is_target), "{own:?}");
 }
-
-#[tokio::test]
-#[ignore = "measures the cost of looking at many connections: run it alone, in release mode"]
-async fn cost_of_looks() {
-    use brewbench_agent::run::destination::Destination;
-    use brewbench_agent::series::connections::{Connections, Generator};
-    use std::net::{TcpListener, TcpStream};
-    use std::time::Instant;
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let at = listener.local_addr().expect("bound");
-    let own = std::collections::BTreeSet::from([i32::try_from(std::process::id()).expect("a pid")]);
-    let mut open = Vec::new();
-    for count in [10, 500, 2_000] {
-        while open.len() < 2 * count {
-            open.push(TcpStream::connect(at).expect("connected"));
-            open.push(listener.accept().expect("accepted").0);
-        }
-        let mut connections = Connections::new(
-            Destination::parse(&format!("http://{at}"), None).expect("one"),
-            "127.0.0.1:9".parse().expect("one"),
-        );
-        for look in ["first", "next"] {
-            let begun = Instant::now();
-            connections.look(0, Some(Generator { processes: &own, group: None }));
-            println!("{count} connections, {look} look: {:?}", begun.elapsed());
-            std::thread::sleep(begun.elapsed() * 250);
-        }
-    }
-}

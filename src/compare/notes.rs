@@ -20,7 +20,7 @@ use crate::{
     },
     metrics,
     runs::{code::are_comparable, model::Run, verdict::Verdict},
-    web::format::plural,
+    web::format::{self, plural},
 };
 
 /// Returns the notes on a comparison.
@@ -290,7 +290,7 @@ fn settings(rows: &[Row]) -> Option<Note> {
         kinds.push("machine sizes".to_owned());
     }
     let text = "Results are compared only where these are the same.";
-    (!kinds.is_empty()).then(|| info(format!("{} differ.", sentence(&listed(kinds.into_iter()))), text))
+    (!kinds.is_empty()).then(|| info(format!("{} differ.", format::sentence(&listed(kinds.into_iter()))), text))
 }
 
 /// The knees of a sweep of loads.
@@ -302,12 +302,6 @@ pub(super) fn knees(sweep: &Sweep) -> Option<Note> {
 fn unfinished(rows: &[Row]) -> Option<Note> {
     let count = total(rows, |counts| counts.unfinished);
     (count > 0).then(|| info(format!("{} unfinished.", plural(count, "run")), "They are added when they finish."))
-}
-
-/// Capitalizes the first letter.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 #[cfg(test)]

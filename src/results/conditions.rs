@@ -2,10 +2,10 @@
 //!
 //! The wire has its own types, so that it can change without the stored form.
 
-use brewbench_agent::wire::{self, load_record::LoadRecord, load_time::LoadTime, outcome};
+use brewbench_agent::wire::{self, load_record::LoadRecord, load_time::LoadTime, outcome, traffic::Traffic};
 use serde::{Deserialize, Serialize};
 
-use crate::{metrics::counters::Counts, results::traffic::Traffic};
+use crate::metrics::counters::Counts;
 
 /// The conditions of a measurement. Unknown values are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub struct Conditions {
     /// How long the load lasted; None if only k6's time of the test is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_time: Option<LoadTime>,
-    /// TCP traffic of the load.
+    /// TCP traffic of the load. Stored as sent, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
 }
@@ -195,7 +195,7 @@ impl From<outcome::Conditions> for Conditions {
             counters: reported.counters.map(Counters::from),
             load_record: reported.load_record.map(LoadRecord::checked),
             load_time: reported.load_time,
-            traffic: reported.traffic.map(Traffic::from),
+            traffic: reported.traffic.map(Traffic::checked),
         }
     }
 }

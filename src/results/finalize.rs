@@ -30,7 +30,7 @@ use crate::{
         verdict::{
             generators,
             input::{Execution, StoredSeries, VerdictInput},
-            judge::judge_failure,
+            judge::{judge_failure, would_repeat},
             limits::Limits,
             model::Judgement,
             setup::clock_set,
@@ -114,7 +114,8 @@ impl<'a> Conclusion<'a> {
             now,
         };
         endings::end(connection, id, &ending).await?;
-        if !judgement.as_ref().is_some_and(Judgement::would_repeat) {
+        let is_refused = matches!(outcome.ended, Ended::Failed { cause: Cause::Script, .. });
+        if !is_refused && !judgement.as_ref().is_some_and(would_repeat) {
             retries::queue_retry(connection, id, &RunId::now(), now).await?;
         }
         if let Some(warm_up) = outcome.warm_up {
@@ -174,7 +175,8 @@ impl End {
         match &outcome.ended {
             Ended::Finished => Self::finished(outcome, requested, evidence, series),
             Ended::Failed { reason, cause } => {
-                let is_of_pods = requested.cluster_generators > 0 && *cause == Cause::Generator;
+                let is_generators = matches!(cause, Cause::Generator | Cause::Script);
+                let is_of_pods = requested.cluster_generators > 0 && is_generators;
                 let failure = if is_of_pods { Some(generators::failed(reason)) } else { judge_failure(*cause, reason) };
                 Self { failure, ..Self::without_results(Phase::Failed, reason.clone()) }
             }

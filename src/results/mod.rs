@@ -23,7 +23,6 @@ pub mod rejudge;
 pub mod series;
 pub mod settlement;
 pub mod store;
-pub mod traffic;
 pub mod verdict;
 
 use axum::{Router, extract::DefaultBodyLimit, routing::get};

@@ -9,7 +9,7 @@ use crate::{
     web::{
         axis::Scale,
         chart::{Chart, ScriptJson, elided, layout, text},
-        format::plural,
+        format::{self, plural},
         series_style::Mark,
         time_ago,
     },
@@ -47,7 +47,7 @@ pub fn chart(trend: &Trend, mark: Mark) -> Option<Chart> {
     };
     Some(Chart {
         id: "trend",
-        title: format!("{} over versions and time", sentence_case(trend.metric.name())),
+        title: format!("{} over versions and time", format::sentence(trend.metric.name())),
         unit: format!("{}{way}{}{hint}", trend.metric.head(), scale.note()),
         label: format!(
             "{} at {} points with {} runs: first median {}, last median {}. The tables below have all figures.",
@@ -64,11 +64,6 @@ pub fn chart(trend: &Trend, mark: Mark) -> Option<Chart> {
         shares: None,
         metric: Some(trend.metric),
     })
-}
-
-fn sentence_case(name: &str) -> String {
-    let mut letters = name.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Draws the median of a version with its confidence interval.

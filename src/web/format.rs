@@ -147,6 +147,12 @@ pub fn plural(count: impl Borrow<usize>, noun: &str) -> String {
     }
 }
 
+/// Begins a sentence: its first letter becomes a capital.
+pub fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 fn figure(value: Option<f64>, write: impl Fn(f64) -> String) -> Figure {
     Figure(value.filter(|value| value.is_finite()).map(write))
 }

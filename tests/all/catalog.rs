@@ -239,6 +239,10 @@ async fn variables_that_a_script_reads_are_its_parameters() {
     let script = "const { SIZE = '1k' } = __ENV; http.get(`${__ENV.BASE_URL}${__ENV.ROUTE}`); __ENV['K6_X'];";
     let added = json!({"name": "routes", "script": script, "defaults": {"DEPTH": "1"}});
     user.post("/api/v1/scenarios", &added).await.ok();
+    let page = user.clone().in_browser().get("/scenarios/routes").await.ok().text();
+    for name in ["ROUTE", "SIZE"] {
+        assert!(page.contains(&format!("{name}</dt><dd class=\"soft\">no default</dd>")), "{page}");
+    }
     let plan = |parameters: Value| plan_with(&json!({"scenario": "routes", "parameters": parameters}));
     for (parameters, expected) in [
         (json!({"ROUT": "/x"}), "parameters: \"routes\" has no parameter \"ROUT\"; it has DEPTH, ROUTE, SIZE"),

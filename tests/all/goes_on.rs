@@ -61,6 +61,20 @@ async fn failed_and_invalid_runs_are_retried_up_to_a_limit_and_retries_are_shown
 }
 
 #[tokio::test]
+async fn a_script_that_k6_refuses_is_not_retried() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let (experiment, runs) = submit(&user, &plan_with(&json!({"retries": 2}))).await;
+    let job = agent.job().await;
+    let ended = Ended::Failed { reason: "k6 failed: no exported functions".to_owned(), cause: Cause::Script };
+    agent.end(Outcome { ended, summary: None, ..outcome(&job, "") }).await;
+    wait_until_over(&app, &user, &experiment).await;
+    assert_eq!(user.run(&runs[0]).await["phase"], "failed");
+    assert_eq!(retry_of(&user, &runs[0]).await, None);
+}
+
+#[tokio::test]
 async fn cancelled_runs_and_runs_without_retries_are_not_retried() {
     let app = App::start().await;
     let user = app.user().await;

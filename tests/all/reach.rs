@@ -138,7 +138,7 @@ async fn a_script_without_base_url_has_a_note() {
     let checked = as_user(&app, &token, &["scenario", "check", "fixed"]).await.ok();
     assert!(checked.contains("the script does not read BASE_URL"), "{checked}");
     let page = user.clone().in_browser().get("/scenarios/fixed").await.ok().text();
-    assert!(page.contains("the script does not read BASE_URL"), "{page}");
+    assert!(page.contains("The script does not read BASE_URL"), "{page}");
     let indirect = json!({"name": "fixed", "script": "import { url } from './url.js'; export default () => url;",
         "files": {"url.js": "export const url = __ENV['BASE_URL'];"}});
     let added = user.post("/api/v1/scenarios", &indirect).await.ok().json();

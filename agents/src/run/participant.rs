@@ -141,7 +141,7 @@ impl Site {
                 return Ok(Bounds { longest, rps_limit: None });
             }
             let bounds = context.engine.bounds(script, generator_group, &cores).await;
-            bounds.map_err(Failure::by(Cause::Generator))
+            bounds.map_err(Failure::by(Cause::Script))
         };
         let (serving, bounds) = tokio::try_join!(starting, inspecting)?;
         Ok(Prepared { serving, bounds })

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::sock_diag::{Counters, SockDiag, Socket};
 use crate::host::procfs;
 use crate::run::destination::Destination;
-use crate::wire::traffic::{Peer, Segments, Traffic};
+use crate::wire::traffic::{MOST_PEERS, Peer, Segments, Traffic};
 
 /// Looking at the sockets may take one part in this many of the time: with many thousands of them, looks become rare.
 const BUDGET: u32 = 100;
@@ -17,9 +17,6 @@ const MIN_BYTES: u64 = 3;
 
 /// DNS over TCP.
 const DNS: u16 = 53;
-
-/// Most addresses that are reported; a script that loads more of them is found by the first ones.
-const MOST_PEERS: usize = 16;
 
 /// The load generator, whose sockets are those of its control group, or else those among the files of its processes. A
 /// connection of less than a millisecond is often gone before the files are listed.
@@ -217,11 +214,10 @@ impl Connections {
             segments.add(look.segments);
             for (address, exchange) in &look.peers {
                 let is_target = destination.covers(*address);
-                let none = Peer { address: *address, is_target, bytes: 0, connections: 0, looks: 0, reconnects: 0 };
+                let none = Peer { address: *address, is_target, bytes: 0, connections: 0, reconnects: 0 };
                 let peer = peers.entry(*address).or_insert(none);
                 peer.bytes = peer.bytes.saturating_add(exchange.bytes);
                 peer.connections = peer.connections.saturating_add(exchange.connections);
-                peer.looks += 1;
                 peer.reconnects += u32::from(exchange.reconnects > 0);
             }
         }

@@ -227,6 +227,8 @@ pub enum Cause {
     TargetOutOfMemory,
     /// The load generator failed.
     Generator,
+    /// The load generator refuses the script or its options, whenever it is asked.
+    Script,
     /// The agent failed, or gave no cause.
     #[default]
     Other,

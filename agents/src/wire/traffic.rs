@@ -4,6 +4,12 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+/// Most addresses that are reported; a script that loads more of them is found by the first ones.
+pub const MOST_PEERS: usize = 16;
+
+/// The longest address of a target: the longest name of a host, and a port.
+const LONGEST_TARGET: usize = 262;
+
 /// Traffic of the load, from its first complete second to its last. Sockets are looked at about once a second: what a
 /// connection did between the last look and its end is not included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,8 +38,6 @@ pub struct Peer {
     pub bytes: u64,
     /// Connections with traffic, summed over all looks.
     pub connections: u64,
-    /// In how many looks there was a connection with traffic.
-    pub looks: u32,
     /// In how many looks there was one that had not existed before.
     pub reconnects: u32,
 }
@@ -50,7 +54,21 @@ pub struct Segments {
     pub spurious: u64,
 }
 
+impl Traffic {
+    /// Bounds what an unmodified agent does not exceed.
+    #[must_use]
+    pub fn checked(self) -> Self {
+        let peers = self.peers.map(|peers| peers.into_iter().take(MOST_PEERS).collect());
+        Self { target: self.target.chars().take(LONGEST_TARGET).collect(), peers, ..self }
+    }
+}
+
 impl Segments {
+    /// Returns how many were sent again because they were lost.
+    pub fn lost(&self) -> u64 {
+        self.retransmitted.saturating_sub(self.spurious)
+    }
+
     /// Adds others.
     pub fn add(&mut self, other: Self) {
         self.sent = self.sent.saturating_add(other.sent);

@@ -8,7 +8,10 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
-use brewbench_agent::{scenarios, wire::job::Scenario};
+use brewbench_agent::{
+    scenarios,
+    wire::{job::Scenario, variables},
+};
 use serde::Deserialize;
 
 use super::{limits::LimitsPart, upload::Upload};
@@ -31,7 +34,7 @@ use crate::{
     results::store::verdicts,
     runs::pages::row::Line,
     web::{
-        address,
+        address, format,
         shell::{Section, Shell},
         time_ago::{self, Moment},
     },
@@ -151,8 +154,14 @@ impl ScenarioPage {
     }
 
     /// A note on the shown revision.
-    fn note(&self) -> Option<&str> {
-        self.revisions.iter().find(|row| self.is_shown(row))?.revision.note.as_deref()
+    fn note(&self) -> Option<String> {
+        self.revisions.iter().find(|row| self.is_shown(row))?.revision.note.as_deref().map(format::sentence)
+    }
+
+    /// The variables that the script reads, without a default.
+    fn unset(&self) -> Vec<String> {
+        let read = variables::parameters(&self.scenario).into_iter();
+        read.filter(|name| !self.scenario.defaults.contains_key(name)).collect()
     }
 
     fn is_newest(&self) -> bool {

@@ -1,10 +1,11 @@
 //! Describes the conditions that an agent observed during a run.
 
+use brewbench_agent::wire::traffic::{Segments, Traffic};
+
 use crate::{
     results::{
         conditions::{Conditions, CoreUse, IdleWaitResult, NetworkUse, Placement},
         environment::facts::Fact,
-        traffic::{Segments, Traffic},
     },
     web::format,
 };
@@ -153,7 +154,7 @@ fn on_cores(placement: Placement) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::traffic::Peer;
+    use brewbench_agent::wire::traffic::Peer;
 
     fn texts(facts: Vec<Fact>) -> Vec<String> {
         facts.into_iter().map(|fact| format!("{}: {}", fact.name, fact.value)).collect()
@@ -198,7 +199,6 @@ mod tests {
             is_target,
             bytes,
             connections: 1,
-            looks: 1,
             reconnects: 0,
         };
         let peers = vec![peer("127.0.0.1:4000", 630, true), peer("[::1]:8081", 370, false)];

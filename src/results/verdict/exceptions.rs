@@ -12,11 +12,15 @@ use crate::{
     runs::verdict::Reason,
 };
 
+/// The code of the reason.
+pub(super) const CODE: &str = "iterations_failed";
+
 pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits) -> Option<Reason> {
     let (thrown, first) = messages(context, |record| record.exceptions.as_ref())?;
     let bounds = [Limit::IterationsFailed, Limit::IterationsFailedInvalid].map(|limit| limits.get(limit));
     let all = figures.iterations.unwrap_or(0).max(thrown);
-    let reason = share("iterations_failed", "iterations", thrown, all, bounds)?;
-    let why = first.map_or(String::new(), |first| format!(", with an exception: {}", described(first)));
-    Some(Reason { text: format!("{}{why}", reason.text), ..reason })
+    let reason = share(CODE, "iterations", thrown, all, bounds)?;
+    let first = first.map_or_else(String::new, |first| format!(": {}", described(first)));
+    let text = format!("{thrown} of {all} iterations ended with an exception{first}");
+    Some(Reason { text, ..reason })
 }

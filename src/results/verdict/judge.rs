@@ -9,6 +9,7 @@ use crate::results::verdict::{
     model::{Context, Judgement},
     negative, network, reach, retransmits, series, setup, stalled, steadiness, target, unsolicited,
 };
+use crate::runs::verdict::{Reason, Verdict};
 
 /// Judges a run by its metrics; `context` is absent for an import, of which nothing else is known.
 pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) -> Judgement {
@@ -44,6 +45,13 @@ pub fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits) 
         stalled::judge(figures, context, limits, &mut reasons);
     }
     reasons.into()
+}
+
+/// Whether a retry would end in the same way, because the script is the cause.
+pub fn would_repeat(judgement: &Judgement) -> bool {
+    let of_script = [cut_short::CODE, exceptions::CODE, reach::OTHER_ORIGIN];
+    let is_invalid = |reason: &&Reason| reason.verdict == Verdict::Invalid;
+    judgement.reasons.iter().filter(is_invalid).any(|reason| of_script.contains(&reason.code.as_str()))
 }
 
 /// Judges a run without metrics; only failures of its target yield a verdict. `why` is the agent's message.

@@ -22,7 +22,14 @@ pub(super) fn judge(figures: &Figures, context: Option<&Context<'_>>, limits: &L
     requests(figures, context, limits, reasons);
     checks(figures, limits, reasons);
     rate(figures, context, limits, reasons);
-    length(figures, limits, reasons);
+    if !is_cut(reasons) {
+        length(figures, limits, reasons);
+    }
+}
+
+/// Whether the script ended the load, which explains that it was short.
+fn is_cut(reasons: &[Reason]) -> bool {
+    reasons.iter().any(|reason| reason.code == cut_short::CODE)
 }
 
 fn requests(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits, reasons: &mut Vec<Reason>) {
@@ -104,7 +111,7 @@ fn rate(figures: &Figures, context: Option<&Context<'_>>, limits: &Limits, reaso
         reasons.push(Reason::new("iterations_dropped", Verdict::Suspect, text).with(share, limit, Unit::Share));
     }
     // Dropped iterations are reported above, and so is a load that the script ended.
-    let is_explained = share > limit || reasons.iter().any(|reason| reason.code == cut_short::CODE);
+    let is_explained = share > limit || is_cut(reasons);
     let requested = context.and_then(|context| context.load).and_then(Load::iterations);
     let Some(requested) = requested.filter(|requested| *requested > 0.0 && !is_explained) else { return };
     let (kept, least) = (started as f64 / requested, limits.get(Limit::RateNotKept));

@@ -6,7 +6,7 @@ use crate::{
     results::{
         conditions::{Conditions, Cores},
         generator_record::GeneratorRecord,
-        verdict::{cut_short, usage::Side},
+        verdict::usage::Side,
     },
     runs::verdict::{Reason, Verdict},
 };
@@ -31,11 +31,6 @@ impl From<Vec<Reason>> for Judgement {
 }
 
 impl Judgement {
-    /// Whether a retry would end in the same way, as the script ends its own load.
-    pub fn would_repeat(&self) -> bool {
-        self.reasons.iter().any(|reason| reason.code == cut_short::CODE)
-    }
-
     /// Adds a reason, if there is one.
     #[must_use]
     pub fn with(self, reason: Option<Reason>) -> Self {

@@ -1,11 +1,16 @@
 //! Checks that the load reached the target, and nothing else: what another server answers says nothing about it. Pure.
 
-use brewbench_agent::{reports::summary::Figures, wire::outcome::Mechanism};
+use brewbench_agent::{
+    reports::summary::Figures,
+    wire::{
+        outcome::Mechanism,
+        traffic::{Peer, Traffic},
+    },
+};
 
 use crate::{
     results::{
         conditions::Conditions,
-        traffic::{Peer, Traffic},
         verdict::{
             limits::{Limit, Limits},
             model::Context,
@@ -29,6 +34,9 @@ const RECURRING: u32 = 3;
 
 /// Most addresses that a sentence names.
 const MOST_NAMED: usize = 3;
+
+/// The code of the reason for load on other addresses.
+pub(super) const OTHER_ORIGIN: &str = "other_origin";
 
 pub(super) fn judge(figures: &Figures, context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
     let cpu_us = cpu_per_request(figures, context);
@@ -70,7 +78,7 @@ pub(super) fn elsewhere(
         );
     }
     text.push_str("; check whether the script uses BASE_URL, and where the target redirects");
-    Some(Reason::new("other_origin", Verdict::Invalid, text).with(share, limit, Unit::Share))
+    Some(Reason::new(OTHER_ORIGIN, Verdict::Invalid, text).with(share, limit, Unit::Share))
 }
 
 /// Returns the share of other addresses, the word before it, and what it is a share of.

@@ -9,12 +9,13 @@ use brewbench_agent::{
     },
 };
 
+use brewbench_agent::wire::traffic::{Peer, Segments, Traffic};
+
 use super::*;
 use crate::results::{
     clock::Clock,
     conditions::{Conditions, CoreUse, Cores, IdleWaitResult},
     generator_record::{CpuUse, SeriesContent, compare_starts},
-    traffic::{Peer, Segments, Traffic},
     verdict::{judge::judge, model::Judgement},
 };
 
@@ -194,7 +195,6 @@ fn the_machine_of_a_generator_is_judged() {
         is_target: false,
         bytes: 1,
         connections: 1,
-        looks: 1,
         reconnects: 0,
     };
     let lossy = Traffic { segments, ..Traffic::default() };

@@ -13,7 +13,7 @@ const TARGET: &str = "127.0.0.1:40123";
 
 fn peer(address: &str, bytes: u64) -> Peer {
     let address = address.parse().expect("an address");
-    Peer { address, is_target: address.to_string() == TARGET, bytes, connections: 20, looks: 5, reconnects: 0 }
+    Peer { address, is_target: address.to_string() == TARGET, bytes, connections: 20, reconnects: 0 }
 }
 
 fn case(peers: Vec<Peer>, change: impl FnOnce(&mut Case)) -> Case {

@@ -1,9 +1,10 @@
 //! Tests of lost segments.
 
+use brewbench_agent::wire::traffic::{Segments, Traffic};
+
 use super::*;
 use crate::results::{
     conditions::NetworkUse,
-    traffic::{Segments, Traffic},
     verdict::tests::{Case, fine, only, with},
 };
 

@@ -3,6 +3,7 @@
 use brewbench_agent::wire::load_record::{LoadRecord, Message, Messages};
 
 use super::*;
+use crate::results::verdict::judge::would_repeat;
 
 fn recorded(change: impl FnOnce(&mut Case, &mut LoadRecord)) -> Case {
     let mut record = LoadRecord {
@@ -37,9 +38,9 @@ fn exceptions_are_judged_with_the_commonest_message() {
     let all = only(&thrown(10_000), "iterations_failed", Verdict::Invalid);
     assert_eq!(
         all.text,
-        "10000 of 10000 iterations failed: 100 %, the limit is 1 %, with an exception: TypeError: x (script.js:3:1) \
-         (10000 times)"
+        "10000 of 10000 iterations ended with an exception: TypeError: x (script.js:3:1) (10000 times)"
     );
+    assert!(would_repeat(&thrown(10_000).judge()) && !would_repeat(&thrown(100).judge()));
     let mut lenient = thrown(101);
     lenient.limits.set(Limit::IterationsFailedInvalid, 0.02);
     suspect(&lenient, "iterations_failed");
@@ -56,7 +57,7 @@ fn a_load_cut_short_is_invalid_and_its_rate_is_not_judged() {
     let reason = only(&case, "cut_short", Verdict::Invalid);
     let expected = "the load ended after 4.0 of 10.0 s: its threshold http_req_duration p(95)<0.01 was crossed";
     assert_eq!((reason.text.as_str(), reason.observed, reason.limit), (expected, Some(4.03), Some(10.0)));
-    assert!(case.judge().would_repeat() && !ordinary().judge().would_repeat());
+    assert!(would_repeat(&case.judge()) && !would_repeat(&ordinary().judge()));
     let own = recorded(|case, record| {
         case.load = Load::Script;
         record.cut_short = Some("the script aborted it".to_owned());

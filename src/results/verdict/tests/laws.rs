@@ -2,11 +2,10 @@
 
 use proptest::prelude::*;
 
+use brewbench_agent::wire::traffic::{Segments, Traffic};
+
 use super::*;
-use crate::results::{
-    conditions,
-    traffic::{Segments, Traffic},
-};
+use crate::results::conditions;
 
 /// Faults that can be added to a run.
 const FAULTS: [fn(&mut Case); 16] = [
