@@ -8,7 +8,7 @@ use reqwest::Method;
 
 use super::{
     gate::Gate,
-    table::{Align, at_spaces, cut, figure, plain, short_id, table},
+    table::{Align, at_spaces, cut_middle, figure, plain, short_id, table},
 };
 use crate::{
     app::ids::joined,
@@ -194,7 +194,7 @@ fn cells(comparison: &Comparison, cell: &Cell) -> Vec<String> {
     let mark = if cell.counts.suspect > 0 { "?" } else { "" };
     let total = if counted == cell.runs.len() { String::new() } else { format!("/{}", cell.runs.len()) };
     let runs = format!("{counted}{total}{mark}");
-    let mut line = vec![cut(name, 18), runs];
+    let mut line = vec![cut_middle(name, 18), runs];
     let find = |metric: Metric| cell.stats.iter().find(|stat| stat.metric == metric);
     line.extend(COLUMNS.map(|(_, metric, scale)| find(metric).map_or_else(String::new, |found| stat(found, scale))));
     line

@@ -239,6 +239,17 @@ pub fn cut(text: &str, max: usize) -> String {
     format!("{start}…")
 }
 
+/// Shortens a name to `max` characters in its middle: names that differ often do so at their ends.
+pub fn cut_middle(name: &str, max: usize) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= max {
+        return name.to_owned();
+    }
+    let tail = max / 2;
+    let (start, end) = (&letters[..max - tail - 1], &letters[letters.len() - tail..]);
+    start.iter().chain(&['…']).chain(end).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,6 +288,8 @@ mod tests {
         assert!(text.contains("on the machine in") && text.contains("the rack"), "{text}");
         assert_eq!(cut("one two three", 9), "one two …");
         assert_eq!(cut("incomprehensibilities", 9), "incompre…");
+        assert_eq!(cut_middle("app (code 353b41b2)", 18), "app (cod…353b41b2)");
+        assert_eq!(cut_middle("app", 3), "app");
     }
 
     #[test]
