@@ -13,7 +13,7 @@ use crate::{
     runs::verdict::{Reason, Unit, Verdict},
 };
 
-/// Share of seconds that may be late or doubled: their counts are in the neighbouring seconds.
+/// Share of seconds that may be late or doubled: their counts are in the neighbouring seconds. One may in any run.
 const MAX_UNEVEN: f64 = 0.1;
 
 const CODE: &str = "series_incomplete";
@@ -65,7 +65,7 @@ pub(super) fn part(counts: Option<SeriesContent>, requests: u64, limits: &Limits
 fn gaps(counts: SeriesContent) -> Vec<(u64, String)> {
     let Gaps { missing_seconds, doubled_seconds, restarts, damaged, dropped_values, unfinished } = counts.gaps;
     let uneven = missing_seconds.saturating_add(doubled_seconds);
-    let uneven = if uneven as f64 > counts.seconds as f64 * MAX_UNEVEN { uneven } else { 0 };
+    let uneven = if uneven as f64 > (counts.seconds as f64 * MAX_UNEVEN).max(1.0) { uneven } else { 0 };
     let unsampled = u64::from(counts.samples < 2);
     [
         (uneven, format!("{missing_seconds} seconds were late, {doubled_seconds} doubled")),
@@ -78,4 +78,19 @@ fn gaps(counts: SeriesContent) -> Vec<(u64, String)> {
     .into_iter()
     .filter(|(count, _)| *count > 0)
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_late_second_is_no_gap_however_short_the_run() {
+        let with = |missing_seconds| {
+            let gaps = Gaps { missing_seconds, ..Gaps::default() };
+            SeriesContent { requests: 30, seconds: 3, samples: 4, gaps, schema: None }
+        };
+        assert_eq!(part(Some(with(1)), 30, &Limits::default()), None);
+        assert!(part(Some(with(2)), 30, &Limits::default()).is_some());
+    }
 }
