@@ -23,7 +23,6 @@ pub mod invite;
 pub mod limits;
 pub mod load;
 pub mod login;
-pub mod preset;
 pub mod profile;
 pub mod program;
 pub mod progress;
@@ -43,7 +42,6 @@ pub mod target;
 pub mod token;
 pub mod trend;
 pub mod user;
-mod view;
 pub mod webhook;
 
 use std::process::ExitCode;
@@ -84,15 +82,9 @@ enum Command {
     /// Submit, list, watch, import and export runs
     #[command(subcommand)]
     Run(run::Run),
-    /// List, save and delete presets: settings for new runs
-    #[command(subcommand)]
-    Preset(preset::Preset),
     /// List, watch, pause and extend experiments
     #[command(subcommand)]
     Experiment(experiment::Experiment),
-    /// Manage saved views of the run history
-    #[command(subcommand)]
-    View(view::View),
     /// Compare runs; with --candidate, pass or fail a candidate for CI
     Compare(compare::Compare),
     /// Manage baselines: named sets of runs to compare with
@@ -187,14 +179,12 @@ impl Cli {
             Command::Invite(invite) => invite.run().await?,
             Command::Login(login) => login.run().await?,
             Command::Run(run) => return run.run().await,
-            Command::Preset(preset) => preset.run().await?,
             Command::Experiment(experiment) => return experiment.run().await,
             Command::Compare(compare) => return compare.run().await,
             Command::Baseline(baseline) => baseline.run().await?,
             Command::Difference(difference) => difference.run().await?,
             Command::Report(report) => report.run().await?,
             Command::Share(share) => share.run().await?,
-            Command::View(view) => view.run().await?,
             Command::Profile(profile) => profile.run().await?,
             Command::Trend(trend) => trend.run().await?,
             Command::Search(search) => search.run().await?,

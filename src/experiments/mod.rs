@@ -2,7 +2,7 @@
 //!
 //! [`plan`] is the request, [`submission`] stores it, and [`order`] orders its runs. [`stopping_rule`] and [`knee`]
 //! decide from the results whether more runs are needed, [`next_runs`] lists them, and [`scheduler`] queues them.
-//! [`new`] is the form for a new run, and [`presets`] are its saved settings.
+//! [`new`] is the form for a new run.
 
 pub mod actions;
 pub mod against;
@@ -21,7 +21,6 @@ pub mod pages;
 pub mod plan;
 pub mod plan_faults;
 pub mod power;
-pub mod presets;
 pub mod progress;
 pub mod remarks;
 pub mod scheduler;
@@ -44,9 +43,6 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/experiments/new", get(new::pages::form).post(new::pages::submit))
         .route("/runs/new", get(new::pages::moved))
         .route("/experiments/new/check", get(new::pages::recheck))
-        .route("/experiments/presets", get(presets::pages::index).post(presets::pages::save))
-        .route("/experiments/presets/new", get(presets::pages::name))
-        .route("/experiments/presets/{name}/delete", get(presets::pages::ask_delete).post(presets::pages::delete))
         .route("/experiments", get(list::index))
         .route("/experiments/live", get(list::live))
         .route("/experiments/from-imports", post(from_imports::post))
@@ -75,7 +71,5 @@ pub fn api(presence: Presence) -> OpenApiRouter<AppState> {
         .routes(routes!(remarks::add_label, remarks::remove_label))
         .routes(routes!(remarks::set_note))
         .routes(routes!(api::watch))
-        .routes(routes!(presets::api::list))
-        .routes(routes!(presets::api::show, presets::api::save, presets::api::delete))
         .layer(Extension(presence))
 }

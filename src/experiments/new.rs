@@ -63,8 +63,6 @@ pub struct Form {
     forecast: Option<Forecast>,
     place: Place,
     presets: Vec<PresetChoice>,
-    /// What the chosen preset names but no longer exists.
-    vanished: Vec<String>,
     scope: Scope,
     agents_connected: usize,
     /// Names of baselines.
@@ -83,10 +81,6 @@ pub enum ShownFaults {
 impl Form {
     fn may_submit(&self) -> bool {
         self.scope >= Scope::Submit
-    }
-
-    fn has_saved_presets(&self) -> bool {
-        self.presets.iter().any(|preset| preset.field == "saved")
     }
 
     /// Returns the baselines to choose from, including the one named in the URL.

@@ -110,7 +110,6 @@ impl StoppingRule {
         if !(self.narrower_than > 0.0 && self.narrower_than < 1.0) {
             return Some("the width must be more than 0% and less than 100%".to_owned());
         }
-        // Without targets it is a preset, and they are chosen later.
         if plan.targets.len() == 1 {
             return Some("needs at least two targets to compare".to_owned());
         }

@@ -37,8 +37,6 @@ pub fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(api::trash::undelete))
         .routes(routes!(api::remarks::add_label, api::remarks::remove_label))
         .routes(routes!(api::remarks::set_note))
-        .routes(routes!(api::views::list))
-        .routes(routes!(api::views::save, api::views::remove))
         .routes(routes!(api::environment::show))
         .routes(routes!(api::environment::difference))
         .routes(routes!(api::show::summary))

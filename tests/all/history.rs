@@ -1,4 +1,4 @@
-//! The history of runs: filters, sorting, paging, labels, notes, deletion and undo, exports, and saved views.
+//! The history of runs: filters, sorting, paging, labels, notes, deletion and undo, and exports.
 
 use brewbench::runs::{
     column,
@@ -372,39 +372,6 @@ async fn an_empty_page_offers_to_remove_filters_and_columns_can_be_chosen() {
 }
 
 #[tokio::test]
-async fn a_saved_view_is_shared_and_can_be_removed() {
-    let app = App::start().await;
-    let (user, reader) = (app.user().await, app.reader().await);
-    import(&user, &[("target", "servy")], good()).await;
-    let save =
-        async |name: &str, query: &str| user.put(&format!("/api/v1/views/{name}"), &json!({"query": query})).await;
-    let saved = save("slow%20ones", "?sort=-p99&target=servy&before=x&columns=p99,rps").await.ok().json();
-    assert_eq!(saved["views"][0]["query"], "target=servy&sort=-p99&columns=rps%2Cp99");
-    save("slow%20ones", "target=servy&sort=-p99&columns=rps,p99").await.ok();
-    save("slow%20ones", "target=other").await.refused(409);
-    for nonsense in ["", "colour=red", "sort=beauty", "from=then"] {
-        save("x", nonsense).await.refused(422);
-    }
-    save("%1B%5B31m", "target=servy").await.refused(422);
-    reader.put("/api/v1/views/mine", &json!({"query": "target=servy"})).await.refused(403);
-    assert_eq!(reader.get("/api/v1/views").await.ok().json()["views"].as_array().expect("a list").len(), 1);
-
-    let (browser, viewer) = (user.clone().in_browser(), reader.in_browser());
-    let elsewhere = browser.get("/runs?target=servy").await.ok().text();
-    assert!(elsewhere.contains("slow ones") && elsewhere.contains("Save view"), "{elsewhere}");
-    let there = browser.get("/runs?target=servy&sort=-p99&columns=p99&columns=rps").await.ok().text();
-    let remove = "/runs/views/remove?name=slow+ones";
-    assert!(there.contains(remove) && !there.contains("Save view"), "{there}");
-    assert!(!viewer.get("/runs?target=servy").await.ok().text().contains("Save view"), "a reader saves no views");
-    assert!(browser.get(remove).await.ok().text().contains("Its runs stay."));
-    assert_eq!(browser.post(remove, &()).await.header("location"), "/runs");
-    assert_eq!(browser.get(remove).await.status, 404);
-    user.delete("/api/v1/views/slow%20ones").await.refused(404);
-    let log = app.admin().await.get("/api/v1/audit?action=view%20removed").await.ok().json();
-    assert_eq!(log["entries"][0]["object"], "slow ones", "{log}");
-}
-
-#[tokio::test]
 async fn an_experiment_is_found_by_its_labels_and_note() {
     let app = App::start().await;
     let (user, reader) = (app.user().await, app.reader().await);
@@ -450,22 +417,14 @@ async fn commands_filter_label_delete_and_export_runs() {
     as_me(&["run", "label", "remove", "before the move", &down]).await.ok();
     as_me(&["run", "note", &fast, "the *old*\nkernel"]).await.ok();
     assert_eq!(as_me(&["run", "note", &fast]).await.ok(), "the *old*\nkernel\n");
-    as_me(&["view", "save", "moved", "label=before the move&sort=-rps"]).await.refused(1);
-    as_me(&["view", "save", "moved", "label=before+the+move&sort=-rps"]).await.ok();
     for arguments in [
-        &["run", "list", "--view", "moved", "--json"][..],
-        &["run", "list", "--label", "before the move", "--json"],
+        &["run", "list", "--label", "before the move", "--sort", "-rps", "--json"][..],
         &["run", "list", "--search", "kernel", "--sort", "-p99", "--json"],
     ] {
         let list = as_me(arguments).await.json();
         let ids: Vec<String> = list["runs"].as_array().expect("a list").iter().map(|run| text(&run["id"])).collect();
         assert_eq!(ids, [&*fast], "{arguments:?}");
     }
-    let unknown = as_me(&["run", "list", "--view", "lost"]).await.refused(1);
-    assert!(unknown.contains("no view named \"lost\""), "{unknown}");
-    as_me(&["view", "remove", "moved"]).await.ok();
-    let none = as_me(&["view", "list"]).await.ok();
-    assert!(none.contains("no saved views"), "{none}");
 
     as_me(&["run", "delete", "--yes", &fast]).await.ok();
     as_me(&["run", "show", &fast]).await.refused(1);

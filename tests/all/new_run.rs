@@ -1,8 +1,7 @@
 //! The form of a new run.
 
-use brewbench::auth::model::Role;
 use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::harness::{
     Actor, Agent, Answer, App,
@@ -170,66 +169,6 @@ async fn experiments_are_listed_newest_first_and_paged() {
     assert_eq!(list["experiments"][0]["verdict"], "no results yet");
     let next = user.get(&format!("/api/v1/experiments?limit=2&before={}", ids[20])).await.ok().json();
     assert_eq!(next["experiments"][0]["experiment"]["id"], json!(ids[19]));
-}
-
-#[tokio::test]
-async fn presets_are_saved_replaced_and_deleted_by_their_creator_or_an_administrator() {
-    let app = App::start().await;
-    let (ada, eve) = (app.signed_in(Role::Member).await, app.signed_in(Role::Member).await);
-    let (viewer, admin) = (app.signed_in(Role::Viewer).await, app.signed_in(Role::Admin).await);
-    let path = "/api/v1/presets/nightly";
-    let plan = plan_with(&json!({"seed": 7}));
-    viewer.put(path, &plan).await.refused(403);
-    let saved = ada.put(path, &plan).await.ok().json();
-    assert_eq!((&saved["name"], &saved["plan"]["seed"]), (&json!("nightly"), &Value::Null), "{saved}");
-    assert_eq!(viewer.get("/api/v1/presets").await.ok().json()["presets"], json!([saved]));
-    assert_eq!(viewer.get(path).await.ok().json(), saved);
-    let refused = ada.put(path, &plan).await.refused(409);
-    assert!(refused.contains("the preset \"nightly\" already exists; replace it"), "{refused}");
-    eve.put(&format!("{path}?replace=true"), &plan).await.refused(403);
-    eve.delete(path).await.refused(403);
-    let more = plan_with(&json!({"repetitions": 9}));
-    let changed = admin.put(&format!("{path}?replace=true"), &more).await.ok().json();
-    assert_eq!((&changed["plan"]["repetitions"], &changed["created_by"]), (&json!(9), &saved["created_by"]));
-    let bad = ada.put("/api/v1/presets/bad", &plan_with(&json!({"repetitions": 0}))).await.refused(422);
-    assert!(bad.contains("repetitions: at least 1"), "{bad}");
-    let open = plan_with(&json!({"targets": [], "sizes": [], "scenario": ""}));
-    eve.put("/api/v1/presets/open", &open).await.ok();
-    assert_eq!(ada.delete(path).await.status, StatusCode::NO_CONTENT);
-    viewer.get(path).await.refused(404);
-    let audit = admin.get("/api/v1/audit?limit=50").await.ok().text();
-    assert!(["saved", "replaced", "deleted"].iter().all(|change| audit.contains(change)), "{audit}");
-}
-
-#[tokio::test]
-async fn a_preset_fills_the_form_and_names_what_no_longer_exists() {
-    let app = App::start().await;
-    let _agent = Agent::start(&app, "rack").await;
-    let user = app.signed_in(Role::Member).await;
-    let plan = plan_with(&json!({"targets": ["fast", "gone"], "sizes": ["3/3GiB", "1/256MiB"], "repetitions": 6,
-        "agent": "attic"}));
-    user.put("/api/v1/presets/nightly", &plan).await.ok();
-    let user = user.in_browser();
-    let page = user.get("/experiments/new?target=slow&scenario=get&saved=nightly").await.ok().text();
-    assert!(page.contains("target gone, machine size 3/3GiB, agent attic."), "{page}");
-    assert!(page.contains(r#"name="target" value="fast" checked"#), "{page}");
-    assert!(!page.contains(r#"name="target" value="slow" checked"#), "{page}");
-    assert!(
-        page.contains(r#"name="repeat" inputmode="numeric" value="6""#) && page.contains("<b>6 runs</b>"),
-        "{page}"
-    );
-    assert_eq!(user.get("/experiments/new?saved=weekly").await.status, StatusCode::NOT_FOUND);
-    // The page asks before it replaces a preset.
-    let form = |more: &str| format!("name=nightly&query=target%3Dfast%26repeat%3D2{more}");
-    let taken = fill_in(&user, "/experiments/presets", &form("")).await;
-    assert_eq!(taken.status, StatusCode::CONFLICT);
-    assert!(taken.text().contains("already exists") && taken.text().contains("Replace the existing preset"));
-    let replaced = fill_in(&user, "/experiments/presets", &form("&replace=on")).await;
-    assert_eq!(replaced.status, StatusCode::SEE_OTHER, "{}", replaced.text());
-    let stored = app.reader().await.get("/api/v1/presets/nightly").await.ok().json();
-    assert_eq!((&stored["plan"]["repetitions"], &stored["plan"]["targets"]), (&json!(2), &json!(["fast"])));
-    let faulty = user.get("/experiments/presets/new?vus=many").await;
-    assert_eq!(faulty.status, StatusCode::SEE_OTHER, "the form shows the fault");
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ const MODULES: [(&str, &[&str]); 29] = [
     ("docs", &[]),
     ("catalog", &["target", "target_colour", "machine_size", "scenario_revision"]),
     ("fleet", &["agent"]),
-    ("runs", &["run", "run_phase", "run_label", "saved_view"]),
+    ("runs", &["run", "run_phase", "run_label"]),
     (
         "results",
         &[
@@ -41,7 +41,7 @@ const MODULES: [(&str, &[&str]); 29] = [
     ("placement", &[]),
     ("compare", &["comparison_inputs"]),
     ("profiles", &[]),
-    ("experiments", &["experiment", "preset"]),
+    ("experiments", &["experiment"]),
     ("dispatch", &["run", "run_phase", "lease"]),
     ("trends", &["trend_annotation", "trend_pin"]),
     ("gate", &[]),

@@ -1,4 +1,4 @@
-//! Names of users, tokens, agents, targets, scenarios, sizes, baselines and views. One rule applies to all of them, so
+//! Names of users, tokens, agents, targets, scenarios, sizes, and baselines. One rule applies to all of them, so
 //! that a name can be displayed, typed, compared and used in a URL anywhere.
 //!
 //! Names stored before this rule existed are read as text; only new ones are a [`Name`].

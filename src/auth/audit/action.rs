@@ -65,9 +65,9 @@ pub enum Action {
     RunDeleted,
     /// A deleted run was restored in time.
     RunRestored,
-    /// A saved view of the history was removed.
+    /// A saved view of the history was removed. Only in old entries.
     ViewRemoved,
-    /// A preset of the form for a new run was saved, replaced or deleted.
+    /// A preset of the form for a new run was saved, replaced or deleted. Only in old entries.
     PresetChanged,
     /// A machine size was added.
     SizeAdded,

@@ -1,10 +1,7 @@
 //! `brewbench run list`
 
-use anyhow::Context;
-use brewbench_agent::connection::client::Client;
 use clap::Args;
 use reqwest::Method;
-use url::form_urlencoded;
 
 use crate::{
     cli::{common::Common, table},
@@ -12,7 +9,6 @@ use crate::{
     runs::{
         filter::RunQuery,
         model::{Run as RunData, RunList},
-        view::ViewList,
     },
 };
 
@@ -21,10 +17,6 @@ use crate::{
 pub struct List {
     #[command(flatten)]
     common: Common,
-    /// Use the filters and order of this saved view
-    #[arg(long, conflicts_with_all = ["search", "experiment", "target", "target_version", "size", "scenario", "agent",
-        "label", "created_by", "phase", "verdict", "from", "to", "sort"])]
-    view: Option<String>,
     /// Search target names, experiment names and notes
     #[arg(long)]
     search: Option<String>,
@@ -84,8 +76,7 @@ pub struct List {
 impl List {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
-        let Self { common, view, search: q, experiment, target, target_version: version, kind, size, scenario, .. } =
-            self;
+        let Self { common, search: q, experiment, target, target_version: version, kind, size, scenario, .. } = self;
         let Self { agent, engine, label, created_by, phase, verdict, from, to, sort, before, limit, .. } = self;
         let wanted = RunQuery {
             q,
@@ -107,13 +98,8 @@ impl List {
             before,
         };
         let connection = common.connect()?;
-        let stored = match &view {
-            Some(name) => view_query(&connection.client, name).await?,
-            None => String::new(),
-        };
-        let stored: Vec<_> = form_urlencoded::parse(stored.as_bytes()).collect();
         let request = connection.client.request(Method::GET, "api/v1/runs");
-        let request = request.query(&stored).query(&wanted).query(&[("limit", limit)]);
+        let request = request.query(&wanted).query(&[("limit", limit)]);
         let list: RunList = connection.client.json(request).await?;
         let now = if list.runs.iter().all(RunData::has_ended) {
             None
@@ -121,16 +107,10 @@ impl List {
             connection.client.get("api/v1/runs/now").await.ok()
         };
         let now: Vec<RunNow> = now.map_or_else(Vec::new, |now: Now| now.running);
-        let is_filtered = view.is_some() || !wanted.filters().is_empty() || wanted.before.is_some();
+        let is_filtered = !wanted.filters().is_empty() || wanted.before.is_some();
         common.print(&list, |list| match list.runs.as_slice() {
             [] if is_filtered => "no matching runs\n".to_owned(),
             runs => table::runs_now(runs, &now),
         })
     }
-}
-
-async fn view_query(client: &Client, name: &str) -> anyhow::Result<String> {
-    let list: ViewList = client.get("api/v1/views").await?;
-    let view = list.views.into_iter().find(|view| view.name == name);
-    Ok(view.with_context(|| format!("no view named {name:?}; `brewbench view list` lists all views"))?.query)
 }

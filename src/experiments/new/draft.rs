@@ -13,7 +13,7 @@ use url::form_urlencoded;
 
 use crate::experiments::{
     knee::model::DEFAULT_PRECISION,
-    new::preset::Builtin,
+    new::preset::Preset,
     plan::{PROFILED_REPETITIONS, Plan, default_repetitions, default_retries, default_warm_up_s, share, share_text},
     stopping_rule::StoppingRule,
 };
@@ -167,7 +167,7 @@ impl Draft {
                 "spread" => draft.spread = value == SPREAD,
                 "load-from" => draft.load_from.push(value),
                 "generators" => draft.generators = value,
-                "preset" => preset = Builtin::ALL.into_iter().find(|preset| preset.key() == value),
+                "preset" => preset = Preset::ALL.into_iter().find(|preset| preset.key() == value),
                 other => {
                     if let Some(name) = other.strip_prefix("set.") {
                         draft.parameters.insert(name.to_owned(), value);

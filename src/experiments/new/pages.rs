@@ -14,11 +14,10 @@ use axum::{
 };
 use url::form_urlencoded;
 
-use self::evaluate::{evaluate, load_catalog};
+use self::evaluate::evaluate;
 use super::{
     FieldsPart, ForecastPart, Form, PresetsPart, ShownFaults,
     draft::{Draft, LoadBy},
-    preset,
 };
 use crate::{
     app::{
@@ -30,7 +29,6 @@ use crate::{
     experiments::{
         self,
         plan::Plan,
-        presets,
         submission::{complete_from_baseline, create},
     },
     fleet::presence::Presence,
@@ -61,7 +59,7 @@ pub async fn moved(_: Read, RawQuery(query): RawQuery) -> Redirect {
 /// `GET /experiments/new?target=…&size=…`: the form, filled in from the query.
 ///
 /// `run=ID` or `experiment=ID` copies its plan (`run=ID&target=…` adds targets). `against=NAME` without a load copies
-/// the settings of the baseline. `saved=NAME` fills in a saved preset.
+/// the settings of the baseline.
 pub async fn form(
     Read(caller): Read,
     State(state): State<AppState>,
@@ -71,23 +69,11 @@ pub async fn form(
     if let Some(copy) = copied_draft(&state, &query).await? {
         return Ok(Redirect::to(&format!("/experiments/new?{}", copy.query())).into_response());
     }
-    let (draft, vanished, is_preset) = match saved_preset(&query) {
-        Some(name) => {
-            let plan = presets::api::find(&state, &name).await?.preset.plan;
-            let (draft, vanished) = preset::fill(&Draft::parse(&query), &plan, &load_catalog(&state).await?);
-            (draft, vanished, true)
-        }
-        None => (Draft::parse(&query), Vec::new(), form_urlencoded::parse(&query).any(|(field, _)| field == "preset")),
-    };
+    let is_preset = form_urlencoded::parse(&query).any(|(field, _)| field == "preset");
     // A preset leaves it open what is measured.
     let shown_faults = if query.is_empty() || is_preset { ShownFaults::Typed } else { ShownFaults::All };
-    let (form, _) = evaluate(&state, &presence, draft, caller.scope, shown_faults).await?;
-    Ok(NewPage::new(Form { vanished, ..form }, &caller.name).into_response())
-}
-
-/// Returns the name of the saved preset that a query chooses.
-fn saved_preset(query: &[u8]) -> Option<String> {
-    form_urlencoded::parse(query).find(|(field, _)| field == "saved").map(|(_, name)| name.into_owned())
+    let (form, _) = evaluate(&state, &presence, Draft::parse(&query), caller.scope, shown_faults).await?;
+    Ok(NewPage::new(form, &caller.name).into_response())
 }
 
 /// Returns the draft copied from the experiment, run or baseline that the query names, if any.

@@ -1,103 +1,31 @@
-//! Presets of the form: built-in ones for a common purpose, and saved ones. Pure.
+//! Presets of the form: settings for a common purpose. Pure.
 
-use super::{
-    draft::{Draft, LoadBy},
-    form_options::Catalog,
-};
-use crate::{
-    catalog::model::find_size,
-    experiments::{plan::Plan, presets::model::Preset},
-};
+use super::draft::{Draft, LoadBy};
+use crate::experiments::plan::Plan;
 
 /// A preset in the form.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PresetChoice {
-    /// The form field that chooses it.
-    pub field: &'static str,
-    /// The field's value.
-    pub value: String,
-    /// The button.
-    pub label: String,
-    /// What it sets.
-    pub detail: String,
+    /// The preset.
+    pub preset: Preset,
     /// Whether the form has its settings.
     pub is_active: bool,
 }
 
-/// Returns the presets to choose from. `current` is the plan of the form, and `plan_of` makes plans of other drafts.
-pub fn choices(
-    draft: &Draft,
-    saved: &[Preset],
-    catalog: &Catalog,
-    plan_of: impl Fn(&Draft) -> Option<Plan>,
-) -> Vec<PresetChoice> {
+/// Returns the presets to choose from. `plan_of` makes plans of drafts.
+pub fn choices(draft: &Draft, plan_of: impl Fn(&Draft) -> Option<Plan>) -> Vec<PresetChoice> {
     let current = plan_of(draft);
-    let is_active = |filled: &Draft| current.is_some() && plan_of(filled) == current;
-    let built_in = Builtin::ALL.into_iter().map(|preset| {
+    let choice = |preset: Preset| {
         let mut filled = draft.clone();
         preset.apply(&mut filled);
-        PresetChoice {
-            field: "preset",
-            value: preset.key().to_owned(),
-            label: preset.label().to_owned(),
-            detail: preset.detail().to_owned(),
-            is_active: is_active(&filled),
-        }
-    });
-    let own = saved.iter().map(|Preset { name, plan, created_by, .. }| PresetChoice {
-        field: "saved",
-        value: name.clone(),
-        label: name.clone(),
-        detail: format!("saved by {created_by}"),
-        is_active: is_active(&fill(draft, plan, catalog).0),
-    });
-    built_in.chain(own).collect()
+        PresetChoice { preset, is_active: current.is_some() && plan_of(&filled) == current }
+    };
+    Preset::ALL.into_iter().map(choice).collect()
 }
 
-/// Fills a draft from a saved preset. Also returns what the preset names but no longer exists.
-///
-/// Targets, sizes and scenario stay as they are if the preset has none of those that exist.
-pub fn fill(draft: &Draft, plan: &Plan, catalog: &Catalog) -> (Draft, Vec<String>) {
-    let mut missing = Vec::new();
-    let mut known = |kind: &str, names: &[String], exists: &dyn Fn(&String) -> bool| -> Vec<String> {
-        missing.extend(names.iter().filter(|name| !exists(name)).map(|name| format!("{kind} {name}")));
-        names.iter().filter(|name| exists(name)).cloned().collect()
-    };
-    let agents: Vec<&str> =
-        catalog.agents.iter().filter(|agent| agent.revoked_at_ms.is_none()).map(|agent| agent.name.as_str()).collect();
-    let labels = crate::fleet::model::labels(&catalog.agents);
-    let filled = Draft::from_plan(plan);
-    let one = |text: &str| if text.is_empty() { Vec::new() } else { vec![text.to_owned()] };
-    let targets = known("target", &filled.targets, &|name| catalog.targets.iter().any(|target| target.name == *name));
-    let sizes = known("machine size", &filled.sizes, &|name| find_size(&catalog.sizes, name).is_some());
-    let scenario = known("scenario", &one(&filled.scenario), &|name| {
-        catalog.scenarios.iter().any(|scenario| scenario.name == *name)
-    });
-    let against = known("baseline", &one(&filled.against), &|name| catalog.baselines.contains(name));
-    let agent = known("agent", &one(&filled.agent), &|name| agents.contains(&name.as_str()));
-    let agent_label = known("agent label", &one(&filled.agent_label), &|label| labels.contains_key(label));
-    let load_from = known("load generator", &filled.load_from, &|name| agents.contains(&name.as_str()));
-    let or = |found: Vec<String>, current: &[String]| if found.is_empty() { current.to_vec() } else { found };
-    let first = |found: Vec<String>| found.into_iter().next().unwrap_or_default();
-    let has_scenario = !scenario.is_empty();
-    let draft = Draft {
-        name: if filled.name.is_empty() { draft.name.clone() } else { filled.name.clone() },
-        targets: or(targets, &draft.targets),
-        sizes: or(sizes, &draft.sizes),
-        scenario: if has_scenario { first(scenario) } else { draft.scenario.clone() },
-        parameters: if has_scenario { filled.parameters.clone() } else { draft.parameters.clone() },
-        against: first(against),
-        agent: first(agent),
-        agent_label: first(agent_label),
-        load_from,
-        ..filled
-    };
-    (draft, missing)
-}
-
-/// A built-in preset: its purpose.
+/// A preset, named by its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Builtin {
+pub enum Preset {
     /// A first impression.
     Quick,
     /// Until the interval is narrow.
@@ -106,7 +34,7 @@ pub enum Builtin {
     Limit,
 }
 
-impl Builtin {
+impl Preset {
     /// In the order of the form.
     pub const ALL: [Self; 3] = [Self::Quick, Self::Decide, Self::Limit];
 
@@ -155,73 +83,20 @@ impl Builtin {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::target::TargetKind;
-
     use super::*;
-    use crate::{
-        catalog::model::{MachineSize, Target},
-        experiments::describe::tests::plan,
-        web::series_style::Marks,
-    };
-
-    fn catalog() -> Catalog {
-        let target = |name: &str| Target {
-            name: name.to_owned(),
-            version: String::new(),
-            kind: TargetKind::Process,
-            identity: String::new(),
-            has_other_code: false,
-            description: String::new(),
-            first_seen_at_ms: 0,
-            last_seen_at_ms: 0,
-        };
-        Catalog {
-            marks: Marks::default(),
-            targets: vec![target("gosherve"), target("servy")],
-            sizes: vec![MachineSize {
-                name: "2 vCPU / 4 GiB".to_owned(),
-                vcpus: 2.0,
-                memory_bytes: 4 << 30,
-                replicas: 1,
-            }],
-            scenarios: Vec::new(),
-            agents: Vec::new(),
-            baselines: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_saved_preset_fills_the_form_and_names_what_vanished() {
-        let draft = Draft::parse(b"target=servy&size=x&scenario=get&vus=3&name=mine");
-        let agent = Some("attic".to_owned());
-        let (filled, missing) = fill(&draft, &Plan { agent, ..plan() }, &catalog());
-        assert_eq!(missing, ["scenario hash", "agent attic"]);
-        assert_eq!((filled.targets.len(), filled.sizes.as_slice()), (2, &["2/4GiB".to_owned()][..]));
-        assert_eq!((filled.scenario.as_str(), filled.vus.as_str(), filled.agent.as_str()), ("get", "10", ""));
-        assert_eq!(filled.name, "mine", "the preset has no name");
-    }
-
-    #[test]
-    fn what_a_preset_leaves_open_stays_as_it_is() {
-        let draft = Draft::parse(b"target=servy&size=x&scenario=get&set.A=1");
-        let open = Plan { targets: Vec::new(), sizes: Vec::new(), scenario: String::new(), ..plan() };
-        let (filled, missing) = fill(&draft, &open, &catalog());
-        assert_eq!((filled.targets, filled.sizes, filled.scenario), (draft.targets, draft.sizes, draft.scenario));
-        assert_eq!((filled.parameters, missing.len()), (draft.parameters, 0));
-    }
 
     #[test]
     fn the_preset_whose_settings_the_form_has_is_active() {
         let active = |query: &str| {
             let draft = Draft::parse(query.as_bytes());
             let plan_of = |draft: &Draft| draft.plan(&std::collections::BTreeMap::new()).ok();
-            let all = choices(&draft, &[], &catalog(), plan_of);
-            all.into_iter().filter(|choice| choice.is_active).map(|choice| choice.value).collect::<Vec<_>>()
+            let all = choices(&draft, plan_of);
+            all.into_iter().filter(|choice| choice.is_active).map(|choice| choice.preset.key()).collect::<Vec<_>>()
         };
         assert_eq!(active("target=a&preset=decide"), ["decide"]);
         assert_eq!(active("target=a&preset=limit&objective=p95%3C1s"), ["limit"], "the objective is for the user");
         assert_eq!(active("preset=quick&vus=x"), ["quick"], "a preset replaces what is invalid");
-        assert_eq!(active("repeat=x"), Vec::<String>::new());
+        assert_eq!(active("repeat=x"), [""; 0]);
     }
 
     #[test]
@@ -233,7 +108,7 @@ mod tests {
 
     #[test]
     fn every_preset_is_a_valid_plan() {
-        for preset in Builtin::ALL {
+        for preset in Preset::ALL {
             let draft = Draft::parse(format!("target=a&target=b&size=s&preset={}", preset.key()).as_bytes());
             assert!(draft.plan(&std::collections::BTreeMap::new()).is_ok(), "{preset:?}");
         }

@@ -6,4 +6,3 @@ pub mod list;
 pub mod remarks;
 pub mod show;
 pub mod trash;
-pub mod views;

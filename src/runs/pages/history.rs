@@ -7,7 +7,6 @@ use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
 use url::form_urlencoded;
 
-use super::views::Views;
 use crate::{
     app::{
         error::{Error, QueryParams, Result},
@@ -46,7 +45,6 @@ const MOST_UNFINISHED: usize = 8;
 #[template(path = "runs/index.html")]
 pub struct HistoryPage {
     shell: Shell,
-    views: Views,
     finder: Finder,
     history: History,
 }
@@ -280,8 +278,7 @@ pub async fn history(
     let values = state.values.read(&state.db.rows).await?;
     let column_keys = history.column_keys.as_deref();
     let finder = Finder::new(&query, values, history.columns.clone(), column_keys);
-    let views = Views::read(&state, &query, column_keys, caller.scope).await?;
-    Ok(HistoryPage { shell: Shell::signed_in("Runs", Section::Runs, &caller.name), views, finder, history })
+    Ok(HistoryPage { shell: Shell::signed_in("Runs", Section::Runs, &caller.name), finder, history })
 }
 
 /// The live stream of the first page.
@@ -362,8 +359,7 @@ mod tests {
         };
         let shell = Shell::signed_in("Runs", Section::Runs, "ada");
         let finder = Finder::new(&RunQuery::default(), Values::default(), column::DEFAULT.to_vec(), None);
-        let views = Views::new(Vec::new(), String::new(), scope);
-        HistoryPage { shell, views, finder, history }.render().expect("it renders")
+        HistoryPage { shell, finder, history }.render().expect("it renders")
     }
 
     #[test]

@@ -20,7 +20,6 @@ pub mod row;
 pub mod rules;
 pub mod show;
 pub mod timeseries;
-pub mod views;
 mod work;
 
 use axum::{
@@ -37,8 +36,6 @@ pub fn router() -> Router<AppState> {
         .route("/runs/live", get(history::live))
         .route("/runs/label", get(bulk::ask_label).post(bulk::label))
         .route("/runs/delete", get(bulk::ask_delete).post(bulk::delete))
-        .route("/runs/views", post(views::save))
-        .route("/runs/views/remove", get(views::ask_remove).post(views::remove))
         .route("/runs/undelete", post(bulk::undelete))
         .route("/runs/{id}", get(show::one))
         .route("/runs/{id}/logs", get(logs::search))

@@ -7,7 +7,6 @@ pub mod retries;
 pub mod row;
 pub mod trash;
 pub mod values;
-pub mod views;
 
 use std::collections::HashMap;
 

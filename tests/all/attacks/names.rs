@@ -26,7 +26,6 @@ async fn send_all(who: &Actor, name: &str, run: &str) -> Vec<(&'static str, Answ
         ("size", who.post("/api/v1/sizes", &json!({"name": name, "vcpus": 3.5, "memory_bytes": 1 << 30})).await),
         ("scenario", who.post("/api/v1/scenarios", &script).await),
         ("baseline", who.put(&format!("/api/v1/baselines/{segment}"), &json!({"runs": [run]})).await),
-        ("view", who.put(&format!("/api/v1/views/{segment}"), &json!({"query": "target=t"})).await),
         ("target", Answer::to(import.body(good())).await),
     ]
 }

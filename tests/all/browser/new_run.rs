@@ -6,10 +6,8 @@ use brewbench::auth::model::Role;
 use brewbench_agent::wire::{Phase, messages::TargetOffer};
 use chromiumoxide::cdp::browser_protocol::emulation::SetScriptExecutionDisabledParams;
 
-use serde_json::json;
-
 use super::{Tab, wait_for_chart};
-use crate::harness::{Agent, App, submit::plan_with, summaries::good};
+use crate::harness::{Agent, App, summaries::good};
 
 #[tokio::test]
 async fn a_run_from_the_form_is_executed_by_an_agent_added_on_the_site() {
@@ -154,10 +152,6 @@ async fn the_form_fits_one_screen_and_its_summary_stays_visible() {
             names.map(|name| TargetOffer { name, description: description.clone(), ..first.clone() }).to_vec();
     })
     .await;
-    let user = app.user().await;
-    for name in ["weekly, all targets", "nightly"] {
-        user.put(&format!("/api/v1/presets/{}", name.replace(' ', "%20")), &plan_with(&json!({}))).await.ok();
-    }
     let tab = Tab::signed_in(&app, Role::Admin).await;
     let ways = [
         "",
@@ -186,7 +180,7 @@ async fn the_form_fits_one_screen_and_its_summary_stays_visible() {
 }
 
 #[tokio::test]
-async fn a_preset_is_saved_chosen_and_deleted() {
+async fn a_preset_fills_in_load_and_repetitions() {
     let app = App::start().await;
     let _agent = Agent::start(&app, "rack").await;
     let tab = Tab::signed_in(&app, Role::Member).await;
@@ -198,21 +192,5 @@ async fn a_preset_is_saved_chosen_and_deleted() {
     tab.click("input[name=target][value=slow]").await;
     tab.click("input[name=size]").await;
     tab.shows("#forecast", "8 to 40 runs").await;
-    tab.click("#presets .add").await;
-    tab.shows("main .facts", "fast, slow").await;
-    tab.click("input[name=name]").await;
-    tab.type_text("nightly").await;
-    tab.press("Enter").await;
-    tab.shows("#presets [aria-pressed=true]", "nightly").await;
-    tab.assert_no_errors().await;
-    tab.go("/experiments/new").await;
-    tab.click("#presets [value=nightly]").await;
-    tab.shows("#forecast", "8 to 40 runs").await;
-    tab.click("#presets a").await;
-    tab.shows("main td", "1 vCPU / 256 MiB").await;
-    tab.click("td.acts a[href$=delete]").await;
-    tab.shows("main", "deleted for all users").await;
-    tab.click(".btn.danger").await;
-    tab.shows("main", "No saved presets yet").await;
     tab.assert_no_errors().await;
 }

@@ -64,18 +64,15 @@ impl Map {
 }
 
 /// Pages of things that the full site names itself.
-const NAMED: [(&str, &str); 24] = [
+const NAMED: [(&str, &str); 21] = [
     ("runs-view", "/runs?label=nightly"),
     ("runs-columns", "/runs?sort=-p99&columns=rps,p99,p999,submitted"),
     ("runs-found", "/runs?target=fast&verdict=valid&from=2026-01-01&q=fa&sort=rps"),
     ("runs-nothing", "/runs?target=fast&phase=lost"),
-    ("view-remove", "/runs/views/remove?name=nightly"),
     ("experiments-label", "/experiments?label=nightly"),
     ("experiments-nothing", "/experiments?label=weekly"),
     ("new-run-knee", "/experiments/new?target=fast&size=1%2F256MiB&load=knee&until=2%25"),
-    ("new-run-preset", "/experiments/new?saved=nightly"),
-    ("preset-save", "/experiments/presets/new?target=fast&target=slow&size=1%2F256MiB&until=2%25"),
-    ("preset-delete", "/experiments/presets/nightly/delete"),
+    ("new-run-preset", "/experiments/new?target=fast&target=slow&size=1%2F256MiB&preset=decide"),
     ("trends-target", "/trends?target=servy"),
     ("target", "/targets/fast"),
     ("target-new-offered", "/targets/new?name=fast&version=1.0&command=fast+{port}"),
@@ -92,11 +89,10 @@ const NAMED: [(&str, &str); 24] = [
 ];
 
 /// Pages that need no data.
-const PLAIN: [(&str, &str); 27] = [
+const PLAIN: [(&str, &str); 26] = [
     ("dashboard", "/"),
     ("runs", "/runs"),
     ("new-run", "/experiments/new"),
-    ("presets", "/experiments/presets"),
     ("experiments", "/experiments"),
     ("compare", "/compare"),
     ("baselines", "/baselines"),
@@ -218,11 +214,6 @@ impl World {
 
         annotate(&user, &format!("/api/v1/runs/{}", runs[0]), "nightly", NOTE).await;
         annotate(&user, &format!("/api/v1/experiments/{finished}"), "nightly", NOTE).await;
-        user.put("/api/v1/views/nightly", &json!({"query": "label=nightly"})).await.ok();
-        user.put("/api/v1/presets/nightly", &plan_with(&json!({"targets": ["fast", "gone"], "sizes": ["1/256MiB"]})))
-            .await
-            .ok();
-        user.put("/api/v1/views/slow%20ones", &json!({"query": "sort=-p99&columns=rps,p99,p999,submitted"})).await.ok();
         let deleted = import(&user, "servy", 9, scaled(1.0)).await;
         let shared = store_and_share(&user, &imports, &deleted).await;
         user.delete(&format!("/api/v1/runs/{deleted}")).await.ok();
@@ -368,7 +359,6 @@ impl World {
         for path in [format!("/api/v1/runs/{}", huge[0]), format!("/api/v1/experiments/{experiment}")] {
             annotate(&user, &path, &label, &note).await;
         }
-        user.put(&format!("/api/v1/views/{}", long("view")), &json!({"query": format!("target={name}")})).await.ok();
         user.put(&format!("/api/v1/baselines/{}", long("baseline")), &json!({"runs": huge})).await.ok();
         let shared = share(&user, &huge).await;
 

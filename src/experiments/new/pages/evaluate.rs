@@ -25,7 +25,6 @@ use crate::{
         },
         plan::Plan,
         power::{CellHistory, SmallestDifference},
-        presets::model::Preset,
         submission::{Checked, check},
     },
     fleet::{
@@ -97,25 +96,10 @@ pub async fn evaluate(
         None => None,
     };
     let place = place(state, presence, &connected, checked.as_ref()).await?;
-    let saved = crate::experiments::presets::store::all(&state.db.read).await?;
-    let saved: Vec<Preset> = saved.into_iter().map(|stored| stored.preset).collect();
-    let presets = preset::choices(&draft, &saved, &catalog, |draft| draft.plan(&defaults).ok());
+    let presets = preset::choices(&draft, |draft| draft.plan(&defaults).ok());
     let parameters = parameters(&draft, defaults);
     let (agents_connected, baselines) = (connected.len(), catalog.baselines);
-    let vanished = Vec::new();
-    let form = Form {
-        draft,
-        offer,
-        parameters,
-        faults,
-        forecast,
-        place,
-        presets,
-        vanished,
-        scope,
-        agents_connected,
-        baselines,
-    };
+    let form = Form { draft, offer, parameters, faults, forecast, place, presets, scope, agents_connected, baselines };
     Ok((form, checked))
 }
 
