@@ -296,7 +296,7 @@ pub fn router(
         .merge(dispatch::channel(presence, barriers))
         .fallback(web::errors::not_found)
         .layer(DefaultBodyLimit::max(2 * 1024 * 1024))
-        .layer(axum::middleware::from_fn_with_state(Admission::default(), admission::admit))
+        .layer(axum::middleware::from_fn_with_state((Admission::default(), state.clone()), admission::admit))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.public_url), web::host::check))
         .layer(axum::middleware::from_fn(web::errors::error_pages))
         .layer(axum::middleware::from_fn(theme::remember))
