@@ -126,17 +126,18 @@ const LOCKED_WAIT_S: u64 = 2;
 
 impl From<sqlx::Error> for Error {
     fn from(cause: sqlx::Error) -> Self {
-        let code = match &cause {
-            sqlx::Error::Database(fault) => fault.code().and_then(|code| code.parse().ok()),
+        let (code, message) = match &cause {
+            sqlx::Error::Database(fault) => (fault.code().and_then(|code| code.parse().ok()), fault.message()),
             // Of a query that does not go through sqlx.
-            sqlx::Error::Decode(fault) => fault
-                .downcast_ref::<rusqlite::Error>()
-                .and_then(rusqlite::Error::sqlite_error)
-                .map(|fault| fault.extended_code),
+            sqlx::Error::Decode(fault) => fault.downcast_ref().map_or((None, ""), code_and_message),
             // Writers wait for each other, and the first one for the lock.
-            sqlx::Error::PoolTimedOut => Some(ffi::SQLITE_BUSY),
-            _ => None,
+            sqlx::Error::PoolTimedOut => (Some(ffi::SQLITE_BUSY), ""),
+            _ => (None, ""),
         };
+        // A trigger says which limit was reached.
+        if code == Some(ffi::SQLITE_CONSTRAINT_TRIGGER) {
+            return Self::Conflict(message.to_owned());
+        }
         // The lowest byte of an extended code is the primary code.
         match code.map(|code: i32| code & 0xff) {
             Some(ffi::SQLITE_FULL) => Self::DiskFull,
@@ -150,6 +151,15 @@ impl From<sqlx::Error> for Error {
             }
             _ => Self::internal(cause),
         }
+    }
+}
+
+fn code_and_message(fault: &rusqlite::Error) -> (Option<i32>, &str) {
+    match fault {
+        rusqlite::Error::SqliteFailure(fault, message) => {
+            (Some(fault.extended_code), message.as_deref().unwrap_or_default())
+        }
+        _ => (None, ""),
     }
 }
 

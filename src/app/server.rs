@@ -22,7 +22,7 @@ use crate::{
         error,
         http_metrics::{self, HttpMetrics},
         listener::{Caps, Listener, caps::ConnectionLimits, descriptors},
-        local_admin,
+        local_admin, open_mark,
         rate_limit::Limits,
         secrets_key::{KeyError, SecretsKey},
         state::{AppState, Events},
@@ -167,6 +167,9 @@ impl Server {
     pub async fn serve(self) -> std::io::Result<()> {
         let Self { state, listener, certificate, presence, passkeys, refusals, .. } = self;
         let barriers = Barriers::default();
+        let database = state.config.data.join(db::FILE);
+        open_mark::set(&database)?;
+        state.tasks.spawn(crate::maintenance::quick_check::work(state.clone()));
         state.tasks.spawn(auth::housekeeping::work(state.clone()));
         state.tasks.spawn(refusals.clone().run(state.db.clone(), state.shutdown.clone()));
         state.tasks.spawn(crate::maintenance::retention::work(state.clone()));
@@ -193,6 +196,7 @@ impl Server {
         }
         refusals.flush(&state.db).await;
         state.db.close().await;
+        open_mark::clear(&database);
         Ok(())
     }
 }

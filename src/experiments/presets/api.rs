@@ -29,8 +29,6 @@ use crate::{
     },
 };
 
-/// More would not fit above the form.
-const MAX_PRESETS: usize = 50;
 /// Largest size of the stored settings, in bytes: hundreds of targets.
 const MAX_BYTES: usize = 64 << 10;
 
@@ -117,7 +115,6 @@ pub async fn save_as(state: &AppState, caller: &Caller, name: &str, plan: Plan, 
         return Err(Error::Invalid("preset: too many targets, sizes or parameters".to_owned()));
     }
     let existing = crate::experiments::presets::store::all(&state.db.read).await?;
-    let count = existing.len();
     let (change, created_by, user_id) = match existing.into_iter().find(|stored| stored.preset.name == name) {
         // An administrator who changes it does not take it over.
         Some(stored) if replaces => {
@@ -125,9 +122,6 @@ pub async fn save_as(state: &AppState, caller: &Caller, name: &str, plan: Plan, 
             ("replaced", stored.preset.created_by, stored.user_id)
         }
         Some(_) => return Err(taken(&name)),
-        None if count >= MAX_PRESETS => {
-            return Err(Error::Conflict(format!("the limit of {MAX_PRESETS} presets is reached: delete one first")));
-        }
         None => ("saved", caller.name.clone(), caller.user_id.clone()),
     };
     let stored = Stored { preset: Preset { name, plan, created_by, saved_at_ms: now_ms() }, user_id };

@@ -23,9 +23,6 @@ use crate::{
     },
 };
 
-/// Maximum number of saved views.
-const MAX_VIEWS: usize = 100;
-
 /// List saved views of the history, by name.
 #[utoipa::path(get, path = "/api/v1/views", tag = "runs", responses((status = 200, body = ViewList)))]
 pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<ViewList>> {
@@ -62,9 +59,6 @@ pub async fn remove(
 pub async fn save_as(state: &AppState, caller: &Caller, name: &str, query: &str) -> Result<SavedView> {
     let name = checked_name(name)?.into_string();
     let query = canonical(query).map_err(Error::Invalid)?;
-    if views::views(&state.db.read).await?.len() >= MAX_VIEWS {
-        return Err(Error::Conflict(format!("there are already {MAX_VIEWS} saved views: remove one first")));
-    }
     let view = SavedView { name, query, created_by: caller.name.clone(), created_at_ms: now_ms() };
     if !views::save_view(&state.db.write, &view).await? {
         let name = &view.name;
