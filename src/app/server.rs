@@ -44,7 +44,7 @@ use crate::{
     results::{self, store::imports::Waiting},
     runs::{self, store::values::LastValues},
     search, settings, shares, trends,
-    web::{self, theme},
+    web::{self, live_shared::SharedPages, theme},
 };
 
 /// How long background work may take after the server starts to shut down.
@@ -129,6 +129,7 @@ impl Server {
             certificate: certificate.as_ref().map(Certificate::in_use),
             events: Events::default(),
             live_feed: LiveFeed::default(),
+            shared_pages: SharedPages::default(),
             comparisons: Cache::default(),
             values: LastValues::default(),
             uploads: Waiting::default(),
