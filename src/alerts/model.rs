@@ -88,7 +88,8 @@ pub struct AlertRule {
 /// An active alert.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Alert {
-    /// `agent.disconnected` or `queue.stalled`.
+    /// `agent.disconnected`, `queue.stalled`, or what a check at the server's start found: `database.damaged`,
+    /// `database.log_lost`.
     pub kind: String,
     /// The agent; null for an alert about the queue.
     pub agent: Option<String>,

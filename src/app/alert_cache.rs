@@ -1,6 +1,6 @@
 //! Active alerts in memory: `alerts::watch` updates them, pages show them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
@@ -9,7 +9,7 @@ use crate::web::time_ago::{self, Moment};
 /// An active alert as pages show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveAlert {
-    /// Kind of the alert: `agent.disconnected` or `queue.stalled`.
+    /// Kind of the alert: `agent.disconnected`, `queue.stalled`, `database.damaged` or `database.log_lost`.
     pub kind: &'static str,
     /// Name of the agent; empty for the queue.
     pub subject: String,
@@ -32,23 +32,35 @@ impl ActiveAlert {
 
 /// All active alerts; cheap to clone.
 #[derive(Clone, Debug)]
-pub struct ActiveAlerts(watch::Sender<Arc<[ActiveAlert]>>);
+pub struct ActiveAlerts {
+    all: watch::Sender<Arc<[ActiveAlert]>>,
+    /// Those that are active until the server stops.
+    lasting: Arc<Mutex<Vec<ActiveAlert>>>,
+}
 
 impl Default for ActiveAlerts {
     fn default() -> Self {
-        Self(watch::Sender::new(Arc::default()))
+        Self { all: watch::Sender::new(Arc::default()), lasting: Arc::default() }
     }
 }
 
 impl ActiveAlerts {
     /// Returns the active alerts.
     pub fn now(&self) -> Arc<[ActiveAlert]> {
-        Arc::clone(&self.0.borrow())
+        Arc::clone(&self.all.borrow())
     }
 
-    /// Replaces all alerts. Listeners are notified only if something changed.
-    pub fn set(&self, all: Vec<ActiveAlert>) {
-        self.0.send_if_modified(|current| {
+    /// Adds an alert that is active until the server stops.
+    pub fn add(&self, alert: ActiveAlert) {
+        self.lasting.lock().unwrap_or_else(PoisonError::into_inner).push(alert.clone());
+        self.all.send_modify(|current| *current = [alert].into_iter().chain(current.iter().cloned()).collect());
+    }
+
+    /// Replaces all alerts but those that last. Listeners are notified only if something changed.
+    pub fn set(&self, others: Vec<ActiveAlert>) {
+        let all: Vec<ActiveAlert> =
+            self.lasting.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().chain(others).collect();
+        self.all.send_if_modified(|current| {
             let differs = **current != *all;
             if differs {
                 *current = all.into();
@@ -59,6 +71,6 @@ impl ActiveAlerts {
 
     /// Returns a receiver that is notified of changes.
     pub fn listen(&self) -> watch::Receiver<Arc<[ActiveAlert]>> {
-        self.0.subscribe()
+        self.all.subscribe()
     }
 }

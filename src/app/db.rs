@@ -11,14 +11,15 @@ use std::{
 };
 
 use brewbench_agent::connection::lock;
+use rusqlite::Connection;
 use sqlx::{
-    Connection, SqlitePool,
+    Connection as _, SqlitePool,
     migrate::{MigrateError, Migrator},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 use tokio::task::spawn_blocking;
 
-use crate::app::{data_folder, rows::Rows};
+use crate::app::{data_folder, local_admin, open_mark, rows::Rows, secrets_key};
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 
@@ -46,11 +47,30 @@ pub struct Db {
     pub read: SqlitePool,
     /// For rows of runs, which are wide; its writer takes turns with `write`.
     pub rows: Rows,
-    /// For writes: one connection, so writers queue here and never see `SQLITE_BUSY`.
+    /// For writes: one connection, so writers queue here and see `SQLITE_BUSY` only because of other programs.
     pub write: SqlitePool,
+    /// Whether the last commits before a kill are lost, because the write-ahead log was removed.
+    pub log_is_lost: bool,
 }
 
 impl Db {
+    /// Writes what may be lost, such as a time of last use. Does nothing if the database is being written: what a caller
+    /// reads does not depend on it.
+    pub async fn write_if_free(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<usize> + Send + 'static) {
+        let Some(turn) = self.write.try_acquire() else { return };
+        let written = self.rows.write(turn, |connection| {
+            connection.busy_timeout(Duration::ZERO)?;
+            let written = work(connection);
+            connection.busy_timeout(WAIT)?;
+            written
+        });
+        match written.await {
+            Ok(Ok(_)) => {}
+            Ok(Err(fault)) => tracing::debug!(%fault, "skipped a write"),
+            Err(fault) => tracing::debug!(%fault, "skipped a write"),
+        }
+    }
+
     /// Closes all connections. The last one copies the write-ahead log into the file, so it must be the writing one.
     pub async fn close(&self) {
         self.rows.close().await;
@@ -77,6 +97,12 @@ pub enum OpenError {
     /// The database is missing.
     #[error("there is no database at {0}")]
     Missing(PathBuf),
+    /// A server has run on this folder, but its database is gone.
+    #[error(
+        "the database {0} is {1}, although a server has run on this folder: its results are lost; restore a backup with \
+        `brewbench restore`, or remove {2} to start without them"
+    )]
+    Lost(PathBuf, &'static str, String),
     /// The file was written by a newer program.
     #[error(
         "the database {0} was written by a newer brewbench (migration {1}); upgrade this program or restore an older backup"
@@ -106,6 +132,9 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
     data_folder::make_private(folder)?;
     let migration_lock = lock_for_migration(folder).await?;
     let file = folder.join(FILE);
+    refuse_loss(folder, &file)?;
+    open_mark::clear_if_unused(&file);
+    let log_is_lost = open_mark::is_log_lost(&file);
     data_folder::make_file(&file).map_err(|fault| OpenError::Folder(folder.to_owned(), fault))?;
     let sqlite = |fault| OpenError::Sqlite(file.clone(), fault);
     let options = SqliteConnectOptions::new()
@@ -144,7 +173,21 @@ pub async fn open(folder: &Path) -> Result<Db, OpenError> {
     rows.read(|connection| Ok(connection.query_row("select changes from comparison_inputs", [], |_| Ok(()))?))
         .await
         .map_err(sqlite)?;
-    Ok(Db { read, rows, write })
+    Ok(Db { read, rows, write, log_is_lost })
+}
+
+/// Fails if a server has run on this folder and the database is missing or empty: that is a loss, not a new server.
+fn refuse_loss(folder: &Path, file: &Path) -> Result<(), OpenError> {
+    let what = match file.metadata() {
+        Ok(about) if about.len() > 0 => return Ok(()),
+        Ok(_) => "empty",
+        Err(_) => "missing",
+    };
+    // The server writes them after it has created the database.
+    let traces = [secrets_key::FILE, local_admin::ADDRESS_FILE].map(|name| folder.join(name));
+    let traces: Vec<String> =
+        traces.iter().filter(|path| path.exists()).map(|path| path.display().to_string()).collect();
+    if traces.is_empty() { Ok(()) } else { Err(OpenError::Lost(file.to_owned(), what, traces.join(" and "))) }
 }
 
 /// Locks the folder against concurrent creation or migration of the database by a server and a command. The lock is on
@@ -166,6 +209,7 @@ pub async fn open_existing(file: &Path) -> Result<SqlitePool, OpenError> {
     if !file.is_file() {
         return Err(OpenError::Missing(file.to_owned()));
     }
+    open_mark::clear_if_unused(file);
     let options = SqliteConnectOptions::new()
         .filename(file)
         .synchronous(SqliteSynchronous::Full)

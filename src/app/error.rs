@@ -11,6 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use axum_extra::extract::{Query, QueryRejection};
+use rusqlite::ffi;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -120,23 +121,46 @@ impl Error {
     }
 }
 
-/// SQLite's error code for a full disk: `SQLITE_FULL`.
-const SQLITE_FULL: &str = "13";
+/// Seconds after which to retry when another program has locked the database.
+const LOCKED_WAIT_S: u64 = 2;
 
 impl From<sqlx::Error> for Error {
     fn from(cause: sqlx::Error) -> Self {
-        match &cause {
-            sqlx::Error::Database(fault) if fault.code().as_deref() == Some(SQLITE_FULL) => Self::DiskFull,
-            sqlx::Error::Decode(fault) if is_full(fault.as_ref()) => Self::DiskFull,
+        let (code, message) = match &cause {
+            sqlx::Error::Database(fault) => (fault.code().and_then(|code| code.parse().ok()), fault.message()),
+            // Of a query that does not go through sqlx.
+            sqlx::Error::Decode(fault) => fault.downcast_ref().map_or((None, ""), code_and_message),
+            // Writers wait for each other, and the first one for the lock.
+            sqlx::Error::PoolTimedOut => (Some(ffi::SQLITE_BUSY), ""),
+            _ => (None, ""),
+        };
+        // A trigger says which limit was reached.
+        if code == Some(ffi::SQLITE_CONSTRAINT_TRIGGER) {
+            return Self::Conflict(message.to_owned());
+        }
+        // The lowest byte of an extended code is the primary code.
+        match code.map(|code: i32| code & 0xff) {
+            Some(ffi::SQLITE_FULL) => Self::DiskFull,
+            Some(ffi::SQLITE_INTERRUPT) => {
+                Self::Invalid("this needs too much work; search for longer words, or add a filter".to_owned())
+            }
+            Some(ffi::SQLITE_BUSY) => {
+                tracing::warn!(%cause, "the database is locked");
+                let why = "another program has locked the server's database; try again in a few seconds".to_owned();
+                Self::Busy { why, wait_s: LOCKED_WAIT_S }
+            }
             _ => Self::internal(cause),
         }
     }
 }
 
-/// Returns whether this is the full-disk error of a query that does not go through sqlx.
-fn is_full(fault: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
-    let fault = fault.downcast_ref::<rusqlite::Error>();
-    fault.and_then(rusqlite::Error::sqlite_error_code) == Some(rusqlite::ErrorCode::DiskFull)
+fn code_and_message(fault: &rusqlite::Error) -> (Option<i32>, &str) {
+    match fault {
+        rusqlite::Error::SqliteFailure(fault, message) => {
+            (Some(fault.extended_code), message.as_deref().unwrap_or_default())
+        }
+        _ => (None, ""),
+    }
 }
 
 impl IntoResponse for Error {

@@ -23,7 +23,8 @@ use crate::{
     fleet,
 };
 
-const ADDRESS_FILE: &str = "public-url";
+/// The file with the URL in the data folder.
+pub const ADDRESS_FILE: &str = "public-url";
 
 /// Why a command on the data folder failed.
 #[derive(Debug, thiserror::Error)]

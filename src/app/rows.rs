@@ -6,16 +6,23 @@ use std::{
     error, fmt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use sqlx::{Sqlite, pool::PoolConnection};
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
-use crate::app::db::{CACHED, MAPPED, WAIT};
+use crate::app::{
+    db::{CACHED, MAPPED, WAIT},
+    work_limit::limited,
+};
 
 /// Why rows could not be read.
 pub type Fault = Box<dyn error::Error + Send + Sync>;
+
+/// The most work of one read. No page needs a tenth of it, and a search must not keep a reader for longer.
+const MOST_WORK: Duration = Duration::from_secs(10);
 
 /// Prepared statements that a connection caches: the history has one for every combination of filters in use.
 const PREPARED: usize = 100;
@@ -58,7 +65,7 @@ impl Rows {
             let _permit = permit;
             let idle = locked(&shared.idle).pop();
             let connection = idle.map_or_else(|| reader(&shared.file), Ok)?;
-            let result = work(&connection);
+            let result = limited(&connection, MOST_WORK, work);
             locked(&shared.idle).push(connection);
             result
         });

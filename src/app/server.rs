@@ -22,7 +22,7 @@ use crate::{
         error,
         http_metrics::{self, HttpMetrics},
         listener::{Caps, Listener, caps::ConnectionLimits, descriptors},
-        local_admin,
+        local_admin, open_mark,
         rate_limit::Limits,
         secrets_key::{KeyError, SecretsKey},
         state::{AppState, Events},
@@ -44,7 +44,7 @@ use crate::{
     results::{self, store::imports::Waiting},
     runs::{self, store::values::LastValues},
     search, settings, shares, trends,
-    web::{self, theme},
+    web::{self, live_shared::SharedPages, theme},
 };
 
 /// How long background work may take after the server starts to shut down.
@@ -129,6 +129,7 @@ impl Server {
             certificate: certificate.as_ref().map(Certificate::in_use),
             events: Events::default(),
             live_feed: LiveFeed::default(),
+            shared_pages: SharedPages::default(),
             comparisons: Cache::default(),
             values: LastValues::default(),
             uploads: Waiting::default(),
@@ -167,6 +168,9 @@ impl Server {
     pub async fn serve(self) -> std::io::Result<()> {
         let Self { state, listener, certificate, presence, passkeys, refusals, .. } = self;
         let barriers = Barriers::default();
+        let database = state.config.data.join(db::FILE);
+        open_mark::set(&database)?;
+        state.tasks.spawn(crate::maintenance::quick_check::work(state.clone()));
         state.tasks.spawn(auth::housekeeping::work(state.clone()));
         state.tasks.spawn(refusals.clone().run(state.db.clone(), state.shutdown.clone()));
         state.tasks.spawn(crate::maintenance::retention::work(state.clone()));
@@ -193,6 +197,7 @@ impl Server {
         }
         refusals.flush(&state.db).await;
         state.db.close().await;
+        open_mark::clear(&database);
         Ok(())
     }
 }
@@ -296,7 +301,7 @@ pub fn router(
         .merge(dispatch::channel(presence, barriers))
         .fallback(web::errors::not_found)
         .layer(DefaultBodyLimit::max(2 * 1024 * 1024))
-        .layer(axum::middleware::from_fn_with_state(Admission::default(), admission::admit))
+        .layer(axum::middleware::from_fn_with_state((Admission::default(), state.clone()), admission::admit))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.public_url), web::host::check))
         .layer(axum::middleware::from_fn(web::errors::error_pages))
         .layer(axum::middleware::from_fn(theme::remember))

@@ -23,6 +23,7 @@ use crate::{
     live::feed::LiveFeed,
     results::store::imports::Waiting,
     runs::store::values::LastValues,
+    web::live_shared::SharedPages,
 };
 
 /// The pools and handles of one server; cheap to clone.
@@ -50,6 +51,8 @@ pub struct AppState {
     pub events: Events,
     /// Live data of running runs.
     pub live_feed: LiveFeed,
+    /// Live pages that are rendered once for all their streams.
+    pub shared_pages: SharedPages,
     /// Cached comparisons.
     pub comparisons: Cache,
     /// Values that the filters of the history offer.

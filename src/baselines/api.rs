@@ -27,8 +27,6 @@ use crate::{
 
 /// The number of runs that a comparison can show.
 const MAX_RUNS: usize = 500;
-/// A longer list would be hard to use.
-const MAX_BASELINES: usize = 200;
 
 /// Lists the baselines, sorted by name.
 #[utoipa::path(get, path = "/api/v1/baselines", tag = "baselines", responses((status = 200, body = BaselineList)))]
@@ -83,10 +81,6 @@ pub async fn set_as(state: &AppState, caller: &Caller, name: &str, requested: &B
     let name = checked(name)?;
     let name = name.as_str();
     let runs = read(state, requested).await?;
-    let existing = crate::baselines::store::all(&state.db.read).await?;
-    if existing.len() >= MAX_BASELINES && !existing.iter().any(|known| known.name == name) {
-        return Err(Error::Conflict(format!("the limit of {MAX_BASELINES} baselines is reached: remove one first")));
-    }
     let ids: Vec<_> = runs.into_iter().map(|run| run.id).collect();
     crate::baselines::store::set(&state.db.write, name, &ids, now_ms(), caller.does(Action::BaselineSet, name)).await?;
     find(state, name).await

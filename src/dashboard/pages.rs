@@ -41,6 +41,7 @@ use crate::{
     trends::pins::TrendCache,
     web::{
         live::{self, Beat, Concerns, Frame, Pace, View},
+        live_shared,
         shell::{Section, Shell},
         time_ago,
     },
@@ -205,8 +206,10 @@ pub async fn live(
     let (notices, agents) = (state.notices.listen(), state.events.agents());
     let (shared, name) = (state.clone(), caller.name.clone());
     let source = Source { state, presence, trends, caller, since_ms: since };
-    let view = LiveHome { source, notices, agents, home: None };
-    live::follow(&shared, &name, Concerns::Everything, view)
+    // Pins are the user's, and results are counted since the last visit.
+    let key = format!("dashboard {:?} {name:?} {since}", source.caller.user_id);
+    let view = LiveHome { source, notices, agents, home: None, is_whole: true };
+    live_shared::follow(&shared, &name, key, Concerns::Everything, view)
 }
 
 struct LiveHome {
@@ -217,6 +220,8 @@ struct LiveHome {
     agents: watch::Receiver<u64>,
     /// The state that was last sent.
     home: Option<Home>,
+    /// Whether that was everything.
+    is_whole: bool,
 }
 
 impl View for LiveHome {
@@ -224,17 +229,23 @@ impl View for LiveHome {
         let (patch, home) = match self.home.take() {
             Some(mut home) if beat == Beat::Time && home.read_at.elapsed() < REFRESH_INTERVAL => {
                 home.running.tick(&self.source.state);
+                self.is_whole = false;
                 (live::patch(&RunningPart { running: &home.running })?, home)
             }
             before => {
                 let known = before.map_or_else(Vec::new, |home| home.experiments);
                 let home = Home::read(&self.source, &known).await?;
+                self.is_whole = true;
                 (live::patch(&HomePart { home: &home })?, home)
             }
         };
         let pace = if home.running.in_progress > 0 { Pace::Second } else { Pace::Minute };
         self.home = Some(home);
         Ok(Frame { patches: vec![patch], pace })
+    }
+
+    fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     async fn news(&mut self) {

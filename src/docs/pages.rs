@@ -14,6 +14,7 @@ use super::{
 use crate::{
     app::{
         error::{Error, QueryParams, Result},
+        search_text::SearchText,
         state::AppState,
     },
     auth::caller::Visitor,
@@ -88,12 +89,12 @@ fn page(visitor: &Visitor, path: &str) -> Result<ChapterPage> {
 #[derive(Debug, Default, Deserialize)]
 struct Words {
     #[serde(default)]
-    q: String,
+    q: SearchText,
 }
 
 async fn find(visitor: Visitor, QueryParams(Words { q }): QueryParams<Words>) -> Result<SearchPage> {
-    let words = q.clone();
-    let hits = spawn_blocking(move || search(&words)).await.map_err(Error::internal)?.map_err(Error::internal)?;
+    let words = q.as_str().to_owned();
+    let hits = spawn_blocking(move || search(&q)).await.map_err(Error::internal)?.map_err(sqlx::Error::Decode)?;
     let shell = Shell::documentation("Search the documentation", visitor.name());
-    Ok(SearchPage { shell, contents: Contents::new(None, q), hits })
+    Ok(SearchPage { shell, contents: Contents::new(None, words), hits })
 }

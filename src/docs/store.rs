@@ -5,6 +5,11 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use rusqlite::{Connection, params};
 
 use super::{book::BOOK, render::render};
+use crate::app::{
+    rows::Fault,
+    search_text::SearchText,
+    work_limit::{MOST_WORK, limited},
+};
 
 /// The longest list of hits.
 const MOST_HITS: i64 = 20;
@@ -50,12 +55,12 @@ pub struct Fragment {
     pub is_match: bool,
 }
 
-/// Finds the sections that contain all words; the last word may be incomplete.
-pub fn search(words: &str) -> Result<Vec<Hit>, String> {
-    let Some(query) = query(words) else { return Ok(Vec::new()) };
+/// Finds the sections that contain all words; the last word may be incomplete. Takes at most [`MOST_WORK`].
+pub fn search(text: &SearchText) -> Result<Vec<Hit>, Fault> {
+    let Some(query) = query(text) else { return Ok(Vec::new()) };
     let index = INDEX.as_ref().map_err(ToString::to_string)?;
     let connection = index.lock().unwrap_or_else(PoisonError::into_inner);
-    find(&connection, &query).map_err(|fault| fault.to_string())
+    Ok(limited(&connection, MOST_WORK, |connection| find(connection, &query))?)
 }
 
 fn find(connection: &Connection, query: &str) -> rusqlite::Result<Vec<Hit>> {
@@ -68,12 +73,8 @@ fn find(connection: &Connection, query: &str) -> rusqlite::Result<Vec<Hit>> {
 }
 
 /// The words as quoted terms of FTS5, so that nothing in them is syntax.
-fn query(words: &str) -> Option<String> {
-    let mut terms: Vec<String> = words
-        .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
-        .filter(|word| !word.is_empty())
-        .map(|word| format!("\"{word}\""))
-        .collect();
+fn query(text: &SearchText) -> Option<String> {
+    let mut terms: Vec<String> = text.terms().iter().map(|word| format!("\"{word}\"")).collect();
     terms.last_mut()?.push('*');
     Some(terms.join(" "))
 }
@@ -112,9 +113,13 @@ fn index() -> rusqlite::Result<Connection> {
 mod tests {
     use super::*;
 
+    fn search(words: &str) -> Vec<Hit> {
+        super::search(&SearchText::new(words)).expect("an index")
+    }
+
     #[test]
     fn a_heading_is_found_before_text_that_mentions_it() {
-        let hits = search("minimum effect").expect("an index");
+        let hits = search("minimum effect");
         assert!(hits.iter().any(|hit| hit.href.starts_with("/docs/guide/statistics")), "{hits:?}");
         assert!(hits.iter().any(|hit| hit.snippet.iter().any(|part| part.is_match)), "{hits:?}");
     }
@@ -135,7 +140,7 @@ mod tests {
             ("target", "guide/targets"),
             ("run", "guide/runs"),
         ] {
-            let hits = search(words).expect("an index");
+            let hits = search(words);
             let found = hits.iter().position(|hit| hit.href.trim_start_matches("/docs/").starts_with(chapter));
             let generated = hits.iter().position(|hit| {
                 ["/docs/reference/api", "/docs/reference/cli"].iter().any(|page| hit.href.starts_with(page))
@@ -144,16 +149,16 @@ mod tests {
             assert!(generated.is_none_or(|generated| first < generated), "{words}: {hits:?}");
         }
         // What only the reference describes is found there.
-        let hits = search("rejudge dry-run").expect("an index");
+        let hits = search("rejudge dry-run");
         assert!(hits.iter().any(|hit| hit.href.starts_with("/docs/reference/cli")), "{hits:?}");
     }
 
     #[test]
     fn punctuation_is_no_syntax() {
         for words in ["\"", "rps<-5%", "a AND (", "NEAR(", "*", "col:x", "--min-effect"] {
-            assert!(search(words).is_ok(), "{words}");
+            search(words);
         }
-        assert_eq!(search(" - "), Ok(Vec::new()));
+        assert_eq!(search(" - "), Vec::new());
     }
 
     #[test]

@@ -25,6 +25,7 @@ use crate::{
         card::{Card, Tone},
         format,
         live::{self, Beat, Concerns, Frame, Pace, View},
+        live_shared,
         shell::{Section, Shell},
         time_ago::{self, Moment},
     },
@@ -197,8 +198,9 @@ pub async fn live(
     QueryParams(place): QueryParams<Place>,
 ) -> Result<impl IntoResponse> {
     let place = Place { before: None, ..place };
+    let key = format!("experiments {:?}", place.label);
     let view = LiveList { state: state.clone(), place, lines: Vec::new() };
-    live::follow(&state, &caller.name, Concerns::Everything, view)
+    live_shared::follow(&state, &caller.name, key, Concerns::Everything, view)
 }
 
 struct LiveList {

@@ -41,6 +41,10 @@ use crate::{
 
 /// The most runs of an experiment. More are a mistake, or should be several experiments.
 pub const MAX_RUNS: usize = 10_000;
+/// The most queued runs of one user or token, so that nobody fills the queue of all.
+const MAX_QUEUED_EACH: usize = 10_000;
+/// The most queued runs: weeks of work, which pages can still show.
+const MAX_QUEUED: usize = 20_000;
 /// The most retries of a run. A run that fails this often will fail again.
 pub const MAX_RETRIES: u32 = 10;
 const MAX_WARM_UP_S: f64 = 24.0 * 3_600.0;
@@ -320,6 +324,9 @@ async fn store(
     let inputs = run_inputs(sizes, scenario_sha256.to_owned());
     let planned = next_runs::first(&experiment.plan, &inputs.sizes);
     let mut transaction = state.db.write.begin().await?;
+    // In the transaction that queues them: other submissions wait for it.
+    let (own, all) = crate::runs::store::queued_by(&mut transaction, &caller.name).await?;
+    check_room(&caller.name, planned.len(), own, all).map_err(Error::Conflict)?;
     for size in sizes {
         let act = caller.does(Action::SizeAdded, &size.name);
         catalog::store::insert_size_once(&mut transaction, size, experiment.created_at_ms, &act).await?;
@@ -328,6 +335,18 @@ async fn store(
     let by = (experiment.created_by.as_str(), experiment.created_at_ms);
     queue(&mut transaction, experiment, &inputs, &planned, by).await?;
     Ok(transaction.commit().await?)
+}
+
+/// Fails if the queue has no room for more runs of a user.
+fn check_room(name: &str, more: usize, own: usize, all: usize) -> Result<(), String> {
+    let (whose, queued, limit) = match () {
+        () if own + more > MAX_QUEUED_EACH => (format!("of {name}"), own, MAX_QUEUED_EACH),
+        () if all + more > MAX_QUEUED => ("of all users".to_owned(), all, MAX_QUEUED),
+        () => return Ok(()),
+    };
+    Err(format!(
+        "the queue has {queued} runs {whose}, and this would add {more}; the limit is {limit}: wait, or cancel some first"
+    ))
 }
 
 /// Queues runs of an experiment in this order, created by a user at a time.

@@ -17,7 +17,7 @@ use crate::{
         state::AppState,
     },
     auth::caller::Public,
-    maintenance,
+    maintenance::{self, quick_check::DAMAGED},
 };
 
 /// How long each check may take.
@@ -44,6 +44,9 @@ pub async fn readyz(_: Public, State(state): State<AppState>) -> Result<&'static
 async fn not_ready_reason(state: &AppState) -> Option<&'static str> {
     if state.shutdown.is_cancelled() {
         return Some("the server is shutting down");
+    }
+    if state.notices.now().iter().any(|alert| alert.kind == DAMAGED) {
+        return Some("the database is damaged; restore a backup");
     }
     match timeout(CHECK_TIMEOUT, maintenance::store::migration(&state.db.read)).await {
         Ok(Ok(Some(version))) if version == db::newest() => {}

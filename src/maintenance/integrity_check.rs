@@ -58,8 +58,10 @@ pub async fn check(file: &Path) -> Result<Findings, OpenError> {
         Err(other) => return Err(other),
     };
     match checked {
-        Err(sqlx::Error::Database(fault)) if is_damage(fault.code().as_deref()) => {
-            found.unfit = Some(format!("not a SQLite database, or damaged: {}", fault.message()));
+        Err(fault) if is_damage(&fault) => {
+            let message =
+                fault.as_database_error().map_or_else(|| fault.to_string(), |fault| fault.message().to_owned());
+            found.unfit = Some(format!("not a SQLite database, or damaged: {message}"));
             Ok(found)
         }
         Err(fault) => Err(OpenError::Sqlite(file.to_owned(), fault)),
@@ -67,8 +69,9 @@ pub async fn check(file: &Path) -> Result<Findings, OpenError> {
     }
 }
 
-/// Whether an error code is `SQLITE_CORRUPT`, `SQLITE_NOTADB` or an extended code of these.
-fn is_damage(code: Option<&str>) -> bool {
+/// Whether an error is `SQLITE_CORRUPT`, `SQLITE_NOTADB` or an extended code of these.
+pub(crate) fn is_damage(fault: &sqlx::Error) -> bool {
+    let code = fault.as_database_error().and_then(|fault| fault.code());
     code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| matches!(code & 0xff, 11 | 26))
 }
 

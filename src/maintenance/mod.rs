@@ -8,6 +8,7 @@ pub mod backup;
 pub mod health;
 pub mod integrity_check;
 pub mod metrics;
+pub mod quick_check;
 pub mod restore;
 pub mod retention;
 pub mod store;

@@ -10,13 +10,16 @@ use std::{
 use jiff::Timestamp;
 
 use crate::{
-    app::db::{self, OpenError},
+    app::{
+        db::{self, OpenError},
+        open_mark::{self, with_suffix},
+    },
     auth::audit::{AuditEvent, action::Action},
     maintenance::{self, integrity_check},
 };
 
-/// File name suffixes of a SQLite database: the file itself, its write-ahead log and its shared memory.
-const PARTS: [&str; 3] = ["", "-wal", "-shm"];
+/// File name suffixes of a database: the file itself, its write-ahead log, its shared memory, and the mark of a server.
+const PARTS: [&str; 4] = ["", "-wal", "-shm", open_mark::SUFFIX];
 
 /// Why a restore failed; the data folder is unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -118,10 +121,4 @@ async fn put_aside(data: &Path) -> io::Result<Option<PathBuf>> {
     }
     File::open(data)?.sync_all()?;
     Ok(Some(aside))
-}
-
-fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
 }

@@ -68,6 +68,12 @@ pub async fn damage(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
     Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
+/// Checks the structure of the database, but not that indexes agree with tables. Returns the first problem.
+pub async fn quick_damage(pool: &SqlitePool) -> sqlx::Result<Option<String>> {
+    let line: String = sqlx::query_scalar("pragma quick_check(1)").fetch_one(pool).await?;
+    Ok(Some(line).filter(|line| line != "ok"))
+}
+
 /// Returns the newest applied migration; none if this is not a brewbench database.
 pub async fn migration(pool: &SqlitePool) -> sqlx::Result<Option<i64>> {
     let tables = "select count(*) from sqlite_master where type = 'table' and name in ('_sqlx_migrations', 'run')";

@@ -7,13 +7,13 @@ use url::form_urlencoded;
 use utoipa::IntoParams;
 
 use super::column::Order;
-use crate::app::ids::RunId;
+use crate::app::{ids::RunId, search_text::MAX_LETTERS};
 
 /// The query parameters of a list of runs; empty values are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct RunQuery {
-    /// Only runs with this text in the name of the target or experiment, or in a note.
+    /// Only runs with this text, of at most 100 characters, in the name of the target or experiment, or in a note.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub q: Option<String>,
     /// Only runs of this target.
@@ -164,6 +164,9 @@ impl RunQuery {
         ];
         let equal =
             fields.into_iter().filter_map(|(field, value)| Some((field, non_empty(value.as_ref())?.to_owned())));
+        if non_empty(q.as_ref()).is_some_and(|text| text.chars().count() > MAX_LETTERS) {
+            return Err(format!("q: at most {MAX_LETTERS} characters"));
+        }
         one_of("phase", non_empty(phase.as_ref()), &PHASES)?;
         one_of("verdict", non_empty(verdict.as_ref()), &VERDICTS)?;
         one_of("kind", non_empty(kind.as_ref()), &TargetKind::ALL.map(TargetKind::as_str))?;

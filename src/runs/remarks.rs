@@ -7,9 +7,6 @@ const MAX_NOTE: usize = 20_000;
 
 const MAX_LABEL: usize = 40;
 
-/// Maximum number of labels.
-const MAX_LABELS: usize = 30;
-
 /// Validates and trims a label.
 pub fn checked_label(text: &str) -> Result<&str> {
     let label = text.trim();
@@ -29,14 +26,6 @@ pub fn checked_note(text: &str) -> Result<Option<String>> {
         return Err(Error::Invalid(format!("note: must have at most {MAX_NOTE} characters")));
     }
     Ok(Some(note).filter(|note| !note.trim().is_empty()))
-}
-
-/// Fails if an object with these labels cannot get another one.
-pub fn check_room(what: &str, labels: &[String], label: &str) -> Result<()> {
-    if labels.len() >= MAX_LABELS && !labels.iter().any(|known| known == label) {
-        return Err(Error::Conflict(format!("{what} already has {MAX_LABELS} labels, the maximum")));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

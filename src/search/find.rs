@@ -44,7 +44,7 @@ pub async fn search(state: &AppState, caller: Option<&Caller>, text: &str, limit
     groups.retain(|group| !group.is_empty());
     groups.sort_by_key(|group| group.first().map(|(rank, hit)| (*rank, hit.kind)));
     let hits = groups.into_iter().flatten().map(|(_, hit)| hit).collect();
-    Ok(SearchResults { query: query.text().to_owned(), hits })
+    Ok(SearchResults { query: query.text().as_str().to_owned(), hits })
 }
 
 fn url(state: &AppState, path: &str) -> Result<String> {
@@ -114,8 +114,8 @@ async fn runs(state: &AppState, query: &Query, limit: i64) -> Result<Group> {
 }
 
 async fn documentation(state: &AppState, query: &Query) -> Result<Group> {
-    let words = query.text().to_owned();
-    let found = spawn_blocking(move || docs::store::search(&words)).await.map_err(Error::internal)?;
+    let text = query.text().clone();
+    let found = spawn_blocking(move || docs::store::search(&text)).await.map_err(Error::internal)?;
     let hit = |section: docs::store::Hit| {
         let docs::store::Hit { chapter, heading, href, snippet } = section;
         let title = if heading == chapter { chapter } else { format!("{chapter}: {heading}") };
@@ -124,5 +124,5 @@ async fn documentation(state: &AppState, query: &Query) -> Result<Group> {
         let hit = Hit { kind: Kind::Documentation, title, detail, url: url(state, &href)?, mark: None };
         Ok((Rank::Text, hit))
     };
-    found.map_err(Error::internal)?.into_iter().map(hit).collect()
+    found.map_err(sqlx::Error::Decode)?.into_iter().map(hit).collect()
 }

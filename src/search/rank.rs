@@ -1,10 +1,6 @@
 //! What matches a query, and how well. Pure.
 
-/// The longest query, characters; the rest is ignored.
-const MAX_LETTERS: usize = 100;
-
-/// The maximum number of words of a query; further words are ignored.
-const MAX_WORDS: usize = 8;
+use crate::app::search_text::{SearchText, first_distinct};
 
 /// The minimum length of a part of an id.
 const MIN_ID: usize = 4;
@@ -24,10 +20,10 @@ pub enum Rank {
     Text,
 }
 
-/// What a user searches for.
+/// What a user searches for in names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    text: String,
+    text: SearchText,
     lower: String,
     words: Vec<String>,
 }
@@ -35,14 +31,14 @@ pub struct Query {
 impl Query {
     /// Reads what was typed. Upper and lower case of ASCII letters are the same, as in SQLite.
     pub fn new(typed: &str) -> Self {
-        let text: String = typed.trim().chars().filter(|letter| !letter.is_control()).take(MAX_LETTERS).collect();
-        let lower = text.to_ascii_lowercase();
-        let words = lower.split_whitespace().take(MAX_WORDS).map(str::to_owned).collect();
+        let text = SearchText::new(typed);
+        let lower = text.as_str().to_ascii_lowercase();
+        let words = first_distinct(lower.split_whitespace());
         Self { text, lower, words }
     }
 
-    /// Returns the text, without surrounding blanks.
-    pub fn text(&self) -> &str {
+    /// Returns the text.
+    pub fn text(&self) -> &SearchText {
         &self.text
     }
 
@@ -120,7 +116,6 @@ mod tests {
         #[test]
         fn any_query_and_name_can_be_ranked(query in any::<String>(), name in any::<String>()) {
             let query = Query::new(&query);
-            prop_assert!(query.words().len() <= MAX_WORDS && query.text().chars().count() <= MAX_LETTERS);
             query.rank(&name);
         }
     }

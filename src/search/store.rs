@@ -18,7 +18,7 @@ fn after(prefix: &str) -> String {
 
 /// Returns the names of targets that contain all words: exact names first, then those that begin with the query.
 pub async fn targets(pool: &SqlitePool, query: &Query, limit: i64) -> sqlx::Result<Vec<String>> {
-    let (words, text) = (json(query.words())?, query.text());
+    let (words, text) = (json(query.words())?, query.text().as_str());
     // Every target has a colour, also one that was only imported.
     sqlx::query_scalar!(
         "select name from target_colour
@@ -35,7 +35,7 @@ pub async fn targets(pool: &SqlitePool, query: &Query, limit: i64) -> sqlx::Resu
 /// Returns experiments whose name contains all words: exact names first, then those that begin with the query, then the
 /// newest.
 pub async fn experiments(pool: &SqlitePool, query: &Query, limit: i64) -> sqlx::Result<Vec<ExperimentId>> {
-    let (words, text) = (json(query.words())?, query.text());
+    let (words, text) = (json(query.words())?, query.text().as_str());
     sqlx::query_scalar!(
         r#"select id as "id: ExperimentId" from experiment indexed by experiment_by_name
            where not exists (select 1 from json_each(?1) where instr(lower(name), value) = 0)

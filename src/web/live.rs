@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{
     error::{Error, Result},
     ids::{ExperimentId, RunId},
+    rate_limit::streams::Streams,
     state::{AppState, RunChanged},
 };
 
@@ -30,7 +31,7 @@ use crate::app::{
 const DEBOUNCE: Duration = Duration::from_millis(300);
 
 /// Maximum duration of a stream. The page then reconnects, which checks the user's permissions again.
-const MAX_AGE: Duration = Duration::from_mins(10);
+pub(super) const MAX_AGE: Duration = Duration::from_mins(10);
 
 /// The runs that a page shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +92,11 @@ pub trait View: Send + 'static {
     /// Renders what has changed on the page.
     fn frame(&mut self, beat: Beat) -> impl Future<Output = Result<Frame>> + Send;
 
+    /// Whether the last frame replaced everything that changes. Streams of a shared page begin with such a frame.
+    fn is_whole(&self) -> bool {
+        true
+    }
+
     /// Waits for news that the next frame must show immediately. Must be cancel-safe.
     fn news(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
@@ -110,34 +116,17 @@ pub fn follow<V: View>(
     view: V,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<V>>> {
     let place = state.limits.streams.open(caller)?;
-    let pulse = Pulse {
-        changes: state.events.listen(),
-        concerns,
-        rights: state.events.rights(),
-        shutdown: state.shutdown.clone(),
-        until: Instant::now() + MAX_AGE,
-        next: None,
-        updated_at: Instant::now(),
-    };
-    let frames = stream::unfold((pulse, view, place), |(mut pulse, mut view, place)| async move {
-        let beat = pulse.next(&mut view).await?;
-        let frame = view
-            .frame(beat)
-            .await
-            .inspect_err(|fault| tracing::debug!(%fault, "a live stream ended with an error"))
-            .ok()?;
-        pulse.next = Some(frame.pace);
-        if beat != Beat::News {
-            pulse.updated_at = Instant::now();
-        }
-        Some((frame.patches, (pulse, view, place)))
+    let (pulse, turns) = (Pulse::new(state, concerns, MAX_AGE), state.limits.streams.clone());
+    let frames = stream::unfold((pulse, view, turns, place), |(mut pulse, mut view, turns, place)| async move {
+        let patches = pulse.frame(&mut view, &turns).await?;
+        Some((patches, (pulse, view, turns, place)))
     });
     let events = frames.flat_map(|patches| stream::iter(patches.into_iter().map(|patch| Ok(patch.into()))));
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
 }
 
 /// Schedules the updates of a page.
-struct Pulse {
+pub(super) struct Pulse {
     changes: Receiver<RunChanged>,
     concerns: Concerns,
     /// Signals that permissions changed: the page reconnects, which checks them again.
@@ -151,6 +140,35 @@ struct Pulse {
 }
 
 impl Pulse {
+    /// Starts now; the updates end after `age`.
+    pub(super) fn new(state: &AppState, concerns: Concerns, age: Duration) -> Self {
+        Self {
+            changes: state.events.listen(),
+            concerns,
+            rights: state.events.rights(),
+            shutdown: state.shutdown.clone(),
+            until: Instant::now() + age,
+            next: None,
+            updated_at: Instant::now(),
+        }
+    }
+
+    /// Waits for the next update and renders it in turn with other pages; none if the stream should end.
+    pub(super) async fn frame(&mut self, view: &mut impl View, turns: &Streams) -> Option<Vec<PatchElements>> {
+        let beat = self.next(view).await?;
+        let _turn = turns.turn().await;
+        let frame = view
+            .frame(beat)
+            .await
+            .inspect_err(|fault| tracing::debug!(%fault, "a live stream ended with an error"))
+            .ok()?;
+        self.next = Some(frame.pace);
+        if beat != Beat::News {
+            self.updated_at = Instant::now();
+        }
+        Some(frame.patches)
+    }
+
     /// Waits for the next update; none if the stream should end.
     async fn next(&mut self, view: &mut impl View) -> Option<Beat> {
         let rest = match self.next {

@@ -15,6 +15,7 @@ pub mod headers;
 pub mod host;
 pub mod interval_plot;
 pub mod live;
+pub mod live_shared;
 pub mod markdown;
 pub mod request;
 pub mod series_style;

@@ -1,9 +1,14 @@
-//! Limits the open event streams per caller: each occupies a connection and takes CPU time while it is open.
+//! Limits the open event streams per caller, because each occupies a connection, and how many render at a time, so that
+//! requests do not wait for them.
 
 use std::{
     collections::HashMap,
+    num::NonZero,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
 };
+
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::app::error::{Error, Result};
 
@@ -14,8 +19,19 @@ pub const MAX_PER_CALLER: usize = 250;
 const WAIT_S: u64 = 5;
 
 /// Open streams per caller; cheap to clone.
-#[derive(Clone, Debug, Default)]
-pub struct Streams(Arc<Mutex<HashMap<String, usize>>>);
+#[derive(Clone, Debug)]
+pub struct Streams {
+    open: Arc<Mutex<HashMap<String, usize>>>,
+    turns: Arc<Semaphore>,
+}
+
+impl Default for Streams {
+    /// One stream per two cores renders at a time.
+    fn default() -> Self {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        Self { open: Arc::default(), turns: Arc::new(Semaphore::new(cores.div_ceil(2))) }
+    }
+}
 
 impl Streams {
     /// Opens a stream for a caller.
@@ -32,8 +48,14 @@ impl Streams {
         Ok(Stream { streams: self.clone(), caller: caller.to_owned() })
     }
 
+    /// Waits until a stream may render, in order of arrival.
+    pub async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        // Never fails: nothing closes the semaphore.
+        self.turns.acquire().await.ok()
+    }
+
     fn all(&self) -> MutexGuard<'_, HashMap<String, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,5 +1,6 @@
 //! SQL of passkeys and sessions.
 
+use rusqlite::params;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use super::{MINUTE_MS, User, parsed, taken};
@@ -194,7 +195,11 @@ pub async fn session_user(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option
     .await?;
     let Some(row) = row else { return Ok(None) };
     if row.last_used_at < now - MINUTE_MS {
-        sqlx::query!("update session set last_used_at = ? where hash = ?", now, hash).execute(&db.write).await?;
+        let hash = hash.to_owned();
+        db.write_if_free(move |connection| {
+            connection.execute("update session set last_used_at = ? where hash = ?", params![now, hash])
+        })
+        .await;
     }
     Ok(Some((User { id: row.id, name: row.name, role: parsed(&row.role)? }, row.proved_at)))
 }

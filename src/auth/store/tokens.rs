@@ -1,5 +1,6 @@
 //! SQL of API tokens.
 
+use rusqlite::params;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use super::{MINUTE_MS, parsed, taken};
@@ -50,7 +51,11 @@ pub async fn valid_token(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option<
     .await?;
     let Some(row) = row else { return Ok(None) };
     if row.last_used_at.is_none_or(|last| last < now - MINUTE_MS) {
-        sqlx::query!("update token set last_used_at = ? where id = ?", now, row.id).execute(&db.write).await?;
+        let id = row.id;
+        db.write_if_free(move |connection| {
+            connection.execute("update token set last_used_at = ? where id = ?", params![now, id])
+        })
+        .await;
     }
     let scope: Scope = parsed(&row.scope)?;
     let max = row.role.as_deref().map(parsed::<Role>).transpose()?.map_or(Scope::Admin, Role::scope);

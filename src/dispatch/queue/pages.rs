@@ -39,6 +39,7 @@ use crate::{
     web::{
         format,
         live::{self, Beat, Concerns, Frame, Pace, View},
+        live_shared,
         shell::{Section, Shell},
     },
 };
@@ -225,7 +226,8 @@ async fn follow(
     let agents = state.events.agents();
     let notices = state.notices.listen();
     let view = LiveQueue { state: state.clone(), presence, scope: caller.scope, agents, notices, queue: None };
-    live::follow(&state, &caller.name, Concerns::Everything, view)
+    let key = format!("queue {}", caller.scope.as_str());
+    live_shared::follow(&state, &caller.name, key, Concerns::Everything, view)
 }
 
 struct LiveQueue {

@@ -29,6 +29,7 @@ use crate::{
     },
     web::{
         live::{self, Beat, Concerns, Frame, Pace, View},
+        live_shared,
         series_style::Marks,
         shell::{Section, Shell},
         time_ago::{self, Moment},
@@ -289,8 +290,9 @@ pub async fn live(
     QueryParams(place): QueryParams<Place>,
 ) -> Result<impl IntoResponse> {
     let query = RunQuery { before: None, ..query };
-    let view = LiveHistory { state: state.clone(), query, place, scope: caller.scope, history: None };
-    live::follow(&state, &caller.name, Concerns::Everything, view)
+    let key = format!("runs {query:?} {place:?} {}", caller.scope.as_str());
+    let view = LiveHistory { state: state.clone(), query, place, scope: caller.scope, history: None, is_whole: true };
+    live_shared::follow(&state, &caller.name, key, Concerns::Everything, view)
 }
 
 struct LiveHistory {
@@ -300,6 +302,8 @@ struct LiveHistory {
     scope: Scope,
     /// The content that was sent last.
     history: Option<History>,
+    /// Whether that was everything.
+    is_whole: bool,
 }
 
 impl View for LiveHistory {
@@ -307,11 +311,13 @@ impl View for LiveHistory {
         let (history, patch) = match self.history.take() {
             Some(mut history) if beat == Beat::Time && history.pace() == Pace::Second => {
                 history.tick(&self.state);
+                self.is_whole = false;
                 let patch = live::patch(&UnfinishedPart { history: &history })?;
                 (history, patch)
             }
             _ => {
                 let history = History::read(&self.state, &self.query, &self.place, self.scope).await?;
+                self.is_whole = true;
                 let patch = live::patch(&HistoryPart { history: &history })?;
                 (history, patch)
             }
@@ -319,6 +325,10 @@ impl View for LiveHistory {
         let pace = history.pace();
         self.history = Some(history);
         Ok(Frame { patches: vec![patch], pace })
+    }
+
+    fn is_whole(&self) -> bool {
+        self.is_whole
     }
 }
 

@@ -45,6 +45,18 @@ pub async fn unfinished_count(pool: &SqlitePool) -> sqlx::Result<(usize, usize)>
     Ok((usize::try_from(row.running).map_err(decode)?, usize::try_from(row.queued).map_err(decode)?))
 }
 
+/// Counts the queued runs of a user and of all users.
+pub async fn queued_by(connection: &mut SqliteConnection, created_by: &str) -> sqlx::Result<(usize, usize)> {
+    let row = sqlx::query!(
+        r#"select count(*) as "all!: i64", count(*) filter (where created_by = ?) as "own!: i64"
+           from run indexed by run_queued_by where phase = 'queued'"#,
+        created_by
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok((usize::try_from(row.own).map_err(decode)?, usize::try_from(row.all).map_err(decode)?))
+}
+
 /// Returns all runs of an experiment in order of submission.
 pub async fn of_experiment(rows: &Rows, experiment: &ExperimentId) -> sqlx::Result<Vec<Run>> {
     let experiment = experiment.to_string();

@@ -3,6 +3,7 @@
 mod authority;
 mod catalog;
 mod connections;
+mod damage;
 mod data_folder;
 mod encodings;
 mod hosts;
@@ -13,3 +14,4 @@ mod proof;
 mod redirects;
 mod secrets;
 mod uploads;
+mod work;
