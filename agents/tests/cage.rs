@@ -3,6 +3,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use brewbench_agent::engine::k6::inspection::inspect;
@@ -250,4 +251,29 @@ async fn a_script_cannot_load_public_addresses_or_follow_redirects_there() {
     let answers =
         outcome.generator_log.lines().filter(|line| line.contains("source=console") && line.contains("blacklisted"));
     assert_eq!(answers.count(), 3, "{}", outcome.generator_log);
+}
+
+#[tokio::test]
+async fn a_script_loads_no_module_from_the_network() {
+    let Some(bench) = Bench::new("script modules").await else { return };
+    bench.offer("good", "");
+    let listener = TcpListener::bind("0.0.0.0:0").expect("a port");
+    listener.set_nonblocking(true).expect("a listener");
+    let at = listener.local_addr().expect("an address");
+    // The source map is requested for the same module.
+    let script = format!(
+        "import http from 'k6/http'; export const options = {{ vus: 1, iterations: 1 }};
+         let fault = ''; try {{ require('https://{at}/x.js'); }} catch (error) {{ fault = String(error); }}
+         export default () => {{ http.get(__ENV.BASE_URL); console.log(fault); }};
+         //# sourceMappingURL=https://{at}/x.js.map"
+    );
+    let outcome = run(&bench, &script).await;
+    assert!(matches!(outcome.ended, Ended::Finished), "{:?}", outcome.ended);
+    assert!(outcome.generator_log.contains("couldn't be retrieved"), "{}", outcome.generator_log);
+    let asked = listener.accept().map(|(_, by)| by);
+    assert!(asked.is_err(), "a module was requested by {asked:?}: {}", outcome.generator_log);
+
+    let script = format!("import x from 'https://{at}/x.js'; export default x;");
+    let Ended::Failed { reason, .. } = run(&bench, &script).await.ended else { panic!("a module was loaded") };
+    assert!(reason.contains("modules are not loaded from the network"), "{reason}");
 }

@@ -38,8 +38,8 @@ const METADATA: [&str; 5] =
 pub struct LoadLimits {
     /// Addresses of the target, which its manifest names.
     pub allowed: Vec<IpAddr>,
-    /// Whether the load follows redirects.
-    pub redirects: bool,
+    /// Hosts to which the target may redirect. Without one, redirects are not followed.
+    pub redirects: Vec<String>,
 }
 
 /// What k6 refuses to load.
@@ -99,7 +99,7 @@ impl AddressPolicy {
                 outside(&inside).into_iter().chain(networks(&METADATA)).collect::<Vec<_>>()
             }
         };
-        Limits { blocked, redirects: own.map_or(self == Self::Anywhere, |own| own.redirects) }
+        Limits { blocked, redirects: own.map_or(self == Self::Anywhere, |own| !own.redirects.is_empty()) }
     }
 }
 
@@ -175,7 +175,10 @@ mod tests {
         let near = AddressPolicy::Private.arguments(None);
         assert!(near.join(" ").starts_with("--max-redirects 0 --blacklist-ip "), "{near:?}");
         for text in ["203.0.113.7", "2001:db8::7"] {
-            let own = LoadLimits { allowed: vec![text.parse().expect("an address")], redirects: true };
+            let own = LoadLimits {
+                allowed: vec![text.parse().expect("an address")],
+                redirects: vec!["there.example".to_owned()],
+            };
             let arguments = AddressPolicy::Private.arguments(Some(&own));
             assert!(!arguments.contains(&"--max-redirects".to_owned()), "{arguments:?}");
             let blocked = |address: &str| {

@@ -38,7 +38,7 @@ impl Destination {
             Ok(address) => Host::Address(address.to_canonical()),
             Err(_) => Host::Name(name.to_owned()),
         };
-        let redirects = limits.filter(|limits| limits.redirects).map(|limits| limits.allowed.clone());
+        let redirects = limits.filter(|limits| !limits.redirects.is_empty()).map(|limits| limits.allowed.clone());
         Some(Self { host, port: url.port_or_known_default()?, redirects: redirects.unwrap_or_default() })
     }
 
@@ -104,7 +104,8 @@ mod tests {
     #[test]
     fn redirects_of_the_target_count_if_its_manifest_names_them() {
         let allowed = vec!["192.0.2.1".parse().expect("an address"), "192.0.2.9".parse().expect("an address")];
-        let limits = |redirects| LoadLimits { allowed: allowed.clone(), redirects };
+        let hosts = |redirects| if redirects { vec!["192.0.2.9".to_owned()] } else { Vec::new() };
+        let limits = |redirects| LoadLimits { allowed: allowed.clone(), redirects: hosts(redirects) };
         let addresses = ["192.0.2.1:80", "192.0.2.9:8443", "192.0.2.7:80"];
         assert_eq!(covered("http://192.0.2.1", Some(&limits(true)), &addresses), [true, true, false]);
         assert_eq!(covered("http://192.0.2.1", Some(&limits(false)), &addresses), [true, false, false]);

@@ -128,7 +128,7 @@ impl Guest {
         facts.extend(self.driven.iter().flat_map(Driven::facts));
         let enforced = Some(Enforced { cpu: mechanism, memory: mechanism });
         let reach = self.driven.as_ref().and_then(Driven::address);
-        let reach = reach.map(|guest| LoadLimits { allowed: vec![guest.ip()], redirects: false });
+        let reach = reach.map(|guest| LoadLimits { allowed: vec![guest.ip()], redirects: Vec::new() });
         Ok(Serving { enforced, emulated: Some(is_emulated), facts, reach, ..serving })
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
 use super::wrapper::{self, Traits};
-use super::{Round, tags, waits};
+use super::{Round, modules, tags, waits};
 use crate::series::collector::Scope;
 use crate::wire::job::{Job, Scenario};
 use crate::wire::load::Load;
@@ -146,8 +146,9 @@ impl Script {
         if self.traits.has_setup { Scope::Tagged } else { Scope::All }
     }
 
-    /// Adds to k6's message which parameters the script's options lack.
+    /// Adds to k6's message which parameters the script's options lack, and that it loads no modules.
     pub fn explain(&self, fault: String) -> String {
+        let fault = format!("{fault}{}", modules::remedy(&fault));
         let names: Vec<&str> = self.missing.iter().map(String::as_str).collect();
         match names.as_slice() {
             [] => fault,
