@@ -2,7 +2,7 @@
 //!
 //! [`crate::connection::session`] decides what to do next; this module carries it out.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -109,6 +109,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
             return Err(fault.into());
         }
     };
+    let work_folder = cleared.work_folder.clone();
     let (context, hello, offered) = prepare(&options, cleared, engine)?;
     let spool = Spool::open(options.state.join("spool")).context("the spool can't be opened")?;
     let keys = Keys::open(&options.state, options.key.as_deref())?;
@@ -149,6 +150,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         targets,
     };
     let result = daemon.live(events, reports, shutdown).await;
+    let _ = fs::remove_dir(work_folder);
     end.cancel();
     let _ = timeout(LAST_DELIVERY, async { tokio::join!(linked, delivered) }).await;
     result

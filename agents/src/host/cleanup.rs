@@ -1,16 +1,29 @@
 //! Finds and removes what an earlier process of the same agent left when it died during a run.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tempfile::TempDir;
 
 use crate::host::procfs;
+use crate::sandbox::cage::user;
 use crate::sandbox::{AGENT_MARK, Sandbox};
 
 /// Prefix of the folders of runs in an agent's work folder; every folder with it may be removed.
 pub const RUN_FOLDER_PREFIX: &str = "run-";
+
+/// Creates the folder of a run, which programs of a run may enter. Fails with a sentence.
+pub fn create_run_folder(work_folder: &Path) -> Result<TempDir, String> {
+    let create = || {
+        let folder = tempfile::Builder::new().prefix(RUN_FOLDER_PREFIX).tempdir_in(work_folder)?;
+        user::open_path(folder.path())?;
+        Ok(folder)
+    };
+    create().map_err(|error: io::Error| format!("can't create a folder in {}: {error}", work_folder.display()))
+}
 
 /// What was removed; empty after a clean exit.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::{Engine, Log, Round, Script};
 use crate::generators::Generators;
 use crate::generators::runners::Runners;
-use crate::host::cleanup::RUN_FOLDER_PREFIX;
+use crate::host::cleanup::create_run_folder;
 use crate::host::cpu_tuning::CpuTuning;
 use crate::host::environment::Environment;
 use crate::host::idle_wait::{IdleWait, Patience};
@@ -254,9 +254,7 @@ impl Site {
     fn open(job: &Job, context: &RunContext, outcome: &mut Outcome) -> Result<Self, String> {
         (outcome.cores, outcome.conditions.placement) = prepare::assign_cores(job);
         check_engine(job, &context.engine.offer())?;
-        let temporary = tempfile::Builder::new().prefix(RUN_FOLDER_PREFIX).tempdir_in(&context.work_folder);
-        let folder = temporary
-            .map_err(|error| format!("can't create a folder in {}: {error}", context.work_folder.display()))?;
+        let folder = create_run_folder(&context.work_folder)?;
         let script = Script::from_job(job, folder.path())?;
         let target = match job.role {
             Role::Alone | Role::Host => Some(prepare::target(job, context, folder.path(), outcome)?),

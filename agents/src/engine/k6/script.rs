@@ -11,6 +11,8 @@ use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
 use super::wrapper::{self, Traits};
 use super::{Round, modules, tags, waits};
+use crate::sandbox::Side;
+use crate::sandbox::cage::user;
 use crate::series::collector::Scope;
 use crate::wire::job::{Job, Scenario};
 use crate::wire::load::Load;
@@ -89,12 +91,22 @@ impl Script {
             for (name, text) in wrappers {
                 text.map_or(Ok(()), |text| fs::write(script.folder().join(name), text))?;
             }
-            scenario.files.iter().try_for_each(|(name, text)| fs::write(script.folder().join(name), text))
+            scenario.files.iter().try_for_each(|(name, text)| fs::write(script.folder().join(name), text))?;
+            script.hand_over()
         };
         match write() {
             Ok(()) => Ok(script),
             Err(error) => Err(format!("can't write the scenario below {}: {error}", script.run_folder.display())),
         }
+    }
+
+    /// Lets k6 read the scenario, and write to the other folders.
+    fn hand_over(&self) -> io::Result<()> {
+        for entry in fs::read_dir(self.folder())? {
+            user::show(&entry?.path(), Side::Generator)?;
+        }
+        user::show(&self.folder(), Side::Generator)?;
+        [self.files_folder(), self.results_folder()].iter().try_for_each(|folder| user::give(folder, Side::Generator))
     }
 
     /// Returns the folder of the script and its files, read-only for k6.
