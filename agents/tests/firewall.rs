@@ -1,10 +1,17 @@
 //! What the kernel lets a load generator reach.
 
+mod support;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::process::Command;
 
+use brewbench_agent::run::execute;
 use brewbench_agent::sandbox::firewall::{self, Firewall, Reachable};
+use brewbench_agent::wire::job::Job;
+use brewbench_agent::wire::load::Load;
 use brewbench_testing::skip;
+use support::{Bench, job, scenario};
+use tokio_util::sync::CancellationToken;
 
 /// Users that run nothing else on this machine, one per test: tests run at the same time.
 const USERS: [u32; 3] = [3_000_000_001, 3_000_000_002, 3_000_000_003];
@@ -94,4 +101,39 @@ fn any_address_is_any_but_the_excepted() {
     let (_closed, closed) = listen();
     assert!(!reaches(user, "tcp", closed) && reaches(user, "udp", SocketAddr::new(HERE, 53)));
     drop(listener);
+}
+
+#[tokio::test]
+async fn a_script_reaches_its_target_and_nothing_else() {
+    if let Err(why) = firewall::user().ok_or("this agent has no other user for k6, or no nftables") {
+        skip(why);
+        return;
+    }
+    let Some(bench) = Bench::new("script firewall").await else { return };
+    bench.offer("good", "");
+    let (stranger, at) = listen();
+    stranger.set_nonblocking(true).expect("a listener");
+    let port = at.port();
+    let script = format!(
+        "import http from 'k6/http'; import ws from 'k6/ws';
+         export const options = {{ vus: 1, iterations: 1 }};
+         const faults = [];
+         try {{ require('https://127.0.0.1:{port}/x.js'); }} catch (error) {{ faults.push(String(error)); }}
+         export default () => {{
+           console.log('target ' + http.get(__ENV.BASE_URL).status);
+           faults.push(http.get('http://127.0.0.1:{port}/').error);
+           faults.push(http.get('https://localhost:{port}/').error);
+           console.log('faults ' + faults.filter((fault) => fault.includes('refused')).length + ' ' + faults);
+           ws.connect('ws://127.0.0.1:{port}/', () => {{}});
+         }};"
+    );
+    let job = Job { scenario: scenario(&script), load: Load::Script, ..job("good") };
+    let outcome = execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await;
+    let log = &outcome.generator_log;
+    assert!(log.contains("target 200") && log.contains("faults 3"), "{:?} {log}", outcome.ended);
+    let asked = stranger.accept().map(|(_, by)| by);
+    assert!(asked.is_err(), "{asked:?} reached another server: {log}");
+    // Series come by the receiver.
+    assert!(outcome.series.is_some_and(|series| series.unpack().is_ok_and(|series| series.measured.is_some())));
+    assert_eq!(firewall::sweep(&bench.agent), Vec::<String>::new(), "rules are left");
 }

@@ -303,7 +303,7 @@ impl Daemon {
 
     /// Reports the current run, and a full disk; once there is space, the agent takes runs again.
     fn report_condition(&mut self) {
-        let (running, fault) = (self.session.running(), disk::fault(&self.state));
+        let (running, fault) = (self.session.running(), disk::fault([self.state.as_path(), &self.context.work_folder]));
         if fault.is_some() && self.condition.borrow().fault.is_none() {
             tracing::error!(fault, "this agent takes no runs");
         }

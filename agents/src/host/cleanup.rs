@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::host::procfs;
 use crate::sandbox::cage::user;
-use crate::sandbox::{AGENT_MARK, Sandbox};
+use crate::sandbox::{AGENT_MARK, Sandbox, firewall};
 
 /// Prefix of the folders of runs in an agent's work folder; every folder with it may be removed.
 pub const RUN_FOLDER_PREFIX: &str = "run-";
@@ -32,6 +32,8 @@ pub struct Leftovers {
     pub groups: Vec<PathBuf>,
     /// Names and pids of processes outside of any known group.
     pub processes: Vec<(String, i32)>,
+    /// Tables with rules for a load generator's connections.
+    pub firewalls: Vec<String>,
     /// Temporary folders.
     pub folders: Vec<PathBuf>,
 }
@@ -48,7 +50,8 @@ impl Leftovers {
 pub async fn remove(sandbox: &Sandbox, work_folder: &Path) -> Leftovers {
     let groups = sandbox.sweep().await;
     let processes = kill_marked(sandbox.agent()).await;
-    Leftovers { groups, processes, folders: remove_folders(work_folder) }
+    let firewalls = firewall::sweep(sandbox.agent());
+    Leftovers { groups, processes, firewalls, folders: remove_folders(work_folder) }
 }
 
 /// Kills marked processes until there are none: a process may fork during the search.

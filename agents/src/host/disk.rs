@@ -1,4 +1,4 @@
-//! Free space on the disk of an agent's state folder, where runs and their results are stored.
+//! Free space on the disks where an agent has its state and its runs.
 
 use std::path::Path;
 
@@ -16,8 +16,12 @@ pub fn free(folder: &Path) -> nix::Result<u64> {
     Ok(disk.blocks_available() * disk.fragment_size())
 }
 
-/// Explains why an agent with this state folder takes no runs; `None` if it does.
-pub fn fault(folder: &Path) -> Option<String> {
+/// Explains why an agent with these folders takes no runs; `None` if it does.
+pub fn fault<'a>(folders: impl IntoIterator<Item = &'a Path>) -> Option<String> {
+    folders.into_iter().find_map(fault_of)
+}
+
+fn fault_of(folder: &Path) -> Option<String> {
     let disk = statvfs(folder).ok()?;
     let free = disk.blocks_available() * disk.fragment_size();
     // Some file systems don't count files.

@@ -23,6 +23,7 @@ use crate::run::barrier::{Barrier, Gates};
 use crate::run::destination::Destination;
 use crate::run::failure::Failure;
 use crate::run::prepare;
+use crate::sandbox::firewall::Firewall;
 use crate::sandbox::process::Process;
 use crate::sandbox::{Group, OwnQuota, Sandbox, Side};
 use crate::series::live::Live;
@@ -226,6 +227,8 @@ pub(crate) struct Site {
     /// The CPU quotas that bound k6; `None` if it runs elsewhere.
     quota: Option<OwnQuota>,
     pub(crate) generator: Option<Process>,
+    /// Confines it to its target.
+    pub(super) firewall: Option<Firewall>,
     /// What it reports about a measured load.
     pub(super) log: Option<Log>,
     /// Load generators in a cluster.
@@ -275,6 +278,7 @@ impl Site {
             generator_group,
             quota,
             generator: None,
+            firewall: None,
             log: None,
             runners: None,
             profiler: None,
@@ -346,6 +350,7 @@ impl Site {
             log_failure(generator.stop(Duration::ZERO, &self.generator_group).await);
             outcome.generator_log = generator.log().await;
         }
+        self.firewall = None;
         if let Some(runners) = self.runners.take() {
             log_failure(runners.remove().await.map_err(std::io::Error::other));
         }

@@ -17,6 +17,8 @@ use std::sync::LazyLock;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::Side;
+use super::cage::user::User;
 use super::process::find_program;
 
 /// The bit of a packet's mark that says that a table allows it. It is removed before any other chain sees the packet.
@@ -58,6 +60,12 @@ impl Drop for Firewall {
             tracing::error!(table = self.table, %fault, "failed to remove the rules for k6's connections");
         }
     }
+}
+
+/// Returns the user of load generators, if this machine can confine its connections.
+pub fn user() -> Option<u32> {
+    let user = User::of(Side::Generator)?;
+    check().is_ok().then(|| user.uid().as_raw())
 }
 
 /// Whether this machine can confine a user's connections. The error is the reason, a sentence.
