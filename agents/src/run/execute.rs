@@ -80,6 +80,8 @@ pub struct RunContext {
     pub load_address: Option<IpAddr>,
     /// Which targets on other machines it may load.
     pub reach: AddressPolicy,
+    /// Whether the kernel confines k6 to its target, where it can.
+    pub confines_load: bool,
     /// Which profilers may attach to targets.
     pub profilers: Vec<ProfileSource>,
 }
@@ -103,6 +105,7 @@ impl RunContext {
             live: Live::default(),
             load_address: None,
             reach: AddressPolicy::default(),
+            confines_load: true,
             profilers: Vec::new(),
         }
     }
