@@ -3,12 +3,16 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use brewbench_agent::engine::k6::inspection::inspect;
 use brewbench_agent::run::execute;
 use brewbench_agent::sandbox::cage::Cage;
 use brewbench_agent::sandbox::cage::support::Landlock;
+use brewbench_agent::sandbox::cage::user;
 use brewbench_agent::sandbox::process::{Plan, Process, find_program};
 use brewbench_agent::sandbox::{CGROUP_ROOT, Group, Sandbox, Side};
 use brewbench_agent::wire::RunId;
@@ -16,7 +20,7 @@ use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::load::Load;
 use brewbench_agent::wire::messages::Finding;
 use brewbench_agent::wire::outcome::{Ended, Outcome};
-use brewbench_testing::skip;
+use brewbench_testing::{public_folder, skip};
 use support::{Bench, job, scenario};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -29,12 +33,16 @@ struct Machine {
 
 impl Machine {
     fn new(name: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = public_folder();
         for below in ["state", "targets", "home", "wide"] {
             std::fs::create_dir(folder.path().join(below)).expect("a folder");
         }
         for file in ["state/key", "targets/data", "wide/data"] {
             std::fs::write(folder.path().join(file), "hush\n").expect("a file");
+        }
+        std::fs::set_permissions(folder.path().join("state"), Permissions::from_mode(0o700)).expect("a private folder");
+        for below in ["home", "wide"] {
+            user::give(&folder.path().join(below), Side::Target).expect("given");
         }
         let agent = format!("test cage {name} {}", std::process::id());
         let group = Sandbox::detect(Path::new(CGROUP_ROOT), &agent).open(RunId::now(), Side::Target);
@@ -97,7 +105,7 @@ async fn a_target_reads_and_writes_only_what_its_manifest_allows() {
     {
         machine.assert_refused(refused, "ermission denied").await;
     }
-    machine.assert_refused("ln $1/state/key $HOME/key", "failed to create hard link").await;
+    machine.assert_refused("ln $1/state/key $HOME/key", "ermission denied").await;
     // A symbolic link can be created, but not followed.
     machine.assert_refused("ln -s $1/state/key $HOME/link && cat $HOME/link", "ermission denied").await;
     let allowed = "cat data && cat $1/wide/data && echo own > $HOME/x && cat $TMPDIR/x && echo y > $1/wide/y && \
@@ -250,4 +258,29 @@ async fn a_script_cannot_load_public_addresses_or_follow_redirects_there() {
     let answers =
         outcome.generator_log.lines().filter(|line| line.contains("source=console") && line.contains("blacklisted"));
     assert_eq!(answers.count(), 3, "{}", outcome.generator_log);
+}
+
+#[tokio::test]
+async fn a_script_loads_no_module_from_the_network() {
+    let Some(bench) = Bench::new("script modules").await else { return };
+    bench.offer("good", "");
+    let listener = TcpListener::bind("0.0.0.0:0").expect("a port");
+    listener.set_nonblocking(true).expect("a listener");
+    let at = listener.local_addr().expect("an address");
+    // The source map is requested for the same module.
+    let script = format!(
+        "import http from 'k6/http'; export const options = {{ vus: 1, iterations: 1 }};
+         let fault = ''; try {{ require('https://{at}/x.js'); }} catch (error) {{ fault = String(error); }}
+         export default () => {{ http.get(__ENV.BASE_URL); console.log(fault); }};
+         //# sourceMappingURL=https://{at}/x.js.map"
+    );
+    let outcome = run(&bench, &script).await;
+    assert!(matches!(outcome.ended, Ended::Finished), "{:?}", outcome.ended);
+    assert!(outcome.generator_log.contains("couldn't be retrieved"), "{}", outcome.generator_log);
+    let asked = listener.accept().map(|(_, by)| by);
+    assert!(asked.is_err(), "a module was requested by {asked:?}: {}", outcome.generator_log);
+
+    let script = format!("import x from 'https://{at}/x.js'; export default x;");
+    let Ended::Failed { reason, .. } = run(&bench, &script).await.ended else { panic!("a module was loaded") };
+    assert!(reason.contains("modules are not loaded from the network"), "{reason}");
 }

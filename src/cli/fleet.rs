@@ -123,11 +123,12 @@ impl Fleet {
     }
 }
 
-/// Returns the line below an agent's row: its labels and the errors of its engines.
+/// Returns the line below an agent's row: its labels, the errors of its engines, and why it takes no runs.
 fn below(agent: &Agent) -> String {
     let faults = agent.about.iter().flat_map(|about| &about.engines).filter_map(|engine| engine.fault.clone());
     let labels = Some(agent.labels.join(", ")).filter(|labels| !labels.is_empty());
-    plain(&labels.into_iter().chain(faults).collect::<Vec<_>>().join(" · "))
+    let fault = agent.fault.as_ref().map(|fault| format!("takes no runs: {fault}"));
+    plain(&labels.into_iter().chain(faults).chain(fault).collect::<Vec<_>>().join(" · "))
 }
 
 fn path(name: &str) -> String {

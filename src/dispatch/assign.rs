@@ -23,10 +23,7 @@ use crate::{
         },
     },
     distributed::coordinate::{give_up, publish_change},
-    fleet::{
-        model::Availability,
-        presence::{Connected, Presence},
-    },
+    fleet::presence::{Connected, Presence},
     placement::{
         affinity::Affinity,
         feasibility::Source,
@@ -81,9 +78,8 @@ fn find_host(
     connected: &[(String, Connected)],
     reserved: &mut HashSet<String>,
 ) -> Option<(String, Connected)> {
-    let can = |(name, agent): &&(String, Connected)| {
-        agent.availability == Availability::Enabled && ineligible(needs, eligible, name, agent).is_none()
-    };
+    let can =
+        |(name, agent): &&(String, Connected)| agent.takes_runs() && ineligible(needs, eligible, name, agent).is_none();
     let is_free = |(name, agent): &&(String, Connected)| agent.is_free() && !reserved.contains(name);
     let free = connected.iter().filter(can).find(is_free);
     if needs.generators.is_empty() {

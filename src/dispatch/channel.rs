@@ -14,16 +14,15 @@ use axum::{
     Extension,
     extract::{
         State,
-        ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code},
+        ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code},
     },
     response::Response,
 };
 use brewbench_agent::wire::{
     self, PROTOCOL, Phase,
-    messages::{AgentMessage, Hello, ServerMessage, protocol_of},
+    messages::{AgentMessage, Hello, ServerMessage},
     now_ms,
     offer::hello_fault,
-    version_mismatch,
 };
 use tokio::{
     sync::{mpsc, watch as signal},
@@ -32,6 +31,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use self::{
+    log::{AgentLog, shortened},
+    socket::{receive, receive_hello, send},
+};
 use super::watch;
 use crate::{
     app::{
@@ -55,6 +58,9 @@ use crate::{
     },
     runs::store::retries::HeldRun,
 };
+
+mod log;
+mod socket;
 
 #[cfg(test)]
 mod simulation;
@@ -100,19 +106,19 @@ async fn run_channel(
     let hello = match timeout(HELLO_TIMEOUT, receive_hello(&mut socket)).await {
         Ok(Some(Ok(hello))) => hello,
         Ok(Some(Err(reason))) => {
-            tracing::warn!(agent = name, reason, "agent refused");
+            AgentLog { name }.warn(&reason, "agent refused");
             send(&mut socket, &ServerMessage::Refused { reason }).await;
             return Ok(());
         }
         Ok(None) | Err(_) => return Ok(()),
     };
     if let Some(reason) = refusal(name, &hello, state, presence).await? {
-        tracing::warn!(agent = name, reason, "agent refused");
+        AgentLog { name }.warn(&reason, "agent refused");
         send(&mut socket, &ServerMessage::Refused { reason }).await;
         return Ok(());
     }
     if let Some(reason) = crate::fleet::model::engine_fault(&hello) {
-        tracing::warn!(agent = name, reason, "agent refused");
+        AgentLog { name }.warn(&reason, "agent refused");
         crate::fleet::store::store_hello(&mut *state.db.write.acquire().await?, name, &hello, now_ms()).await?;
         state.events.agents_changed();
         send(&mut socket, &ServerMessage::Refused { reason }).await;
@@ -239,6 +245,7 @@ impl<'a> AgentConnection<'a> {
             clock_offset_ms: hello.now_ms - now,
             hello: Arc::from(hello),
             busy,
+            fault: None,
             inspecting: None,
             declined: HashSet::new(),
             outbox,
@@ -292,7 +299,7 @@ impl<'a> AgentConnection<'a> {
     ) -> Result<()> {
         let mut clock = tokio::time::interval(heartbeat(self.state));
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let silence = self.state.config.silence;
+        let (silence, log) = (self.state.config.silence, AgentLog { name: self.name });
         let mut silent_at = Instant::now() + silence;
         loop {
             let message = tokio::select! {
@@ -305,7 +312,7 @@ impl<'a> AgentConnection<'a> {
                     let _ = socket.send(Message::Close(Some(close_frame))).await;
                     return Ok(());
                 }
-                message = timeout_at(silent_at, receive(&mut socket)) => match message {
+                message = timeout_at(silent_at, receive(&mut socket, &log)) => match message {
                     Ok(Some(message)) => {
                         silent_at = Instant::now() + silence;
                         self.heard.send_replace(());
@@ -327,7 +334,8 @@ impl<'a> AgentConnection<'a> {
     async fn handle(&self, message: AgentMessage) -> Result<()> {
         match message {
             AgentMessage::Hello(_) => {}
-            AgentMessage::Heartbeat { running } => {
+            AgentMessage::Heartbeat { running, fault } => {
+                self.note_fault(fault);
                 // Other runs that it holds are results to upload: those are its own until they arrive.
                 if let Some(run) = running
                     && !renew(self.state, &run.into(), self.name).await?
@@ -377,8 +385,18 @@ impl<'a> AgentConnection<'a> {
         Ok(())
     }
 
+    /// Notes why the agent takes no runs. Once it does again, it may be the agent that a run waits for.
+    fn note_fault(&self, fault: Option<String>) {
+        let fault = fault.map(|fault| shortened(&fault));
+        if self.presence.set_fault(self.name, self.connection, fault) {
+            self.state.events.agents_changed();
+            self.state.work.notify_one();
+        }
+    }
+
     async fn declined(&self, run: wire::RunId, reason: &str) -> Result<()> {
-        tracing::warn!(agent = self.name, %run, reason, "run declined");
+        let reason = &shortened(reason);
+        AgentLog { name: self.name }.warn(&format!("{run}: {reason}"), "run declined");
         self.presence.decline(self.name, self.connection, run);
         let id = RunId::from(run);
         if !participants::of(&self.state.db.read, &id).await?.is_empty() {
@@ -397,50 +415,5 @@ impl<'a> AgentConnection<'a> {
             publish_change(self.state, &HeldRun { id: run.id, experiment_id: run.experiment });
         }
         Ok(())
-    }
-}
-
-/// A newer protocol may have a few unknown messages; more than this in a row is not this protocol.
-const MAX_UNREADABLE: usize = 20;
-
-/// Receives an agent's `Hello`, or returns why the agent can't work with this server.
-///
-/// Returns `None` if the connection is closed or the first message is a different one.
-async fn receive_hello(socket: &mut WebSocket) -> Option<Result<Box<Hello>, String>> {
-    let text = receive_text(socket).await?;
-    if let Some(reason) = version_mismatch(protocol_of(&text)?, PROTOCOL) {
-        return Some(Err(reason));
-    }
-    match serde_json::from_str(&text) {
-        Ok(AgentMessage::Hello(hello)) => Some(Ok(hello)),
-        Ok(_) => None,
-        Err(fault) => Some(Err(format!("this agent's hello message can't be read: {fault}"))),
-    }
-}
-
-/// Receives the next readable message. Returns `None` if the connection is closed or not of this protocol.
-async fn receive(socket: &mut WebSocket) -> Option<AgentMessage> {
-    for _ in 0..MAX_UNREADABLE {
-        match serde_json::from_str(&receive_text(socket).await?) {
-            Ok(message) => return Some(message),
-            Err(fault) => tracing::warn!(%fault, "skipped an unreadable message of an agent"),
-        }
-    }
-    None
-}
-
-async fn receive_text(socket: &mut WebSocket) -> Option<Utf8Bytes> {
-    while let Some(Ok(message)) = socket.recv().await {
-        if let Message::Text(text) = message {
-            return Some(text);
-        }
-    }
-    None
-}
-
-/// Sends a message. Errors are ignored: receiving detects a closed socket.
-async fn send(socket: &mut WebSocket, message: &ServerMessage) {
-    if let Ok(text) = serde_json::to_string(message) {
-        let _ = socket.send(Message::text(text)).await;
     }
 }

@@ -78,6 +78,7 @@ pub async fn all(db: &Db, presence: &Presence) -> Result<Vec<Agent>> {
     let mut agents = fleet::store::agents(&db.read).await?;
     for agent in &mut agents {
         agent.connected = presence.has(&agent.name);
+        agent.fault = presence.fault(&agent.name);
     }
     Ok(agents)
 }

@@ -33,6 +33,9 @@ pub struct Agent {
     /// Who changed the availability.
     #[serde(default)]
     pub availability_by: Option<String>,
+    /// Why it takes no runs now, such as a full disk; null if it does.
+    #[serde(default)]
+    pub fault: Option<String>,
     /// Its labels, in alphabetical order.
     #[serde(default)]
     pub labels: Vec<String>,

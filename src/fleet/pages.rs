@@ -151,11 +151,11 @@ impl View {
         }
     }
 
-    /// Describes why it gets no runs, if it is drained or disabled.
+    /// Describes why it gets no runs, if it is drained or disabled, or takes none.
     fn held_back(&self) -> Option<String> {
         let by = self.agent.availability_by.as_deref().map_or(String::new(), |by| format!(" by {by}"));
         match self.agent.availability {
-            Availability::Enabled => None,
+            Availability::Enabled => self.agent.fault.as_ref().map(|fault| format!("It takes no runs: {fault}.")),
             Availability::Drained if self.doing.is_some() => {
                 Some(format!("Drained{by}: it finishes its current run and gets no more."))
             }

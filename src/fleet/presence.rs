@@ -30,6 +30,8 @@ pub struct Connected {
     pub labels: Arc<[String]>,
     /// Its current run.
     pub busy: Option<wire::RunId>,
+    /// Why it takes no runs, if so.
+    pub fault: Option<String>,
     /// The script that it checks; it gets no runs during the check.
     pub inspecting: Option<Uuid>,
     /// Runs that it declined in this connection.
@@ -47,7 +49,12 @@ pub struct Connected {
 impl Connected {
     /// Returns whether it can get a run: it is enabled and idle.
     pub fn is_free(&self) -> bool {
-        self.availability == Availability::Enabled && self.busy.is_none() && self.inspecting.is_none()
+        self.takes_runs() && self.busy.is_none() && self.inspecting.is_none()
+    }
+
+    /// Returns whether it gets runs once it is idle.
+    pub fn takes_runs(&self) -> bool {
+        self.availability == Availability::Enabled && self.fault.is_none()
     }
 
     /// Returns whether it has a label.
@@ -193,6 +200,28 @@ impl Presence {
     /// Returns whether an agent is connected.
     pub fn has(&self, name: &str) -> bool {
         self.all().contains_key(name)
+    }
+
+    /// Returns why a connected agent takes no runs, if so.
+    pub fn fault(&self, name: &str) -> Option<String> {
+        self.all().get(name)?.fault.clone()
+    }
+
+    /// Stores why an agent takes no runs, `None` if it does, and returns whether that is new. Once the fault is gone, it
+    /// is offered again what it declined.
+    pub fn set_fault(&self, name: &str, connection: Uuid, fault: Option<String>) -> bool {
+        let mut all = self.all();
+        let Some(connected) = all.get_mut(name).filter(|connected| connected.connection == connection) else {
+            return false;
+        };
+        if connected.fault == fault {
+            return false;
+        }
+        if fault.is_none() {
+            connected.declined.clear();
+        }
+        connected.fault = fault;
+        true
     }
 
     /// Adds an agent. The newest connection counts; an older one with the same name is closed.

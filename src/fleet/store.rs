@@ -290,6 +290,7 @@ pub async fn agents(pool: &SqlitePool) -> sqlx::Result<Vec<Agent>> {
             Ok(Agent {
                 name: row.name,
                 connected: false,
+                fault: None,
                 created_at_ms: row.created_at,
                 revoked_at_ms: row.revoked_at,
                 last_seen_at_ms: row.last_seen_at,

@@ -121,18 +121,22 @@ pub fn generators_wait(needs: &Needs<'_>, connected: &[(String, Connected)], kno
 }
 
 /// Returns why a connected agent can't generate load for a run now; the end of a sentence about it.
-fn generator_obstacle(needs: &Needs<'_>, agent: &Connected) -> Option<(Reason, &'static str)> {
+fn generator_obstacle(needs: &Needs<'_>, agent: &Connected) -> Option<(Reason, String)> {
     if lacks_script(needs.source, agent) {
         let why = "runs bundled scenarios only: start it with --any-scenario";
-        return Some((Reason::ScriptNotTaken, why));
+        return Some((Reason::ScriptNotTaken, why.to_owned()));
     }
     if agent.declined.contains(&needs.run) {
-        return Some((Reason::Declined, "declined this run; it is offered again when the agent reconnects"));
+        let why = "declined this run; it is offered again when the agent reconnects";
+        return Some((Reason::Declined, why.to_owned()));
     }
     if agent.availability != Availability::Enabled {
-        return Some((Reason::Drained, "is drained"));
+        return Some((Reason::Drained, "is drained".to_owned()));
     }
-    (!agent.is_free()).then_some((Reason::Busy, "is busy"))
+    if let Some(fault) = &agent.fault {
+        return Some((Reason::Faulty, takes_none(fault)));
+    }
+    (!agent.is_free()).then(|| (Reason::Busy, "is busy".to_owned()))
 }
 
 /// Why a run waits.
@@ -159,6 +163,8 @@ pub enum Reason {
     Declined,
     /// All able agents are drained.
     Drained,
+    /// All able agents take no runs, for a fault of their machines.
+    Faulty,
     /// All able agents are busy.
     Busy,
     /// It is about to be assigned.
@@ -208,6 +214,11 @@ pub fn wait_reason(
         return unable(needs, &obstacles);
     }
     let enabled: Vec<_> = able.iter().filter(|(_, agent, _)| agent.availability == Availability::Enabled).collect();
+    let faults = enabled.iter().map(|(name, agent, _)| agent.fault.as_ref().map(|fault| (name, fault)));
+    if let Some(Some((name, fault))) = faults.collect::<Option<Vec<_>>>().map(|faults| faults.first().copied()) {
+        return WaitReason::without_agents(Reason::Faulty, format!("{name} {}", takes_none(fault)));
+    }
+    let enabled: Vec<_> = enabled.into_iter().filter(|(_, agent, _)| agent.fault.is_none()).collect();
     let agents: Vec<String> = enabled.iter().map(|(name, ..)| (*name).clone()).collect();
     if agents.is_empty() {
         let names: Vec<&str> = able.iter().map(|(name, ..)| name.as_str()).collect();
@@ -317,6 +328,11 @@ fn unable(needs: &Needs<'_>, obstacles: &[(&str, &Ineligible)]) -> WaitReason {
     WaitReason::without_agents(Reason::NotOffered, format!("{subject} {}", needs.target))
 }
 
+/// Describes an agent with a fault; the end of a sentence about it.
+fn takes_none(fault: &str) -> String {
+    format!("takes no runs: {fault}")
+}
+
 /// Formats `a is`, `a and b are` or `a, b and c are`.
 fn are(names: &[&str]) -> String {
     format!("{} {}", listed(names), if names.len() == 1 { "is" } else { "are" })
@@ -371,6 +387,10 @@ mod tests {
         assert_eq!((wait.reason, wait.agents), (Reason::Busy, vec!["busy".to_owned()]));
         let (reason, sentence) = describe(&needs("fast"), &[drained]);
         assert_eq!((reason, sentence.as_str()), (Reason::Drained, "tired is drained"));
+        let full = agent("full", |agent| agent.fault = Some("the disk is full".to_owned()));
+        let (reason, sentence) = describe(&needs("fast"), std::slice::from_ref(&full));
+        assert_eq!((reason, sentence.as_str()), (Reason::Faulty, "full takes no runs: the disk is full"));
+        assert_eq!(describe(&needs("fast"), &[full, busy.clone()]).0, Reason::Busy);
         let only = Needs { agent: Some("rack"), ..needs("fast") };
         let (reason, sentence) = describe(&only, std::slice::from_ref(&busy));
         assert_eq!(reason, Reason::Away);

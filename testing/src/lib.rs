@@ -15,6 +15,18 @@ pub use small_disk::SmallDisk;
 /// While this variable is set, a test that can't run fails. CI sets it.
 const NO_SKIP: &str = "BREWBENCH_NO_SKIP";
 
+/// Creates a folder that every user may enter, as targets and load generators run as other users than the agent.
+///
+/// # Panics
+/// If that is not possible.
+#[track_caller]
+pub fn public_folder() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    folder
+}
+
 /// Prints why a test, or a part of it, can't run on this machine.
 ///
 /// # Panics

@@ -46,7 +46,7 @@ pub struct Bench {
     pub app: App,
     pub user: Actor,
     agent: Agent,
-    context: RunContext,
+    pub context: RunContext,
     /// Notified when k6 starts to measure.
     pub measuring: Notify,
     _folder: tempfile::TempDir,

@@ -10,8 +10,12 @@ use sha2::{Digest, Sha256};
 use crate::connection::daemon::Options;
 use crate::host::cleanup;
 use crate::sandbox::Sandbox;
+use crate::sandbox::cage::user::{self, Users};
 use crate::target::{Cluster, Containers};
 use crate::wire::job::hex;
+
+/// Where agents have the folders of their runs that start programs as other users.
+const RUNS: &str = "/var/lib/brewbench-runs";
 
 /// A machine without leftovers of this agent.
 pub struct Cleared {
@@ -24,8 +28,10 @@ pub struct Cleared {
 /// Removes what an earlier process of this agent has left on the machine and in its cluster.
 pub async fn clear(options: &Options) -> anyhow::Result<Cleared> {
     let sandbox = Sandbox::detect(&options.cgroups, &name_on_machine(&options.state)?);
-    let work_folder = options.state.join("work");
-    fs::create_dir_all(&work_folder).with_context(|| format!("{} can't be created", work_folder.display()))?;
+    let work_folder = work_folder(&options.state, sandbox.agent());
+    fs::create_dir_all(&work_folder)
+        .and_then(|()| work_folder.ancestors().take(2).try_for_each(user::open_path))
+        .with_context(|| format!("{} can't be created", work_folder.display()))?;
     let left = cleanup::remove(&sandbox, &work_folder).await;
     let mut containers = Containers::find(options.container_engine.as_deref(), sandbox.agent());
     if !left.is_empty() {
@@ -44,6 +50,11 @@ pub async fn clear(options: &Options) -> anyhow::Result<Cleared> {
         cluster = Some(opened.map_err(anyhow::Error::msg)?);
     }
     Ok(Cleared { sandbox, containers, cluster, work_folder })
+}
+
+/// Returns the folder of the runs. It is in the state folder, unless programs have other users, who may not enter that.
+fn work_folder(state: &Path, agent: &str) -> PathBuf {
+    if Users::find().is_ok() { Path::new(RUNS).join(agent) } else { state.join("work") }
 }
 
 /// Returns a name that differs between agents on one machine and survives restarts.

@@ -2,7 +2,7 @@
 //!
 //! [`crate::connection::session`] decides what to do next; this module carries it out.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::connection::clear::{Cleared, clear};
 use crate::connection::client::{Client, Trust};
 use crate::connection::key::Keys;
-use crate::connection::link::{Link, LinkEvent};
+use crate::connection::link::{Condition, Link, LinkEvent};
 use crate::connection::session::{Accepts, Effect, Input, Session};
 use crate::connection::spool::Spool;
 use crate::connection::uploader::Uploader;
@@ -29,7 +29,7 @@ use crate::engine::{Engine, NoEngine, inspection};
 use crate::generators::Generators;
 use crate::host::cpu_tuning::CpuTuning;
 use crate::host::idle_wait::IdleWait;
-use crate::host::{cpu_tuning, machine};
+use crate::host::{cpu_tuning, disk, machine};
 use crate::run::address_policy::AddressPolicy;
 use crate::run::barrier::{Gates, Opening};
 use crate::run::execute;
@@ -109,6 +109,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
             return Err(fault.into());
         }
     };
+    let work_folder = cleared.work_folder.clone();
     let (context, hello, offered) = prepare(&options, cleared, engine)?;
     let spool = Spool::open(options.state.join("spool")).context("the spool can't be opened")?;
     let keys = Keys::open(&options.state, options.key.as_deref())?;
@@ -118,11 +119,11 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         () = shutdown.cancelled() => return Ok(()),
     }
     let uploader = Uploader::new(client.clone(), spool.clone());
-    let (running, watched) = watch::channel(None);
+    let (condition, watched) = watch::channel(Condition::default());
     let (client_of_link, uploader_of_link, live) = (client.clone(), uploader.clone(), context.live.clone());
     let (targets, offers) = watch::channel(offered.targets());
     let link =
-        Link { client: client_of_link, hello, targets: offers, uploader: uploader_of_link, running: watched, live };
+        Link { client: client_of_link, hello, targets: offers, uploader: uploader_of_link, condition: watched, live };
 
     let end = CancellationToken::new();
     // Nothing can be sent before the first connection.
@@ -137,7 +138,8 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         spool,
         uploader,
         outbox,
-        running,
+        state: options.state,
+        condition,
         report,
         keys: Arc::new(keys),
         client,
@@ -148,6 +150,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         targets,
     };
     let result = daemon.live(events, reports, shutdown).await;
+    let _ = fs::remove_dir(work_folder);
     end.cancel();
     let _ = timeout(LAST_DELIVERY, async { tokio::join!(linked, delivered) }).await;
     result
@@ -234,7 +237,9 @@ struct Daemon {
     spool: Spool,
     uploader: Uploader,
     outbox: mpsc::UnboundedSender<AgentMessage>,
-    running: watch::Sender<Option<RunId>>,
+    /// Folder of the spool and the runs.
+    state: PathBuf,
+    condition: watch::Sender<Condition>,
     report: mpsc::UnboundedSender<Report>,
     keys: Arc<Keys>,
     client: Client,
@@ -284,14 +289,26 @@ impl Daemon {
                 _ = reread.tick(), if self.session.is_idle() => {
                     self.context.containers.sweep_again().await;
                     self.reread_targets().await;
+                    self.report_condition();
                     continue;
                 }
             };
+            self.report_condition();
             let effects = self.session.step(input);
             self.carry_out(effects, outcome).await;
-            self.running.send_replace(self.session.running());
+            self.report_condition();
         }
         rejected.map_or(Ok(()), |reason| Err(anyhow::anyhow!(reason)))
+    }
+
+    /// Reports the current run, and a full disk; once there is space, the agent takes runs again.
+    fn report_condition(&mut self) {
+        let (running, fault) = (self.session.running(), disk::fault([self.state.as_path(), &self.context.work_folder]));
+        if fault.is_some() && self.condition.borrow().fault.is_none() {
+            tracing::error!(fault, "this agent takes no runs");
+        }
+        self.session.set_fault(fault.clone());
+        self.condition.send_replace(Condition { running, fault });
     }
 
     async fn carry_out(&mut self, effects: Vec<Effect>, outcome: Option<Box<Outcome>>) {

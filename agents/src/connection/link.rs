@@ -46,6 +46,15 @@ pub enum LinkEvent {
     Rejected(String),
 }
 
+/// What a heartbeat reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Condition {
+    /// The current run.
+    pub running: Option<RunId>,
+    /// Why the agent takes no runs; `None` if it does.
+    pub fault: Option<String>,
+}
+
 /// The connection of one agent.
 #[derive(Debug)]
 pub struct Link {
@@ -57,8 +66,8 @@ pub struct Link {
     pub targets: watch::Receiver<Vec<TargetOffer>>,
     /// Uploads outcomes as soon as the server is reachable.
     pub uploader: Uploader,
-    /// The current run.
-    pub running: watch::Receiver<Option<RunId>>,
+    /// What its heartbeats report.
+    pub condition: watch::Receiver<Condition>,
     /// Live data of the current run.
     pub live: Live,
 }
@@ -100,7 +109,7 @@ impl Link {
                     tracing::info!(server = %self.server(), "connected");
                     (pause, warned, accepted) = (FIRST_PAUSE, false, Some(targets.clone()));
                     self.uploader.hurry();
-                    let own = (&self.running, &self.live, &mut watched);
+                    let own = (&self.condition, &self.live, &mut watched);
                     match converse(socket, heartbeat * 3, &mut outbox, events, own, end).await {
                         Closed::ByUs => return,
                         Closed::ForTargets => {
@@ -167,8 +176,8 @@ enum Closed {
     Lost,
 }
 
-/// What a connection reports: the current run, its live data, and the targets.
-type Own<'a> = (&'a watch::Receiver<Option<RunId>>, &'a Live, &'a mut watch::Receiver<Vec<TargetOffer>>);
+/// What a connection reports: the agent's condition, live data of its run, and the targets.
+type Own<'a> = (&'a watch::Receiver<Condition>, &'a Live, &'a mut watch::Receiver<Vec<TargetOffer>>);
 
 /// Sends and receives until one side closes, or nothing was received or could be sent for `silence`.
 async fn converse(
@@ -176,7 +185,7 @@ async fn converse(
     silence: Duration,
     outbox: &mut mpsc::UnboundedReceiver<AgentMessage>,
     events: &mpsc::UnboundedSender<LinkEvent>,
-    (running, live, targets): Own<'_>,
+    (condition, live, targets): Own<'_>,
     end: &CancellationToken,
 ) -> Closed {
     // A little more often than the server expects.
@@ -189,14 +198,17 @@ async fn converse(
     loop {
         let message = tokio::select! {
             biased;
-            _ = clock.tick() => AgentMessage::Heartbeat { running: *running.borrow() },
+            _ = clock.tick() => {
+                let Condition { running, fault } = condition.borrow().clone();
+                AgentMessage::Heartbeat { running, fault }
+            },
             // The daemon drops its end before it cancels `end`; there is nothing left to send.
             next = outbox.recv() => match next {
                 Some(message) => message,
                 None => break,
             },
             () = end.cancelled() => break,
-            Ok(()) = targets.changed(), if running.borrow().is_none() => {
+            Ok(()) = targets.changed(), if condition.borrow().running.is_none() => {
                 let _ = socket.close(None).await;
                 // What the server sent before it learned of this still counts, such as a job.
                 while let Ok(Ok(message)) = timeout(silence, receive(&mut socket)).await {
@@ -255,7 +267,8 @@ mod tests {
 
     async fn closing(socket: Socket, silence: Duration, end: &CancellationToken) -> Closed {
         let (_outbox, mut to_send) = mpsc::unbounded_channel();
-        let (running, live, mut targets) = (watch::channel(None).1, Live::default(), watch::channel(Vec::new()).1);
+        let (running, live, mut targets) =
+            (watch::channel(Condition::default()).1, Live::default(), watch::channel(Vec::new()).1);
         let events = mpsc::unbounded_channel().0;
         converse(socket, silence, &mut to_send, &events, (&running, &live, &mut targets), end).await
     }
@@ -267,7 +280,8 @@ mod tests {
         // As the daemon does: it drops its end before it cancels the link.
         drop(outbox);
         let end = CancellationToken::new();
-        let (running, live, mut targets) = (watch::channel(None).1, Live::default(), watch::channel(Vec::new()).1);
+        let (running, live, mut targets) =
+            (watch::channel(Condition::default()).1, Live::default(), watch::channel(Vec::new()).1);
         let (own, events) = ((&running, &live, &mut targets), mpsc::unbounded_channel().0);
         assert_eq!(converse(ours, LONG, &mut to_send, &events, own, &end).await, Closed::ByUs);
         assert!(matches!(theirs.next().await, Some(Ok(Message::Close(_)))));
@@ -299,7 +313,8 @@ mod tests {
             let (_outbox, mut to_send) = mpsc::unbounded_channel();
             let (change, mut targets) = watch::channel(Vec::new());
             change.send_replace(crate::wire::messages::tests::hello().targets);
-            let (running_of_link, live, end) = (watch::channel(running).1, Live::default(), CancellationToken::new());
+            let (running_of_link, live, end) =
+                (watch::channel(Condition { running, fault: None }).1, Live::default(), CancellationToken::new());
             let own = (&running_of_link, &live, &mut targets);
             let serve = async {
                 let heartbeat = serde_json::to_string(&ServerMessage::Heartbeat).expect("JSON");
@@ -331,7 +346,7 @@ mod tests {
                 end.cancel();
                 serde_json::from_str::<AgentMessage>(&text).expect("a message")
             };
-            let (running, mut targets) = (watch::channel(None).1, watch::channel(Vec::new()).1);
+            let (running, mut targets) = (watch::channel(Condition::default()).1, watch::channel(Vec::new()).1);
             let own = (&running, &live, &mut targets);
             let (_, received) = tokio::join!(converse(ours, LONG, &mut to_send, &events, own, &end), received);
             let AgentMessage::Series(delta) = received else { panic!("{received:?}") };
@@ -379,14 +394,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let client = Client::new(&url, Some("bba_key".to_owned())).expect("a client");
         let spool = Spool::open(folder.path()).expect("a spool");
-        let (uploader, running) = (Uploader::new(client.clone(), spool), watch::channel(None).1);
+        let (uploader, condition) = (Uploader::new(client.clone(), spool), watch::channel(Condition::default()).1);
         let targets = watch::channel(Vec::new()).1;
         let link = Link {
             client,
             hello: crate::wire::messages::tests::hello(),
             targets,
             uploader,
-            running,
+            condition,
             live: Live::default(),
         };
         let (receive, mut events) = mpsc::unbounded_channel();

@@ -75,6 +75,8 @@ pub struct Session {
     /// The gate where the current job waits, sent again at each connection.
     at: Option<(Gate, Option<String>)>,
     stopping: bool,
+    /// Why it takes no runs.
+    fault: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +92,7 @@ enum Work {
 impl Session {
     /// Creates the session of a starting agent.
     pub fn new(accepts: Accepts) -> Self {
-        Self { accepts, work: Work::None, at: None, stopping: false }
+        Self { accepts, work: Work::None, at: None, stopping: false, fault: None }
     }
 
     /// Returns the current run unless it was handed back.
@@ -99,6 +101,11 @@ impl Session {
             Work::Running(run) => Some(run),
             Work::None | Work::HandedBack(_) | Work::Inspecting(_) => None,
         }
+    }
+
+    /// Sets why the agent takes no runs; `None` if it does.
+    pub fn set_fault(&mut self, fault: Option<String>) {
+        self.fault = fault;
     }
 
     /// Whether the agent waits for work.
@@ -150,7 +157,7 @@ impl Session {
             Work::None if foreign => {
                 Some(format!("the agent runs only bundled scenarios, and {:?} is not one", job.scenario.name))
             }
-            Work::None | Work::Inspecting(_) => None,
+            Work::None | Work::Inspecting(_) => self.fault.clone(),
         };
         if let Some(reason) = reason {
             return vec![Effect::Send(AgentMessage::Declined { run: job.run, reason })];

@@ -96,6 +96,7 @@ pub(super) fn machine(options: &Options) -> Vec<Finding> {
     let mut findings = vec![
         control_groups(options),
         cage(options),
+        super::connections::check(),
         enough_cores(cores::allowed().len(), cores::physical().len()),
         frequency(&facts, is_tuned),
         ports(&facts),

@@ -3,6 +3,7 @@
 
 mod certificate;
 mod cluster;
+mod connections;
 mod finding;
 mod host;
 mod profiler;

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nix::sys::statvfs::statvfs;
 use reqwest::{Method, StatusCode, header};
 
 use super::finding::{Finding, Rank};
@@ -12,13 +11,12 @@ use crate::connection::client::{Client, Fault};
 use crate::connection::daemon::Options;
 use crate::connection::key::{Enrolled, Keys, ONE_TIME};
 use crate::connection::state_folder;
+use crate::host::disk::{self, TOO_LITTLE};
 use crate::wire::now_ms;
 
 const MIB: u64 = 1 << 20;
 /// A result takes a few kilobytes; long target logs and other files on the disk take more.
 const LITTLE: u64 = 1024 * MIB;
-/// May not be enough even for a few results.
-const NOTHING: u64 = 64 * MIB;
 
 /// Longest wait for the server's response.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,8 +36,8 @@ pub(super) fn disk(state: &Path) -> Finding {
     if let Err(fault) = write_probe() {
         return Finding::bad("state folder", format!("can't write to {folder}: {fault}"), "name another with --state");
     }
-    match statvfs(state) {
-        Ok(disk) => room(disk.blocks_available() * disk.fragment_size(), state),
+    match disk::free(state) {
+        Ok(free) => room(free, state),
         Err(fault) => {
             Finding::doubtful("state folder", format!("{folder}: {fault}"), "check the free space of its disk")
         }
@@ -50,8 +48,8 @@ fn room(free: u64, state: &Path) -> Finding {
     let observed = format!("{} MiB free in {}", free / MIB, state.display());
     let remedy = "free disk space: results wait there until they are uploaded";
     match free {
-        ..NOTHING => Finding::bad("state folder", observed, remedy),
-        NOTHING..LITTLE => Finding::doubtful("state folder", observed, remedy),
+        ..TOO_LITTLE => Finding::bad("state folder", observed, remedy),
+        TOO_LITTLE..LITTLE => Finding::doubtful("state folder", observed, remedy),
         LITTLE.. => Finding::good("state folder", observed),
     }
 }

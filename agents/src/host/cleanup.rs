@@ -1,16 +1,29 @@
 //! Finds and removes what an earlier process of the same agent left when it died during a run.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use tempfile::TempDir;
 
 use crate::host::procfs;
-use crate::sandbox::{AGENT_MARK, Sandbox};
+use crate::sandbox::cage::user;
+use crate::sandbox::{AGENT_MARK, Sandbox, firewall};
 
 /// Prefix of the folders of runs in an agent's work folder; every folder with it may be removed.
 pub const RUN_FOLDER_PREFIX: &str = "run-";
+
+/// Creates the folder of a run, which programs of a run may enter. Fails with a sentence.
+pub fn create_run_folder(work_folder: &Path) -> Result<TempDir, String> {
+    let create = || {
+        let folder = tempfile::Builder::new().prefix(RUN_FOLDER_PREFIX).tempdir_in(work_folder)?;
+        user::open_path(folder.path())?;
+        Ok(folder)
+    };
+    create().map_err(|error: io::Error| format!("can't create a folder in {}: {error}", work_folder.display()))
+}
 
 /// What was removed; empty after a clean exit.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -19,6 +32,8 @@ pub struct Leftovers {
     pub groups: Vec<PathBuf>,
     /// Names and pids of processes outside of any known group.
     pub processes: Vec<(String, i32)>,
+    /// Tables with rules for a load generator's connections.
+    pub firewalls: Vec<String>,
     /// Temporary folders.
     pub folders: Vec<PathBuf>,
 }
@@ -35,7 +50,8 @@ impl Leftovers {
 pub async fn remove(sandbox: &Sandbox, work_folder: &Path) -> Leftovers {
     let groups = sandbox.sweep().await;
     let processes = kill_marked(sandbox.agent()).await;
-    Leftovers { groups, processes, folders: remove_folders(work_folder) }
+    let firewalls = firewall::sweep(sandbox.agent());
+    Leftovers { groups, processes, firewalls, folders: remove_folders(work_folder) }
 }
 
 /// Kills marked processes until there are none: a process may fork during the search.

@@ -3,6 +3,7 @@
 pub mod cleanup;
 pub mod clocks;
 pub mod cpu_tuning;
+pub mod disk;
 pub mod environment;
 pub mod idle_wait;
 pub mod machine;

@@ -15,7 +15,7 @@ use crate::engine::{Bounds, Received, Round, Script, Sent};
 use crate::generators::runners::{self, Runners};
 use crate::generators::usage::Follower;
 use crate::generators::{Generators, JOB_VARIABLE, job_name};
-use crate::run::address_policy::{Limits, LoadLimits};
+use crate::run::address_policy::Limits;
 use crate::series::recording::Recording;
 use crate::series::sampler::Watched;
 use crate::target::kubernetes::facts;
@@ -76,7 +76,7 @@ impl Site {
         let mut serving = serving.ok_or_else(|| Failure::by(Cause::Other)("this agent runs no target".to_owned()))?;
         let base_url = serving.base_url.clone();
         let address = address_towards(&base_url).map_err(Failure::by(Cause::Generator))?;
-        let mut own = serving.reach.clone().unwrap_or_else(|| LoadLimits { allowed: Vec::new(), redirects: false });
+        let mut own = serving.reach.clone().unwrap_or_default();
         own.allowed.push(address);
         let limits = context.reach.limits(Some(&own));
         let load = Load { job, cluster, generators, base_url, limits, address, longest };

@@ -4,7 +4,8 @@ use std::fmt;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
-use super::address_policy::LoadLimits;
+use super::address_policy::{AddressPolicy, LoadLimits};
+use crate::sandbox::firewall::{self, Reachable};
 use crate::series::network;
 
 /// Where the load of a run shall go.
@@ -38,8 +39,29 @@ impl Destination {
             Ok(address) => Host::Address(address.to_canonical()),
             Err(_) => Host::Name(name.to_owned()),
         };
-        let redirects = limits.filter(|limits| limits.redirects).map(|limits| limits.allowed.clone());
+        let redirects = limits.filter(|limits| !limits.redirects.is_empty()).map(|limits| limits.allowed.clone());
         Some(Self { host, port: url.port_or_known_default()?, redirects: redirects.unwrap_or_default() })
+    }
+
+    /// Returns what a load generator may reach: the target and those to which it may redirect. `limits` are those of a
+    /// target that the agent did not start.
+    pub fn reachable(&self, policy: AddressPolicy, limits: Option<&LoadLimits>) -> Reachable {
+        let known = limits.map_or(&[][..], |limits| &limits.allowed);
+        let own: Vec<IpAddr> = match self.host {
+            Host::Address(address) | Host::Here(address) => vec![address],
+            Host::Name(_) => known.to_vec(),
+        };
+        let is_named = matches!(self.host, Host::Name(_)) || !self.redirects.is_empty();
+        let resolv = || fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+        // A name may have other addresses later in the run, which an agent that may load any address loads, too.
+        let is_any = matches!(self.host, Host::Name(_)) && policy == AddressPolicy::Anywhere;
+        let of_target = own.into_iter().map(|address| (address, Some(self.port)));
+        let redirects = self.redirects.iter().map(|address| (*address, None));
+        Reachable {
+            addresses: of_target.chain(redirects).collect(),
+            anywhere: is_any.then(|| (self.port, policy.limits(limits).blocked)),
+            resolvers: if is_named { firewall::resolvers(&resolv()) } else { Vec::new() },
+        }
     }
 
     /// Whether an address is the target's.
@@ -102,9 +124,34 @@ mod tests {
     }
 
     #[test]
+    fn only_the_targets_addresses_are_reachable() {
+        let limits = |redirects: &[&str]| LoadLimits {
+            allowed: vec!["192.0.2.1".parse().expect("an address"), "2001:db8::1".parse().expect("an address")],
+            redirects: redirects.iter().map(|&host| host.to_owned()).collect(),
+        };
+        let reachable = |base_url: &str, policy, limits: &LoadLimits| {
+            let destination = Destination::parse(base_url, Some(limits)).expect("a destination");
+            let Reachable { addresses, anywhere, .. } = destination.reachable(policy, Some(limits));
+            let addresses = addresses.iter().map(|(address, port)| match port {
+                Some(port) => SocketAddr::new(*address, *port).to_string(),
+                None => address.to_string(),
+            });
+            (addresses.collect::<Vec<_>>().join(" "), anywhere.map(|(port, _)| port))
+        };
+        let (private, any) = (AddressPolicy::Private, AddressPolicy::Anywhere);
+        assert_eq!(reachable("http://127.0.0.1:8080", any, &limits(&[])), ("127.0.0.1:8080".to_owned(), None));
+        let both = "192.0.2.1:443 [2001:db8::1]:443";
+        assert_eq!(reachable("https://a.example/x", private, &limits(&[])), (both.to_owned(), None));
+        assert_eq!(reachable("https://a.example/x", any, &limits(&[])), (both.to_owned(), Some(443)));
+        let all = format!("{both} 192.0.2.1 2001:db8::1");
+        assert_eq!(reachable("https://a.example/x", private, &limits(&["b.example"])), (all, None));
+    }
+
+    #[test]
     fn redirects_of_the_target_count_if_its_manifest_names_them() {
         let allowed = vec!["192.0.2.1".parse().expect("an address"), "192.0.2.9".parse().expect("an address")];
-        let limits = |redirects| LoadLimits { allowed: allowed.clone(), redirects };
+        let hosts = |redirects| if redirects { vec!["192.0.2.9".to_owned()] } else { Vec::new() };
+        let limits = |redirects| LoadLimits { allowed: allowed.clone(), redirects: hosts(redirects) };
         let addresses = ["192.0.2.1:80", "192.0.2.9:8443", "192.0.2.7:80"];
         assert_eq!(covered("http://192.0.2.1", Some(&limits(true)), &addresses), [true, true, false]);
         assert_eq!(covered("http://192.0.2.1", Some(&limits(false)), &addresses), [true, false, false]);

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::{Engine, Log, Round, Script};
 use crate::generators::Generators;
 use crate::generators::runners::Runners;
-use crate::host::cleanup::RUN_FOLDER_PREFIX;
+use crate::host::cleanup::create_run_folder;
 use crate::host::cpu_tuning::CpuTuning;
 use crate::host::environment::Environment;
 use crate::host::idle_wait::{IdleWait, Patience};
@@ -23,6 +23,7 @@ use crate::run::barrier::{Barrier, Gates};
 use crate::run::destination::Destination;
 use crate::run::failure::Failure;
 use crate::run::prepare;
+use crate::sandbox::firewall::Firewall;
 use crate::sandbox::process::Process;
 use crate::sandbox::{Group, OwnQuota, Sandbox, Side};
 use crate::series::live::Live;
@@ -79,6 +80,8 @@ pub struct RunContext {
     pub load_address: Option<IpAddr>,
     /// Which targets on other machines it may load.
     pub reach: AddressPolicy,
+    /// Whether the kernel confines k6 to its target, where it can.
+    pub confines_load: bool,
     /// Which profilers may attach to targets.
     pub profilers: Vec<ProfileSource>,
 }
@@ -102,6 +105,7 @@ impl RunContext {
             live: Live::default(),
             load_address: None,
             reach: AddressPolicy::default(),
+            confines_load: true,
             profilers: Vec::new(),
         }
     }
@@ -226,6 +230,8 @@ pub(crate) struct Site {
     /// The CPU quotas that bound k6; `None` if it runs elsewhere.
     quota: Option<OwnQuota>,
     pub(crate) generator: Option<Process>,
+    /// Confines it to its target.
+    pub(super) firewall: Option<Firewall>,
     /// What it reports about a measured load.
     pub(super) log: Option<Log>,
     /// Load generators in a cluster.
@@ -254,9 +260,7 @@ impl Site {
     fn open(job: &Job, context: &RunContext, outcome: &mut Outcome) -> Result<Self, String> {
         (outcome.cores, outcome.conditions.placement) = prepare::assign_cores(job);
         check_engine(job, &context.engine.offer())?;
-        let temporary = tempfile::Builder::new().prefix(RUN_FOLDER_PREFIX).tempdir_in(&context.work_folder);
-        let folder = temporary
-            .map_err(|error| format!("can't create a folder in {}: {error}", context.work_folder.display()))?;
+        let folder = create_run_folder(&context.work_folder)?;
         let script = Script::from_job(job, folder.path())?;
         let target = match job.role {
             Role::Alone | Role::Host => Some(prepare::target(job, context, folder.path(), outcome)?),
@@ -277,6 +281,7 @@ impl Site {
             generator_group,
             quota,
             generator: None,
+            firewall: None,
             log: None,
             runners: None,
             profiler: None,
@@ -348,6 +353,7 @@ impl Site {
             log_failure(generator.stop(Duration::ZERO, &self.generator_group).await);
             outcome.generator_log = generator.log().await;
         }
+        self.firewall = None;
         if let Some(runners) = self.runners.take() {
             log_failure(runners.remove().await.map_err(std::io::Error::other));
         }

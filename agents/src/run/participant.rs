@@ -195,6 +195,7 @@ impl Site {
     async fn start_paused(&mut self, load: &LoadOn<'_>, context: &RunContext) -> Result<Paused, Failure> {
         let broken = Failure::by(Cause::Generator);
         self.record(Round::Measure).await;
+        self.confine(load, context)?;
         let paused = Paused::choose().map_err(|error| broken(format!("no free port: {error}")))?;
         let recording = self.recording.as_ref().map(|(_, recording)| recording);
         let started = context.engine.start_paused(&self.script, load, &paused, recording, &self.generator_group);

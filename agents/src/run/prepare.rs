@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::admission::{check_size, find_target};
 use super::execute::RunContext;
 use crate::host::{environment, machine};
+use crate::sandbox::cage::user;
 use crate::sandbox::cores::{self, Neighbour};
 use crate::sandbox::{Group, Side};
 use crate::target::container::Prepared;
@@ -71,7 +72,8 @@ pub(super) fn target(job: &Job, context: &RunContext, folder: &Path, outcome: &m
 /// Creates the folder for the temporary files of a target.
 fn home(folder: &Path) -> Result<PathBuf, String> {
     let home = folder.join("target");
-    std::fs::create_dir(&home).map_err(|error| format!("can't create {}: {error}", home.display()))?;
+    let created = std::fs::create_dir(&home).and_then(|()| user::give(&home, Side::Target));
+    created.map_err(|error| format!("can't create {}: {error}", home.display()))?;
     Ok(home)
 }
 

@@ -9,6 +9,7 @@ use crate::engine;
 use crate::engine::{Bounds, LoadOn, Log, Round, Started};
 use crate::run::execute::{RunContext, Site, lost};
 use crate::run::failure::Failure;
+use crate::sandbox::firewall::{self, Firewall};
 use crate::series::collector::MAX_SECONDS;
 use crate::series::level::is_level;
 use crate::series::live::Live;
@@ -64,9 +65,23 @@ impl Site {
         Ok(outcome)
     }
 
+    /// Confines k6 to its target and to the recording, if this machine can.
+    pub(super) fn confine(&mut self, load: &LoadOn<'_>, context: &RunContext) -> Result<(), Failure> {
+        self.firewall = None;
+        let user = firewall::user().filter(|_| context.confines_load);
+        let (Some(user), Some(destination)) = (user, &self.destination) else { return Ok(()) };
+        let mut reachable = destination.reachable(load.reach, load.own);
+        let receiver = self.recording.as_ref().map(|(_, recording)| recording.address());
+        reachable.addresses.extend(receiver.map(|at| (at.ip(), Some(at.port()))));
+        let raised = Firewall::raise(context.sandbox.agent(), user, &reachable);
+        self.firewall = Some(raised.map_err(Failure::by(Cause::Generator))?);
+        Ok(())
+    }
+
     /// Starts k6 and the recording of a round.
     pub(super) async fn start(&mut self, load: &LoadOn<'_>, context: &RunContext, round: Round) -> Result<(), Failure> {
         self.record(round).await;
+        self.confine(load, context)?;
         let recording = self.recording.as_ref().map(|(_, recording)| recording);
         let started = context.engine.start(&self.script, load, round, recording, &self.generator_group);
         let started = started.map_err(|error| Failure::by(Cause::Generator)(format!("can't start k6: {error}")));

@@ -8,6 +8,7 @@
 pub mod cage;
 pub mod cores;
 mod files;
+pub mod firewall;
 mod found;
 mod group;
 pub mod lines;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, killpg};
-use nix::unistd::{Pid, getppid, write};
+use nix::unistd::{Pid, fchown, getppid, write};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
@@ -76,6 +76,9 @@ impl Process {
     }
 
     fn start_with(plan: &Plan, group: &Group, stdout: Option<Stdio>, observer: Option<Observer>) -> io::Result<Self> {
+        if let Some(obstacle) = plan.cage.obstacle() {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, obstacle));
+        }
         let (output, input) = io::pipe()?;
         let mut command = Command::new(&plan.program);
         command.args(&plan.arguments).current_dir(&plan.folder);
@@ -85,7 +88,12 @@ impl Process {
         let stdout = stdout.map_or_else(|| input.try_clone().map(Stdio::from), Ok)?;
         command.stdin(Stdio::null()).stdout(stdout).stderr(input);
         command.process_group(0).kill_on_drop(true);
-        place(&mut command, group.entrances()?, &plan.cores, plan.cage.lock()?)?;
+        let lock = plan.cage.lock()?;
+        if let Some(user) = lock.as_ref().and_then(Lock::user) {
+            // Programs open `/dev/stdout` and `/dev/stderr`.
+            fchown(&output, Some(user.uid()), Some(user.gid()))?;
+        }
+        place(&mut command, group.entrances()?, &plan.cores, lock)?;
         let child = command.spawn()?;
         // The command holds the write ends of the pipes: the output ends only once those are closed here.
         drop(command);
@@ -189,22 +197,21 @@ fn place(command: &mut Command, entrances: Vec<File>, cores: &[usize], cage: Opt
     let unpinned = cores.is_empty();
     let agent = Pid::this();
     let enter = move || {
-        set_pdeathsig(Signal::SIGKILL)?;
-        // The agent may have died before the line above.
-        if getppid() != agent {
-            return Err(io::Error::from_raw_os_error(nix::libc::ESRCH));
-        }
         for entrance in &entrances {
             write(entrance, b"0")?;
         }
         if !unpinned {
             sched_setaffinity(Pid::from_raw(0), &pinned)?;
         }
-        // Last, because after that no control group can be entered.
-        cage.as_ref().map_or(Ok(()), Lock::close)
+        // After that no control group can be entered.
+        cage.as_ref().map_or(Ok(()), Lock::close)?;
+        // A change of the user resets this.
+        set_pdeathsig(Signal::SIGKILL)?;
+        // The agent may have died before the line above.
+        if getppid() == agent { Ok(()) } else { Err(io::Error::from_raw_os_error(nix::libc::ESRCH)) }
     };
     // SAFETY: the closure runs in the forked child, where locks of other threads may be held forever. It makes system
-    // calls only (prctl, getppid, write, sched_setaffinity, and those of the cage) on prepared data, allocates nothing
+    // calls only (write, sched_setaffinity, those of the cage, prctl, getppid) on prepared data, allocates nothing
     // and takes no lock.
     unsafe { command.pre_exec(enter) };
     Ok(())

@@ -1,7 +1,7 @@
 //! Records one k6 process from start to end: its metrics and the resource usage.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::sync::{Notify, watch};
@@ -78,6 +78,11 @@ impl Recording {
     /// Returns the URL that k6 shall push to.
     pub fn url(&self) -> &str {
         self.receiver.url()
+    }
+
+    /// Returns the address in that URL.
+    pub fn address(&self) -> SocketAddr {
+        self.receiver.address()
     }
 
     /// Starts the series now: k6 was paused until here.

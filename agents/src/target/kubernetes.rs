@@ -107,7 +107,7 @@ impl Scheduled {
         let enforced = Enforced { cpu: Mechanism::Pod, memory: Mechanism::Pod };
         // The manifest's Pod may be loaded wherever its cluster has put it.
         let allowed = address.parse().into_iter().collect();
-        let reach = Some(LoadLimits { allowed, redirects: false });
+        let reach = Some(LoadLimits { allowed, redirects: Vec::new() });
         Ok(Serving { image_id, enforced: Some(enforced), shares_cores, reach, facts, ..Serving::of(known) })
     }
 

@@ -50,7 +50,7 @@ impl Reached {
             self.metrics = Some(Arc::new(Scraper::open(metrics).await.map_err(|fault| format!("metrics: {fault}"))?));
         }
         let known = Known::learn(endpoint, manifest).await?;
-        let reach = Some(LoadLimits { allowed: hosts.addresses(), redirects: !redirects.is_empty() });
+        let reach = Some(LoadLimits { allowed: hosts.addresses(), redirects: redirects.clone() });
         let facts = self.facts(&hosts);
         Ok(Serving { round_trip: Some(round_trip), reach, facts, ..Serving::of(known) })
     }

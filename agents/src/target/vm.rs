@@ -27,7 +27,8 @@ use crate::host::process_snapshot::Snapshot;
 use crate::host::procfs;
 use crate::run::address_policy::{LoadLimits, check_address};
 use crate::run::failure::Failure;
-use crate::sandbox::Group;
+use crate::sandbox::cage::user;
+use crate::sandbox::{Group, Side};
 use crate::series::sampler::Source;
 use crate::wire::job::Size;
 use crate::wire::outcome::{Cause, Enforced, Mechanism};
@@ -128,7 +129,7 @@ impl Guest {
         facts.extend(self.driven.iter().flat_map(Driven::facts));
         let enforced = Some(Enforced { cpu: mechanism, memory: mechanism });
         let reach = self.driven.as_ref().and_then(Driven::address);
-        let reach = reach.map(|guest| LoadLimits { allowed: vec![guest.ip()], redirects: false });
+        let reach = reach.map(|guest| LoadLimits { allowed: vec![guest.ip()], redirects: Vec::new() });
         Ok(Serving { enforced, emulated: Some(is_emulated), facts, reach, ..serving })
     }
 
@@ -211,7 +212,8 @@ impl Driven {
             check_address(guest.ip()).map_err(other)?;
         }
         started.set_program(self.qemu.program(self.chooses_kvm().await.map_err(other)?, &self.control).sized(size));
-        let listener = UnixListener::bind(&self.control);
+        let listener = UnixListener::bind(&self.control)
+            .and_then(|listener| user::give(&self.control, Side::Target).map(|()| listener));
         let listener = listener.map_err(|error| other(format!("can't create {}: {error}", self.control.display())))?;
         let mut met = Err("QEMU did not connect to the agent".to_owned());
         let serving = {

@@ -31,6 +31,9 @@ pub enum AgentMessage {
     Heartbeat {
         /// The current run.
         running: Option<RunId>,
+        /// Why the agent takes no runs; absent if it does.
+        #[serde(default)]
+        fault: Option<String>,
     },
     /// A run entered a phase; never a final one, which follows from the result.
     Phase {
@@ -325,7 +328,7 @@ pub(crate) mod tests {
     fn agent_messages_survive_a_round_trip() {
         let run = RunId::now();
         round_trips(&AgentMessage::Hello(Box::new(hello())));
-        round_trips(&AgentMessage::Heartbeat { running: Some(run) });
+        round_trips(&AgentMessage::Heartbeat { running: Some(run), fault: Some("the disk is full".to_owned()) });
         round_trips(&AgentMessage::Phase { run, phase: Phase::WarmingUp });
         round_trips(&AgentMessage::Step { run, step: "Pulling x: 1 of 2 MiB".to_owned() });
         let points = Packed::pack(&Series { measured: Some(Window::default()), ..Series::default() });

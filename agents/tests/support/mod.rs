@@ -12,7 +12,7 @@ use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
 use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::{Job, Role, Scenario, ScenarioKind, Size};
 use brewbench_agent::wire::load::{Closed, Form, Load};
-use brewbench_testing::skip;
+use brewbench_testing::{public_folder, skip};
 
 pub mod web;
 
@@ -51,7 +51,7 @@ impl Bench {
 
     /// Creates a bench with a given k6.
     pub fn with_k6(sandbox: Sandbox, agent: String, k6: K6) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = public_folder();
         let (targets, work_folder) = (folder.path().join("targets"), folder.path().join("work"));
         for folder in [&targets, &work_folder] {
             std::fs::create_dir(folder).expect("a folder");

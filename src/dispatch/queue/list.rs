@@ -190,6 +190,7 @@ pub(crate) mod fixtures {
             availability: Availability::Enabled,
             labels: Arc::default(),
             busy: None,
+            fault: None,
             inspecting: None,
             declined: HashSet::new(),
             clock_offset_ms: 0,

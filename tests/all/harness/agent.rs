@@ -86,7 +86,7 @@ async fn write(mut sink: SplitSink<Socket, Message>, mut messages: mpsc::Unbound
     loop {
         let text = tokio::select! {
             message = messages.recv() => message,
-            _ = clock.tick() => serde_json::to_string(&AgentMessage::Heartbeat { running: None }).ok(),
+            _ = clock.tick() => serde_json::to_string(&AgentMessage::Heartbeat { running: None, fault: None }).ok(),
         };
         let Some(text) = text else { return };
         if sink.send(Message::text(text)).await.is_err() {

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::engine::k6::Script;
-use crate::host::cleanup::RUN_FOLDER_PREFIX;
+use crate::host::cleanup::create_run_folder;
 use crate::run::execute::RunContext;
 use crate::sandbox::{Side, cores};
 use crate::wire::RunId;
@@ -35,9 +35,7 @@ async fn try_inspect(
     context: &RunContext,
     cancel: &CancellationToken,
 ) -> Result<Finding, String> {
-    let folder = tempfile::Builder::new().prefix(RUN_FOLDER_PREFIX).tempdir_in(&context.work_folder);
-    let folder =
-        folder.map_err(|error| format!("can't create a folder in {}: {error}", context.work_folder.display()))?;
+    let folder = create_run_folder(&context.work_folder)?;
     let script = match Script::for_inspection(scenario, folder.path()) {
         Ok(script) => script,
         Err(message) => return Ok(Finding::Invalid { message }),

@@ -3,6 +3,7 @@
 mod exit;
 pub mod inspection;
 mod log;
+mod modules;
 mod paused;
 pub mod receiver;
 pub mod remote;
@@ -254,6 +255,7 @@ impl K6 {
         arguments.extend(load.reach.arguments(load.own));
         arguments.extend(script.arguments(load.base_url, round, interface));
         let mut plan = self.plan(script, arguments, load.cores);
+        plan.environment.extend(modules::environment(load.base_url, load.own));
         plan.environment.extend(recording.into_iter().flat_map(|recording| push_to(recording, &self.version)));
         Ok(match round {
             Round::WarmUp => Started { process: Process::start(&plan, group)?, log: None },
@@ -288,7 +290,9 @@ impl K6 {
         limit: Duration,
     ) -> Result<String, String> {
         let mut arguments = words(&["inspect", "--execution-requirements", "--no-color"]);
-        arguments.extend(script.arguments("http://127.0.0.1", Round::Measure, NO_INTERFACE));
+        // Like that of a run, so that a script can't tell the check from a run by it.
+        let target = Paused::choose().map_or_else(|_| "127.0.0.1".to_owned(), |free| free.address());
+        arguments.extend(script.arguments(&format!("http://{target}"), Round::Measure, NO_INTERFACE));
         let plan = self.plan(script, arguments, cores);
         let started = Process::start(&Plan { cage: plan.cage.clone().without_network(), ..plan }, group);
         let mut process = started.map_err(|error| format!("can't start {}: {error}", self.path.display()))?;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::script::{BASE_URL, SCRIPT};
 use super::wrapper::Traits;
-use super::{NO_USAGE_REPORT, RUNTIME, Round, SERIES_OUTPUT, TREND_STATS, push_settings, wrapper};
+use super::{NO_USAGE_REPORT, RUNTIME, Round, SERIES_OUTPUT, TREND_STATS, modules, push_settings, wrapper};
 use crate::run::address_policy::Limits;
 use crate::wire::job::{Job, Segment};
 
@@ -68,6 +68,7 @@ impl Remote {
             own("K6_FEATURES", "native-histograms"),
             own("GOMAXPROCS", &format!("{:.0}", subject.vcpus.ceil().max(1.0))),
         ]);
+        environment.extend(modules::environment(subject.base_url, None));
         environment.extend(push_settings(&format!("$({PUSH_URL})"), true));
         environment.extend(RUNTIME.into_iter().filter_map(|(name, value)| Some(own(name, value?))));
         Ok(Self { files, environment })
@@ -120,7 +121,8 @@ pub fn version_of(user_agent: &str) -> Option<String> {
 /// Refuses names that would change k6 or its machine: elsewhere, parameters are environment variables.
 fn check_parameter(name: &str) -> Result<(), String> {
     let is_reserved = ["K6_", "GO", "BREWBENCH_"].into_iter().any(|start| name.starts_with(start))
-        || ["PATH", "HOME", "HOSTNAME"].contains(&name);
+        || ["PATH", "HOME", "HOSTNAME"].contains(&name)
+        || modules::VARIABLES.contains(&name.to_uppercase().as_str());
     if is_reserved {
         return Err(format!("parameter {name:?} can't be used with load from a cluster: its name is reserved there"));
     }
@@ -178,6 +180,7 @@ mod tests {
             Remote::new(&job, Round::Measure, &subject(&limits)).err()
         };
         assert_eq!(with("PAYLOAD", "data_1.json"), None);
+        assert!(with("https_proxy", "data.json").is_some_and(|why| why.contains("https_proxy")));
         assert!(with("K6_VUS", "data.json").is_some_and(|why| why.contains("K6_VUS")));
         assert!(with("PAYLOAD", "mes données.json").is_some_and(|why| why.contains("mes données.json")));
     }

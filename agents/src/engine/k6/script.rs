@@ -10,7 +10,9 @@ use std::time::Duration;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
 use super::wrapper::{self, Traits};
-use super::{Round, tags, waits};
+use super::{Round, modules, tags, waits};
+use crate::sandbox::Side;
+use crate::sandbox::cage::user;
 use crate::series::collector::Scope;
 use crate::wire::job::{Job, Scenario};
 use crate::wire::load::Load;
@@ -89,12 +91,22 @@ impl Script {
             for (name, text) in wrappers {
                 text.map_or(Ok(()), |text| fs::write(script.folder().join(name), text))?;
             }
-            scenario.files.iter().try_for_each(|(name, text)| fs::write(script.folder().join(name), text))
+            scenario.files.iter().try_for_each(|(name, text)| fs::write(script.folder().join(name), text))?;
+            script.hand_over()
         };
         match write() {
             Ok(()) => Ok(script),
             Err(error) => Err(format!("can't write the scenario below {}: {error}", script.run_folder.display())),
         }
+    }
+
+    /// Lets k6 read the scenario, and write to the other folders.
+    fn hand_over(&self) -> io::Result<()> {
+        for entry in fs::read_dir(self.folder())? {
+            user::show(&entry?.path(), Side::Generator)?;
+        }
+        user::show(&self.folder(), Side::Generator)?;
+        [self.files_folder(), self.results_folder()].iter().try_for_each(|folder| user::give(folder, Side::Generator))
     }
 
     /// Returns the folder of the script and its files, read-only for k6.
@@ -146,8 +158,9 @@ impl Script {
         if self.traits.has_setup { Scope::Tagged } else { Scope::All }
     }
 
-    /// Adds to k6's message which parameters the script's options lack.
+    /// Adds to k6's message which parameters the script's options lack, and that it loads no modules.
     pub fn explain(&self, fault: String) -> String {
+        let fault = format!("{fault}{}", modules::remedy(&fault));
         let names: Vec<&str> = self.missing.iter().map(String::as_str).collect();
         match names.as_slice() {
             [] => fault,

@@ -28,15 +28,11 @@ pub struct Traits {
 }
 
 impl Traits {
-    /// Finds the traits of a script and its files. A remote module, whose text is not available, may export anything.
+    /// Finds the traits of a script and its files.
     pub fn of(texts: &[&str]) -> Self {
         let is_word = |word: &str| ["setup", "teardown"].contains(&word);
         let words = |text: &&str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(is_word);
-        let is_remote = |text: &&str| text.lines().any(super::waits::imports_remote);
-        Self {
-            has_setup: texts.iter().any(|text| words(text) || is_remote(text)),
-            reads_names: texts.iter().any(|text| text.contains("k6/execution")),
-        }
+        Self { has_setup: texts.iter().any(words), reads_names: texts.iter().any(|text| text.contains("k6/execution")) }
     }
 }
 
@@ -234,12 +230,8 @@ mod tests {
     fn only_a_script_that_may_have_setup_gets_tags() {
         let plain = "export default function () { doSetupOf(x); }";
         assert_eq!(Traits::of(&[plain, "{}"]), Traits::default());
-        for text in [
-            "export async function setup() {}",
-            "exports.teardown = f",
-            "export { setup } from './common.js';",
-            "export * from 'https://example.com/x.js';",
-        ] {
+        for text in ["export async function setup() {}", "exports.teardown = f", "export { setup } from './common.js';"]
+        {
             assert!(Traits::of(&[plain, text]).has_setup, "{text}");
         }
         let of = |text| wrapper((&Load::Script, Duration::ZERO), Round::Measure, Traits::of(&[text]), "script.js");

@@ -2,20 +2,30 @@
 //!
 //! - `files`: Landlock limits which files a program reads, executes and writes, and which processes it may signal.
 //! - `calls`: a seccomp filter blocks system calls that leave the control group or affect other processes.
+//! - [`user`]: programs run as other users than the agent, if it is privileged; else `calls` blocks more.
 //! - `privileges`: a program has no capabilities, gains none, and leaves no core dump.
 //! - [`environment`]: a program gets only listed variables of the agent's environment.
 //!
 //! Everything is prepared before the fork: between fork and exec only system calls are allowed.
 
+pub mod access;
 mod calls;
 pub mod environment;
 mod files;
 mod privileges;
 pub mod support;
+pub mod user;
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+use nix::unistd::Gid;
+
+use self::access::Access;
+use self::user::User;
+use super::Side;
 
 /// What a program may access beyond what every program needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +35,7 @@ pub struct Cage {
     home: PathBuf,
     /// Files and folders it may read and execute, recursively.
     read: Vec<PathBuf>,
-    /// Files and folders it may also write.
+    /// Files and folders it may also write. With a device its group is allowed, with a socket the use of sockets.
     write: Vec<PathBuf>,
 }
 
@@ -84,15 +94,45 @@ impl Cage {
         &self.home
     }
 
+    fn side(&self) -> Side {
+        match self.kind {
+            Kind::Target => Side::Target,
+            Kind::Generator | Kind::Reader => Side::Generator,
+            Kind::Profiler => Side::Profiler,
+        }
+    }
+
+    /// Explains why the program can't read or write what it shall; `None` if it can, as far as that is known.
+    pub fn obstacle(&self) -> Option<String> {
+        let side = self.side();
+        let read = self.read.iter().find_map(|path| access::obstacle(side, path, Access::Read));
+        read.or_else(|| self.write.iter().find_map(|path| access::obstacle(side, path, Access::Write)))
+    }
+
     /// Prepares everything for [`Lock::close`]; `None` for an open cage. Fails if the kernel refuses a rule.
     pub fn lock(&self) -> io::Result<Option<Lock>> {
         if self.kind == Kind::Profiler {
             return Ok(None);
         }
-        let ruleset = files::ruleset(self)?;
-        let is_confined = ruleset.is_some();
-        Ok(Some(Lock { ruleset, filter: calls::filter(self.kind == Kind::Reader)?, is_confined }))
+        let user = User::of(self.side());
+        let refused = calls::Refused {
+            network: self.kind == Kind::Reader,
+            agents_user: user.is_none(),
+            local_sockets: user.is_none() && !self.write.iter().any(|path| is_socket(path)),
+        };
+        let groups = self.write.iter().filter_map(|path| group_of_device(path)).collect();
+        Ok(Some(Lock { ruleset: files::ruleset(self)?, filter: calls::filter(refused)?, user, groups }))
     }
+}
+
+fn is_socket(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.file_type().is_socket())
+}
+
+/// Returns the group that may use a device, such as `/dev/kvm`, unless that is root's.
+fn group_of_device(path: &Path) -> Option<Gid> {
+    let device = path.metadata().ok().filter(|file| file.file_type().is_char_device() && file.gid() != 0)?;
+    Some(Gid::from_raw(device.gid()))
 }
 
 /// A cage prepared for a forked process.
@@ -101,16 +141,22 @@ pub struct Lock {
     /// `None` if the kernel has no Landlock.
     ruleset: Option<OwnedFd>,
     filter: calls::Filter,
-    is_confined: bool,
+    user: Option<User>,
+    groups: Vec<Gid>,
 }
 
 impl Lock {
     /// Confines the calling process, permanently. Makes system calls only.
     pub fn close(&self) -> io::Result<()> {
-        privileges::drop_all(self.is_confined)?;
+        privileges::drop_all(self.user, &self.groups)?;
         if let Some(ruleset) = &self.ruleset {
             files::enter(ruleset)?;
         }
         self.filter.install()
+    }
+
+    /// Returns the user that it becomes; `None` for the agent's.
+    pub fn user(&self) -> Option<User> {
+        self.user
     }
 }

@@ -1,13 +1,13 @@
-//! Drops privileges permanently. Makes system calls only, so it is safe between fork and exec.
+//! Drops privileges permanently, and becomes another user. Makes system calls only, so it is safe between fork and exec.
 
 use std::io;
 
 use nix::libc;
 use nix::sys::prctl::set_no_new_privs;
 use nix::sys::resource::{Resource, setrlimit};
+use nix::unistd::Gid;
 
-/// `CAP_DAC_READ_SEARCH`: reads files of other users.
-const READ_SEARCH: u32 = 2;
+use super::user::User;
 
 /// Upper limit of the kernel's capabilities.
 const CAPABILITIES: libc::c_ulong = 64;
@@ -29,23 +29,36 @@ struct Sets {
     inheritable: u32,
 }
 
-/// Drops all capabilities, prevents gaining new ones, and disables core dumps.
-///
-/// An agent that runs as root often starts programs in folders of other users, which root can't enter without
-/// `CAP_DAC_READ_SEARCH`. That one stays if Landlock limits what can be read (`is_confined`).
-pub(super) fn drop_all(is_confined: bool) -> io::Result<()> {
+/// Drops all capabilities, prevents gaining new ones, disables core dumps, and becomes another user if there is one, with
+/// these groups in addition to that user's.
+pub(super) fn drop_all(user: Option<User>, groups: &[Gid]) -> io::Result<()> {
     set_no_new_privs()?;
-    let remaining = if is_confined { 1 << READ_SEARCH } else { 0 };
-    bound(remaining);
-    hold_only(remaining)?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
-    Ok(())
+    bound();
+    if let Some(user) = user {
+        become_user(user, groups)?;
+    }
+    hold_none()
 }
 
-/// Limits the capabilities of all programs executed from here on. Only a privileged process may, and needs to, do this.
+/// Makes no use of libc's functions, which change all threads of a process: of a forked one there is no other.
+#[expect(unsafe_code, reason = "libraries take locks that another thread may have held at the fork")]
+fn become_user(user: User, groups: &[Gid]) -> io::Result<()> {
+    let (uid, gid) = (user.uid().as_raw(), user.gid().as_raw());
+    let checked = |result: libc::c_long| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    // SAFETY: `groups` is a live slice of its length; `Gid` has the layout of the kernel's number (`repr(transparent)`).
+    checked(unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) })?;
+    // SAFETY: numbers are passed, no memory.
+    checked(unsafe { libc::syscall(libc::SYS_setresgid, gid, gid, gid) })?;
+    // SAFETY: numbers are passed, no memory.
+    checked(unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) })
+}
+
+/// Empties the set of capabilities of all programs executed from here on. Only a privileged process may, and needs to,
+/// do this.
 #[expect(unsafe_code, reason = "no library sets capabilities without allocating, which a forked process must not")]
-fn bound(remaining: u32) {
-    for capability in (0..CAPABILITIES).filter(|&number| number >= 32 || remaining & (1 << number) == 0) {
+fn bound() {
+    for capability in 0..CAPABILITIES {
         // SAFETY: numbers are passed, no memory.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
     }
@@ -54,22 +67,10 @@ fn bound(remaining: u32) {
 }
 
 #[expect(unsafe_code, reason = "no library sets capabilities without allocating, which a forked process must not")]
-fn hold_only(remaining: u32) -> io::Result<()> {
+fn hold_none() -> io::Result<()> {
     let header = Header { version: VERSION_3, pid: 0 };
-    let held = held()? & remaining;
-    let sets = [Sets { effective: held, permitted: held, inheritable: 0 }, Sets::default()];
+    let sets = [Sets::default(); 2];
     // SAFETY: both pointers are to live values of the kernel's layout for version 3: a header and two sets.
     let result = unsafe { libc::syscall(libc::SYS_capset, std::ptr::from_ref(&header), std::ptr::from_ref(&sets)) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Returns the first 32 permitted capabilities of the calling process.
-#[expect(unsafe_code, reason = "no library reads capabilities without allocating, which a forked process must not")]
-fn held() -> io::Result<u32> {
-    let mut header = Header { version: VERSION_3, pid: 0 };
-    let mut sets = [Sets::default(); 2];
-    // SAFETY: both pointers are to live values of the kernel's layout for version 3: a header and two sets.
-    let result =
-        unsafe { libc::syscall(libc::SYS_capget, std::ptr::from_mut(&mut header), std::ptr::from_mut(&mut sets)) };
-    if result == 0 { Ok(sets[0].permitted) } else { Err(io::Error::last_os_error()) }
 }

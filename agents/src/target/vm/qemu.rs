@@ -64,6 +64,7 @@ impl Qemu {
         }
         let Sandbox { mut read, mut write } = self.sandbox.clone();
         read.extend(self.files().map(|(_, file)| file.to_owned()));
+        write.push(control.to_owned());
         write.extend(has_kvm.then(|| PathBuf::from("/dev/kvm")));
         write.extend(self.tap.as_ref().map(|_| PathBuf::from("/dev/net/tun")));
         Program { command, env: [].into(), sandbox: Sandbox { read, write }, folder: self.folder.clone() }

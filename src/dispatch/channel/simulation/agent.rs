@@ -171,7 +171,7 @@ impl SimulatedAgent {
 
     pub fn heartbeat(&mut self) {
         let running = self.session.running();
-        self.send(AgentMessage::Heartbeat { running });
+        self.send(AgentMessage::Heartbeat { running, fault: None });
     }
 
     pub fn shut_down(&mut self) {
