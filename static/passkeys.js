@@ -71,7 +71,7 @@ function destination(next) {
 }
 
 async function ceremony(element, steps, then = () => location.assign(destination(element.dataset.next ?? "/"))) {
-  const alert = document.querySelector("[data-passkey-alert]");
+  const alert = element.closest("section").querySelector("[data-passkey-alert]");
   const button = element.matches("button, a") ? element : element.querySelector("button");
   alert.hidden = true;
   button.disabled = true;
@@ -106,8 +106,6 @@ for (const link of document.querySelectorAll("a[data-passkey=confirm]")) {
 }
 for (const form of document.querySelectorAll("form[data-passkey=confirm]")) {
   form.addEventListener("submit", (event) => {
-    const [name, value] = form.dataset.onlyFor?.split("=") ?? [];
-    if (name && new FormData(form).get(name) !== value) return;
     event.preventDefault();
     ceremony(form, confirm, () => form.submit());
   });

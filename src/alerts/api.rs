@@ -18,6 +18,7 @@ use crate::{
     auth::{
         audit::action::Action,
         caller::{Admin, Caller, Read},
+        proven::Proven,
     },
 };
 
@@ -79,11 +80,11 @@ pub async fn webhooks(_: Admin, State(state): State<AppState>) -> Result<Json<We
     responses((status = 201, body = CreatedWebhook),
     (status = 409, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn add_webhook(
-    Admin(caller): Admin,
+    admin: Proven<Admin>,
     State(state): State<AppState>,
     Input(request): Input<NewWebhook>,
 ) -> Result<(StatusCode, Json<CreatedWebhook>)> {
-    Ok((StatusCode::CREATED, Json(webhooks::add(&state, &caller, request).await?)))
+    Ok((StatusCode::CREATED, Json(webhooks::add(&state, &admin.by(), request).await?)))
 }
 
 /// Remove a webhook. Its pending deliveries are dropped.

@@ -18,7 +18,10 @@ use crate::{
         error::{Error, Result},
         state::AppState,
     },
-    auth::caller::{Admin, Caller},
+    auth::{
+        caller::{Admin, Caller},
+        proven::Proven,
+    },
     web::{
         confirm::Confirm,
         shell::{Section, Shell},
@@ -83,7 +86,7 @@ async fn index(Admin(caller): Admin, State(state): State<AppState>) -> Result<Re
 }
 
 /// `POST /settings/webhooks`: adds a webhook. Only this response shows its secret.
-async fn add(Admin(caller): Admin, State(state): State<AppState>, RawForm(body): RawForm) -> Result<Response> {
+async fn add(admin: Proven<Admin>, State(state): State<AppState>, RawForm(body): RawForm) -> Result<Response> {
     let mut typed = NewWebhook::default();
     for (field, text) in form_urlencoded::parse(&body) {
         match field.as_ref() {
@@ -95,16 +98,16 @@ async fn add(Admin(caller): Admin, State(state): State<AppState>, RawForm(body):
     let added = if typed.events.is_empty() {
         Err(Error::Invalid("events: choose at least one".to_owned()))
     } else {
-        webhooks::add(&state, &caller, typed.clone()).await
+        webhooks::add(&state, &admin.by(), typed.clone()).await
     };
     match added {
         Ok(added) => {
-            let shell = Shell::signed_in("New webhook", Section::Settings, &caller.name);
+            let shell = Shell::signed_in("New webhook", Section::Settings, &admin.0.name);
             let page = SecretPage { shell, id: added.webhook.id, secret: added.secret };
             Ok((StatusCode::CREATED, page).into_response())
         }
         Err(fault @ (Error::Invalid(_) | Error::Conflict(_))) => {
-            let page = WebhooksPage::read(&state, &caller).await?;
+            let page = WebhooksPage::read(&state, &admin.0).await?;
             let page = WebhooksPage { typed, fault: Some(fault.to_string()), ..page };
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
         }

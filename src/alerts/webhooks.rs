@@ -14,7 +14,7 @@ use crate::{
         error::{Error, Result},
         state::AppState,
     },
-    auth::{audit::action::Action, caller::Caller},
+    auth::{audit::action::Action, caller::Caller, proven::Proven},
 };
 
 /// A webhook: a URL that events are sent to.
@@ -152,7 +152,7 @@ impl Message {
 }
 
 /// Adds a webhook and returns it with its secret, which is not readable later.
-pub async fn add(state: &AppState, caller: &Caller, request: NewWebhook) -> Result<CreatedWebhook> {
+pub async fn add(state: &AppState, caller: &Proven<Caller>, request: NewWebhook) -> Result<CreatedWebhook> {
     let url = address::checked(&request.url, &state.config.webhooks_to);
     let url = url.map_err(|fault| Error::Invalid(format!("url: {fault}")))?;
     let mut events = if request.events.is_empty() { Event::ALL.to_vec() } else { request.events };

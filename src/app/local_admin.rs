@@ -15,8 +15,8 @@ use crate::{
     auth::{
         self,
         api::{tokens::create_token, users::create_invite},
-        caller::Caller,
         model::{Role, Scope},
+        proven::Proven,
         secret::{self, Kind},
         users::{CreatedSecret, Invite, NewInvite, NewToken},
     },
@@ -52,23 +52,23 @@ pub async fn invite(data: &Path, request: &NewInvite) -> Result<Invite, LocalAdm
     let is_first = request.user.is_none() && !auth::store::any_user(&db.read).await.map_err(Error::from)?;
     let role = if is_first { Role::Admin } else { request.role };
     let request = NewInvite { role, ..request.clone() };
-    Ok(create_invite(&db, &address.ok_or(LocalAdminError::NoAddress)?, &request, &Caller::owner()).await?)
+    Ok(create_invite(&db, &address.ok_or(LocalAdminError::NoAddress)?, &request, &Proven::owner()).await?)
 }
 
 /// Creates a token.
 pub async fn token(data: &Path, request: &NewToken) -> Result<CreatedSecret, LocalAdminError> {
-    Ok(create_token(&db::open(data).await?, request, &Caller::owner()).await?)
+    Ok(create_token(&db::open(data).await?, request, &Proven::owner()).await?)
 }
 
 /// Creates a key for a new agent.
 pub async fn agent_key(data: &Path, name: &str) -> Result<CreatedSecret, LocalAdminError> {
-    Ok(fleet::api::create_key(&db::open(data).await?, name, &Caller::owner()).await?)
+    Ok(fleet::api::create_key(&db::open(data).await?, name, &Proven::owner()).await?)
 }
 
 /// Creates a registration link for an administrator of a running server.
 pub async fn link(state: &AppState) -> Result<String, Error> {
     let request = NewInvite { role: Role::Admin, ..NewInvite::default() };
-    Ok(create_invite(&state.db, &state.public_url, &request, &Caller::owner()).await?.url)
+    Ok(create_invite(&state.db, &state.public_url, &request, &Proven::owner()).await?.url)
 }
 
 /// Creates a token for the demo that expires after a day.
@@ -76,7 +76,7 @@ pub async fn demo_token(db: &Db) -> Result<String, Error> {
     // The time makes the name unique among earlier demos.
     let name = format!("demo {}", jiff::Zoned::now().strftime("%F %T"));
     let request = NewToken { name, scope: Scope::Submit, expires_in_days: Some(1) };
-    Ok(create_token(db, &request, &Caller::owner()).await?.secret)
+    Ok(create_token(db, &request, &Proven::owner()).await?.secret)
 }
 
 /// Creates a key for the agent in the server's own process and revokes its old one.

@@ -53,22 +53,10 @@ pub struct Caller {
     pub proved_at_ms: Option<i64>,
 }
 
-/// How long a confirmed identity is valid, ms.
-pub const PROOF_MS: i64 = 15 * 60 * 1_000;
-
 impl Caller {
     /// Returns the caller of commands on the data folder. Write access to the folder allows everything anyway.
     pub fn owner() -> Self {
         Self { name: OWNER.to_owned(), scope: Scope::Admin, user_id: None, address: None, proved_at_ms: None }
-    }
-
-    /// Fails if the session's user has not confirmed their identity within 15 minutes. Guards sensitive actions against
-    /// anyone at an unattended browser.
-    pub fn proven(&self) -> Result<()> {
-        match self.proved_at_ms {
-            Some(proved_at_ms) if proved_at_ms <= now_ms() - PROOF_MS => Err(Error::Unproven),
-            _ => Ok(()),
-        }
     }
 
     /// Creates an entry for the audit log.

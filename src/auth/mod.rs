@@ -2,7 +2,7 @@
 //!
 //! A handler names its caller in its signature, so none can skip the check: [`caller::Public`], [`caller::SignIn`],
 //! [`caller::Finish`], [`caller::SignedIn`], [`caller::TokenManager`], [`caller::Read`], [`caller::Submit`] or
-//! [`caller::Admin`]; agents have [`crate::fleet::api::AgentCaller`]. A user's role determines the scope: a viewer
+//! [`caller::Admin`]; [`proven::Proven`] of one of them also requires a recent proof of identity. Agents have [`crate::fleet::api::AgentCaller`]. A user's role determines the scope: a viewer
 //! reads, a member submits, an administrator manages. Secrets are random, shown once and stored as SHA-256.
 
 pub mod api;
@@ -16,6 +16,7 @@ pub mod model;
 pub mod pages;
 pub mod passkeys;
 pub mod places;
+pub mod proven;
 pub mod refusals;
 pub mod secret;
 pub mod store;

@@ -18,6 +18,7 @@ use crate::{
         audit::{AuditEvent, action::Action},
         caller::{Admin, Caller, Read, address, bearer},
         checks::checked_name,
+        proven::Proven,
         secret::{self, Kind},
         users::CreatedSecret,
     },
@@ -88,15 +89,15 @@ pub async fn all(db: &Db, presence: &Presence) -> Result<Vec<Agent>> {
     request_body = NewAgentKey,
     responses((status = 201, body = CreatedSecret), (status = 409, body = ErrorBody)))]
 pub async fn new_key(
-    Admin(caller): Admin,
+    admin: Proven<Admin>,
     State(state): State<AppState>,
     Input(request): Input<NewAgentKey>,
 ) -> Result<(StatusCode, Json<CreatedSecret>)> {
-    Ok((StatusCode::CREATED, Json(create_key(&state.db, &request.name, &caller).await?)))
+    Ok((StatusCode::CREATED, Json(create_key(&state.db, &request.name, &admin.by()).await?)))
 }
 
 /// Creates and stores the one-time key of a new agent.
-pub async fn create_key(db: &Db, name: &str, by: &Caller) -> Result<CreatedSecret> {
+pub async fn create_key(db: &Db, name: &str, by: &Proven<Caller>) -> Result<CreatedSecret> {
     let name = checked_name(name)?;
     let name = name.as_str();
     let key = secret::generate(Kind::OneTimeKey);

@@ -25,6 +25,7 @@ use crate::{
     auth::{
         caller::{Admin, Caller, Read},
         model::Scope,
+        proven::Proven,
         users::CreatedSecret,
     },
     catalog::model::size_name,
@@ -298,19 +299,19 @@ pub async fn index(
 
 /// `POST /agents`: creates the key of a new agent. Only this response shows it.
 pub async fn add(
-    Admin(caller): Admin,
+    admin: Proven<Admin>,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     RawForm(body): RawForm,
 ) -> Result<Response> {
     let typed = form::field(&body, "name").unwrap_or_default();
-    match create_key(&state.db, &typed, &caller).await {
+    match create_key(&state.db, &typed, &admin.by()).await {
         Ok(key) => {
-            let page = page(&state, &presence, &caller, None).await?;
+            let page = page(&state, &presence, &admin.0, None).await?;
             Ok((StatusCode::CREATED, AgentsPage { made: Some(NewKey(key)), ..page }).into_response())
         }
         Err(fault @ (Error::Invalid(_) | Error::Conflict(_))) => {
-            let page = page(&state, &presence, &caller, None).await?;
+            let page = page(&state, &presence, &admin.0, None).await?;
             let page = AgentsPage { typed, fault: Some(fault.to_string()), ..page };
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
         }

@@ -25,6 +25,7 @@ use crate::{
     auth::{
         audit::action::Action,
         caller::{Admin, Read},
+        proven::Proven,
     },
     maintenance,
 };
@@ -40,16 +41,15 @@ const CHUNK: usize = 256 * 1024;
 #[utoipa::path(get, path = "/api/v1/backup", tag = "keeping",
     responses((status = 200, content_type = "application/vnd.sqlite3"), (status = 409, body = ErrorBody)))]
 pub async fn download(
-    Admin(caller): Admin,
+    admin: Proven<Admin>,
     State(state): State<AppState>,
     Extension(BackupLock(lock)): Extension<BackupLock>,
 ) -> Result<Response> {
-    caller.proven()?;
     let busy = |_| Error::Conflict("a backup is already in progress; try again when it is done".to_owned());
     let guard = lock.try_lock_owned().map_err(busy)?;
     let (file, bytes) = backup::for_download(&state.db.read, &state.config.data).await?;
     drop(guard);
-    maintenance::store::note(&state.db.write, &backup::with_size(&caller.does(Action::BackupMade, ""), bytes)).await?;
+    maintenance::store::note(&state.db.write, &backup::with_size(&admin.0.does(Action::BackupMade, ""), bytes)).await?;
     let name = format!("brewbench-{}.db", Timestamp::now().strftime("%Y%m%dT%H%M%SZ"));
     let headers = [
         (header::CONTENT_TYPE, "application/vnd.sqlite3".to_owned()),
@@ -73,17 +73,17 @@ pub async fn rule(_: Read, State(state): State<AppState>) -> Result<Json<Retenti
 #[utoipa::path(put, path = "/api/v1/retention", tag = "keeping", request_body = Rule,
     responses((status = 200, body = Retention), (status = 422, body = ErrorBody)))]
 pub async fn set_rule(
-    Admin(caller): Admin,
+    admin: Proven<Admin>,
     State(state): State<AppState>,
     Input(rule): Input<Rule>,
 ) -> Result<Json<Retention>> {
-    retention::set(&state, &caller, rule).await?;
+    retention::set(&state, &admin.by(), rule).await?;
     Ok(Json(retention::current(&state).await?))
 }
 
 /// Keep series forever. Series that were downsampled or deleted do not come back.
 #[utoipa::path(delete, path = "/api/v1/retention", tag = "keeping", responses((status = 204)))]
-pub async fn remove_rule(Admin(caller): Admin, State(state): State<AppState>) -> Result<StatusCode> {
-    retention::remove(&state, &caller).await?;
+pub async fn remove_rule(admin: Proven<Admin>, State(state): State<AppState>) -> Result<StatusCode> {
+    retention::remove(&state, &admin.by()).await?;
     Ok(StatusCode::NO_CONTENT)
 }

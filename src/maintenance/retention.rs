@@ -22,6 +22,7 @@ use crate::{
     auth::{
         audit::{AuditEvent, SERIES_RULE, action::Action},
         caller::Caller,
+        proven::Proven,
     },
     maintenance,
     results::{
@@ -120,7 +121,7 @@ pub async fn current(state: &AppState) -> Result<Retention> {
 }
 
 /// Sets the rule. It takes effect after one hour and can be undone until then.
-pub async fn set(state: &AppState, caller: &Caller, rule: Rule) -> Result<()> {
+pub async fn set(state: &AppState, caller: &Proven<Caller>, rule: Rule) -> Result<()> {
     if !(1..=MOST_DAYS).contains(&rule.after_days) {
         return Err(Error::Invalid(format!("after_days: must be between 1 and {MOST_DAYS}")));
     }
@@ -132,7 +133,7 @@ pub async fn set(state: &AppState, caller: &Caller, rule: Rule) -> Result<()> {
 }
 
 /// Removes the rule: series are kept forever.
-pub async fn remove(state: &AppState, caller: &Caller) -> Result<()> {
+pub async fn remove(state: &AppState, caller: &Proven<Caller>) -> Result<()> {
     maintenance::store::remove_rule(&state.db.write, &caller.does(Action::SeriesRuleSet, "kept forever")).await?;
     Ok(())
 }

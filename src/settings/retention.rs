@@ -13,6 +13,7 @@ use crate::{
     auth::{
         caller::{Admin, Caller},
         model::Scope,
+        proven::Proven,
     },
     maintenance::{
         retention::{self, Reduction, Retention, Rule},
@@ -101,18 +102,18 @@ impl RetentionPart {
 
 /// `POST /settings/series`: sets the retention of time series.
 pub async fn set_series(
-    Admin(caller): Admin,
+    admin: Proven<Admin>,
     State(state): State<AppState>,
     RawForm(body): RawForm,
 ) -> Result<Redirect> {
     let field = |name: &str| form::field(&body, name).unwrap_or_default().trim().to_owned();
     match field("reduction").as_str() {
-        "keep" => retention::remove(&state, &caller).await?,
+        "keep" => retention::remove(&state, &admin.by()).await?,
         word => {
             let reduction = word.parse().map_err(Error::Invalid)?;
             let bad = |_| Error::Invalid(format!("days: {:?} is not a whole number", field("days")));
             let after_days = field("days").parse().map_err(bad)?;
-            retention::set(&state, &caller, Rule { after_days, reduction }).await?;
+            retention::set(&state, &admin.by(), Rule { after_days, reduction }).await?;
         }
     }
     Ok(Redirect::to("/settings#series"))

@@ -16,6 +16,7 @@ use crate::{
     auth::{
         audit::action::Action,
         caller::{Caller, Read, Submit},
+        proven::Proven,
         secret,
     },
     compare::load,
@@ -37,11 +38,11 @@ pub async fn list(_: Read, State(state): State<AppState>) -> Result<Json<ShareLi
     responses((status = 201, body = CreatedShare),
     (status = 404, body = ErrorBody, description = "none of the runs exists"), (status = 422, body = ErrorBody)))]
 pub async fn create(
-    Submit(caller): Submit,
+    member: Proven<Submit>,
     State(state): State<AppState>,
     Input(new): Input<NewShare>,
 ) -> Result<(StatusCode, Json<CreatedShare>)> {
-    Ok((StatusCode::CREATED, Json(create_as(&state, &caller, &new).await?)))
+    Ok((StatusCode::CREATED, Json(create_as(&state, &member.by(), &new).await?)))
 }
 
 /// Revokes a link permanently. Every member may revoke any link, because that only reduces what is shared.
@@ -58,7 +59,7 @@ pub async fn revoke(
 }
 
 /// Creates and stores a link.
-pub async fn create_as(state: &AppState, caller: &Caller, new: &NewShare) -> Result<CreatedShare> {
+pub async fn create_as(state: &AppState, caller: &Proven<Caller>, new: &NewShare) -> Result<CreatedShare> {
     let query = new.query.trim().trim_start_matches('?');
     let comparison = load::from_query(state, query).await?;
     let (secret, now) = (secret::generate(secret::Kind::Share), now_ms());

@@ -21,6 +21,7 @@ use crate::{
     auth::{
         caller::{Public, Read, Submit},
         model::Scope,
+        proven::Proven,
         secret,
     },
     compare::{load, view::Comparison},
@@ -83,10 +84,10 @@ struct ShareForm {
     days: u32,
 }
 
-async fn create(Submit(caller): Submit, state: State<AppState>, Form(form): Form<ShareForm>) -> Result<Response> {
+async fn create(member: Proven<Submit>, state: State<AppState>, Form(form): Form<ShareForm>) -> Result<Response> {
     let new = NewShare { query: form.query, expires_in_days: Some(form.days).filter(|days| *days > 0) };
-    let made = api::create_as(&state, &caller, &new).await?;
-    Ok((StatusCode::CREATED, page(Read(caller), state, Some(made)).await?).into_response())
+    let made = api::create_as(&state, &member.by(), &new).await?;
+    Ok((StatusCode::CREATED, page(Read(member.0.clone()), state, Some(made)).await?).into_response())
 }
 
 async fn ask_revoke(Submit(caller): Submit, State(state): State<AppState>, Path(id): Path<String>) -> Result<Confirm> {

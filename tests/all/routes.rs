@@ -13,7 +13,7 @@ use crate::{
 
 /// The access that a route requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Needs {
+pub enum Needs {
     Nothing,
     /// A logged-in user of any role; no token.
     User,
@@ -25,10 +25,10 @@ enum Needs {
     AgentKey,
 }
 
-use Needs::{Admin, AgentKey, Nothing, Read, Submit, User, UserOrAdminToken};
+pub use Needs::{Admin, AgentKey, Nothing, Read, Submit, User, UserOrAdminToken};
 
 /// All routes except static files. A new route must be added with its required access.
-const ROUTES: &[(&str, &str, Needs)] = &[
+pub const ROUTES: &[(&str, &str, Needs)] = &[
     ("GET", "/", Read),
     ("GET", "/healthz", Nothing),
     ("GET", "/readyz", Nothing),
@@ -304,7 +304,7 @@ const ROUTES: &[(&str, &str, Needs)] = &[
     ("PUT", "/api/v1/agent/runs/{id}/result", AgentKey),
 ];
 
-fn address(path: &str) -> String {
+pub fn address(path: &str) -> String {
     path.replace("{id}", "00000000-0000-7000-8000-000000000000")
         .replace("{name}", "nobody")
         .replace("{label}", "quick")
@@ -314,12 +314,12 @@ fn address(path: &str) -> String {
         .replace("{secret}", "bbc_nothing")
 }
 
-fn is_page(path: &str) -> bool {
+pub fn is_page(path: &str) -> bool {
     !path.starts_with("/api/")
 }
 
 /// Returns status and headers only, because some responses never end.
-async fn ask(who: &Actor, method: &str, path: &str) -> (StatusCode, HeaderMap) {
+pub async fn ask(who: &Actor, method: &str, path: &str) -> (StatusCode, HeaderMap) {
     let method: Method = method.parse().expect("a method");
     let mut request = who.request(&method, &address(path));
     if method != Method::GET {

@@ -20,6 +20,7 @@ use crate::{
         caller::SignedIn,
         checks::checked_line,
         passkeys::{By, Passkeys, gone},
+        proven::Proven,
         store::sessions,
         users::{Account, Renamed},
     },
@@ -39,11 +40,10 @@ pub async fn account(person: SignedIn, State(state): State<AppState>) -> Result<
 #[utoipa::path(post, path = "/api/v1/account/passkeys/start", tag = "account",
     responses((status = 200, body = Started), (status = 403, body = ErrorBody, description = "the caller is a token")))]
 pub async fn passkey_start(
-    person: SignedIn,
+    person: Proven<SignedIn>,
     State(state): State<AppState>,
     Extension(passkeys): Extension<Passkeys>,
 ) -> Result<Json<Started>> {
-    person.caller.proven()?;
     let existing = sessions::credential_ids(&state.db.read, &person.user_id).await?;
     let id = Uuid::parse_str(&person.user_id).map_err(Error::internal)?;
     let (ceremony, options) = passkeys.start_registration(By::Session, id, &person.caller.name, existing)?;
@@ -55,12 +55,11 @@ pub async fn passkey_start(
     responses((status = 204),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn passkey_finish(
-    person: SignedIn,
+    person: Proven<SignedIn>,
     State(state): State<AppState>,
     Extension(passkeys): Extension<Passkeys>,
     Input(request): Input<RegisterFinish>,
 ) -> Result<StatusCode> {
-    person.caller.proven()?;
     let (registration, passkey) = passkeys.finish_registration(request.ceremony, &request.credential)?;
     if registration.by != By::Session || registration.user_id.to_string() != person.user_id {
         return Err(gone());
@@ -98,7 +97,7 @@ pub async fn rename_passkey(
     responses((status = 204), (status = 403, body = ErrorBody), (status = 404, body = ErrorBody),
     (status = 409, body = ErrorBody, description = "it is the last passkey")))]
 pub async fn remove_passkey(
-    person: SignedIn,
+    person: Proven<SignedIn>,
     State(state): State<AppState>,
     Path(id): Path<i64>,
 ) -> Result<StatusCode> {

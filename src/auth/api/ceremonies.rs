@@ -30,6 +30,7 @@ use crate::{
         caller::{Finish, SignIn, SignedIn, session_cookie},
         checks::{checked_line, checked_name},
         passkeys::{By, Passkeys, gone},
+        proven::is_proven,
         refusals::Refusals,
         secret,
         store::{
@@ -214,7 +215,7 @@ pub async fn login_finish(
 #[utoipa::path(post, path = "/api/v1/auth/confirm/start", tag = "auth", responses((status = 200, body = Started),
     (status = 204, description = "the identity was confirmed recently"), (status = 429, body = ErrorBody)))]
 pub async fn confirm_start(_: SignIn, person: SignedIn, Extension(passkeys): Extension<Passkeys>) -> Result<Response> {
-    if person.caller.proven().is_ok() {
+    if is_proven(&person.caller) {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let (ceremony, options) = passkeys.start_login()?;
@@ -222,7 +223,7 @@ pub async fn confirm_start(_: SignIn, person: SignedIn, Extension(passkeys): Ext
     Ok(Json(Started { ceremony, options }).into_response())
 }
 
-/// Finish the confirmation: this session may perform sensitive actions for 15 minutes.
+/// Finish the confirmation: this session may perform sensitive actions for 15 minutes. It gets a new cookie.
 #[utoipa::path(post, path = "/api/v1/auth/confirm/finish", tag = "auth", request_body = LoginFinish,
     responses((status = 204), (status = 403, body = ErrorBody), (status = 409, body = ErrorBody),
     (status = 429, body = ErrorBody)))]
@@ -231,8 +232,9 @@ pub async fn confirm_finish(
     person: SignedIn,
     State(state): State<AppState>,
     Extension(passkeys): Extension<Passkeys>,
+    jar: CookieJar,
     SmallInput(request): SmallInput<LoginFinish>,
-) -> Result<StatusCode> {
+) -> Result<(StatusCode, CookieJar)> {
     finish.checked(passkeys.is_open(request.ceremony), &state)?;
     // A ceremony allows one attempt.
     let verified = verify_login(&state, &passkeys, &request).await.inspect_err(|_| passkeys.end(request.ceremony));
@@ -242,10 +244,11 @@ pub async fn confirm_finish(
     }
     let (now, mut transaction) = (now_ms(), state.db.write.begin().await?);
     passkey_used(&mut transaction, &id, &credential, now).await?;
-    record_confirmation(&mut transaction, &person.session, now).await?;
+    let session = secret::generate(secret::Kind::Session);
+    record_confirmation(&mut transaction, &person.session, &secret::hash(&session), now).await?;
     note(&mut transaction, &person.caller.does(Action::Confirmed, "")).await?;
     transaction.commit().await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session))))
 }
 
 /// Ends the session of the browser before it logs in again: its secret may have leaked.

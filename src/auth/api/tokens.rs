@@ -20,6 +20,7 @@ use crate::{
         caller::{Caller, TokenManager},
         checks::checked_name,
         model::Scope,
+        proven::Proven,
         secret,
         store::tokens::{self, TokenRow},
         users::{CreatedSecret, NewToken, TokenList},
@@ -44,17 +45,16 @@ pub fn owner_filter(caller: &Caller) -> Option<&str> {
     responses((status = 201, body = CreatedSecret),
     (status = 403, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn new(
-    TokenManager(caller): TokenManager,
+    manager: Proven<TokenManager>,
     State(state): State<AppState>,
     Input(request): Input<NewToken>,
 ) -> Result<(StatusCode, Json<CreatedSecret>)> {
-    Ok((StatusCode::CREATED, Json(create_token(&state.db, &request, &caller).await?)))
+    Ok((StatusCode::CREATED, Json(create_token(&state.db, &request, &manager.by()).await?)))
 }
 
 /// Creates and stores a token.
-pub async fn create_token(db: &Db, request: &NewToken, by: &Caller) -> Result<CreatedSecret> {
+pub async fn create_token(db: &Db, request: &NewToken, by: &Proven<Caller>) -> Result<CreatedSecret> {
     let NewToken { name, scope, expires_in_days } = request;
-    by.proven()?;
     let name = checked_name(name)?;
     let name = name.as_str();
     if *scope > by.scope {

@@ -23,6 +23,7 @@ use crate::{
         authority::EndingList,
         caller::{Admin, Caller},
         model::Role,
+        proven::Proven,
         secret,
         store::invites::{self, InviteRow},
         users::{Invite, InviteList, NewInvite, NewRole, UserList},
@@ -43,19 +44,16 @@ pub async fn list(_: Admin, State(state): State<AppState>) -> Result<Json<UserLi
     request_body = NewRole, responses((status = 200, body = EndingList, description = "what ended with the previous role"),
     (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn change_role(
-    Admin(caller): Admin,
+    admin: Proven<Admin>,
     State(state): State<AppState>,
     Path(name): Path<String>,
     Input(NewRole { role }): Input<NewRole>,
 ) -> Result<Json<EndingList>> {
-    if role == Role::Admin {
-        caller.proven()?;
-    }
     let mut transaction = state.db.write.begin().await?;
     let (before, ended) = crate::auth::store::change_role(&mut transaction, &name, role, now_ms()).await?;
     if before != role {
         let detail = json!({"before": before, "now": role, "ended": ended.ends.len()});
-        note(&mut transaction, &caller.does(Action::RoleChanged, &name).with(detail)).await?;
+        note(&mut transaction, &admin.0.does(Action::RoleChanged, &name).with(detail)).await?;
     }
     transaction.commit().await?;
     state.events.rights_changed();
@@ -94,14 +92,14 @@ pub async fn would_end(db: &Db, name: &str, role: Option<Role>) -> Result<Ending
 #[utoipa::path(delete, path = "/api/v1/users/{name}", tag = "users", params(("name" = String, Path)),
     responses((status = 200, body = EndingList, description = "what ended"), (status = 404, body = ErrorBody), (status = 409, body = ErrorBody)))]
 pub async fn remove(
-    Admin(caller): Admin,
+    admin: Proven<Admin>,
     State(state): State<AppState>,
     Path(name): Path<String>,
 ) -> Result<Json<EndingList>> {
     let mut transaction = state.db.write.begin().await?;
     let (role, ended) = crate::auth::store::remove_user(&mut transaction, &name, now_ms()).await?;
     let detail = json!({"role": role, "ended": ended.ends.len()});
-    note(&mut transaction, &caller.does(Action::PersonRemoved, &name).with(detail)).await?;
+    note(&mut transaction, &admin.0.does(Action::PersonRemoved, &name).with(detail)).await?;
     transaction.commit().await?;
     state.events.rights_changed();
     Ok(Json(ended))
@@ -118,15 +116,15 @@ pub async fn list_invites(_: Admin, State(state): State<AppState>) -> Result<Jso
     request_body = NewInvite,
     responses((status = 201, body = Invite), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody)))]
 pub async fn invite(
-    Admin(caller): Admin,
+    admin: Proven<Admin>,
     State(state): State<AppState>,
     Input(request): Input<NewInvite>,
 ) -> Result<(StatusCode, Json<Invite>)> {
-    Ok((StatusCode::CREATED, Json(create_invite(&state.db, &state.public_url, &request, &caller).await?)))
+    Ok((StatusCode::CREATED, Json(create_invite(&state.db, &state.public_url, &request, &admin.by()).await?)))
 }
 
 /// Creates and stores an invitation to a site.
-pub async fn create_invite(db: &Db, site: &Url, request: &NewInvite, by: &Caller) -> Result<Invite> {
+pub async fn create_invite(db: &Db, site: &Url, request: &NewInvite, by: &Proven<Caller>) -> Result<Invite> {
     let user = match &request.user {
         Some(name) => Some(crate::auth::store::user(&db.read, name).await?),
         None if request.resets_passkeys => {
@@ -135,10 +133,6 @@ pub async fn create_invite(db: &Db, site: &Url, request: &NewInvite, by: &Caller
         None => None,
     };
     let role = user.as_ref().map_or(request.role, |user| user.role);
-    // A recovery link opens another user's account.
-    if role == Role::Admin || user.is_some() {
-        by.proven()?;
-    }
     let (token, now) = (secret::generate(secret::Kind::Invite), now_ms());
     let hash = secret::hash(&token);
     let row = InviteRow {

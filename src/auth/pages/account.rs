@@ -17,6 +17,7 @@ use crate::{
         api::account as api,
         caller::SignedIn,
         pages::parts::{Places, shell},
+        proven::Proven,
         store::sessions::last_passkey,
         users::{Account, OwnPasskey, Renamed},
     },
@@ -52,8 +53,8 @@ pub async fn rename(
 }
 
 /// `GET /account/passkeys/{id}/remove`
-pub async fn ask_remove(person: SignedIn, state: State<AppState>, Path(id): Path<i64>) -> Result<Confirm> {
-    let account = api::account(person.clone(), state).await?.0;
+pub async fn ask_remove(person: Proven<SignedIn>, state: State<AppState>, Path(id): Path<i64>) -> Result<Confirm> {
+    let account = api::account(SignedIn::clone(&person), state).await?.0;
     let found = account.passkeys.iter().find(|passkey| passkey.id == id);
     let OwnPasskey { name, .. } = found.ok_or_else(|| Error::NotFound("this passkey in your account".to_owned()))?;
     if account.passkeys.len() < 2 {
@@ -74,7 +75,7 @@ pub async fn ask_remove(person: SignedIn, state: State<AppState>, Path(id): Path
 }
 
 /// `POST /account/passkeys/{id}/remove`
-pub async fn remove(person: SignedIn, state: State<AppState>, id: Path<i64>) -> Result<Redirect> {
+pub async fn remove(person: Proven<SignedIn>, state: State<AppState>, id: Path<i64>) -> Result<Redirect> {
     api::remove_passkey(person, state, id).await?;
     Ok(Redirect::to(HERE))
 }

@@ -21,6 +21,7 @@ use crate::{
         caller::{Caller, TokenManager},
         model::Scope,
         pages::parts::{Once, Places, shell},
+        proven::Proven,
         users::{NewToken, Token, TokenList},
     },
     web::{confirm::Confirm, shell::Shell},
@@ -80,7 +81,7 @@ async fn page(
 
 /// `POST /tokens`
 pub async fn create(
-    TokenManager(caller): TokenManager,
+    manager: Proven<TokenManager>,
     state: State<AppState>,
     Form(typed): Form<Typed>,
 ) -> Result<Response> {
@@ -89,12 +90,12 @@ pub async fn create(
         scope: typed.scope,
         expires_in_days: Some(typed.days).filter(|days| *days > 0),
     };
-    match api::create_token(&state.db, &request, &caller).await {
-        Ok(token) => Ok((StatusCode::CREATED, once(&caller, &state, &token.name, token.secret)).into_response()),
+    match api::create_token(&state.db, &request, &manager.by()).await {
+        Ok(token) => Ok((StatusCode::CREATED, once(&manager.0, &state, &token.name, token.secret)).into_response()),
         Err(fault @ (Error::Invalid(_) | Error::Conflict(_))) => {
             let status = fault.status();
             let message = fault.to_string();
-            Ok((status, page(TokenManager(caller), state, typed, Some(message)).await?).into_response())
+            Ok((status, page(TokenManager::clone(&manager), state, typed, Some(message)).await?).into_response())
         }
         Err(fault) => Err(fault),
     }

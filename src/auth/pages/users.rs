@@ -20,6 +20,7 @@ use crate::{
         caller::{Admin, Caller},
         model::Role,
         pages::parts::{Once, Places, shell},
+        proven::Proven,
         store::invites,
         users::{Invite, NewInvite, NewRole, OpenInvite, UserInfo},
     },
@@ -61,7 +62,7 @@ pub async fn show(Admin(caller): Admin, State(state): State<AppState>) -> Result
 
 /// `POST /users/{name}/role`
 pub async fn role(
-    admin: Admin,
+    admin: Proven<Admin>,
     state: State<AppState>,
     name: Path<String>,
     Form(Chosen { role, confirmed }): Form<Chosen>,
@@ -94,7 +95,7 @@ struct AskRole {
 
 /// `GET /users/{name}/remove`
 pub async fn ask_remove(
-    Admin(caller): Admin,
+    admin: Proven<Admin>,
     State(state): State<AppState>,
     Path(name): Path<String>,
 ) -> Result<Confirm> {
@@ -103,7 +104,7 @@ pub async fn ask_remove(
     consequences.push("Runs and audit log entries stay, with the name.".to_owned());
     consequences.push("To come back, the user needs a new invitation.".to_owned());
     Ok(Confirm {
-        shell: shell("Remove this user", &caller),
+        shell: shell("Remove this user", &admin.0),
         action: "Remove this user",
         what: format!("{}, {}", user.name, user.role.as_str()),
         consequences,
@@ -112,17 +113,17 @@ pub async fn ask_remove(
 }
 
 /// `POST /users/{name}/remove`
-pub async fn remove(admin: Admin, state: State<AppState>, name: Path<String>) -> Result<Redirect> {
+pub async fn remove(admin: Proven<Admin>, state: State<AppState>, name: Path<String>) -> Result<Redirect> {
     let _ended = api::remove(admin, state, name).await?;
     Ok(Redirect::to(HERE))
 }
 
 /// `POST /users/invites`
-pub async fn invite(Admin(caller): Admin, State(state): State<AppState>, Form(form): Form<NewRole>) -> Result<Once> {
+pub async fn invite(admin: Proven<Admin>, State(state): State<AppState>, Form(form): Form<NewRole>) -> Result<Once> {
     let request = NewInvite { role: form.role, ..NewInvite::default() };
-    let invite = api::create_invite(&state.db, &state.public_url, &request, &caller).await?;
+    let invite = api::create_invite(&state.db, &state.public_url, &request, &admin.by()).await?;
     let effect = format!("The first person to open it creates a passkey and becomes {}.", a_role(request.role));
-    Ok(once(&caller, "Invitation".to_owned(), effect, invite))
+    Ok(once(&admin.0, "Invitation".to_owned(), effect, invite))
 }
 
 /// Returns the role with its article.
@@ -157,12 +158,12 @@ pub struct RecoveryPage {
 
 /// `GET /users/{name}/reset-passkeys`
 pub async fn confirm_recovery(
-    Admin(caller): Admin,
+    admin: Proven<Admin>,
     State(state): State<AppState>,
     Path(name): Path<String>,
 ) -> Result<RecoveryPage> {
     let user = crate::auth::store::user(&state.db.read, &name).await?;
-    Ok(RecoveryPage { shell: shell("Replace a lost passkey", &caller), person: user.name })
+    Ok(RecoveryPage { shell: shell("Replace a lost passkey", &admin.0), person: user.name })
 }
 
 /// The form of a recovery link. Browsers do not send an unticked box.
@@ -173,20 +174,20 @@ pub struct RecoveryForm {
 
 /// `POST /users/{name}/reset-passkeys`
 pub async fn recover(
-    Admin(caller): Admin,
+    admin: Proven<Admin>,
     State(state): State<AppState>,
     Path(name): Path<String>,
     Form(form): Form<RecoveryForm>,
 ) -> Result<Once> {
     let resets_passkeys = form.resets_passkeys.is_some();
     let request = NewInvite { user: Some(name.clone()), resets_passkeys, ..NewInvite::default() };
-    let invite = api::create_invite(&state.db, &state.public_url, &request, &caller).await?;
+    let invite = api::create_invite(&state.db, &state.public_url, &request, &admin.by()).await?;
     let effect = if resets_passkeys {
         "Using it registers a new passkey and removes the user's earlier passkeys and sessions."
     } else {
         "Using it registers one more passkey for this user."
     };
-    Ok(once(&caller, format!("Recovery link for {name}"), effect.to_owned(), invite))
+    Ok(once(&admin.0, format!("Recovery link for {name}"), effect.to_owned(), invite))
 }
 
 /// `GET /users/invites/{id}/withdraw`

@@ -174,9 +174,18 @@ pub async fn remove_ended(pool: &SqlitePool, now: i64) -> sqlx::Result<u64> {
     Ok(done.execute(pool).await?.rows_affected())
 }
 
-/// Records that a session's user has just confirmed their identity with a passkey.
-pub async fn record_confirmation(connection: &mut SqliteConnection, hash: &[u8], now: i64) -> sqlx::Result<()> {
-    sqlx::query!("update session set proved_at = ? where hash = ?", now, hash).execute(connection).await?;
+/// Records that a session's user has just confirmed their identity with a passkey, and replaces the session's secret:
+/// whoever else knows the previous one must not profit from the proof.
+pub async fn record_confirmation(
+    connection: &mut SqliteConnection,
+    hash: &[u8],
+    new_hash: &[u8],
+    now: i64,
+) -> Result<()> {
+    let done = sqlx::query!("update session set proved_at = ?, hash = ? where hash = ?", now, new_hash, hash);
+    if done.execute(connection).await?.rows_affected() == 0 {
+        return Err(Error::Conflict("this session was just confirmed elsewhere or has ended; try again".to_owned()));
+    }
     Ok(())
 }
 

@@ -5,6 +5,8 @@ use brewbench::{
     auth::{
         housekeeping,
         model::{Role, Scope},
+        secret,
+        store::sessions::record_confirmation,
     },
 };
 use brewbench_agent::wire::now_ms;
@@ -17,6 +19,7 @@ use crate::{
         passkeys::{ALERT, device, register},
     },
     harness::{Actor, Answer, App, submit::text},
+    routes::{AgentKey, Needs, Nothing, ROUTES, address, ask, is_page},
 };
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -28,15 +31,134 @@ async fn set_last_proof(app: &App, ms: i64) {
     sqlx::query(sql).bind(now_ms() - ms).execute(&app.state.db.write).await.expect("sessions");
 }
 
-/// Sends all requests that need a recent proof; returns their statuses.
+/// The routes that need a recent proof: they open a way in or out, or remove what cannot be restored. The `GET` routes
+/// of pages lead to such a form.
+const PROOF: &[(&str, &str)] = &[
+    ("GET", "/account/passkeys/{id}/remove"),
+    ("POST", "/account/passkeys/{id}/remove"),
+    ("POST", "/tokens"),
+    ("POST", "/users/invites"),
+    ("POST", "/users/{name}/role"),
+    ("GET", "/users/{name}/remove"),
+    ("POST", "/users/{name}/remove"),
+    ("GET", "/users/{name}/reset-passkeys"),
+    ("POST", "/users/{name}/reset-passkeys"),
+    ("POST", "/shares"),
+    ("POST", "/settings/series"),
+    ("POST", "/settings/webhooks"),
+    ("POST", "/agents"),
+    ("POST", "/api/v1/account/passkeys/start"),
+    ("POST", "/api/v1/account/passkeys/finish"),
+    ("DELETE", "/api/v1/account/passkeys/{id}"),
+    ("POST", "/api/v1/tokens"),
+    ("PUT", "/api/v1/users/{name}"),
+    ("DELETE", "/api/v1/users/{name}"),
+    ("POST", "/api/v1/invites"),
+    ("POST", "/api/v1/shares"),
+    ("POST", "/api/v1/agent-keys"),
+    ("POST", "/api/v1/webhooks"),
+    ("GET", "/api/v1/backup"),
+    ("PUT", "/api/v1/retention"),
+    ("DELETE", "/api/v1/retention"),
+];
+
+/// Other routes on which administrators or users change something, because they grant nothing.
+const NO_PROOF: &[(&str, &str)] = &[
+    // Gives the proof.
+    ("POST", "/api/v1/auth/confirm/start"),
+    ("POST", "/api/v1/auth/confirm/finish"),
+    // End access, and must work at once.
+    ("POST", "/logout"),
+    ("POST", "/account/sessions/{id}/end"),
+    ("POST", "/account/sessions/end-others"),
+    ("DELETE", "/api/v1/account/sessions"),
+    ("DELETE", "/api/v1/account/sessions/{id}"),
+    ("POST", "/tokens/{name}/revoke"),
+    ("DELETE", "/api/v1/tokens/{name}"),
+    ("POST", "/users/invites/{id}/withdraw"),
+    ("DELETE", "/api/v1/invites/{id}"),
+    ("POST", "/agents/{name}/revoke"),
+    ("POST", "/agents/{name}/disable"),
+    ("POST", "/agents/{name}/remove"),
+    ("DELETE", "/api/v1/agent-keys/{name}"),
+    ("DELETE", "/api/v1/agents/{name}"),
+    ("POST", "/settings/webhooks/{id}/remove"),
+    ("DELETE", "/api/v1/webhooks/{id}"),
+    // Change how something is used that has its access already.
+    ("POST", "/account/passkeys/{id}/rename"),
+    ("PUT", "/api/v1/account/passkeys/{id}"),
+    ("POST", "/trends/{target}/{cell}/pin"),
+    ("POST", "/trends/{target}/{cell}/unpin"),
+    ("POST", "/settings/alerts"),
+    ("PUT", "/api/v1/alert-rule"),
+    ("POST", "/settings/webhooks/{id}/test"),
+    ("POST", "/api/v1/webhooks/{id}/test"),
+    ("POST", "/agents/{name}/drain"),
+    ("POST", "/agents/{name}/enable"),
+    ("PUT", "/api/v1/agents/{name}/availability"),
+    ("POST", "/agents/{name}/labels"),
+    ("PUT", "/api/v1/agents/{name}/labels"),
+    ("POST", "/agents/{name}/rename"),
+    ("PUT", "/api/v1/agents/{name}/name"),
+    ("POST", "/agents/{name}/change-key"),
+    ("POST", "/api/v1/agent-keys/{name}/change"),
+    // Sizes and targets that no run uses.
+    ("POST", "/sizes"),
+    ("POST", "/sizes/{name}/remove"),
+    ("POST", "/api/v1/sizes"),
+    ("DELETE", "/api/v1/sizes/{name}"),
+    ("POST", "/targets/{name}/remove"),
+    ("DELETE", "/api/v1/targets/{name}"),
+    ("DELETE", "/api/v1/targets"),
+    ("POST", "/unused-targets/remove"),
+];
+
+/// Returns whether a route asks a session for a proof.
+async fn asks_for_proof(who: &Actor, method: &str, path: &str) -> bool {
+    let (status, headers) = ask(&who.clone().in_browser(), method, path).await;
+    if is_page(path) {
+        let is_redirect = status.as_u16() == 303;
+        return is_redirect && headers["location"].to_str().is_ok_and(|to| to.starts_with("/confirm?next="));
+    }
+    if status.as_u16() != 403 {
+        return false;
+    }
+    let request = who.request(&method.parse().expect("a method"), &address(path));
+    Answer::to(request.header("content-type", "application/json").body("{}")).await.json()["confirm"] == true
+}
+
+#[tokio::test]
+async fn every_route_that_opens_a_way_in_or_out_needs_a_recent_proof() {
+    let app = App::start().await;
+    for (method, path, needs) in ROUTES.iter().filter(|(_, _, needs)| !matches!(needs, Nothing | AgentKey)) {
+        let (is_guarded, is_free) = (PROOF.contains(&(method, path)), NO_PROOF.contains(&(method, path)));
+        let decides = *method != "GET" && matches!(needs, Needs::User | Needs::UserOrAdminToken | Needs::Admin);
+        assert!(!(is_guarded && is_free), "{method} {path} is in both lists");
+        assert!(is_guarded || is_free || !decides, "{method} {path} is new: add it to PROOF or NO_PROOF in this file");
+        let ada = app.signed_in(Role::Admin).await;
+        set_last_proof(&app, 15 * MINUTE_MS).await;
+        assert_eq!(asks_for_proof(&ada, method, path).await, is_guarded, "{method} {path} with an old proof");
+        if is_guarded {
+            set_last_proof(&app, 0).await;
+            assert!(!asks_for_proof(&ada, method, path).await, "{method} {path} with a new proof");
+        }
+    }
+    let known = |route: &&(&str, &str)| ROUTES.iter().any(|(method, path, _)| (*method, *path) == **route);
+    assert_eq!(PROOF.iter().chain(NO_PROOF).find(|route| !known(route)), None, "no such route");
+}
+
+/// Sends requests that need a recent proof; returns their statuses.
 async fn send_all(who: &Actor) -> Vec<(&'static str, u16)> {
     let name = uuid::Uuid::now_v7().to_string();
     let link = |request| async move { who.post("/api/v1/invites", &request).await };
     let answers = [
         ("token", who.post("/api/v1/tokens", &json!({"name": name, "scope": "read"})).await),
-        ("administrator", who.put("/api/v1/users/Eve", &json!({"role": "admin"})).await),
-        ("invitation", link(json!({"role": "admin"})).await),
+        ("role", who.put("/api/v1/users/Eve", &json!({"role": "admin"})).await),
+        ("invitation", link(json!({"role": "member"})).await),
         ("recovery", link(json!({"user": "Eve"})).await),
+        ("agent key", who.post("/api/v1/agent-keys", &json!({"name": name})).await),
+        ("webhook", who.post("/api/v1/webhooks", &json!({"url": format!("https://hooks.example.com/{name}")})).await),
+        ("retention", who.put("/api/v1/retention", &json!({"after_days": 9, "reduction": "delete"})).await),
         ("backup", who.get("/api/v1/backup").await),
     ];
     for (what, answer) in &answers {
@@ -61,10 +183,9 @@ async fn an_open_session_without_a_recent_proof_cannot_grant_access() {
         assert_eq!(status, 403, "{what}");
     }
     ada.post("/api/v1/account/passkeys/start", &()).await.refused(403);
+    ada.delete("/api/v1/users/Eve").await.refused(403);
     // Other requests need no proof, and neither do tokens.
     ada.get("/api/v1/users").await.ok();
-    ada.put("/api/v1/users/Eve", &json!({"role": "member"})).await.ok();
-    ada.post("/api/v1/invites", &json!({"role": "member"})).await.ok();
     assert!(send_all(&app.token(Scope::Admin).await).await.iter().all(|(_, status)| *status < 300));
 
     // A form redirects to the confirmation, which leads back to the site's own page only.
@@ -113,6 +234,43 @@ async fn the_passkey_of_another_user_confirms_nothing() {
     tab.click("button[data-passkey=confirm]").await;
     tab.shows(ALERT, "this passkey belongs to Mallory; use one of yours").await;
     ada.post("/api/v1/tokens", &json!({"name": "x", "scope": "read"})).await.refused(403);
+}
+
+#[tokio::test]
+async fn a_proof_changes_the_secret_of_the_session() {
+    let app = App::start().await;
+    let tab = Tab::open(&app).await;
+    device(&tab).await;
+    register(&tab, &app.invite(Role::Admin).await, "Ada").await;
+    tab.wait_for_path("/").await;
+    let sql = "select user_id from session";
+    let ada: String = sqlx::query_scalar(sql).fetch_one(&app.state.db.read).await.expect("a user");
+    // Somebody else knows the session's secret, stolen or planted.
+    let stolen = app.session_of(&ada, now_ms() + DAY_MS).await;
+    set_last_proof(&app, DAY_MS).await;
+    tab.set_session(&stolen).await;
+    tab.go("/confirm?next=%2Ftokens").await;
+    tab.click("button[data-passkey=confirm]").await;
+    tab.wait_for_path("/tokens").await;
+    stolen.get("/api/v1/account").await.refused(401);
+    tab.click("input[name=name]").await;
+    tab.type_text("ci").await;
+    tab.click("form[action='/tokens'] button").await;
+    tab.shows("h1", "Token ci").await;
+}
+
+#[tokio::test]
+async fn of_two_proofs_of_a_session_at_once_one_counts() {
+    let app = App::start().await;
+    let ada = app.signed_in(Role::Admin).await;
+    let hash = secret::hash(ada.session());
+    let confirm = async |new: &[u8]| {
+        let mut connection = app.state.db.write.acquire().await.expect("a connection");
+        record_confirmation(&mut connection, &hash, new, now_ms()).await
+    };
+    confirm(b"one").await.expect("the first");
+    let refused = confirm(b"two").await.expect_err("the second").to_string();
+    assert!(refused.contains("try again"), "{refused}");
 }
 
 #[tokio::test]

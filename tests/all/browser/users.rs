@@ -1,10 +1,7 @@
 //! Several passkeys, invitations with roles, sessions of other devices, and tokens created on the page.
 
 use brewbench::auth::{
-    api::users::create_invite,
-    caller::{Caller, SESSION_COOKIE},
-    model::Role,
-    users::NewInvite,
+    api::users::create_invite, caller::SESSION_COOKIE, model::Role, proven::Proven, users::NewInvite,
 };
 use chromiumoxide::cdp::browser_protocol::{
     network::ClearBrowserCookiesParams,
@@ -255,7 +252,7 @@ async fn a_link_that_is_withdrawn_expired_or_for_a_removed_user_is_rejected() {
     let eve = app.signed_in_as("Eve", Role::Viewer, i64::MAX).await;
     let invite = NewInvite { user: Some("Eve".to_owned()), ..NewInvite::default() };
     let (db, site) = (&app.state.db, &app.state.public_url);
-    let gone = create_invite(db, site, &invite, &Caller::owner()).await.expect("an invitation").url;
+    let gone = create_invite(db, site, &invite, &Proven::owner()).await.expect("an invitation").url;
     app.admin().await.delete("/api/v1/users/Eve").await.ok();
     eve.get("/api/v1/runs").await.refused(401);
     let expired = app.invite(Role::Admin).await;

@@ -21,8 +21,8 @@ use brewbench::{
     auth::{
         api::{tokens, users},
         audit::{AuditEvent, action::Action},
-        caller::Caller,
         model::{Role, Scope},
+        proven::Proven,
         secret::{self, Kind},
         store::{
             User,
@@ -127,7 +127,7 @@ impl App {
     pub async fn token_secret(&self, scope: Scope, expires_in_days: Option<u32>) -> String {
         let name = format!("{} {}", scope.as_str(), Uuid::now_v7());
         let new = NewToken { name, scope, expires_in_days };
-        tokens::create_token(&self.state.db, &new, &Caller::owner()).await.expect("a token").secret
+        tokens::create_token(&self.state.db, &new, &Proven::owner()).await.expect("a token").secret
     }
 
     /// Creates a user. Returns a client with a session.
@@ -169,7 +169,7 @@ impl App {
     pub async fn invite(&self, role: Role) -> String {
         let new = NewInvite { role, ..NewInvite::default() };
         let (db, site) = (&self.state.db, &self.state.public_url);
-        users::create_invite(db, site, &new, &Caller::owner()).await.expect("an invitation").url
+        users::create_invite(db, site, &new, &Proven::owner()).await.expect("an invitation").url
     }
 
     /// Enrolls an agent. Returns the key that replaces its one-time key.
@@ -188,7 +188,7 @@ impl App {
 
     /// Creates a one-time key for a new agent.
     pub async fn one_time_key(&self, name: &str) -> String {
-        fleet::api::create_key(&self.state.db, name, &Caller::owner()).await.expect("a key").secret
+        fleet::api::create_key(&self.state.db, name, &Proven::owner()).await.expect("a key").secret
     }
 
     /// Waits until `check` returns a value. Checks again on every event.
