@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 
 use brewbench_agent::engine::k6::K6;
 use brewbench_agent::run::execute;
-use brewbench_agent::sandbox::Sandbox;
+use brewbench_agent::sandbox::cage::user;
+use brewbench_agent::sandbox::{Sandbox, Side};
 use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::load::Load;
 use brewbench_agent::wire::outcome::{Ended, Outcome};
+use brewbench_testing::public_folder;
 use support::{Bench, job, scenario};
 use tokio_util::sync::CancellationToken;
 
@@ -66,7 +68,8 @@ exit 0
 
 /// Runs a job with a fake k6 of this version. Returns the outcome, all arguments, and k6's environment variables.
 async fn run_with(version: &str, job: &Job) -> (Outcome, Vec<String>, String) {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = public_folder();
+    user::give(folder.path(), Side::Generator).expect("given to k6");
     let k6 = K6::find(Some(&fake_k6(folder.path(), version))).await.expect("a supported version");
     let k6 = k6.with_folder(folder.path());
     let agent = format!("test flags {} {}", RunId::now(), std::process::id());

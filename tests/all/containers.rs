@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ffi::OsStr, fs, path::Path};
 
-use brewbench_testing::{Guest, Image, Manner, Podman, Registry};
+use brewbench_testing::{Guest, Image, Manner, Podman, Registry, public_folder};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn offer(podman: &Podman, tools: &Tools, manifests: &Path) {
 async fn the_same_server_is_measured_in_every_kind() {
     let (Some(tools), Some(podman), Some(guest)) = (Tools::find(), Podman::start(), Guest::build()) else { return };
     let (_target, base) = serve(&tools.targets).await;
-    let (data, manifests) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (data, manifests) = (tempfile::tempdir().expect("a folder"), public_folder());
     offer(&podman, &tools, manifests.path());
     let staging = format!("name = \"staging\"\nversion = \"1\"\n{CHECKS}[url]\nbase = \"{base}/\"\n");
     fs::write(manifests.path().join("staging.toml"), staging).expect("a manifest");
@@ -106,7 +106,7 @@ async fn the_same_server_is_measured_in_every_kind() {
 #[tokio::test]
 async fn the_progress_of_a_pull_is_shown() {
     let (Some(tools), Some(podman)) = (Tools::find(), Podman::start()) else { return };
-    let (data, manifests) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (data, manifests) = (tempfile::tempdir().expect("a folder"), public_folder());
     let registry = Registry::start(Manner::Slow, Image::of_bytes(48 << 20));
     let image = registry.image();
     let manifest =
@@ -142,7 +142,7 @@ async fn the_progress_of_a_pull_is_shown() {
 #[tokio::test]
 async fn a_killed_agent_leaves_no_container_once_it_is_back() {
     let (Some(tools), Some(podman)) = (Tools::find(), Podman::start()) else { return };
-    let manifests = tempfile::tempdir().expect("a folder");
+    let manifests = public_folder();
     offer(&podman, &tools, manifests.path());
     let socket = podman.socket();
     let more: [&OsStr; 4] =
@@ -173,7 +173,7 @@ async fn a_killed_agent_leaves_no_container_once_it_is_back() {
 #[tokio::test]
 async fn a_manifest_of_a_container_is_written_and_checked() {
     let (Some(tools), Some(podman)) = (Tools::find(), Podman::start()) else { return };
-    let manifests = tempfile::tempdir().expect("a folder");
+    let manifests = public_folder();
     podman.load("rust-hyper:1", &Image::of(&tools.targets.join("bin/rust-hyper"), &[]));
     let file = manifests.path().join("shop.toml").display().to_string();
     let new = ["target", "new", "shop", "--image", "localhost/rust-hyper:1", "--network", "bridge"];

@@ -28,7 +28,7 @@ struct Site {
 impl Site {
     async fn start(variants: &[(&str, &[&str])]) -> Option<Self> {
         let tools = Tools::find()?;
-        let data = tempfile::tempdir().expect("a folder");
+        let data = brewbench_testing::public_folder();
         let targets = data.path().join("targets");
         std::fs::create_dir(&targets).expect("a folder");
         for (name, flags) in variants {

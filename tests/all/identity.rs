@@ -166,7 +166,7 @@ async fn code_that_is_partly_known_is_the_same_within_one_experiment_only() {
 #[tokio::test]
 async fn an_edited_module_is_other_code() {
     let Some(tools) = Tools::find().filter(|_| Path::new(PYTHON).exists()) else { return };
-    let (data, manifests) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (data, manifests) = (tempfile::tempdir().expect("a folder"), brewbench_testing::public_folder());
     let write = |name: &str, text: &str| std::fs::write(manifests.path().join(name), text).expect("a file");
     write("app.py", APP);
     write("answer.py", "BODY = b'one'\n");

@@ -32,7 +32,7 @@ fn agent(more: &[&str], app: &App, key: &str, state: &Path, k6: &Path) -> tokio:
 async fn an_agent_with_an_unsupported_k6_does_not_start_and_the_reason_is_shown() {
     let app = App::start().await;
     let admin = app.admin().await;
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = brewbench_testing::public_folder();
     let key = app.key("rack").await;
     for version in ["0.57.0", "3.0.0"] {
         let k6 = fake_k6(folder.path(), version);
@@ -58,7 +58,7 @@ async fn an_agent_with_an_unsupported_k6_does_not_start_and_the_reason_is_shown(
 #[tokio::test]
 async fn the_doctor_reports_version_and_path_of_k6_and_the_supported_range() {
     let app = App::start().await;
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = brewbench_testing::public_folder();
     let key = app.key("rack").await;
     for (version, rank) in [("1.0.0", "good"), ("2.2.0", "good"), ("0.57.0", "bad"), ("3.0.0", "bad")] {
         let k6 = fake_k6(folder.path(), version);

@@ -29,7 +29,7 @@ use brewbench_agent::{
         outcome::{Conditions, Ended, Outcome},
     },
 };
-use brewbench_testing::Counter;
+use brewbench_testing::{Counter, public_folder};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -102,7 +102,7 @@ fn assert_load(run: &Value, counter: &Counter) {
 async fn a_run_counts_its_load_and_nothing_else() {
     let Some(tools) = Tools::find() else { return };
     let (app, counter) = (App::start().await, Counter::start());
-    let (user, folder) = (app.admin().await, tempfile::tempdir().expect("a folder"));
+    let (user, folder) = (app.admin().await, public_folder());
     let _agent = agent(&app, &tools, folder.path(), "rack", &counter).await;
     connected(&app, &user, 1).await;
     add(&user).await;
@@ -142,7 +142,7 @@ async fn open_gates(
 
 /// Generates a part of a load with a real k6.
 async fn generate(tools: &Tools, job: &Job, gates: Gates) -> Outcome {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = public_folder();
     let folders = ["targets", "work"].map(|name| folder.path().join(name));
     for folder in &folders {
         fs::create_dir(folder).expect("a folder");

@@ -188,7 +188,7 @@ async fn target_new(arguments: &[&str]) -> Output {
 async fn the_command_prints_a_manifest_or_writes_a_new_file() {
     let command = ["hello", "--version", "2", "--", "/usr/bin/python3", "hello.py", "{host}", "{port}"];
     assert_eq!(target_new(&command).await.ok(), MANIFEST);
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = brewbench_testing::public_folder();
     let file = folder.path().join("hello.toml").display().to_string();
     let to_file = [&["--output", &file], command.as_slice()].concat();
     let done = target_new(&to_file).await;
@@ -250,7 +250,7 @@ async fn the_command_prints_a_manifest_or_writes_a_new_file() {
 #[tokio::test]
 async fn a_running_agent_offers_a_target_as_soon_as_its_manifest_appears() {
     let Some(tools) = Tools::find() else { return };
-    let (app, folder) = (App::start().await, tempfile::tempdir().expect("a folder"));
+    let (app, folder) = (App::start().await, brewbench_testing::public_folder());
     let (manifests, key) = (folder.path().join("targets"), app.one_time_key("rack").await);
     fs::create_dir(&manifests).expect("a folder");
     let more = [OsStr::new("--manifests"), manifests.as_os_str()];

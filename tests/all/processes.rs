@@ -333,8 +333,10 @@ pub fn assert_clean(state: &Path) {
     let agent = agent_of(state);
     assert_eq!(processes_of(&agent), Vec::<String>::new());
     assert_eq!(groups_of(&agent), Vec::<PathBuf>::new());
-    let folders = fs::read_dir(state.join("work")).expect("a work folder").flatten().map(|entry| entry.path());
-    assert_eq!(folders.collect::<Vec<_>>(), Vec::<PathBuf>::new());
+    for work in [state.join("work"), Path::new("/var/lib/brewbench-runs").join(&agent)] {
+        let folders = fs::read_dir(work).into_iter().flatten().flatten().map(|entry| entry.path());
+        assert_eq!(folders.collect::<Vec<_>>(), Vec::<PathBuf>::new());
+    }
 }
 
 async fn stored_runs(data: &Path) -> Vec<Run> {

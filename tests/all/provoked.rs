@@ -17,7 +17,7 @@ use brewbench_agent::{
     sandbox::{CGROUP_ROOT, Sandbox},
     wire::{Phase, job::Job, messages::TargetOffer, outcome::Ended, target::Identity},
 };
-use brewbench_testing::skip;
+use brewbench_testing::{public_folder, skip};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -79,7 +79,7 @@ impl Bench {
             skip("CPU and memory cannot be limited on this machine");
             return None;
         }
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = public_folder();
         let (targets, work_folder) = (folder.path().join("targets"), folder.path().join("work"));
         for folder in [&targets, &work_folder] {
             std::fs::create_dir(folder).expect("a folder");
@@ -415,8 +415,10 @@ async fn a_new_connection_for_each_request_is_reported_if_it_dominates() {
 #[tokio::test]
 async fn a_k6_that_pushes_no_samples_makes_the_series_incomplete() {
     let Some(mut bench) = Bench::start().await else { return };
-    let k6 = Tools::find().expect("found before").k6;
     let path = bench.context.work_folder.with_file_name("k6");
+    // A wrapper may start a program beside it.
+    let k6 = path.with_file_name("unwrapped-k6");
+    std::fs::copy(Tools::find().expect("found before").k6, &k6).expect("a copy");
     let shell = format!(
         "#!/bin/sh\nfor word; do shift; [ \"$word\" = --out ] && continue; \
          [ \"$word\" = experimental-prometheus-rw ] && continue; set -- \"$@\" \"$word\"; done\nexec {} \"$@\"\n",
@@ -424,8 +426,7 @@ async fn a_k6_that_pushes_no_samples_makes_the_series_incomplete() {
     );
     std::fs::write(&path, shell).expect("a file");
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
-    let folder = k6.parent().expect("a folder");
-    bench.context.engine = K6::find(Some(&path)).await.expect("k6").with_folder(folder);
+    bench.context.engine = K6::find(Some(&path)).await.expect("k6");
     let run = bench.run(ORDINARY).await;
     assert!(run["requests"].as_u64().is_some_and(|requests| requests > 0), "{run}");
     assert_reason(&run, "series_incomplete", "suspect");

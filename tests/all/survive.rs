@@ -12,7 +12,7 @@ use brewbench_agent::wire::{
     messages::AgentMessage,
     outcome::{Ended, Outcome},
 };
-use brewbench_testing::SmallDisk;
+use brewbench_testing::{SmallDisk, public_folder};
 use nix::sys::signal::Signal;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -187,7 +187,7 @@ async fn cancelling_ends_all_processes_of_a_real_run_in_each_phase() {
     let Some(tools) = Tools::find() else { return };
     let app = App::start().await;
     let (user, key) = (app.user().await, app.key("rack").await);
-    let (state, folder) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let (state, folder) = (tempfile::tempdir().expect("a folder"), public_folder());
     manifests(folder.path(), &tools.targets.join("bin/rust-hyper"));
     let more = ["--manifests".as_ref(), folder.path().as_os_str(), "--idle-timeout".as_ref(), "0s".as_ref()];
     let mut agent = agent_with(&app, &key, state.path(), &tools, &more).await;

@@ -11,10 +11,12 @@ use crate::wire::engine::EngineOffer;
 use crate::host::environment::{Facts, settings};
 use crate::host::machine;
 use crate::profile::{offer, perf};
-use crate::sandbox::cage::support;
-use crate::sandbox::cage::support::Landlock;
-use crate::sandbox::{OwnQuota, Sandbox, cores};
+use crate::sandbox::cage::access::{self, Access};
+use crate::sandbox::cage::support::{self, Landlock};
+use crate::sandbox::cage::user::Users;
+use crate::sandbox::{OwnQuota, Sandbox, Side, cores};
 use crate::target::container::{self, NoEngine};
+use crate::target::manifest::{self, Provided};
 use crate::target::{self, Containers, Fingerprints, ManifestError, vm};
 use crate::wire::messages::TargetOffer;
 use crate::wire::outcome::Mechanism;
@@ -167,6 +169,7 @@ fn control_groups(options: &Options) -> Finding {
 /// Checks what keeps scripts and targets from the agent's own files.
 fn cage(options: &Options) -> Finding {
     let landlock = Landlock::detect();
+    let users = support::describe_users();
     if let Some(observed) = support::target_risk(landlock, &options.state, &options.targets) {
         let remedy = match landlock {
             Landlock::Absent => {
@@ -174,17 +177,40 @@ fn cage(options: &Options) -> Finding {
             }
             _ => "move the state folder (--state) out of the folders that targets may read",
         };
+        return Finding::doubtful("sandbox", format!("{users}; {observed}"), remedy);
+    }
+    if let (Err(_), Some(socket)) = (Users::find(), containers(options).usable_socket()) {
+        let observed = format!("{users}, who may use the container engine at {}", socket.display());
+        let remedy = "whoever may use an engine that runs as root is root; only a seccomp filter keeps targets from it: run \
+                      the agent as root or with the capabilities of the systemd unit, so that targets have another user";
         return Finding::doubtful("sandbox", observed, remedy);
     }
-    match landlock {
-        Landlock::Partial(version) => Finding::good(
-            "sandbox",
-            format!("Landlock {version} and seccomp; Linux 6.12 would also block signals and truncating files"),
-        ),
-        Landlock::Absent | Landlock::Complete(_) => {
-            Finding::good("sandbox", "Landlock and seccomp: scripts and targets can access their own files only")
+    let kernel = match landlock {
+        Landlock::Partial(version) => {
+            format!("Landlock {version}; Linux 6.12 would also block signals and truncating files")
         }
-    }
+        Landlock::Absent | Landlock::Complete(_) => {
+            "Landlock and seccomp: they can access their own files only".to_owned()
+        }
+    };
+    Finding::good("sandbox", format!("{users}; {kernel}"))
+}
+
+/// Checks that the user of targets can read what they start. Each run of another target fails.
+pub(super) fn closed_targets(options: &Options) -> Option<Finding> {
+    let (manifests, _) = manifest::load(&options.targets);
+    let programs = manifests.iter().filter_map(|manifest| match &manifest.provided {
+        Provided::Process(program) => Some((&manifest.name, program)),
+        _ => None,
+    });
+    let closed: Vec<_> = programs
+        .filter_map(|(name, program)| {
+            let path = program.path().ok()?;
+            Some(format!("{name}: {}", access::obstacle(Side::Target, &path, Access::Read)?))
+        })
+        .collect();
+    let remedy = "as it says, or run the agent as a user without privileges";
+    (!closed.is_empty()).then(|| Finding::doubtful("closed targets", closed.join("; "), remedy))
 }
 
 fn enough_cores(processors: usize, physical: usize) -> Finding {

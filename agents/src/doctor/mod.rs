@@ -18,6 +18,7 @@ use crate::connection::daemon::Options;
 /// Runs all checks for an agent with these options.
 pub async fn examine(options: &Options) -> Vec<Finding> {
     let mut findings = vec![host::engine(options).await, host::targets(options)];
+    findings.extend(host::closed_targets(options));
     findings.push(host::container_engine(options).await);
     findings.push(host::kvm().await);
     findings.extend(cluster::check(options).await);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::finding::Finding;
 use super::profiler;
 use crate::host::machine;
+use crate::sandbox::cage::user;
 use crate::sandbox::{Group, Sandbox, Side, cores};
 use crate::target::container::{self, Prepared};
 use crate::target::manifest::{self, Container, Manifest, Provided, Remote, Workload};
@@ -108,7 +109,10 @@ async fn start_here(
     remedy: &str,
 ) -> Vec<Finding> {
     let sandbox = Sandbox::detect(cgroups, &name());
-    let opened = tempfile::tempdir().and_then(|home| Ok((home, sandbox.open(RunId::now(), Side::Target)?)));
+    let opened = tempfile::tempdir().and_then(|home| {
+        user::give(home.path(), Side::Target)?;
+        Ok((home, sandbox.open(RunId::now(), Side::Target)?))
+    });
     let (home, group) = match opened {
         Ok(opened) => opened,
         Err(error) => {

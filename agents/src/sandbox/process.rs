@@ -113,6 +113,11 @@ impl Process {
         self.child.try_wait().ok().flatten()
     }
 
+    /// Returns the program's pid.
+    pub fn id(&self) -> Pid {
+        self.leader
+    }
+
     /// Sends a signal to the program and its process group, if the program still runs.
     pub fn signal(&self, signal: Signal) {
         if self.child.id().is_some() {

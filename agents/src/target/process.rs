@@ -35,7 +35,8 @@ impl Program {
 
     /// Returns the files and folders that the command names: the target may read them.
     fn named(&self) -> Vec<PathBuf> {
-        self.command.iter().skip(1).map(PathBuf::from).filter(|path| path.is_absolute() && path.exists()).collect()
+        let path = |word: &String| self.folder.join(word);
+        self.command.iter().skip(1).filter(|word| !word.is_empty()).map(path).filter(|path| path.exists()).collect()
     }
 
     /// Returns the plan to start it listening on this address.

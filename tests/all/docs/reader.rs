@@ -72,7 +72,7 @@ impl Reader {
     /// Prepares the folders. Returns `None` if a program is missing that a real run needs.
     pub async fn new() -> Option<Self> {
         let tools = Tools::find()?;
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = brewbench_testing::public_folder();
         let (home, here) = (folder.path().join("home"), folder.path().join("work"));
         fs::create_dir_all(home).expect("a folder");
         copy(&tools.targets, &here);

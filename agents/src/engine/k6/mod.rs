@@ -1,6 +1,7 @@
 //! k6, the load generator, as a program on this machine.
 
 mod exit;
+mod find;
 pub mod inspection;
 mod log;
 mod modules;
@@ -15,13 +16,12 @@ mod waits;
 mod wrapper;
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::process::Command;
-
 pub use exit::{is_aborted, judge};
+use find::{folder_of_script, read_version};
 pub use log::{Log, name_thresholds};
 pub use paused::Paused;
 pub use script::Script;
@@ -29,7 +29,7 @@ use version::{SUPPORTED, Version};
 
 use crate::run::address_policy::{AddressPolicy, LoadLimits};
 use crate::sandbox::Group;
-use crate::sandbox::cage::{Cage, environment};
+use crate::sandbox::cage::Cage;
 use crate::sandbox::process::{Plan, Process, find_program, last_lines};
 use crate::series::clock::Clock;
 use crate::series::recording::Recording;
@@ -190,9 +190,10 @@ impl K6 {
                 .or_else(|| beside().filter(|path| path.is_file()))
                 .ok_or_else(|| NoK6::Missing("in PATH or next to this program".to_owned()))?,
         };
-        let version = read_version(&path).await.map_err(|reason| NoK6::Broken { path: path.clone(), reason })?;
+        let beside = folder_of_script(&path);
+        let version = read_version(&path, beside.as_slice()).await;
+        let version = version.map_err(|reason| NoK6::Broken { path: path.clone(), reason })?;
         if SUPPORTED.covers(&version) {
-            let beside = folder_of_script(&path);
             Ok(Self { path, version, beside, also: Vec::new() })
         } else {
             Err(NoK6::Unsupported { path, version })
@@ -365,39 +366,14 @@ fn push_settings(url: &str, sets_histograms: bool) -> Vec<(String, String)> {
     settings.into_iter().chain(histograms).map(named).collect()
 }
 
-/// Returns the folder of a shell script in place of k6, which may start a k6 next to it.
-fn folder_of_script(path: &Path) -> Option<PathBuf> {
-    let mut start = [0; 2];
-    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).ok()?;
-    (start == *b"#!").then(|| path.canonicalize().ok()?.parent().map(Path::to_owned)).flatten()
-}
-
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-async fn read_version(path: &Path) -> Result<Version, String> {
-    let mut command = Command::new(path);
-    command.arg("version").kill_on_drop(true).env_clear().envs(environment::passed_on());
-    let output = tokio::time::timeout(Duration::from_secs(10), command.output()).await;
-    let output = output.map_err(|_| "`k6 version` timed out".to_owned())?.map_err(|error| error.to_string())?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    Version::from_output(&text)
-        .ok_or_else(|| format!("`k6 version` prints {:?}", text.chars().take(100).collect::<String>()))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::find::tests::program;
     use super::*;
-
-    fn program(text: &str) -> (tempfile::TempDir, PathBuf) {
-        use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("k6");
-        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("a file");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
-        (folder, path)
-    }
 
     #[tokio::test]
     async fn an_unsupported_version_is_refused_with_path_and_range() {

@@ -1,9 +1,11 @@
 //! Receives k6's pushes: an HTTP endpoint at a random path known only to this run's k6. It is a loopback port, unless the
 //! load comes from other machines.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,7 +17,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use uuid::Uuid;
 
 use crate::engine::k6::remote_write::MAX_BODY;
@@ -25,8 +27,9 @@ use crate::series::merge::{add_up, line, lines, moved};
 use crate::wire::series::{Second, Window};
 use crate::wire::work_done::WorkDone;
 
-/// k6 uses one connection for its series and one for its summary. The limit protects memory from other clients.
-const MAX_CONNECTIONS: usize = 8;
+/// Connections that have sent nothing to a secret path. Any program on this machine can open more, but another one takes
+/// the place of the oldest, and k6 sends its request with the connection. The limit protects memory.
+const MAX_STRANGERS: usize = 256;
 
 /// Closes connections that send no request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -250,12 +253,16 @@ impl Source {
 
 async fn accept(listener: TcpListener, sources: Arc<[Arc<Source>]>) {
     let mut connections = JoinSet::new();
-    let most = MAX_CONNECTIONS * sources.len();
+    let mut strangers = Strangers::default();
     loop {
         tokio::select! {
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < most => match accepted {
-                Ok((stream, _)) => drop(connections.spawn(serve(stream, Arc::clone(&sources)))),
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    let is_known = Arc::<AtomicBool>::default();
+                    let served = connections.spawn(serve(stream, Arc::clone(&sources), Arc::clone(&is_known)));
+                    strangers.add(served, is_known);
+                }
                 // For example no free descriptors: k6 retries.
                 Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
             },
@@ -263,8 +270,27 @@ async fn accept(listener: TcpListener, sources: Arc<[Arc<Source>]>) {
     }
 }
 
-async fn serve(stream: TcpStream, sources: Arc<[Arc<Source>]>) {
-    let service = service_fn(|request| answer(request, &sources));
+/// Connections that have not sent anything to a secret path yet, oldest first.
+#[derive(Default)]
+struct Strangers(VecDeque<(AbortHandle, Arc<AtomicBool>)>);
+
+impl Strangers {
+    /// Adds a connection, in place of the oldest if there are too many.
+    fn add(&mut self, connection: AbortHandle, is_known: Arc<AtomicBool>) {
+        self.0.push_back((connection, is_known));
+        if self.0.len() > MAX_STRANGERS {
+            self.0.retain(|(connection, is_known)| !connection.is_finished() && !is_known.load(Ordering::Relaxed));
+        }
+        if self.0.len() > MAX_STRANGERS
+            && let Some((oldest, _)) = self.0.pop_front()
+        {
+            oldest.abort();
+        }
+    }
+}
+
+async fn serve(stream: TcpStream, sources: Arc<[Arc<Source>]>, is_known: Arc<AtomicBool>) {
+    let service = service_fn(|request| answer(request, &sources, &is_known));
     let mut server = hyper::server::conn::http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(16 << 10);
     if let Err(error) = server.serve_connection(TokioIo::new(stream), service).await {
@@ -272,11 +298,16 @@ async fn serve(stream: TcpStream, sources: Arc<[Arc<Source>]>) {
     }
 }
 
-async fn answer(request: Request<Incoming>, sources: &[Arc<Source>]) -> Result<Response<Empty<Bytes>>, Infallible> {
+async fn answer(
+    request: Request<Incoming>,
+    sources: &[Arc<Source>],
+    is_known: &AtomicBool,
+) -> Result<Response<Empty<Bytes>>, Infallible> {
     let mut response = Response::new(Empty::new());
     let path = request.uri().path();
     let (of, is_summary) = path.strip_suffix(SUMMARY).map_or((path, false), |of| (of, true));
     let source = sources.iter().find(|source| source.path == of).filter(|_| request.method() == Method::POST);
+    is_known.fetch_or(source.is_some(), Ordering::Relaxed);
     *response.status_mut() = match source {
         Some(source) if is_summary => take_summary(request, source).await,
         Some(source) => take_push(request, source).await,
@@ -310,6 +341,8 @@ async fn take_summary(request: Request<Incoming>, source: &Source) -> StatusCode
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt;
+
     use super::*;
     use crate::wire::series::Gaps;
 
@@ -349,5 +382,26 @@ mod tests {
         let receiver = Receiver::open(Clock::new(), Scope::All, watch::Sender::default()).await.expect("a port");
         assert_eq!(status(receiver.url(), vec![0; MAX_BODY + 1]).await, 413);
         assert_eq!(gaps(receiver).damaged, 1);
+    }
+
+    #[tokio::test]
+    async fn connections_of_strangers_leave_room_for_k6() {
+        let receiver = Receiver::open(Clock::new(), Scope::All, watch::Sender::default()).await.expect("a port");
+        let url = receiver.url().to_owned();
+        let nothing = snap::raw::Encoder::new().compress_vec(&[]).expect("packed");
+        let mut strangers = VecDeque::new();
+        // More than there is room for, all of them open, before and after a push.
+        for _ in 0..3 {
+            for _ in 0..MAX_STRANGERS {
+                strangers.push_back(TcpStream::connect(receiver.address()).await.expect("connected"));
+            }
+            assert_eq!(status(&url, nothing.clone()).await, 204);
+        }
+        let mut oldest = strangers.pop_front().expect("a stranger");
+        assert_eq!(oldest.read(&mut [0]).await.expect("closed"), 0);
+        // Long before it times out.
+        let newest = strangers.pop_back().expect("a stranger");
+        let open = newest.try_read(&mut [0]).expect_err("nothing to read");
+        assert_eq!(open.kind(), io::ErrorKind::WouldBlock);
     }
 }

@@ -1,7 +1,7 @@
 //! Which file or folder keeps the user of a program from its files. For messages: the kernel decides, and knows more
 //! rules than the mode of a file.
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use super::group_of_device;
@@ -44,6 +44,7 @@ pub fn obstacle(side: Side, path: &Path, access: Access) -> Option<String> {
     }
     Some(match access {
         Access::Read => format!("{whose} can't read {shown}: run `chmod o+rX {shown}`"),
+        Access::Write if is_device(&path) => format!("{whose} can't use {shown}: run `chmod o+rw {shown}`"),
         Access::Write => format!("{whose} can't write {shown}: run `chown {number} {shown}`"),
     })
 }
@@ -59,6 +60,10 @@ fn may(user: User, path: &Path, wanted: u32) -> bool {
         0
     };
     (file.mode() >> shift) & wanted == wanted || has_access_list(path)
+}
+
+fn is_device(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.file_type().is_char_device())
 }
 
 fn has_access_list(path: &Path) -> bool {

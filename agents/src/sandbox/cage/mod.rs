@@ -105,7 +105,9 @@ impl Cage {
     /// Explains why the program can't read or write what it shall; `None` if it can, as far as that is known.
     pub fn obstacle(&self) -> Option<String> {
         let side = self.side();
-        let read = self.read.iter().find_map(|path| access::obstacle(side, path, Access::Read));
+        // Of a folder it may not need everything.
+        let files = self.read.iter().filter(|path| path.is_file());
+        let read = files.into_iter().find_map(|path| access::obstacle(side, path, Access::Read));
         read.or_else(|| self.write.iter().find_map(|path| access::obstacle(side, path, Access::Write)))
     }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use nix::libc;
 
 use super::Cage;
+use super::user::Users;
 
 /// Landlock support of this kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,26 +37,39 @@ impl Landlock {
 /// Explains why foreign scripts are unsafe for an agent with this state folder; `None` if they are safe.
 pub fn script_risk(landlock: Landlock, state: &Path) -> Option<String> {
     if landlock == Landlock::Absent {
-        return Some(
-            "this kernel has no Landlock (Linux 5.13), so a script could read and write all files of the agent's user"
-                .to_owned(),
-        );
+        return Some(format!(
+            "this kernel has no Landlock (Linux 5.13), so a script could read and write {}",
+            exposed()
+        ));
     }
     let generator = Cage::generator("k6".as_ref(), "scenario".as_ref(), "home".as_ref(), "results".as_ref());
     let state = resolved(state);
     generator.may_read(&state).then(|| format!("every program may read {}, including the agent's key", state.display()))
 }
 
+/// Describes as whom programs run.
+pub fn describe_users() -> String {
+    match Users::find() {
+        Ok(Users { target, generator }) => {
+            format!("targets run as user {}, load generators as {}", target.uid(), generator.uid())
+        }
+        Err(reason) => format!("targets and load generators run as the agent's user, because {reason}"),
+    }
+}
+
 /// Explains why targets could read the key of an agent; `None` if they can't.
 pub fn target_risk(landlock: Landlock, state: &Path, targets: &Path) -> Option<String> {
     if landlock == Landlock::Absent {
-        return Some(
-            "this kernel has no Landlock (Linux 5.13): targets can access all files of the agent's user".to_owned(),
-        );
+        return Some(format!("this kernel has no Landlock (Linux 5.13): targets can access {}", exposed()));
     }
     let state = resolved(state);
     let target = Cage::target("program".as_ref(), &resolved(targets), "home".as_ref());
     target.may_read(&state).then(|| format!("targets may read {}, including the agent's key", state.display()))
+}
+
+/// Describes the files that programs can access without Landlock.
+fn exposed() -> &'static str {
+    if Users::find().is_ok() { "what every user of this machine may" } else { "all files of the agent's user" }
 }
 
 /// Resolves symbolic links; a folder that does not exist yet stays as it is.

@@ -11,6 +11,7 @@ use bollard::errors::Error;
 use bollard::models::SystemVersion;
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
 use bollard::{API_DEFAULT_VERSION, Docker};
+use nix::unistd::{AccessFlags, access};
 use tokio::time::{sleep, timeout};
 
 use super::{image, podman};
@@ -88,6 +89,12 @@ impl Containers {
     /// Returns the engine's socket.
     pub fn socket(&self) -> Result<&Path, &NoEngine> {
         self.socket.as_deref()
+    }
+
+    /// Returns the engine's socket, or one of several, if this process may use it.
+    pub fn usable_socket(&self) -> Option<PathBuf> {
+        let all = candidates(|name| env::var(name).ok()).into_iter().chain(self.socket().ok().map(Path::to_owned));
+        all.into_iter().find(|socket| access(socket, AccessFlags::R_OK | AccessFlags::W_OK).is_ok())
     }
 
     /// Connects to the engine. The error is a sentence.
