@@ -284,3 +284,15 @@ async fn a_script_loads_no_module_from_the_network() {
     let Ended::Failed { reason, .. } = run(&bench, &script).await.ended else { panic!("a module was loaded") };
     assert!(reason.contains("modules are not loaded from the network"), "{reason}");
 }
+
+#[tokio::test]
+async fn a_script_cannot_fill_the_disk() {
+    let Some(bench) = Bench::new("script disk").await else { return };
+    bench.offer("good", "");
+    let script = "import http from 'k6/http'; export const options = { vus: 1, iterations: 1 };
+         export default () => { http.get(__ENV.BASE_URL); };
+         export const handleSummary = () => ({ 'large.txt': 'x'.repeat(80 << 20) });";
+    let outcome = run(&bench, script).await;
+    assert!(outcome.generator_log.contains("file too large"), "{:?} {}", outcome.ended, outcome.generator_log);
+    assert!(outcome.summary.is_some(), "{:?}", outcome.ended);
+}

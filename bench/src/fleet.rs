@@ -18,7 +18,7 @@ use brewbench::{
 use brewbench_agent::{
     connection::{
         client::Client,
-        link::{Link, LinkEvent, State},
+        link::{Condition, Link, LinkEvent, State},
         spool::Spool,
         uploader::Uploader,
     },
@@ -204,7 +204,14 @@ fn link(number: usize, client: Client, spool: &Path) -> anyhow::Result<Link> {
     };
     let uploader = Uploader::new(client.clone(), Spool::open(spool)?);
     let targets = watch::channel(hello.targets.clone()).1;
-    Ok(Link { client, hello, targets, uploader, running: watch::channel(None).1, live: Live::default() })
+    Ok(Link {
+        client,
+        hello,
+        targets,
+        uploader,
+        condition: watch::channel(Condition::default()).1,
+        live: Live::default(),
+    })
 }
 
 /// Simulates one agent. All agents share the threads of this program.

@@ -17,8 +17,11 @@ use crate::app::{
 /// The folder of an agent in the server's own process.
 const AGENT: &str = "agent";
 
+/// The file with the server's public URL.
+pub const ADDRESS_FILE: &str = "public-url";
+
 /// Prefixes of our own files. Other files in the folder are not touched.
-const OWN: [&str; 7] = [FILE, secrets_key::FILE, "lock", "public-url", ".backup-", ".restore-", ".handing-out-"];
+const OWN: [&str; 7] = [FILE, secrets_key::FILE, "lock", ADDRESS_FILE, ".backup-", ".restore-", ".handing-out-"];
 
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;

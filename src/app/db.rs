@@ -19,7 +19,7 @@ use sqlx::{
 };
 use tokio::task::spawn_blocking;
 
-use crate::app::{data_folder, local_admin, open_mark, rows::Rows, secrets_key};
+use crate::app::{data_folder, open_mark, rows::Rows, secrets_key};
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 
@@ -184,7 +184,7 @@ fn refuse_loss(folder: &Path, file: &Path) -> Result<(), OpenError> {
         Err(_) => "missing",
     };
     // The server writes them after it has created the database.
-    let traces = [secrets_key::FILE, local_admin::ADDRESS_FILE].map(|name| folder.join(name));
+    let traces = [secrets_key::FILE, data_folder::ADDRESS_FILE].map(|name| folder.join(name));
     let traces: Vec<String> =
         traces.iter().filter(|path| path.exists()).map(|path| path.display().to_string()).collect();
     if traces.is_empty() { Ok(()) } else { Err(OpenError::Lost(file.to_owned(), what, traces.join(" and "))) }

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::{
     app::{
-        data_folder,
+        data_folder::{self, ADDRESS_FILE},
         db::{self, Db, OpenError},
         error::Error,
         state::AppState,
@@ -22,9 +22,6 @@ use crate::{
     },
     fleet,
 };
-
-/// The file with the URL in the data folder.
-pub const ADDRESS_FILE: &str = "public-url";
 
 /// Why a command on the data folder failed.
 #[derive(Debug, thiserror::Error)]

@@ -4,17 +4,17 @@
 use std::{
     fs::{self, File},
     io,
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
-
-use crate::app::data_folder;
 
 /// What the file's name has after that of the database.
 pub const SUFFIX: &str = "-open";
 
 /// Marks the database as open.
 pub fn set(database: &Path) -> io::Result<()> {
-    data_folder::make_file(&with_suffix(database, SUFFIX))
+    let mark = with_suffix(database, SUFFIX);
+    File::options().write(true).create(true).truncate(false).mode(0o600).open(mark).map(drop)
 }
 
 /// Removes the mark once the database is closed.

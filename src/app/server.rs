@@ -44,7 +44,7 @@ use crate::{
     results::{self, store::imports::Waiting},
     runs::{self, store::values::LastValues},
     search, settings, shares, trends,
-    web::{self, live_shared::SharedPages, theme},
+    web::{self, shared_pages::SharedPages, theme},
 };
 
 /// How long background work may take after the server starts to shut down.

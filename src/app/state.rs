@@ -23,7 +23,7 @@ use crate::{
     live::feed::LiveFeed,
     results::store::imports::Waiting,
     runs::store::values::LastValues,
-    web::live_shared::SharedPages,
+    web::shared_pages::SharedPages,
 };
 
 /// The pools and handles of one server; cheap to clone.

@@ -1,11 +1,7 @@
 //! Live pages that look the same for many callers: each is rendered once per change, by a task of its own, for all its
 //! streams.
 
-use std::{
-    collections::HashMap,
-    convert::Infallible,
-    sync::{Arc, Mutex, PoisonError, Weak},
-};
+use std::{convert::Infallible, sync::Arc};
 
 use axum::response::{
     Sse,
@@ -17,23 +13,11 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::live::{Concerns, MAX_AGE, Pulse, View};
+use super::{
+    live::{Concerns, MAX_AGE, Pulse, View},
+    shared_pages::Shown,
+};
 use crate::app::{error::Result, rate_limit::streams, state::AppState};
-
-/// The pages that are shown now, by what they show; cheap to clone.
-#[derive(Clone, Debug, Default)]
-pub struct SharedPages(Arc<Mutex<HashMap<String, Weak<watch::Sender<Shown>>>>>);
-
-/// What a page has sent last.
-#[derive(Clone, Debug, Default)]
-struct Shown {
-    /// The last frame that replaces everything.
-    whole: Arc<[Event]>,
-    /// Number of such frames.
-    wholes: u64,
-    /// What was sent after it.
-    rest: Arc<[Event]>,
-}
 
 /// Starts a stream of the page with this key for a caller. All streams with the key share the first one's view, so the
 /// key names everything that the view depends on.
@@ -46,29 +30,13 @@ pub fn follow<V: View>(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<V>>> {
     let place = state.limits.streams.open(caller)?;
     let (until, rights) = (Instant::now() + MAX_AGE, state.events.rights());
-    let shown = state.shared_pages.join(state, key, concerns, view);
+    let shown = state.shared_pages.join(key, |page| {
+        state.tasks.spawn(render(state.clone(), concerns, view, page));
+    });
     let follower = Follower { shown, wholes: 0, until, rights, _place: place };
     let batches = stream::unfold(follower, |mut follower| async move { Some((follower.next().await?, follower)) });
     let events = batches.flat_map(|events| stream::iter(events.into_iter().map(Ok)));
     Ok(Sse::new(events).keep_alive(KeepAlive::default()))
-}
-
-impl SharedPages {
-    /// Subscribes to a page, and starts it if nobody follows it.
-    fn join(&self, state: &AppState, key: String, concerns: Concerns, view: impl View) -> watch::Receiver<Shown> {
-        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(page) = pages.get(&key).and_then(Weak::upgrade) {
-            let mut shown = page.subscribe();
-            shown.mark_changed();
-            return shown;
-        }
-        pages.retain(|_, page| page.strong_count() > 0);
-        let page = Arc::new(watch::Sender::default());
-        pages.insert(key, Arc::downgrade(&page));
-        let shown = page.subscribe();
-        state.tasks.spawn(render(state.clone(), concerns, view, page));
-        shown
-    }
 }
 
 /// Renders a page until nobody follows it. The end ends its streams, and their pages reconnect.

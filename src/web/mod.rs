@@ -20,6 +20,7 @@ pub mod markdown;
 pub mod request;
 pub mod series_style;
 pub mod shared;
+pub mod shared_pages;
 pub mod shell;
 pub mod sparkline;
 pub mod term;

@@ -14,6 +14,9 @@ use serde::de::DeserializeOwned;
 
 use crate::sanitize::plain;
 
+/// Bytes of an error response that are read.
+const LONGEST_ERROR: usize = 64 << 10;
+
 /// Attempts per request while the server is overloaded.
 const TRIES: u32 = 5;
 
@@ -198,7 +201,7 @@ impl Client {
         if status.is_success() {
             return Ok(response);
         }
-        let text = response.text().await.unwrap_or_default();
+        let text = first_bytes(response).await;
         let body = serde_json::from_str::<serde_json::Value>(&text).ok();
         let field = |name: &str| body.as_ref().and_then(|body| body[name].as_str()).map(str::to_owned);
         let sentence = match (field("error"), field("request_id")) {
@@ -299,6 +302,18 @@ pub fn innermost(fault: &dyn std::error::Error) -> String {
         fault = source;
     }
     fault.to_string()
+}
+
+/// Returns the begin of a response's text. A sentence is short, whatever a server sends.
+async fn first_bytes(mut response: Response) -> String {
+    let mut text = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        text.extend_from_slice(&chunk[..chunk.len().min(LONGEST_ERROR - text.len())]);
+        if text.len() == LONGEST_ERROR {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 #[cfg(test)]

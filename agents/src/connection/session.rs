@@ -157,7 +157,7 @@ impl Session {
             Work::None if foreign => {
                 Some(format!("the agent runs only bundled scenarios, and {:?} is not one", job.scenario.name))
             }
-            Work::None | Work::Inspecting(_) => self.fault.clone(),
+            Work::None | Work::Inspecting(_) => self.fault.clone().or_else(|| job.fault()),
         };
         if let Some(reason) = reason {
             return vec![Effect::Send(AgentMessage::Declined { run: job.run, reason })];

@@ -15,6 +15,9 @@ use crate::wire::outcome::Cause;
 /// A participant that continues this long after the common time has not started together with the others.
 const LATE_MS: i64 = 250;
 
+/// The common time is soon, once all have arrived; the clock of a machine may have been set in between.
+const EARLIEST_MS: i64 = 60_000;
+
 /// A gate that has opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
@@ -86,9 +89,15 @@ impl Gates {
         let gone = || Failure::by(Cause::Other)("the agent is stopping".to_owned());
         let opening = opening.ok_or_else(gone)?;
         let early_ms = opening.at_ms.saturating_sub(now_ms());
+        if early_ms > EARLIEST_MS {
+            let reason = format!("the load shall start in {early_ms} ms, and the limit is {EARLIEST_MS} ms");
+            return Err(Failure { reason, cause: Cause::Other });
+        }
         if early_ms < -LATE_MS && gate == Gate::Measure {
-            let reason =
-                format!("the load could not start simultaneously: this agent was notified {} ms late", -early_ms);
+            let reason = format!(
+                "the load could not start simultaneously: this agent was notified {} ms late",
+                early_ms.unsigned_abs()
+            );
             return Err(Failure { reason, cause: Cause::Generator });
         }
         sleep(Duration::from_millis(early_ms.max(0).unsigned_abs())).await;

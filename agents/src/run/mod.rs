@@ -7,6 +7,7 @@
 pub mod address_policy;
 pub mod admission;
 pub mod barrier;
+mod budget;
 mod cluster_load;
 pub mod destination;
 pub mod execute;

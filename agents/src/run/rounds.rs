@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::engine;
 use crate::engine::{Bounds, LoadOn, Log, Round, Started};
+use crate::run::budget::{self, Folders};
 use crate::run::execute::{RunContext, Site, lost};
 use crate::run::failure::Failure;
 use crate::sandbox::firewall::{self, Firewall};
@@ -43,11 +44,13 @@ impl Site {
             (Load::Closed(_) | Load::Open(_), length) if length >= SHORTEST => length + WARM_UP_GRACE,
             (_, length) => length,
         };
+        let folders = self.folders();
         let generator = self.generator.as_mut().ok_or_else(unstarted)?;
         let (early, steady) = tokio::select! {
             biased;
             () = target_exit(&mut self.target) => return Err(self.target_exit("during the warm-up").await),
             status = generator.wait() => (Some(status.map_err(lost)?), false),
+            failure = budget::exceeded(folders) => return Err(failure),
             () = level => (None, true),
             () = sleep(length) => (None, false),
         };
@@ -63,6 +66,12 @@ impl Site {
         let stopped = self.generator_group.kill().await;
         stopped.map_err(|error| broken(format!("k6 did not stop after the warm-up: {error}")))?;
         Ok(outcome)
+    }
+
+    /// Returns the folders whose size is limited.
+    fn folders(&self) -> Folders {
+        let generators = [self.script.files_folder(), self.script.results_folder()];
+        Folders { run: self.folder.path().to_owned(), generators }
     }
 
     /// Confines k6 to its target and to the recording, if this machine can.
@@ -97,12 +106,13 @@ impl Site {
     pub(super) async fn measured(&mut self, bounds: Bounds, conditions: &mut Conditions) -> Result<(), Failure> {
         const WHEN: &str = "during the measurement";
         let Bounds { longest, rps_limit } = bounds;
-        let broken = Failure::by(Cause::Generator);
+        let (broken, folders) = (Failure::by(Cause::Generator), self.folders());
         let generator = self.generator.as_mut().ok_or_else(unstarted)?;
         let status = tokio::select! {
             biased;
             () = target_exit(&mut self.target) => return Err(self.target_exit(WHEN).await),
             status = generator.wait() => status.map_err(lost)?,
+            failure = budget::exceeded(folders) => return Err(failure),
             () = sleep(longest) => {
                 let seconds = longest.as_secs();
                 return Err(broken(format!("k6 was still running after {seconds} s, longer than its load can take")));

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::RunId;
 use super::engine::Capability;
-use super::load::Load;
+use super::load::{LONGEST, Load};
 
 /// A run as sent to an agent. It names a target in the agent's manifests and can't include one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,6 +44,23 @@ pub struct Job {
 }
 
 impl Job {
+    /// Explains why an agent must not execute it: a server is not trusted with more than a run may need.
+    pub fn fault(&self) -> Option<String> {
+        let Self { size, warm_up_ms, warm_up_max_ms, cluster_generators, .. } = self;
+        let longest = u64::try_from(LONGEST.as_millis()).unwrap_or(u64::MAX);
+        if [Some(*warm_up_ms), *warm_up_max_ms].into_iter().flatten().any(|time| time > longest) {
+            return Some(format!("a warm-up of more than {longest} ms is not possible"));
+        }
+        if !(size.vcpus > 0.0 && size.vcpus <= MOST_VCPUS) {
+            return Some(format!("a machine size has more than 0 and at most {MOST_VCPUS} vCPUs"));
+        }
+        if *cluster_generators > MOST_GENERATORS {
+            return Some(format!("a run has at most {MOST_GENERATORS} load generators"));
+        }
+        let named = self.parameters.len() + self.scenario.defaults.len() + self.scenario.files.len();
+        (named > MOST_NAMES).then(|| format!("a scenario has at most {MOST_NAMES} parameters and files"))
+    }
+
     /// Returns the capabilities that the load generator must have.
     pub fn needs(&self) -> Vec<Capability> {
         use Capability::{Pausing, Percentiles, Scripts, Segments, Series};
@@ -76,11 +93,30 @@ pub enum Role {
 /// One of several equal parts of a load, as split by k6's execution segments: VUs and rates of all parts add up
 /// exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct Segment {
     /// Index, from 0.
     pub index: u32,
     /// Number of parts.
     pub of: u32,
+}
+
+/// A segment as sent, of any number of parts.
+#[derive(Deserialize)]
+struct Unchecked {
+    index: u32,
+    of: u32,
+}
+
+impl TryFrom<Unchecked> for Segment {
+    type Error = String;
+
+    fn try_from(Unchecked { index, of }: Unchecked) -> Result<Self, Self::Error> {
+        if (1..=MOST_GENERATORS).contains(&of) && index < of {
+            return Ok(Self { index, of });
+        }
+        Err(format!("there is no part {index} of {of}: a load has 1 to {MOST_GENERATORS} parts, from 0"))
+    }
 }
 
 impl Segment {
@@ -102,6 +138,15 @@ impl Segment {
         }
     }
 }
+
+/// Maximum number of load generators of a run.
+pub const MOST_GENERATORS: u32 = 1_000;
+
+/// Maximum cores of a machine size, far more than machines have.
+const MOST_VCPUS: f64 = 100_000.0;
+
+/// Maximum number of parameters, defaults and files together; each has a name.
+const MOST_NAMES: usize = 10_000;
 
 /// Maximum number of replicas of a target.
 pub const MAX_REPLICAS: u32 = 100;
@@ -201,6 +246,16 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn more_parts_than_a_run_has_are_refused() {
+        let read = |index: u32, of: u32| {
+            serde_json::from_value::<Segment>(serde_json::json!({"index": index, "of": of})).is_ok()
+        };
+        assert!(read(0, 1) && read(999, 1_000));
+        assert!(!read(0, 300_000_000) && !read(0, 0) && !read(1, 1));
+        assert_eq!(a_job().fault(), None);
+    }
+
+    #[test]
     fn segments_are_formatted_for_k6() {
         let part = |index, of| Segment { index, of };
         assert_eq!(part(0, 1).segment(), "0:1");
@@ -208,6 +263,23 @@ pub(crate) mod tests {
         let all: Vec<String> = (0..3).map(|index| part(index, 3).segment()).collect();
         assert_eq!(all, ["0:1/3", "1/3:2/3", "2/3:1"]);
         assert_eq!(part(1, 3).sequence(), "0,1/3,2/3,1");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_a_server_sends_costs_little(index: u32, of: u32, warm_up_ms: u64, most: u64, vcpus: f64, pods: u32) {
+            let sent = serde_json::json!({"index": index, "of": of});
+            if let Ok(segment) = serde_json::from_value::<Segment>(sent) {
+                let text = segment.sequence().len() + segment.segment().len();
+                proptest::prop_assert!(text <= 16 * MOST_GENERATORS as usize, "{} bytes", text);
+            }
+            let size = Size { vcpus, ..a_job().size };
+            let job = Job { warm_up_ms, warm_up_max_ms: Some(most), size, cluster_generators: pods, ..a_job() };
+            if job.fault().is_none() {
+                proptest::prop_assert!(warm_up_ms.max(most) <= 86_400_000 && pods <= MOST_GENERATORS);
+                proptest::prop_assert!(vcpus > 0.0 && vcpus.is_finite());
+            }
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::Gid;
 
 use self::access::Access;
@@ -38,6 +39,9 @@ pub struct Cage {
     /// Files and folders it may also write. With a device its group is allowed, with a socket the use of sockets.
     write: Vec<PathBuf>,
 }
+
+/// The largest file that a load generator may write. Its own are far smaller; a script decides about others.
+const LARGEST_FILE: u64 = 64 << 20;
 
 /// The kind of program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +127,8 @@ impl Cage {
             local_sockets: user.is_none() && !self.write.iter().any(|path| is_socket(path)),
         };
         let groups = self.write.iter().filter_map(|path| group_of_device(path)).collect();
-        Ok(Some(Lock { ruleset: files::ruleset(self)?, filter: calls::filter(refused)?, user, groups }))
+        let largest_file = (self.side() == Side::Generator).then_some(LARGEST_FILE);
+        Ok(Some(Lock { ruleset: files::ruleset(self)?, filter: calls::filter(refused)?, user, groups, largest_file }))
     }
 }
 
@@ -145,11 +150,15 @@ pub struct Lock {
     filter: calls::Filter,
     user: Option<User>,
     groups: Vec<Gid>,
+    largest_file: Option<u64>,
 }
 
 impl Lock {
     /// Confines the calling process, permanently. Makes system calls only.
     pub fn close(&self) -> io::Result<()> {
+        if let Some(bytes) = self.largest_file {
+            setrlimit(Resource::RLIMIT_FSIZE, bytes, bytes)?;
+        }
         privileges::drop_all(self.user, &self.groups)?;
         if let Some(ruleset) = &self.ruleset {
             files::enter(ruleset)?;
