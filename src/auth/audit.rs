@@ -5,7 +5,7 @@ pub mod action;
 
 use std::{net::IpAddr, time::Duration};
 
-use brewbench_agent::wire::name::appearance;
+use brewbench_agent::wire::name::{appearances, lookalike};
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -189,11 +189,14 @@ pub const SERIES_RULE: &str = "rule for series";
 
 /// Returns whether a user may have this name: it must not look like one that the log reserves.
 pub fn is_valid_user_name(name: &str) -> bool {
-    // Compares shapes, because lookalike letters would pass a plain comparison.
-    let shape = |text: &str| appearance(&text.to_lowercase()).to_lowercase();
-    let name = shape(name);
-    ![OWNER, ANONYMOUS, SERIES_RULE].map(shape).contains(&name)
-        && !["token ", "agent "].map(shape).iter().any(|prefix| name.starts_with(prefix))
+    let starts_like = |prefix: &str| {
+        let shapes = appearances(prefix);
+        appearances(name).iter().zip(&shapes).any(|(shape, prefix)| shape.starts_with(prefix))
+    };
+    let reserved = [OWNER, ANONYMOUS, SERIES_RULE];
+    !reserved.contains(&name)
+        && lookalike(name, reserved).is_none()
+        && !["token ", "agent "].into_iter().any(starts_like)
 }
 
 /// One entry of the log.

@@ -1,6 +1,6 @@
 //! Extractors that authenticate the caller. Writes with a cookie count only from our own pages.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use axum::{
     extract::{ConnectInfo, FromRequestParts},
@@ -281,13 +281,21 @@ pub fn address(parts: &Parts, state: &AppState) -> Option<IpAddr> {
     for list in lists.into_iter().rev() {
         // Splits bytes, so that invalid text from the client does not hide the proxy's entry.
         for entry in list.as_bytes().rsplit(|byte| *byte == b',') {
-            nearest = std::str::from_utf8(entry.trim_ascii()).ok()?.parse::<IpAddr>().ok()?.to_canonical();
+            nearest = forwarded(std::str::from_utf8(entry).ok()?.trim())?.to_canonical();
             if !proxies.contains(nearest) {
                 return Some(nearest);
             }
         }
     }
     Some(nearest)
+}
+
+/// Reads an entry of `X-Forwarded-For`. Some proxies add the port, and IPv6 addresses may stand in brackets.
+fn forwarded(entry: &str) -> Option<IpAddr> {
+    let plain = entry.parse().ok();
+    let with_port = || entry.parse().ok().map(|address: SocketAddr| address.ip());
+    let bracketed = || entry.strip_prefix('[')?.strip_suffix(']')?.parse().ok().map(IpAddr::V6);
+    plain.or_else(with_port).or_else(bracketed)
 }
 
 /// Returns the secret of an `Authorization: Bearer` header.

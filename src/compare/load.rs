@@ -16,15 +16,18 @@ use crate::{
     baselines,
     baselines::{model::Baseline, resolve},
     compare::{
+        anonymous,
         cache::Key,
         cell::Row,
         chosen::{Chosen, MOST_RUNS, Options},
-        context, notes,
+        context,
+        known::Known,
+        notes,
         rendered::Rendered,
         store,
         timeseries::RowTimeseries,
         timeseries_charts,
-        view::{Comparison, TimeseriesCharts},
+        view::{Comparison, Place, TimeseriesCharts},
     },
     runs::model::Run,
     web::series_style::Marks,
@@ -32,7 +35,8 @@ use crate::{
 
 /// Returns the comparison for a query of `/compare`, without time series.
 pub async fn from_query(state: &AppState, query: &str) -> Result<Arc<Rendered>> {
-    cached(state, Key { query: query.to_owned(), with_series: false }).await?.ok_or_else(nothing_named)
+    let key = Key { query: query.to_owned(), with_series: false, place: Place::Inside };
+    cached(state, key).await?.ok_or_else(nothing_named)
 }
 
 /// Returns the comparison for a query of `/compare`, with time series.
@@ -42,7 +46,13 @@ pub async fn page_from_query(state: &AppState, query: &str) -> Result<Arc<Render
 
 /// Like [`page_from_query`]; none if the query names no runs.
 pub async fn page_if_any(state: &AppState, query: &str) -> Result<Option<Arc<Rendered>>> {
-    cached(state, Key { query: query.to_owned(), with_series: true }).await
+    cached(state, Key { query: query.to_owned(), with_series: true, place: Place::Inside }).await
+}
+
+/// Returns the comparison for readers without access to the site, with time series and without the names of agents.
+pub async fn page_for_outside(state: &AppState, query: &str) -> Result<Arc<Rendered>> {
+    let key = Key { query: query.to_owned(), with_series: true, place: Place::Outside };
+    cached(state, key).await?.ok_or_else(nothing_named)
 }
 
 async fn cached(state: &AppState, key: Key) -> Result<Option<Arc<Rendered>>> {
@@ -55,7 +65,7 @@ async fn cached(state: &AppState, key: Key) -> Result<Option<Arc<Rendered>>> {
     if ids.is_empty() {
         return Ok(None);
     }
-    let Loaded { mut comparison, have_ended } = load(state, &chosen, &ids).await?;
+    let Loaded { mut comparison, have_ended } = load(state, &chosen, &ids, key.place).await?;
     if key.with_series {
         add_timeseries(state, &mut comparison, chosen.setting).await?;
     }
@@ -104,11 +114,11 @@ struct Loaded {
 }
 
 /// Reads and compares the runs with these ids. Missing runs are a note, unless all are missing.
-async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId]) -> Result<Loaded> {
+async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId], place: Place) -> Result<Loaded> {
     if ids.len() > MOST_RUNS {
         return Err(Error::Invalid(format!("{} runs were chosen; compare at most {MOST_RUNS} at once", ids.len())));
     }
-    let runs = crate::runs::store::by_ids(&state.db.rows, ids).await?;
+    let mut runs = crate::runs::store::by_ids(&state.db.rows, ids).await?;
     if runs.is_empty() {
         let ids: Vec<_> = ids.iter().map(RunId::as_str).collect();
         return Err(Error::NotFound(format!("run {}", ids.join(", "))));
@@ -117,7 +127,11 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId]) -> Result<Loaded
     let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     let have_ended = runs.iter().all(|run| run.phase.is_final());
-    let mut comparison = from_runs(state, runs, marks, chosen.options()?).await?;
+    let (mut options, mut known) = (chosen.options()?, context::known(state, &runs).await?);
+    if place == Place::Outside {
+        anonymous::hide_agents(&mut runs, &mut known.history, &mut options);
+    }
+    let mut comparison = compared(runs, marks, options, known).await?;
     comparison.notes.extend(notes::missing(&missing));
     Ok(Loaded { comparison, have_ended })
 }
@@ -125,6 +139,10 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId]) -> Result<Loaded
 /// Compares runs in the context of their environments, history and accepted differences.
 pub async fn from_runs(state: &AppState, runs: Vec<Run>, marks: Marks, options: Options) -> Result<Comparison> {
     let known = context::known(state, &runs).await?;
+    compared(runs, marks, options, known).await
+}
+
+async fn compared(runs: Vec<Run>, marks: Marks, options: Options, known: Known) -> Result<Comparison> {
     spawn_blocking(move || Comparison::by(runs, &marks, &options, &known)).await.map_err(Error::internal)
 }
 

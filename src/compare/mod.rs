@@ -6,6 +6,7 @@
 //! without usable figures. [`view`] builds the comparison with [`headline`], [`notes`] and [`charts`]. All of that is
 //! pure, as is [`builder`], which chooses two sides: [`load`] reads the runs of a comparison, [`pages`] and [`api`] show it.
 
+pub mod anonymous;
 pub mod api;
 pub mod builder;
 pub mod cache;

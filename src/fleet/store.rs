@@ -7,7 +7,7 @@ use crate::{
     app::error::{Error, Result},
     auth::{
         audit::{self, AuditEvent},
-        store::taken,
+        store::{distinct, taken},
     },
     fleet::model::{About, Agent, AgentEngine, Availability, ClusterGenerators},
 };
@@ -22,6 +22,8 @@ pub async fn insert_agent(
     act: &AuditEvent,
 ) -> Result<()> {
     let mut transaction = pool.begin().await?;
+    let names = sqlx::query_scalar!("select name from agent").fetch_all(&mut *transaction).await?;
+    distinct("agent", name, &names)?;
     sqlx::query!(
         "insert into agent (name, key_hash, created_at, is_one_time, one_time_until, made_by) values (?, ?, ?, 1, ?, ?)",
         name,
@@ -186,6 +188,9 @@ pub async fn set_labels(pool: &SqlitePool, name: &str, labels: &[String], act: &
 
 /// Renames an agent everywhere (see the trigger `agent_renamed`); false if there is none with this name.
 pub async fn rename(connection: &mut SqliteConnection, name: &str, new: &str) -> Result<bool> {
+    let others =
+        sqlx::query_scalar!("select name from agent where name <> ?", name).fetch_all(&mut *connection).await?;
+    distinct("agent", new, &others)?;
     let done = sqlx::query!("update agent set name = ?2 where name = ?1", name, new)
         .execute(connection)
         .await

@@ -126,7 +126,7 @@ async fn shared(_: Public, State(state): State<AppState>, Path(secret): Path<Str
     let missing = || Error::NotFound("comparison behind this link; it may have expired or been revoked".to_owned());
     let share =
         crate::shares::store::open(&state.db.read, &secret::hash(&secret), now_ms()).await?.ok_or_else(missing)?;
-    let comparison = load::page_from_query(&state, &share.whole_query()).await.map_err(|fault| match fault {
+    let comparison = load::page_for_outside(&state, &share.whole_query()).await.map_err(|fault| match fault {
         Error::NotFound(_) => missing(),
         fault => fault,
     })?;

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use brewbench::compare::cache::{Key, Version};
+use brewbench::compare::{
+    cache::{Key, Version},
+    view::Place,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -98,7 +101,7 @@ async fn computed(user: &Actor, runs: &[String], number: usize) -> Value {
 
 async fn is_cached(app: &App, runs: &[String]) -> bool {
     let count = sqlx::query_scalar("select changes from comparison_inputs").fetch_one(&app.state.db.read).await;
-    let key = Key { query: format!("runs={}", runs.join(",")), with_series: false };
+    let key = Key { query: format!("runs={}", runs.join(",")), with_series: false, place: Place::Inside };
     app.state.comparisons.get(Version(count.expect("a count")), &key).is_some()
 }
 

@@ -46,6 +46,30 @@ async fn a_share_link_shows_the_comparison_and_leads_nowhere_else() {
 }
 
 #[tokio::test]
+async fn a_share_link_names_no_agent() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let runs = two_targets(&user).await;
+    let write = &app.state.db.write;
+    for sql in [
+        r#"update run set agent = 'vault-' || (repetition % 2), generators = '["vault-load"]'"#,
+        "update run set phase = 'failed', error = 'vault-load: stopped by vault-1' where repetition = 1",
+    ] {
+        sqlx::query(sql).execute(write).await.expect("runs of agents");
+    }
+    let inside = user.clone().in_browser();
+    for rest in ["&baseline=servy", "&by=agent&baseline=vault-1", "&by=size&allow_confounders=true"] {
+        let query = format!("runs={}{rest}", runs.join(","));
+        let names = async || inside.get(&format!("/compare?{query}")).await.ok().text().matches("vault").count();
+        let named = names().await;
+        let path = share(&user, &json!({"query": query})).await;
+        let page = app.anonymous().in_browser().get(&path).await.ok().text();
+        assert!(!page.contains("vault") && page.contains("agent "), "{page}");
+        assert!(named > 0 && names().await == named, "the page inside the site names them: {rest}");
+    }
+}
+
+#[tokio::test]
 async fn revoked_expired_and_unknown_links_show_nothing() {
     let app = App::start().await;
     let user = app.user().await;

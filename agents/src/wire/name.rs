@@ -99,15 +99,39 @@ fn is_mixed(name: &str) -> bool {
     letters.as_str().detect_restriction_level() > RestrictionLevel::ModeratelyRestrictive
 }
 
-/// Returns a key that is the same for names that look the same.
-pub fn appearance(name: &str) -> String {
-    skeleton(name).collect()
+/// Returns two keys of how a name looks, without case, accents and repeated spaces. Names that share one of them look
+/// the same.
+///
+/// A capital may look like a letter that its small form does not look like: `I` like `l`, the Cyrillic `Т` like `T`. So
+/// the first key ignores the case first, and the second one the shapes.
+pub fn appearances(name: &str) -> [String; 2] {
+    [bare(&folded(name)), bare(&folded(&bare(name)))]
+}
+
+/// Returns the text without distinctions of case. By way of capitals, which `ı`, `ſ` and the two small sigmas share with
+/// other letters.
+fn folded(text: &str) -> String {
+    text.to_uppercase().to_lowercase()
+}
+
+/// Returns the skeleton of a text, without the accents that Latin, Greek and Cyrillic letters have, and with single
+/// spaces, as pages show it.
+fn bare(text: &str) -> String {
+    let is_accent = |letter: &char| matches!(letter, '\u{300}'..='\u{36f}');
+    let mut shape = String::with_capacity(text.len());
+    for letter in skeleton(text).filter(|letter| !is_accent(letter)) {
+        if letter != ' ' || !shape.ends_with(' ') {
+            shape.push(letter);
+        }
+    }
+    shape
 }
 
 /// Finds a different name that looks the same.
 pub fn lookalike<'a>(name: &str, others: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let shape = appearance(name);
-    others.into_iter().find(|other| *other != name && appearance(other) == shape)
+    let shapes = appearances(name);
+    let is_alike = |other: &str| appearances(other).iter().zip(&shapes).any(|(one, two)| one == two);
+    others.into_iter().find(|other| *other != name && is_alike(other))
 }
 
 #[cfg(test)]
@@ -176,7 +200,29 @@ mod tests {
     #[test]
     fn lookalikes_are_found() {
         assert_eq!(lookalike("serverl", ["x", "server1"]), Some("server1"));
-        assert_eq!(lookalike("рауса", ["payca"]), Some("payca"));
+        for (name, other) in [
+            ("рауса", "payca"),
+            ("ADMIN1", "admin1"),
+            ("adm\u{131}n1", "admin1"),
+            ("ADM\u{130}N1", "admin1"),
+            ("admi\u{307}n1", "admin1"),
+            ("admin\u{332}1", "admin1"),
+            ("NeiI", "neil"),
+            ("ТОМ", "tom"),
+            ("СОСО", "coco"),
+            ("ΑΝΝΑ", "anna"),
+            ("STRASSE", "Straße"),
+            ("Jurgen", "Jürgen"),
+            ("Ada  Lovelace", "Ada Lovelace"),
+            ("r00t", "ROOT"),
+        ] {
+            assert_eq!(lookalike(name, ["x", other]), Some(other), "{name:?}");
+            assert_eq!(lookalike(other, ["x", name]), Some(name), "{other:?}");
+        }
+        for (name, other) in [("Neil", "Nell"), ("が", "か"), ("कि", "कु"), ("rack-1", "rack-2"), ("ab", "a b")]
+        {
+            assert_eq!(lookalike(name, [other]), None, "{name:?} {other:?}");
+        }
         assert_eq!(lookalike("server1", ["server1", "server2"]), None, "not a lookalike of itself");
     }
 

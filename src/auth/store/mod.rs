@@ -42,6 +42,16 @@ pub fn taken(fault: sqlx::Error, sentence: impl FnOnce() -> String) -> Error {
     }
 }
 
+/// Refuses a new name that looks like one of its kind, because lists and the audit log identify by names.
+pub fn distinct(kind: &str, name: &str, existing: &[String]) -> Result<()> {
+    match lookalike(name, existing.iter().map(String::as_str)) {
+        Some(other) => {
+            Err(Error::Conflict(format!("the name {name:?} looks like the existing {kind} {other:?}; choose another")))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Returns whether a user has registered yet.
 pub async fn any_user(pool: &SqlitePool) -> sqlx::Result<bool> {
     Ok(sqlx::query!("select id from user limit 1").fetch_optional(pool).await?.is_some())
@@ -60,11 +70,7 @@ fn unknown(name: &str) -> Error {
 pub async fn insert_user(connection: &mut SqliteConnection, user: &User, now: i64) -> Result<()> {
     let User { id, name, role } = user;
     let names = sqlx::query_scalar!("select name from user").fetch_all(&mut *connection).await?;
-    if let Some(other) = lookalike(name, names.iter().map(String::as_str)) {
-        return Err(Error::Conflict(format!(
-            "the name {name:?} looks like the existing user {other:?}; choose another"
-        )));
-    }
+    distinct("user", name, &names)?;
     let role = role.as_str();
     sqlx::query!("insert into user (id, name, role, created_at) values (?, ?, ?, ?)", id, name, role, now)
         .execute(connection)

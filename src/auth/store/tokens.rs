@@ -3,7 +3,7 @@
 use rusqlite::params;
 use sqlx::{SqliteConnection, SqlitePool};
 
-use super::{MINUTE_MS, parsed, taken};
+use super::{MINUTE_MS, distinct, parsed, taken};
 use crate::{
     app::{db::Db, error::Result},
     auth::{
@@ -65,6 +65,8 @@ pub async fn valid_token(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option<
 /// Stores a token.
 pub async fn insert_token(connection: &mut SqliteConnection, token: &TokenRow<'_>, now: i64) -> Result<()> {
     let TokenRow { name, hash, scope, user_id, expires_at_ms } = token;
+    let names = sqlx::query_scalar!("select name from token").fetch_all(&mut *connection).await?;
+    distinct("token", name, &names)?;
     let scope = scope.as_str();
     sqlx::query!(
         "insert into token (name, hash, scope, user_id, created_at, expires_at) values (?, ?, ?, ?, ?, ?)",

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use brewbench_agent::wire::name::appearance;
+use brewbench_agent::wire::name::appearances;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::auth::audit::{self, AuditEvent};
@@ -28,9 +28,12 @@ pub async fn target_fault(
 
 /// Finds a new name that looks like another new or known one. A name may have become known since `new` was read.
 fn confusable(new: &[&str], known: &[String]) -> Option<String> {
-    let mut shapes: HashMap<String, &str> = known.iter().map(|name| (appearance(name), name.as_str())).collect();
+    let keys = |name: &str| appearances(name).into_iter().enumerate();
+    let mut shapes: HashMap<(usize, String), &str> =
+        known.iter().flat_map(|name| keys(name).map(|key| (key, name.as_str()))).collect();
     new.iter().find_map(|name| {
-        let other = shapes.insert(appearance(name), name).filter(|other| other != name)?;
+        let alike = keys(name).filter_map(|key| shapes.insert(key, name).filter(|other| other != name));
+        let other = alike.collect::<Vec<_>>().into_iter().next()?;
         Some(format!("{name:?} looks like {other:?}; choose another name"))
     })
 }

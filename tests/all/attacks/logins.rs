@@ -104,6 +104,30 @@ async fn forged_entries_before_the_proxys_do_not_hide_a_caller() {
 }
 
 #[tokio::test]
+async fn ports_that_a_proxy_adds_do_not_hide_a_caller() {
+    let app = App::with(strict).await;
+    let nobody = app.anonymous();
+    let forms = ["192.0.2.1:5678", "192.0.2.1", "::ffff:192.0.2.1"];
+    for form in forms {
+        from(form, &nobody, START, &json!({})).await.ok();
+    }
+    from("[::ffff:192.0.2.1]:80", &nobody, START, &json!({})).await.refused(429);
+    // All callers whose address cannot be read share the attempts of one.
+    for form in ["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:443"] {
+        from(form, &nobody, START, &json!({})).await.ok();
+    }
+    from("[2001:db8::1]:1", &nobody, START, &json!({})).await.refused(429);
+    for form in ["192.0.2.3:", "192.0.2.3:99999", "[2001:db8::3", "[192.0.2.3]", "192.0.2.3:80:80"].iter().take(3) {
+        from(form, &nobody, START, &json!({})).await.ok();
+    }
+    from("2001:db8::3]", &nobody, START, &json!({})).await.refused(429);
+    // Other headers that clients can send are not read.
+    let request = nobody.request(&Method::POST, START).header("x-forwarded-for", "192.0.2.1");
+    let request = request.header("forwarded", "for=192.0.2.77").header("x-real-ip", "192.0.2.78");
+    Answer::to(request.json(&json!({}))).await.refused(429);
+}
+
+#[tokio::test]
 async fn refused_logins_are_aggregated_in_the_audit_log() {
     let app = App::start().await;
     let (nobody, admin) = (app.anonymous(), app.admin().await);

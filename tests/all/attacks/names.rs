@@ -111,6 +111,69 @@ async fn a_user_name_that_looks_like_another_is_refused() {
 }
 
 #[tokio::test]
+async fn capitals_accents_and_other_scripts_make_no_second_admin() {
+    let app = App::start().await;
+    app.signed_in_as("admin1", Role::Admin, now_ms() + 86_400_000).await;
+    let user = |name: &str| User { id: uuid::Uuid::now_v7().to_string(), name: name.to_owned(), role: Role::Member };
+    let mut connection = app.state.db.write.acquire().await.expect("a connection");
+    let alike =
+        ["ADMIN1", "Admin1", "adm\u{131}n1", "ADM\u{130}N1", "admi\u{307}n1", "\u{e1}dmin1", "admin\u{332}1", "adminl"];
+    for name in alike {
+        let error = brewbench::auth::store::insert_user(&mut connection, &user(name), now_ms()).await;
+        let error = error.expect_err(name).to_string();
+        assert_eq!(error, format!("the name {name:?} looks like the existing user \"admin1\"; choose another"));
+    }
+    brewbench::auth::store::insert_user(&mut connection, &user("coco"), now_ms()).await.expect("a user");
+    let cyrillic = user("\u{421}\u{41e}\u{421}\u{41e}");
+    brewbench::auth::store::insert_user(&mut connection, &cyrillic, now_ms()).await.expect_err("a look-alike");
+    for name in ["admin2", "Neil", "Nell", "\u{41e}\u{43b}\u{435}\u{433}"] {
+        brewbench::auth::store::insert_user(&mut connection, &user(name), now_ms()).await.expect(name);
+    }
+    drop(connection);
+    let token = app.invite(Role::Viewer).await.split("token=").nth(1).expect("a secret").to_owned();
+    for name in ["TOKEN ci", "OWNER of the data folder", "\u{e1}nonymous", "Token  ci"] {
+        let body = json!({"token": token, "name": name});
+        app.anonymous().post("/api/v1/auth/register/start", &body).await.refused(422);
+    }
+}
+
+#[tokio::test]
+async fn look_alike_names_of_earlier_versions_stay_valid() {
+    let app = App::start().await;
+    app.signed_in_as("admin1", Role::Admin, now_ms() + 86_400_000).await;
+    let sql = "insert into user (id, name, role, created_at) values (?1, ?1, 'member', 0)";
+    sqlx::query(sql).bind("ADMIN1").execute(&app.state.db.write).await.expect("a user");
+    let admin = app.admin().await;
+    admin.put("/api/v1/users/ADMIN1", &json!({"role": "viewer"})).await.ok();
+    let other = app.session_of("ADMIN1", now_ms() + 86_400_000).await;
+    assert_eq!(other.get("/api/v1/account").await.ok().json()["role"], "viewer");
+    admin.post("/api/v1/invites", &json!({"user": "ADMIN1"})).await.ok();
+    admin.delete("/api/v1/users/ADMIN1").await.ok();
+}
+
+#[tokio::test]
+async fn tokens_and_agents_that_look_like_others_are_refused() {
+    let app = App::start().await;
+    let ada = app.signed_in_as("Ada", Role::Admin, now_ms() + 86_400_000).await;
+    let token = async |name: &str| ada.post("/api/v1/tokens", &json!({"name": name, "scope": "read"})).await;
+    let key = async |name: &str| ada.post("/api/v1/agent-keys", &json!({"name": name})).await;
+    token("deploy1").await.ok();
+    ada.delete("/api/v1/tokens/deploy1").await.ok();
+    key("rack1").await.ok();
+    key("other").await.ok();
+    for name in ["DEPLOY1", "dep1oy1", "d\u{e9}ploy1"] {
+        let error = token(name).await.refused(409);
+        assert!(error.contains("looks like the existing token \"deploy1\""), "{error}");
+    }
+    for name in ["RACK1", "rackl", "r\u{e4}ck1"] {
+        let error = key(name).await.refused(409);
+        assert!(error.contains("looks like the existing agent \"rack1\""), "{error}");
+        ada.put("/api/v1/agents/other/name", &json!({"name": name})).await.refused(409);
+    }
+    ada.put("/api/v1/agents/rack1/name", &json!({"name": "Rack1"})).await.ok();
+}
+
+#[tokio::test]
 async fn a_target_that_looks_like_another_is_refused_from_imports_and_agents() {
     let app = App::start().await;
     let user = app.user().await;
