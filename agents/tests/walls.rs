@@ -190,6 +190,18 @@ async fn programs_of_both_sides_have_users_and_groups_of_their_own() {
 }
 
 #[tokio::test]
+async fn what_another_user_has_closed_is_removed() {
+    if Users::find().is_err() {
+        return;
+    }
+    let machine = Machine::new();
+    let closed = r#"mkdir("$ENV{HOME}/a"); open(F, '>', "$ENV{HOME}/a/b"); print chmod(01000, "$ENV{HOME}/a");"#;
+    let target = |perl: &Path| Cage::target(perl, &machine.path("open"), &machine.path("home"));
+    assert_eq!(machine.attack(target, &[closed]).await, ["1"]);
+    fs::remove_dir_all(machine.path("home")).expect("removed");
+}
+
+#[tokio::test]
 async fn a_target_that_may_not_read_its_program_is_refused_with_the_remedy() {
     let Some(user) = User::of(Side::Target) else { return };
     let machine = Machine::new();

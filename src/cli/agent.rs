@@ -74,7 +74,7 @@ struct Place {
     /// with a key of its own
     #[arg(long, env = "BREWBENCH_AGENT_KEY", hide_env_values = true)]
     key: Option<String>,
-    /// Folder for run files and results that are not uploaded yet
+    /// Folder for the agent's key and results that are not uploaded yet
     #[arg(long, env = "BREWBENCH_STATE", default_value = "/var/lib/brewbench-agent")]
     state: PathBuf,
     /// Log format

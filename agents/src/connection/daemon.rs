@@ -58,7 +58,7 @@ pub struct Options {
     pub trust: Trust,
     /// The key created for it on the server; `None` if the state folder has one from an earlier start.
     pub key: Option<String>,
-    /// Folder of the key, the spool and the runs.
+    /// Folder of the key and the spool, and of the runs if their programs have no users of their own.
     pub state: PathBuf,
     /// Folder of the manifests.
     pub targets: PathBuf,

@@ -35,8 +35,9 @@ impl Program {
 
     /// Returns the files and folders that the command names: the target may read them.
     fn named(&self) -> Vec<PathBuf> {
+        let is_name = |word: &&String| !word.is_empty() && !word.contains("..");
         let path = |word: &String| self.folder.join(word);
-        self.command.iter().skip(1).filter(|word| !word.is_empty()).map(path).filter(|path| path.exists()).collect()
+        self.command.iter().skip(1).filter(is_name).map(path).filter(|path| path.exists()).collect()
     }
 
     /// Returns the plan to start it listening on this address.

@@ -156,6 +156,7 @@ fn rules(refused: Refused) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompile
 }
 
 /// Refuses the x32 interface before anything else: the rules know each call by one number.
+#[expect(clippy::cast_possible_truncation, reason = "constants of the kernel that fit, as wide as libc has them")]
 fn without_x32(program: BpfProgram) -> BpfProgram {
     let instruction = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
     let number = std::mem::offset_of!(libc::seccomp_data, nr) as u32;
