@@ -43,13 +43,15 @@ const OPEN: [&str; 9] = [
 ];
 
 /// Path prefixes that read many runs or compute for long.
-const COSTLY: [&str; 10] = [
+const COSTLY: [&str; 12] = [
     "/compare",
     "/gate",
+    "/profiles",
     "/shared/",
     "/trends",
     "/experiments/",
     "/api/v1/compare",
+    "/api/v1/profiles",
     "/api/v1/report",
     "/api/v1/trends",
     "/api/v1/experiments/",
