@@ -51,12 +51,14 @@ const OPEN: [&str; 9] = [
 const PUBLIC: [&str; 3] = ["/docs", "/search", "/shared/"];
 
 /// Path prefixes that read many runs or compute for long.
-const COSTLY: [&str; 9] = [
+const COSTLY: [&str; 11] = [
     "/compare",
     "/gate",
+    "/profiles",
     "/trends",
     "/experiments/",
     "/api/v1/compare",
+    "/api/v1/profiles",
     "/api/v1/report",
     "/api/v1/trends",
     "/api/v1/experiments/",

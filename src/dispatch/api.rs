@@ -41,14 +41,15 @@ pub async fn result(
         return Err(Error::Invalid(format!("run: the body contains run {}, but the URL contains {id}", outcome.run)));
     }
     let span = tracing::info_span!("run", id = id.as_str());
-    let settled = ingest::accept(&state.db, &caller.name, &outcome).instrument(span).await?;
+    let run = outcome.run;
+    let settled = ingest::accept(&state.db, &caller.name, outcome).instrument(span).await?;
     if let Some(why) = &settled.reason {
         tracing::info!(run = id.as_str(), agent = caller.name, why, "result does not count");
     } else {
         tracing::info!(run = id.as_str(), agent = caller.name, "result stored");
     }
     let coordinator = Coordinator { state: &state, presence: &presence, barriers: &barriers };
-    coordinator.delivered(&caller.name, outcome.run).await?;
+    coordinator.delivered(&caller.name, run).await?;
     // A retry may have been queued.
     state.work.notify_one();
     lookup::announce(&state, &lookup::found(&state, &id).await?);

@@ -1,6 +1,9 @@
 //! Accepts an agent's result: of a run on one machine or in its cluster, or its part of a distributed run.
 
-use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
+use brewbench_agent::wire::{
+    Phase,
+    outcome::{Cause, Ended, Outcome},
+};
 
 use super::{
     merge::{self, Merged},
@@ -8,13 +11,40 @@ use super::{
     settle,
 };
 use crate::{
-    app::{db::Db, error::Result},
-    results::{evidence::Evidence, ingest, settlement::Settled, store::verdicts},
+    app::{
+        db::Db,
+        error::{Error, Result},
+        ids::RunId,
+    },
+    results::{
+        evidence::Evidence,
+        ingest,
+        profiles::rewritten,
+        settlement::Settled,
+        store::{parts, verdicts},
+    },
+    runs::store::retries,
 };
 
 /// Settles a result by the rule in [`crate::results::ingest`]. It is committed when this returns.
-pub async fn accept(db: &Db, agent: &str, outcome: &Outcome) -> Result<Settled> {
-    let requested = verdicts::requested(&db.read, &outcome.run.into()).await?;
+pub async fn accept(db: &Db, agent: &str, outcome: Outcome) -> Result<Settled> {
+    let id = RunId::from(outcome.run);
+    let requested = verdicts::requested(&db.read, &id).await?;
+    let Some((phase, holder)) = retries::phase_and_agent(&mut *db.read.acquire().await?, &id).await? else {
+        return Err(Error::NotFound(format!("run {id}")));
+    };
+    let is_expected = if requested.generators.is_empty() {
+        holder.as_deref() == Some(agent)
+    } else {
+        parts::list(&db.read, &id).await?.iter().any(|row| row.agent == agent)
+    };
+    if !is_expected {
+        return Ok(Settled::not_assigned(&id, agent));
+    }
+    let is_open = ![Phase::Finished, Phase::Failed, Phase::Cancelled].iter().any(|over| over.as_str() == phase);
+    // Profiles of a result that comes too late are not even read.
+    let outcome = if is_open { rewritten(outcome).await? } else { Outcome { profiled: None, ..outcome } };
+    let outcome = &outcome;
     if outcome.ended == Ended::Finished && !outcome.generators.is_empty() {
         settle_cluster(db, agent, outcome, requested).await
     } else if requested.generators.is_empty() {

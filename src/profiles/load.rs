@@ -17,6 +17,9 @@ use crate::{
     runs::model::Run,
 };
 
+/// The most memory that the stacks of one side take; those of forty ordinary profiles take less.
+const MOST_MEMORY: usize = 128 << 20;
+
 /// The most runs of one side.
 const MOST_RUNS: usize = 40;
 
@@ -113,6 +116,7 @@ fn missing(run: &Run, kind: ProfileKind) -> Error {
 }
 
 async fn decode(profiles: Vec<StoredProfile>, kind: ProfileKind) -> Result<Vec<Stacks>> {
+    let mut bytes = 0;
     let decode = move || {
         profiles
             .iter()
@@ -120,7 +124,16 @@ async fn decode(profiles: Vec<StoredProfile>, kind: ProfileKind) -> Result<Vec<S
                 let body = body.as_ref().ok_or_else(|| {
                     Error::NotFound(format!("{kind} profile of run {run}: the retention rule has deleted it"))
                 })?;
-                pprof::decode(body, kind).map_err(|fault| Error::internal(format!("profile of run {run}: {fault}")))
+                let stacks = pprof::decode(body, kind).map_err(|fault| {
+                    Error::Invalid(format!("the {kind} profile of run {run} can't be read: {fault}"))
+                })?;
+                bytes += stacks.bytes();
+                if bytes > MOST_MEMORY {
+                    return Err(Error::Invalid(
+                        "the profiles of these runs are too large together: name fewer".to_owned(),
+                    ));
+                }
+                Ok(stacks)
             })
             .collect()
     };

@@ -2,13 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::{
-    profile::pprof,
-    wire::{
-        outcome::Outcome,
-        profile::{MOST_BYTES, RunProfile},
-    },
-};
+use brewbench_agent::wire::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -71,19 +65,8 @@ const MOST_FAULTS: usize = 10;
 const LONGEST_FAULT: usize = 1_000;
 
 fn profile_faults(outcome: &Outcome) -> Vec<String> {
-    let profiled = outcome.profiled.iter();
-    let unusable = profiled.clone().flat_map(|profiled| &profiled.profiles).filter_map(profile_fault);
-    let reported = profiled.flat_map(|profiled| &profiled.faults).cloned();
-    reported.chain(unusable).take(MOST_FAULTS).map(|fault| fault.chars().take(LONGEST_FAULT).collect()).collect()
-}
-
-/// Returns why a profile is not stored.
-pub fn profile_fault(profile: &RunProfile) -> Option<String> {
-    let RunProfile { kind, data, .. } = profile;
-    if data.as_bytes().len() > MOST_BYTES {
-        return Some(format!("the {kind} profile is larger than {} KiB", MOST_BYTES >> 10));
-    }
-    pprof::decode(data.as_bytes(), *kind).err().map(|fault| format!("the {kind} profile can't be read: {fault}"))
+    let reported = outcome.profiled.iter().flat_map(|profiled| &profiled.faults);
+    reported.take(MOST_FAULTS).map(|fault| fault.chars().take(LONGEST_FAULT).collect()).collect()
 }
 
 /// Returns the number of processors that the agent may use; agents of 0.1.0 call it `cores`.

@@ -19,7 +19,7 @@ use crate::{
         ids::RunId,
     },
     results::{
-        evidence::{Basis, Evidence, profile_fault},
+        evidence::{Basis, Evidence},
         store::{
             costs,
             endings::{self, Ending},
@@ -142,8 +142,7 @@ fn packed(evidence: &Evidence) -> Result<Vec<u8>> {
 
 /// Returns the profiles to store; the evidence says what is wrong with the others.
 fn profiles(outcome: &Outcome) -> Vec<&RunProfile> {
-    let all = outcome.profiled.iter().flat_map(|profiled| &profiled.profiles);
-    all.filter(|profile| profile_fault(profile).is_none()).collect()
+    outcome.profiled.iter().flat_map(|profiled| &profiled.profiles).collect()
 }
 
 /// Returns the series to store, and its content. An unreadable one is not stored.

@@ -19,6 +19,7 @@ pub mod import;
 pub mod ingest;
 pub mod logs;
 pub mod pages;
+pub mod profiles;
 pub mod rejudge;
 pub mod series;
 pub mod settlement;

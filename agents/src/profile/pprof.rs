@@ -12,7 +12,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-pub use decode::{DecodeError, decode, decode_with_facts};
+pub use decode::{DecodeError, decode, decode_sent, decode_with_facts};
 pub use encode::encode;
 
 use crate::wire::profile::ProfileKind;

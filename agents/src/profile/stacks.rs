@@ -82,6 +82,12 @@ impl Stacks {
         self.samples.iter().fold(0, |sum, sample| sum.saturating_add(sample.value))
     }
 
+    /// Returns about how many bytes of memory they take.
+    pub fn bytes(&self) -> usize {
+        let stacks = self.samples.iter().map(|sample| size_of_val(sample.stack.as_slice()) + size_of::<Sample>());
+        stacks.sum::<usize>() + self.frames.iter().map(Frame::bytes).sum::<usize>()
+    }
+
     /// Returns the frames of a sample, root first.
     pub fn stack<'a>(&'a self, sample: &'a Sample) -> impl DoubleEndedIterator<Item = &'a Frame> {
         sample.stack.iter().filter_map(|&frame| self.frames.get(frame as usize))

@@ -60,7 +60,7 @@ pub struct Import {
 const FORMAT: &str = "\
 The format of each file is detected from its content and printed. Missing figures stay empty.
 
-A folder is imported completely or not at all. Its index.json is a list with one object per file:
+A folder is imported completely or not at all; symbolic links out of it are skipped. Its index.json is a list with one object per file:
 
   file                 name of a file in the folder; required
   target               name of the target; required
@@ -157,13 +157,18 @@ impl Import {
         if !index.is_file() {
             bail!("{} has no {INDEX} to describe its files; `run import --help` lists its fields", folder.display());
         }
+        let own = folder.canonicalize().with_context(|| format!("can't open {}", folder.display()))?;
+        let index = inside(&own, INDEX).with_context(|| format!("{} is a link out of the folder", index.display()))?;
         let index = files::text(&index)?;
         let mut files = BTreeMap::new();
         for name in named_files(&index) {
-            let path = folder.join(&name);
             // The server reports missing files with their position in the index.
-            if is_plain(&name) && path.is_file() {
-                files.insert(name, files::text(&path)?);
+            if !is_plain(&name) || !own.join(&name).is_file() {
+                continue;
+            }
+            match inside(&own, &name) {
+                Some(path) => drop(files.insert(name, files::text(&path)?)),
+                None => eprintln!("skipped {}: it is a link out of the folder", table::plain(&name)),
             }
         }
         let body = FolderBody { index, files };
@@ -188,6 +193,11 @@ fn named_files(index: &str) -> Vec<String> {
     let entries: Vec<serde_json::Value> =
         serde_json::from_str(index.trim_start_matches('\u{feff}')).unwrap_or_default();
     entries.iter().filter_map(|entry| entry["file"].as_str().map(str::to_owned)).collect()
+}
+
+/// Returns the path of a file in a folder without symbolic links; `None` if one leads out of the folder.
+fn inside(folder: &Path, name: &str) -> Option<PathBuf> {
+    folder.join(name).canonicalize().ok().filter(|path| path.starts_with(folder))
 }
 
 /// Whether a name has no path components.

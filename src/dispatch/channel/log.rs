@@ -27,9 +27,13 @@ pub(super) struct AgentLog<'a> {
 impl AgentLog<'_> {
     /// Logs a warning with a text of the agent, unless it has sent too many.
     pub(super) fn warn(&self, text: &str, what: &str) {
-        if LIMIT.check_key(&self.name.to_owned()).is_ok() {
+        if self.may_say_more() {
             tracing::warn!(agent = self.name, reason = shortened(text), "{what}");
         }
+    }
+
+    fn may_say_more(&self) -> bool {
+        LIMIT.check_key(&self.name.to_owned()).is_ok()
     }
 }
 
@@ -44,6 +48,14 @@ pub(super) fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flood_of_texts_is_not_logged() {
+        let flood = AgentLog { name: "flood" };
+        let said = (0..100_000).filter(|_| flood.may_say_more()).count();
+        assert!((30..100).contains(&said), "{said} of 100,000 texts");
+        assert!(AgentLog { name: "another" }.may_say_more());
+    }
 
     #[test]
     fn long_texts_are_cut() {

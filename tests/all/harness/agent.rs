@@ -83,12 +83,17 @@ impl Drop for Connection {
 async fn write(mut sink: SplitSink<Socket, Message>, mut messages: mpsc::UnboundedReceiver<String>) {
     let second = Duration::from_secs(1);
     let mut clock = interval_at(Instant::now() + second, second);
+    // A fault lasts until another message says otherwise.
+    let mut lasting = None;
     loop {
         let text = tokio::select! {
             message = messages.recv() => message,
-            _ = clock.tick() => serde_json::to_string(&AgentMessage::Heartbeat { running: None, fault: None }).ok(),
+            _ = clock.tick() => serde_json::to_string(&AgentMessage::Heartbeat { running: None, fault: lasting.clone() }).ok(),
         };
         let Some(text) = text else { return };
+        if let Ok(AgentMessage::Heartbeat { fault, .. }) = serde_json::from_str(&text) {
+            lasting = fault;
+        }
         if sink.send(Message::text(text)).await.is_err() {
             return;
         }

@@ -14,20 +14,27 @@ use super::{Facts, sample_type};
 use crate::profile::stacks::{Builder, Frame, Stacks, TooLarge};
 use crate::wire::profile::ProfileKind;
 
-/// Maximum bytes of an unpacked file.
-pub const MOST_UNPACKED: u64 = 64 << 20;
+/// How much is read of a file.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Maximum bytes of an unpacked file.
+    unpacked: u64,
+    /// Maximum functions, places, mappings or texts, of each.
+    items: usize,
+    /// Maximum frames of all places: most have one.
+    lines: usize,
+    /// Maximum frames of all samples, before equal stacks are merged.
+    work: usize,
+}
 
-/// Maximum functions, places, mappings or texts, of each.
-const MOST_ITEMS: usize = 1 << 18;
+/// What a profiler may write on an agent's machine.
+const WRITTEN: Limits = Limits { unpacked: 64 << 20, items: 1 << 18, lines: 4 << 20, work: 128 << 20 };
+
+/// What an agent may send: it is trimmed before. A server reads many of these.
+const SENT: Limits = Limits { unpacked: 16 << 20, items: 1 << 18, lines: 1 << 18, work: 4 << 20 };
 
 /// Maximum bytes of one message: a stack of 100,000 frames, or a place with 10,000 inlined functions.
 const MOST_MESSAGE_BYTES: usize = 1 << 20;
-
-/// Maximum frames of all places: most have one.
-const MOST_LINES: usize = 4 << 20;
-
-/// Maximum frames of all samples, before equal stacks are merged.
-const MOST_WORK: usize = 128 << 20;
 
 /// Maximum bytes of a text that are read: far more than is kept of a name.
 const MOST_TEXT_BYTES: usize = 2 << 10;
@@ -39,10 +46,10 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// It unpacks to more than is read.
-    #[error("it is larger than {} MiB", MOST_UNPACKED >> 20)]
-    TooLong,
+    #[error("it is larger than {} MiB", .0 >> 20)]
+    TooLong(u64),
     /// It has more parts than are read.
-    #[error("it has too many parts: more than 262,144 functions, places or texts")]
+    #[error("it has too many parts: functions, places, texts or frames")]
     TooManyParts,
     /// It has more names or stacks than a profile may have.
     #[error(transparent)]
@@ -67,35 +74,44 @@ fn malformed(what: impl ToString) -> DecodeError {
     DecodeError::Malformed(what.to_string())
 }
 
-/// Reads the stacks of a kind from a pprof file, which may be compressed with gzip.
+/// Reads the stacks of a kind from a file that an agent has sent or a server has stored.
 pub fn decode(bytes: &[u8], kind: ProfileKind) -> Result<Stacks, DecodeError> {
-    decode_with_facts(bytes, kind).map(|(stacks, _)| stacks)
+    decode_sent(bytes, kind).map(|(stacks, _)| stacks)
 }
 
-/// Also returns what the file says about itself.
+/// Reads a file that an agent has sent; also returns what it says about itself.
+pub fn decode_sent(bytes: &[u8], kind: ProfileKind) -> Result<(Stacks, Facts), DecodeError> {
+    decode_within(bytes, kind, SENT)
+}
+
+/// Reads a file of a profiler, which may be compressed with gzip; also returns what it says about itself.
 pub fn decode_with_facts(bytes: &[u8], kind: ProfileKind) -> Result<(Stacks, Facts), DecodeError> {
+    decode_within(bytes, kind, WRITTEN)
+}
+
+fn decode_within(bytes: &[u8], kind: ProfileKind, limits: Limits) -> Result<(Stacks, Facts), DecodeError> {
     let unpacked;
     let bytes = if bytes.starts_with(&GZIP) {
-        unpacked = unpack(bytes)?;
+        unpacked = unpack(bytes, limits.unpacked)?;
         &unpacked
-    } else if bytes.len() as u64 > MOST_UNPACKED {
-        return Err(DecodeError::TooLong);
+    } else if bytes.len() as u64 > limits.unpacked {
+        return Err(DecodeError::TooLong(limits.unpacked));
     } else {
         bytes
     };
-    let tables = Tables::read(bytes)?;
+    let tables = Tables::read(bytes, limits)?;
     let measure = tables.measure(kind)?;
     let mut builder = Builder::default();
     let places = tables.places(bytes, &mut builder)?;
-    let samples = add_samples(bytes, &measure, &places, &mut builder)?;
+    let samples = add_samples(bytes, &measure, (&places, limits), &mut builder)?;
     Ok((builder.build(), tables.facts(kind, samples)))
 }
 
-fn unpack(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
+fn unpack(bytes: &[u8], most: u64) -> Result<Vec<u8>, DecodeError> {
     let mut unpacked = Vec::new();
-    let read = MultiGzDecoder::new(bytes).take(MOST_UNPACKED + 1).read_to_end(&mut unpacked);
+    let read = MultiGzDecoder::new(bytes).take(most + 1).read_to_end(&mut unpacked);
     read.map_err(|error| malformed(format!("gzip: {error}")))?;
-    if unpacked.len() as u64 > MOST_UNPACKED { Err(DecodeError::TooLong) } else { Ok(unpacked) }
+    if unpacked.len() as u64 > most { Err(DecodeError::TooLong(most)) } else { Ok(unpacked) }
 }
 
 /// A field of the outermost message.
@@ -141,13 +157,12 @@ fn message<M: Message + Default>(bytes: &[u8]) -> Result<M, DecodeError> {
     M::decode(bytes).map_err(malformed)
 }
 
-fn insert<V>(map: &mut HashMap<u64, V>, id: u64, value: V) -> Result<(), DecodeError> {
+fn insert<V>(map: &mut HashMap<u64, V>, id: u64, value: V, most: usize) -> Result<(), DecodeError> {
     map.insert(id, value);
-    if map.len() > MOST_ITEMS { Err(DecodeError::TooManyParts) } else { Ok(()) }
+    if map.len() > most { Err(DecodeError::TooManyParts) } else { Ok(()) }
 }
 
 /// Everything but places and samples.
-#[derive(Default)]
 struct Tables<'a> {
     texts: Vec<&'a [u8]>,
     types: Vec<ValueType>,
@@ -158,6 +173,7 @@ struct Tables<'a> {
     period_type: ValueType,
     period: i64,
     comments: Vec<i64>,
+    limits: Limits,
 }
 
 /// How the value of a sample is computed.
@@ -174,8 +190,12 @@ struct Measure {
 const MOST_TYPES: usize = 100;
 
 impl<'a> Tables<'a> {
-    fn read(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        let mut tables = Self::default();
+    fn read(bytes: &'a [u8], limits: Limits) -> Result<Self, DecodeError> {
+        let (texts, types, comments) = (Vec::new(), Vec::new(), Vec::new());
+        let (functions, mappings) = (HashMap::new(), HashMap::new());
+        let (began_ns, duration_ns, period_type, period) = (0, 0, ValueType::default(), 0);
+        let mut tables =
+            Self { texts, types, functions, mappings, began_ns, duration_ns, period_type, period, comments, limits };
         each_field(bytes, |field| tables.take(field))?;
         Ok(tables)
     }
@@ -185,11 +205,11 @@ impl<'a> Tables<'a> {
             Field::Bytes(1, part) => self.types.push(message(part)?),
             Field::Bytes(3, part) => {
                 let mapping: Mapping = message(part)?;
-                insert(&mut self.mappings, mapping.id, mapping)?;
+                insert(&mut self.mappings, mapping.id, mapping, self.limits.items)?;
             }
             Field::Bytes(5, part) => {
                 let function: Function = message(part)?;
-                insert(&mut self.functions, function.id, function)?;
+                insert(&mut self.functions, function.id, function, self.limits.items)?;
             }
             Field::Bytes(6, part) => self.texts.push(part),
             Field::Bytes(11, part) => self.period_type = message(part)?,
@@ -204,7 +224,7 @@ impl<'a> Tables<'a> {
             Field::Number(13, number) if self.comments.len() < MOST_TYPES => self.comments.push(number),
             Field::Number(..) | Field::Bytes(..) => {}
         }
-        if self.texts.len() > MOST_ITEMS || self.types.len() > MOST_TYPES {
+        if self.texts.len() > self.limits.items || self.types.len() > MOST_TYPES {
             return Err(DecodeError::TooManyParts);
         }
         Ok(())
@@ -271,10 +291,10 @@ impl<'a> Tables<'a> {
                 };
                 places.frames.push(frame);
             }
-            if places.frames.len() > MOST_LINES || frames.len() > MOST_ITEMS {
+            if places.frames.len() > self.limits.lines || frames.len() > self.limits.items {
                 return Err(DecodeError::TooManyParts);
             }
-            insert(&mut places.ranges, id, (begin, places.frames.len()))
+            insert(&mut places.ranges, id, (begin, places.frames.len()), self.limits.items)
         })?;
         Ok(places)
     }
@@ -339,7 +359,7 @@ struct Places {
 fn add_samples(
     bytes: &[u8],
     measure: &Measure,
-    places: &Places,
+    (places, limits): (&Places, Limits),
     builder: &mut Builder,
 ) -> Result<Option<u64>, DecodeError> {
     let mut counted = measure.count.map(|_| 0_u64);
@@ -357,7 +377,7 @@ fn add_samples(
             let (begin, end) = places.ranges.get(id).copied().unwrap_or_default();
             stack.extend_from_slice(&places.frames[begin..end]);
             work += end - begin;
-            if stack.len() > MOST_LINES || work > MOST_WORK {
+            if stack.len() > limits.lines || work > limits.work {
                 return Err(DecodeError::TooManyParts);
             }
         }
