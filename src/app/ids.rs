@@ -2,7 +2,7 @@
 //!
 //! They are stored as text. New ids are version 7 UUIDs, so they sort by the time of submission.
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use brewbench_agent::wire;
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
@@ -27,15 +27,10 @@ pub fn joined(ids: &[RunId]) -> String {
 }
 
 /// Parses comma-separated ids or names of a query string and removes duplicates.
-pub fn listed<Id: From<String> + PartialEq>(parts: &[String]) -> Vec<Id> {
-    let mut ids = Vec::new();
-    for id in parts.iter().flat_map(|part| part.split(',')).map(str::trim).filter(|id| !id.is_empty()) {
-        let id = Id::from(id.to_owned());
-        if !ids.contains(&id) {
-            ids.push(id);
-        }
-    }
-    ids
+pub fn listed<Id: From<String>>(parts: &[String]) -> Vec<Id> {
+    let mut known = HashSet::new();
+    let named = parts.iter().flat_map(|part| part.split(',')).map(str::trim).filter(|id| !id.is_empty());
+    named.filter(|id| known.insert(*id)).map(|id| Id::from(id.to_owned())).collect()
 }
 
 impl RunId {

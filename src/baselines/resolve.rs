@@ -1,16 +1,21 @@
 //! Resolves names of baselines and ids of experiments and runs, in any mixture, to runs.
 
+use std::collections::HashSet;
+
 use brewbench_agent::wire::Phase;
 use uuid::Uuid;
 
 use crate::{
     app::{
         error::{Error, Result},
-        ids::ExperimentId,
+        ids::{ExperimentId, RunId, listed},
         state::AppState,
     },
     runs::model::Run,
 };
+
+/// The most names and ids of a list.
+const MOST_PARTS: usize = 500;
 
 /// The runs that a list of names and ids refers to.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,20 +54,23 @@ impl Kind {
 
 /// Resolves names and ids that are separated by commas. Fails with a 404 if one does not exist.
 pub async fn resolve(state: &AppState, text: &str) -> Result<Resolved> {
-    let parts: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+    let parts: Vec<String> = listed(&[text.to_owned()]);
+    if parts.len() > MOST_PARTS {
+        return Err(Error::Invalid(format!(
+            "at most {MOST_PARTS} baselines, experiments and runs; there are {}",
+            parts.len()
+        )));
+    }
+    let mut known = HashSet::new();
     let mut resolved = Resolved { text: parts.join(","), parts: Vec::new(), runs: Vec::new(), gone: 0 };
     for part in parts {
-        let (kind, runs) = if is_id(part) {
-            by_id(state, part).await?
+        let (kind, runs) = if is_id(&part) {
+            by_id(state, &part).await?
         } else {
-            (Kind::Baseline, of_baseline(state, part, &mut resolved.gone).await?)
+            (Kind::Baseline, of_baseline(state, &part, &mut resolved.gone).await?)
         };
-        resolved.parts.push((kind, part.to_owned()));
-        for run in runs {
-            if !resolved.runs.iter().any(|known| known.id == run.id) {
-                resolved.runs.push(run);
-            }
-        }
+        resolved.parts.push((kind, part));
+        resolved.runs.extend(runs.into_iter().filter(|run| known.insert(run.id.clone())));
     }
     Ok(resolved)
 }
@@ -84,8 +92,8 @@ async fn by_id(state: &AppState, id: &str) -> Result<(Kind, Vec<Run>)> {
 /// Returns an experiment's runs except profiled ones, and lost ones that were retried; none if it does not exist.
 pub async fn of_experiment(state: &AppState, id: &ExperimentId) -> Result<Vec<Run>> {
     let all = crate::runs::store::of_experiment(&state.db.rows, id).await?;
-    let retried = |run: &Run| all.iter().any(|other| other.retry_of.as_ref() == Some(&run.id));
-    let is_measured = |run: &&Run| !run.profiled && (run.phase != Phase::Lost || !retried(run));
+    let retried: HashSet<&RunId> = all.iter().filter_map(|run| run.retry_of.as_ref()).collect();
+    let is_measured = |run: &&Run| !run.profiled && (run.phase != Phase::Lost || !retried.contains(&run.id));
     Ok(all.iter().filter(is_measured).cloned().collect())
 }
 

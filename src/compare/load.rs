@@ -89,22 +89,32 @@ fn nothing_named() -> Error {
 
 /// Returns the ids of all chosen runs. Deleted runs are included, so that the page can name them.
 async fn chosen_ids(state: &AppState, chosen: &Chosen) -> Result<Vec<RunId>> {
-    let mut all = chosen.ids();
+    // A run may be chosen twice.
+    let (mut known, mut all) = (HashSet::new(), Vec::new());
+    let mut add = |ids: &mut dyn Iterator<Item = RunId>| {
+        all.extend(ids.filter(|id| known.insert(id.clone())));
+        within_limit(all.len())
+    };
+    add(&mut chosen.ids().into_iter())?;
     for experiment in listed::<ExperimentId>(&chosen.experiments) {
         let runs = resolve::of_experiment(state, &experiment).await?;
         if runs.is_empty() {
             return Err(Error::NotFound(format!("experiment with runs {:?}", experiment.as_str())));
         }
-        all.extend(runs.into_iter().map(|run| run.id));
+        add(&mut runs.into_iter().map(|run| run.id))?;
     }
     for name in listed::<String>(&chosen.baselines) {
         let Baseline { runs, gone, .. } = baselines::api::find(state, &name).await?;
-        all.extend(runs.into_iter().chain(gone));
+        add(&mut runs.into_iter().chain(gone))?;
     }
-    // A run may be chosen twice.
-    let mut known = HashSet::new();
-    all.retain(|id| known.insert(id.clone()));
     Ok(all)
+}
+
+fn within_limit(runs: usize) -> Result<()> {
+    if runs > MOST_RUNS {
+        return Err(Error::Invalid(format!("{runs} runs were chosen; compare at most {MOST_RUNS} at once")));
+    }
+    Ok(())
 }
 
 struct Loaded {
@@ -115,9 +125,7 @@ struct Loaded {
 
 /// Reads and compares the runs with these ids. Missing runs are a note, unless all are missing.
 async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId], place: Place) -> Result<Loaded> {
-    if ids.len() > MOST_RUNS {
-        return Err(Error::Invalid(format!("{} runs were chosen; compare at most {MOST_RUNS} at once", ids.len())));
-    }
+    within_limit(ids.len())?;
     let mut runs = crate::runs::store::by_ids(&state.db.rows, ids).await?;
     if runs.is_empty() {
         let ids: Vec<_> = ids.iter().map(RunId::as_str).collect();

@@ -12,7 +12,7 @@ use crate::{
     runs::{
         load,
         model::Run,
-        progress::{describe, remaining_s, total_s},
+        progress::{Typical, describe},
     },
 };
 
@@ -60,9 +60,9 @@ pub fn progress(experiment: &Experiment, runs: &[Run], now_ms: i64) -> Progress 
     let ended = counted.iter().filter(|run| run.has_ended()).count();
     let without_results = counted.iter().filter(|run| run.has_ended() && run.phase != Phase::Finished).count();
     let active = counted.iter().find(|run| !run.has_ended() && run.phase != Phase::Queued);
-    let times: Vec<_> = counted.iter().map(|run| remaining_s(run, &counted, now_ms)).collect();
-    let remaining_s: Option<f64> = times.into_iter().sum();
-    let total_s: Option<f64> = counted.iter().map(|run| total_s(run, &counted)).sum();
+    let typical = Typical::from_runs(&counted);
+    let remaining_s: Option<f64> = counted.iter().map(|run| typical.remaining_s(run, now_ms)).sum();
+    let total_s: Option<f64> = counted.iter().map(|run| typical.total_s(run)).sum();
     let all_ended = ended == counted.len();
     let share = match (remaining_s, total_s) {
         _ if counted.is_empty() || all_ended => 1.0,

@@ -239,6 +239,13 @@ fn run_counts(plan: &Plan) -> (usize, usize) {
     }
 }
 
+fn check_count(runs: usize) -> Result<()> {
+    if runs > MAX_RUNS {
+        return Err(Error::Invalid(format!("this makes {runs} runs; an experiment has at most {MAX_RUNS}")));
+    }
+    Ok(())
+}
+
 fn check_fields(plan: Plan) -> Result<Plan> {
     let invalid = |sentence: &str| Err(Error::Invalid(sentence.to_owned()));
     if plan.targets.is_empty() {
@@ -259,6 +266,9 @@ pub fn check_settings(mut plan: Plan) -> Result<Plan> {
     if plan.repetitions == 0 {
         return invalid("repetitions: at least 1");
     }
+    // Before anything looks at each of them.
+    let lengths = [plan.targets.len(), plan.sizes.len(), plan.loads.len()];
+    check_count(lengths.into_iter().fold(1, |runs, length| runs.saturating_mul(length.max(1))))?;
     if plan.targets.iter().enumerate().any(|(index, name)| plan.targets[..index].contains(name)) {
         return invalid("targets: one is named twice");
     }
@@ -289,10 +299,7 @@ pub fn check_settings(mut plan: Plan) -> Result<Plan> {
     if let Some(sentence) = plan_faults::first(&plan) {
         return Err(Error::Invalid(sentence));
     }
-    let (_, runs) = run_counts(&plan);
-    if runs > MAX_RUNS {
-        return Err(Error::Invalid(format!("this makes {runs} runs; an experiment has at most {MAX_RUNS}")));
-    }
+    check_count(run_counts(&plan).1)?;
     Ok(plan)
 }
 

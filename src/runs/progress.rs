@@ -14,16 +14,39 @@ pub fn describe(run: &Run) -> String {
     format!("{}{size} · repetition {} · {phase}", run.target, run.repetition)
 }
 
-/// Total duration of a run, in seconds: the median of finished runs of the same plan, else as planned.
+/// How long runs of an experiment take. Many runs share one, which looks at all of them once.
+#[derive(Clone, Copy, Debug)]
+pub struct Typical(Option<f64>);
+
+impl Typical {
+    /// Takes the median duration of the finished runs.
+    pub fn from_runs(runs: &[&Run]) -> Self {
+        let finished = runs.iter().filter(|run| run.phase == Phase::Finished);
+        let duration_s = |run: &&Run| Some((run.finished_at_ms? - run.started_at_ms?) as f64 / 1_000.0);
+        let mut durations: Vec<_> = finished.filter_map(duration_s).collect();
+        durations.sort_by(f64::total_cmp);
+        Self(durations.get(durations.len() / 2).copied())
+    }
+
+    /// Total time of a run, in seconds: as long as the others take, or as planned.
+    pub fn total_s(self, run: &Run) -> Option<f64> {
+        self.0.or_else(|| Some(planned_s(run.duration_s?, run.longest_warm_up_s()?)))
+    }
+
+    /// Remaining time of a run, in seconds.
+    pub fn remaining_s(self, run: &Run, now_ms: i64) -> Option<f64> {
+        if run.has_ended() {
+            return Some(0.0);
+        }
+        let total = self.total_s(run)?;
+        let started = run.started_at_ms.filter(|_| run.phase != Phase::Queued);
+        Some(started.map_or(total, |started| (total - (now_ms - started) as f64 / 1_000.0).max(0.0)))
+    }
+}
+
+/// Total time of a run, in seconds: the median of other runs of its experiment, or as planned.
 pub fn total_s(run: &Run, others: &[&Run]) -> Option<f64> {
-    let mut durations: Vec<_> = others
-        .iter()
-        .filter(|other| other.phase == Phase::Finished)
-        .filter_map(|other| Some((other.finished_at_ms? - other.started_at_ms?) as f64 / 1_000.0))
-        .collect();
-    durations.sort_by(f64::total_cmp);
-    let planned = || Some(planned_s(run.duration_s?, run.longest_warm_up_s()?));
-    durations.get(durations.len() / 2).copied().or_else(planned)
+    Typical::from_runs(others).total_s(run)
 }
 
 /// Planned duration of a run, in seconds, for a plan without finished runs.
@@ -33,12 +56,7 @@ pub fn planned_s(duration_s: f64, warm_up_s: f64) -> f64 {
 
 /// Remaining time of a run, in seconds.
 pub fn remaining_s(run: &Run, others: &[&Run], now_ms: i64) -> Option<f64> {
-    if run.has_ended() {
-        return Some(0.0);
-    }
-    let total = total_s(run, others)?;
-    let started = run.started_at_ms.filter(|_| run.phase != Phase::Queued);
-    Some(started.map_or(total, |started| (total - (now_ms - started) as f64 / 1_000.0).max(0.0)))
+    Typical::from_runs(others).remaining_s(run, now_ms)
 }
 
 /// Completed share of a run's time, 0 to 1.

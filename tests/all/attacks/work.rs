@@ -101,6 +101,24 @@ async fn nobody_fills_the_queue() {
     }
 }
 
+#[tokio::test]
+async fn long_lists_are_refused_before_they_are_worked_on() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let names: Vec<String> = (0..100_000).map(|n| format!("t{n}")).collect();
+    let plan = plan_with(&json!({"targets": names}));
+    let refusal = user.post("/api/v1/experiments", &plan).await.refused(422);
+    assert_eq!(refusal, "this makes 100000 runs; an experiment has at most 10000");
+    let ids: Vec<String> = (0..18_000).map(|n| format!("{n:x}")).collect();
+    let ids = ids.join(",");
+    user.get(&format!("/runs?runs={ids}")).await.ok();
+    let refusal = user.get(&format!("/api/v1/compare?runs={ids}")).await.refused(422);
+    assert!(refusal.starts_with("18000 runs were chosen"), "{refusal}");
+    let plan = plan_with(&json!({"against": ids}));
+    let refusal = user.post("/api/v1/experiments", &plan).await.refused(422);
+    assert!(refusal.starts_with("at most 500 baselines, experiments and runs"), "{refusal}");
+}
+
 /// A page that counts how often it is rendered.
 struct Counted(Arc<AtomicUsize>);
 
