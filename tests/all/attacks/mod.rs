@@ -9,6 +9,7 @@ mod hosts;
 mod logins;
 mod markup;
 mod names;
+mod notices;
 mod proof;
 mod redirects;
 mod secrets;
