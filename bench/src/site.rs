@@ -30,7 +30,12 @@ pub async fn start(data: &Path) -> anyhow::Result<(Server, Client)> {
 pub async fn open(data: &Path, port: u16) -> anyhow::Result<(Server, String)> {
     let listen = ([127, 0, 0, 1], port).into();
     let server = Server::start(Config::new(listen, data), CancellationToken::new()).await?;
-    let request = NewToken { name: format!("bench {}", RunId::now()), scope: Scope::Admin, expires_in_days: None };
+    let request = NewToken {
+        name: format!("bench {}", RunId::now()),
+        scope: Scope::Admin,
+        expires_in_days: None,
+        never_expires: false,
+    };
     Ok((server, local_admin::token(data, &request).await?.secret))
 }
 

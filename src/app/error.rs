@@ -27,6 +27,9 @@ pub enum Error {
     /// Neither a session nor a token was sent.
     #[error("log in, or send a token in the Authorization header")]
     Unauthenticated,
+    /// The token that was sent is a real one, but has ended.
+    #[error("{0}")]
+    Ended(String),
     /// The caller is authenticated, but not allowed to do this.
     #[error("{0}")]
     Forbidden(String),
@@ -106,7 +109,7 @@ impl Error {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Invalid(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::Unauthenticated | Self::Ended(_) => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) | Self::Unproven => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Conflict(_) => StatusCode::CONFLICT,

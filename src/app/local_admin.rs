@@ -72,7 +72,7 @@ pub async fn link(state: &AppState) -> Result<String, Error> {
 pub async fn demo_token(db: &Db) -> Result<String, Error> {
     // The time makes the name unique among earlier demos.
     let name = format!("demo {}", jiff::Zoned::now().strftime("%F %T"));
-    let request = NewToken { name, scope: Scope::Submit, expires_in_days: Some(1) };
+    let request = NewToken { name, scope: Scope::Submit, expires_in_days: Some(1), never_expires: false };
     Ok(create_token(db, &request, &Proven::owner()).await?.secret)
 }
 

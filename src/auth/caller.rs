@@ -21,8 +21,12 @@ use crate::{
     },
     auth::{
         audit::action::Action,
-        model::Scope,
-        store::{sessions::session_user, tokens::valid_token},
+        model::{Scope, Session},
+        refusals::{self, Refused},
+        store::{
+            sessions::session_user,
+            tokens::{Presented, presented_token},
+        },
     },
     web::request::Peer,
 };
@@ -49,14 +53,14 @@ pub struct Caller {
     pub user_id: Option<String>,
     /// The caller's IP address.
     pub address: Option<IpAddr>,
-    /// When a user last confirmed their identity with a passkey, unix ms; none for tokens.
-    pub proved_at_ms: Option<i64>,
+    /// The session of a logged-in user; none for tokens.
+    pub session: Option<Session>,
 }
 
 impl Caller {
     /// Returns the caller of commands on the data folder. Write access to the folder allows everything anyway.
     pub fn owner() -> Self {
-        Self { name: OWNER.to_owned(), scope: Scope::Admin, user_id: None, address: None, proved_at_ms: None }
+        Self { name: OWNER.to_owned(), scope: Scope::Admin, user_id: None, address: None, session: None }
     }
 
     /// Creates an entry for the audit log.
@@ -240,17 +244,19 @@ async fn caller(parts: &Parts, state: &AppState) -> Result<Caller> {
 
 async fn program(parts: &Parts, state: &AppState, token: &str) -> Result<Caller> {
     let address = address(parts, state);
-    let Some(token) = valid_token(&state.db, &secret::hash(token), now_ms()).await? else {
-        state.limits.tries.wrong_secret(address)?;
-        return Err(Error::Unauthenticated);
+    let token = match presented_token(&state.db, &secret::hash(token), now_ms()).await? {
+        Presented::Valid(token) => token,
+        refused => {
+            state.limits.tries.wrong_secret(address)?;
+            refusals::log(Refused::Token, address);
+            return Err(match refused {
+                Presented::Ended(how) => Error::Ended(how),
+                _ => Error::Unauthenticated,
+            });
+        }
     };
-    Ok(Caller {
-        name: format!("token {}", token.name),
-        scope: token.scope,
-        user_id: token.user_id,
-        address,
-        proved_at_ms: None,
-    })
+    let (name, scope, user_id) = (format!("token {}", token.name), token.scope, token.user_id);
+    Ok(Caller { name, scope, user_id, address, session: None })
 }
 
 async fn person(parts: &Parts, state: &AppState) -> Result<SignedIn> {
@@ -260,10 +266,9 @@ async fn person(parts: &Parts, state: &AppState) -> Result<SignedIn> {
         return Err(cross_site());
     }
     let session = secret::hash(cookie.value());
-    let (user, proved_at) = session_user(&state.db, &session, now_ms()).await?.ok_or(Error::Unauthenticated)?;
+    let (user, known) = session_user(&state.db, &session, now_ms()).await?.ok_or(Error::Unauthenticated)?;
     let (scope, address) = (user.role.scope(), address(parts, state));
-    let (user_id, proved_at_ms) = (Some(user.id.clone()), Some(proved_at));
-    let caller = Caller { name: user.name, scope, user_id, address, proved_at_ms };
+    let caller = Caller { name: user.name, scope, user_id: Some(user.id.clone()), address, session: Some(known) };
     Ok(SignedIn { caller, user_id: user.id, session })
 }
 

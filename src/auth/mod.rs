@@ -13,6 +13,7 @@ pub mod checks;
 pub mod device;
 pub mod housekeeping;
 pub mod model;
+pub mod notices;
 pub mod pages;
 pub mod passkeys;
 pub mod places;
@@ -45,6 +46,7 @@ pub fn api(passkeys: Passkeys, refusals: Refusals) -> OpenApiRouter<AppState> {
         .routes(routes!(api::ceremonies::confirm_start))
         .routes(routes!(api::ceremonies::confirm_finish))
         .routes(routes!(api::account::account))
+        .routes(routes!(api::account::dismiss_notices))
         .routes(routes!(api::account::passkey_start))
         .routes(routes!(api::account::passkey_finish))
         .routes(routes!(api::account::rename_passkey, api::account::remove_passkey))

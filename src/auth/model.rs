@@ -1,4 +1,4 @@
-//! Scopes and roles. Pure.
+//! Scopes, roles and sessions. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -94,4 +94,13 @@ impl std::str::FromStr for Role {
             .find(|role| role.as_str() == text)
             .ok_or_else(|| format!("{text:?} is not a role, use viewer, member or admin"))
     }
+}
+
+/// The session that a caller uses.
+#[derive(Clone, Copy, Debug)]
+pub struct Session {
+    /// Its id, which is no secret.
+    pub id: i64,
+    /// When its user last confirmed their identity with a passkey, unix ms.
+    pub proved_at_ms: i64,
 }

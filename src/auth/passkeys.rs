@@ -164,6 +164,6 @@ pub fn gone() -> Error {
 }
 
 fn refused(fault: &WebauthnError) -> Error {
-    tracing::info!(%fault, "passkey refused");
+    tracing::debug!(%fault, "a ceremony failed");
     Error::Forbidden("the passkey was not accepted; try again or use another one".to_owned())
 }

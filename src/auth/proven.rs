@@ -1,8 +1,8 @@
 //! Proof that a caller is who the session says: a confirmation with the passkey within the last 15 minutes.
 //!
 //! It guards what opens a way in or out, and what cannot be undone: users, roles, passkeys, tokens, invitations, agent
-//! keys, webhooks, share links, backups and retention. Whoever finds an unattended browser can do none of this. What
-//! ends access (logging out, revoking, withdrawing) needs no proof, because it must work at once.
+//! keys, webhooks, share links, backups and retention. None of this can be done at an unattended browser. What ends
+//! access (logging out, revoking, withdrawing) needs no proof, because it must work at once.
 //!
 //! A handler names `Proven<Admin>` or another caller in its signature, and an action that needs proof takes a
 //! [`Proven<Caller>`], which nothing else can create.
@@ -55,7 +55,7 @@ impl<T> Deref for Proven<T> {
 
 /// Returns whether a caller needs no further confirmation.
 pub fn is_proven(caller: &Caller) -> bool {
-    caller.proved_at_ms.is_none_or(|proved_at_ms| proved_at_ms > now_ms() - PROOF_MS)
+    caller.session.is_none_or(|session| session.proved_at_ms > now_ms() - PROOF_MS)
 }
 
 impl<T: Authenticated + FromRequestParts<AppState, Rejection = Error>> FromRequestParts<AppState> for Proven<T> {

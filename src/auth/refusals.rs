@@ -1,4 +1,4 @@
-//! Buffers refused logins for the audit log.
+//! Refused authentication: a log line for each, and a buffer of refused logins for the audit log.
 //!
 //! Anybody can cause refused logins, and each entry needs a disk sync. So they are written in batches, at most once a
 //! second, and equal refusals of one address become one entry with a count. The buffer is bounded and is flushed at
@@ -21,6 +21,37 @@ use crate::{
     app::db::Db,
     auth::{audit::action::Action, store::audit::note_all},
 };
+
+/// What was not accepted.
+#[derive(Clone, Copy, Debug)]
+pub enum Refused {
+    /// A passkey at a login or a confirmation.
+    Passkey,
+    /// A registration link.
+    Invitation,
+    /// A token, which may have ended.
+    Token,
+    /// The key of an agent.
+    AgentKey,
+}
+
+impl Refused {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Passkey => "passkey",
+            Self::Invitation => "invitation",
+            Self::Token => "token",
+            Self::AgentKey => "agent-key",
+        }
+    }
+}
+
+/// Logs a refusal. Programs that block addresses read this line, so its form is stable (`docs/guide/security.md`): in text
+/// it names no span, and nothing in it comes from the caller.
+pub fn log(what: Refused, address: Option<IpAddr>) {
+    let address = address.map_or_else(|| "unknown".to_owned(), |address| address.to_string());
+    tracing::warn!(parent: None, %address, what = %what.as_str(), "authentication refused");
+}
 
 /// The interval between two batches.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -47,6 +78,7 @@ type Waiting = BTreeMap<(Option<IpAddr>, String), u64>;
 impl Refusals {
     /// Adds a refusal with its error message. The claimed user stays out of the log, because the claim is not verified.
     pub fn add(&self, address: Option<IpAddr>, message: &str) {
+        log(Refused::Passkey, address);
         let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = (address, message.to_owned());
         let is_full = waiting.len() >= MAX_DISTINCT && !waiting.contains_key(&kind);

@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::auth::model::{Role, Scope};
+use crate::auth::{
+    model::{Role, Scope},
+    notices::Notice,
+};
 
 /// A user as administrators see them.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -45,6 +48,9 @@ pub struct Account {
     pub passkeys: Vec<OwnPasskey>,
     /// The current session first, then by last use.
     pub sessions: Vec<OwnSession>,
+    /// What happened since you dismissed the last notices: new passkeys, tokens, recovery links, and logins from new
+    /// places. Newest first.
+    pub notices: Vec<Notice>,
 }
 
 /// A passkey as its owner sees it.
@@ -180,8 +186,25 @@ pub struct NewToken {
     pub name: String,
     /// Its scope, at most your own.
     pub scope: Scope,
-    /// Days until it expires; absent for never.
+    /// Days until it expires; 90 by default.
     pub expires_in_days: Option<u32>,
+    /// Whether it never expires.
+    #[serde(default)]
+    pub never_expires: bool,
+}
+
+/// Lifetime of a token whose creator chooses none, days.
+pub const TOKEN_DAYS: u32 = 90;
+
+impl NewToken {
+    /// Returns its lifetime in days; none if it never expires.
+    pub fn days(&self) -> Result<Option<u32>, String> {
+        match (self.expires_in_days, self.never_expires) {
+            (Some(_), true) => Err("never_expires: contradicts expires_in_days; set one of them".to_owned()),
+            (None, true) => Ok(None),
+            (days, false) => Ok(Some(days.unwrap_or(TOKEN_DAYS))),
+        }
+    }
 }
 
 /// A new secret. It cannot be shown again.

@@ -10,7 +10,7 @@ use crate::{
     app::local_admin,
     auth::{
         model::Scope,
-        users::{self, CreatedSecret, NewToken, TokenList},
+        users::{self, CreatedSecret, NewToken, TOKEN_DAYS, TokenList},
     },
     cli::{common::Common, connection::encoded},
 };
@@ -28,9 +28,12 @@ pub enum Token {
         /// Scope of the token: read, submit or admin
         #[arg(long, default_value = "read")]
         scope: Scope,
-        /// Days until the token expires [default: never]
-        #[arg(long, value_name = "DAYS")]
-        expires_in: Option<u32>,
+        /// Days until the token expires
+        #[arg(long, value_name = "DAYS", default_value_t = TOKEN_DAYS, conflicts_with = "never")]
+        expires_in: u32,
+        /// Create a token that never expires
+        #[arg(long)]
+        never: bool,
         /// The data folder of a server on this machine; makes a login unnecessary
         #[arg(long)]
         data: Option<PathBuf>,
@@ -55,8 +58,9 @@ impl Token {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
-            Self::New { common, name, scope, expires_in, data } => {
-                let request = NewToken { name, scope, expires_in_days: expires_in };
+            Self::New { common, name, scope, expires_in, never, data } => {
+                let expires_in_days = (!never).then_some(expires_in);
+                let request = NewToken { name, scope, expires_in_days, never_expires: never };
                 let created: CreatedSecret = match data {
                     Some(data) => local_admin::token(&data, &request).await?,
                     None => common.connect()?.client.post("api/v1/tokens", &request).await?,

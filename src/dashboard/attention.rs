@@ -2,6 +2,7 @@
 
 use crate::{
     app::alert_cache::ActiveAlert,
+    auth::notices::Notice,
     fleet::model::Agent,
     runs::pages::row::Line,
     settings::disk::Disk,
@@ -12,6 +13,9 @@ use crate::{
         time_ago::{self, Moment},
     },
 };
+
+/// The maximum number of notices about the account; its page has all.
+const MAX_NOTICES: usize = 5;
 
 /// One thing that needs attention.
 #[derive(Debug)]
@@ -28,8 +32,33 @@ pub struct Item {
     pub reason: String,
 }
 
+/// Lists what a user's own account needs: new passkeys, tokens and logins, and tokens that expire soon.
+pub fn of_account(notices: &[Notice], expiring: &[(String, i64)]) -> Vec<Item> {
+    let new = notices.iter().take(MAX_NOTICES).map(|notice| Item {
+        state: None,
+        title: notice.sentence(),
+        href: "/account#notices".to_owned(),
+        when: Some(time_ago::ago(Some(notice.at_ms))),
+        reason: format!("{}. Check that it was you.", notice.origin()).trim_start_matches(". ").to_owned(),
+    });
+    let tokens = expiring.iter().map(|(name, expires_at_ms)| Item {
+        state: None,
+        title: format!("Token {name} expires"),
+        href: "/tokens".to_owned(),
+        when: Some(time_ago::ago(Some(*expires_at_ms))),
+        reason: "Programs that use it are refused from then on. Create another one for them.".to_owned(),
+    });
+    new.chain(tokens).collect()
+}
+
 /// Lists what needs attention, the most urgent first. An agent with an alert is not listed again.
-pub fn list(notices: &[ActiveAlert], low: Option<&Disk>, away: &[Agent], broken: &[Line]) -> Vec<Item> {
+pub fn list(
+    account: Vec<Item>,
+    notices: &[ActiveAlert],
+    low: Option<&Disk>,
+    away: &[Agent],
+    broken: &[Line],
+) -> Vec<Item> {
     let alerts = notices.iter().map(|notice| Item {
         state: None,
         title: notice.sentence.clone(),
@@ -65,5 +94,5 @@ pub fn list(notices: &[ActiveAlert], low: Option<&Disk>, away: &[Agent], broken:
             line.run.reasons.iter().map(|reason| reason.text.as_str()).collect::<Vec<_>>().join("; ")
         }),
     });
-    alerts.chain(disk).chain(agents).chain(runs).collect()
+    account.into_iter().chain(alerts).chain(disk).chain(agents).chain(runs).collect()
 }

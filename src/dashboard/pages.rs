@@ -33,7 +33,10 @@ use crate::{
         error::{QueryParams, Result},
         state::AppState,
     },
-    auth::caller::{Caller, Read},
+    auth::{
+        self,
+        caller::{Caller, Read},
+    },
     dashboard,
     experiments::list::{self, Filter},
     fleet::{self, presence::Presence},
@@ -123,6 +126,9 @@ impl Home {
         let ended = dashboard::store::ended(pool, *since_ms).await?;
         let broken = dashboard::store::broken(pool, *since_ms, MAX_BROKEN).await?;
         let broken = fleet::pages::lines(state, &broken).await?;
+        let notices = auth::api::account::notices(state, caller).await?;
+        let expiring = auth::api::tokens::expiring(state, caller).await?;
+        let account = attention::of_account(&notices, &expiring);
         let low = Disk::of(&state.config.data).await.ok().filter(Disk::is_low);
         let filter = Filter { before: None, label: None, limit: MAX_ROWS };
         let experiments = list::lines(state, filter, known).await?;
@@ -139,7 +145,7 @@ impl Home {
             news: news::sentence(ended),
             running: Running::load(state, connected.len()).await?,
             more_broken: (ended.invalid + ended.failed + ended.lost).saturating_sub(broken.len()),
-            attention: attention::list(&state.notices.now(), low.as_ref(), &away, &broken),
+            attention: attention::list(account, &state.notices.now(), low.as_ref(), &away, &broken),
             pinned: pinned::load(state, trends, caller).await?,
             experiments,
             is_new: !dashboard::store::any_run(pool).await?,

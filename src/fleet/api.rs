@@ -19,6 +19,7 @@ use crate::{
         caller::{Admin, Caller, Read, address, bearer},
         checks::checked_name,
         proven::Proven,
+        refusals::{self, Refused},
         secret::{self, Kind},
         users::CreatedSecret,
     },
@@ -47,6 +48,7 @@ impl FromRequestParts<AppState> for AgentCaller {
             fleet::store::agent_by_key(&state.db.read, &hash).await?
         else {
             state.limits.tries.wrong_secret(address)?;
+            refusals::log(Refused::AgentKey, address);
             return Err(Error::Unauthenticated);
         };
         if is_next {

@@ -24,6 +24,7 @@ use crate::{
     auth::{
         audit::{AuditEvent, action::Action},
         caller::{address, bearer},
+        refusals::{self, Refused},
         secret,
     },
     fleet,
@@ -49,6 +50,7 @@ impl FromRequestParts<AppState> for NewAgent {
         let address = address(parts, state);
         let Some(name) = fleet::store::agent_by_one_time_key(&state.db.read, &one_time_hash, now_ms()).await? else {
             state.limits.tries.wrong_secret(address)?;
+            refusals::log(Refused::AgentKey, address);
             return Err(Error::Unauthenticated);
         };
         Ok(Self { name, one_time_hash, address })

@@ -68,7 +68,7 @@ pub fn pages(caller: Option<&Caller>) -> impl Iterator<Item = &'static SitePage>
         (_, None) => false,
         (Access::Scope(scope), Some(caller)) => caller.scope >= scope,
         // Only sessions have a time at which their user was identified.
-        (Access::User, Some(caller)) => caller.proved_at_ms.is_some(),
+        (Access::User, Some(caller)) => caller.session.is_some(),
     };
     PAGES.iter().filter(move |page| may_open(page.access))
 }

@@ -108,7 +108,7 @@ pub async fn show(
     let mark = crate::catalog::store::marks(&state.db.read, &[target.as_str()]).await?.of(&target);
     let shell = Shell::signed_in(format!("{target} over time"), Section::Trends, &caller.name);
     let chart = charts::chart(&trend, mark);
-    let (may_pin, is_pinned) = (caller.proved_at_ms.is_some(), pins::is_pinned(&state, &caller, &target, &cell).await?);
+    let (may_pin, is_pinned) = (caller.session.is_some(), pins::is_pinned(&state, &caller, &target, &cell).await?);
     Ok(TrendPage { shell, chart, trend, mark, scope: caller.scope, may_pin, is_pinned })
 }
 

@@ -270,7 +270,7 @@ pub fn serve_with_agent(data: &Path, tools: &Tools) -> Command {
 pub async fn user_of(program: &Running, data: &Path) -> Actor {
     let address = program.wait_for("brewbench listens on ").await;
     let name = format!("test {}", uuid::Uuid::now_v7());
-    let token = NewToken { name, scope: Scope::Submit, expires_in_days: None };
+    let token = NewToken { name, scope: Scope::Submit, expires_in_days: None, never_expires: false };
     let token = local_admin::token(data, &token).await.expect("a token");
     brewbench_agent::connection::client::prepare_tls();
     Actor::anonymous(&format!("http://{address}/").parse().expect("an address")).with_secret(&token.secret)

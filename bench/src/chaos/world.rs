@@ -122,7 +122,8 @@ impl World {
         let url: reqwest::Url = format!("http://{address}/").parse()?;
         let trust = Trust { plain: Plain::Anywhere, ..Trust::default() };
         wait_for_server(&Client::with_trust(&url, None, &trust)?).await?;
-        let request = NewToken { name: "chaos".to_owned(), scope: Scope::Admin, expires_in_days: None };
+        let request =
+            NewToken { name: "chaos".to_owned(), scope: Scope::Admin, expires_in_days: None, never_expires: false };
         let token = local_admin::token(&folder.path().join("data"), &request).await?.secret;
         let client = Client::with_trust(&url, Some(token.clone()), &trust)?;
         let size = json!({"name": SIZE, "vcpus": 0.5, "memory_bytes": 256 << 20});

@@ -6,22 +6,25 @@ use axum::{
     http::StatusCode,
 };
 use brewbench_agent::wire::now_ms;
+use serde::Deserialize;
 use serde_json::json;
+use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::ceremonies::{RegisterFinish, Started, passkey_name};
 use crate::{
     app::{
-        error::{Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Input, QueryParams, Result},
         state::AppState,
     },
     auth::{
         audit::{action::Action, note},
-        caller::SignedIn,
+        caller::{Caller, SignedIn},
         checks::checked_line,
+        notices::Notice,
         passkeys::{By, Passkeys, gone},
         proven::Proven,
-        store::sessions,
+        store::{self, sessions},
         users::{Account, Renamed},
     },
 };
@@ -33,7 +36,38 @@ pub async fn account(person: SignedIn, State(state): State<AppState>) -> Result<
     let user = crate::auth::store::user(&state.db.read, &person.caller.name).await?;
     let passkeys = sessions::passkeys(&state.db.read, &person.user_id).await?;
     let sessions = sessions::sessions(&state.db.read, &person.user_id, &person.session, now_ms()).await?;
-    Ok(Json(Account { name: user.name, role: user.role, passkeys, sessions }))
+    let notices = notices(&state, &person.caller).await?;
+    Ok(Json(Account { name: user.name, role: user.role, passkeys, sessions, notices }))
+}
+
+/// Returns the notices about the account of a logged-in user; none for tokens.
+pub async fn notices(state: &AppState, caller: &Caller) -> Result<Vec<Notice>> {
+    match (&caller.user_id, caller.session) {
+        (Some(user), Some(session)) => Ok(store::notices::notices(&state.db.read, user, session.id, now_ms()).await?),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// The notices that were read.
+#[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Until {
+    /// Time of the newest one, unix ms. Later ones stay.
+    pub until_ms: i64,
+}
+
+/// Dismiss notices about your account.
+#[utoipa::path(delete, path = "/api/v1/account/notices", tag = "account", params(Until),
+    responses((status = 204), (status = 403, body = ErrorBody, description = "the caller is a token")))]
+pub async fn dismiss_notices(
+    person: SignedIn,
+    State(state): State<AppState>,
+    QueryParams(Until { until_ms }): QueryParams<Until>,
+) -> Result<StatusCode> {
+    // A time in the future would also dismiss what nobody has read yet.
+    let until = until_ms.min(now_ms());
+    store::notices::dismiss(&mut *state.db.write.acquire().await?, &person.user_id, until).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Start adding a passkey. The options exclude authenticators that already hold one of the user's passkeys.

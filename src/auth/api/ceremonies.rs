@@ -12,7 +12,7 @@ use axum_extra::extract::{
 };
 use brewbench_agent::wire::now_ms;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::SqliteConnection;
 use url::Url;
 use utoipa::ToSchema;
@@ -29,9 +29,10 @@ use crate::{
         audit::{AuditEvent, action::Action, is_valid_user_name, note},
         caller::{Finish, SignIn, SignedIn, session_cookie},
         checks::{checked_line, checked_name},
+        device::device,
         passkeys::{By, Passkeys, gone},
         proven::is_proven,
-        refusals::Refusals,
+        refusals::{self, Refusals, Refused},
         secret,
         store::{
             User, insert_user,
@@ -92,13 +93,17 @@ pub struct LoginFinish {
     responses((status = 200, body = Started),
     (status = 403, body = ErrorBody), (status = 429, body = ErrorBody)))]
 pub async fn register_start(
-    _: SignIn,
+    caller: SignIn,
     State(state): State<AppState>,
     Extension(passkeys): Extension<Passkeys>,
     SmallInput(request): SmallInput<RegisterStart>,
 ) -> Result<Json<Started>> {
     let hash = secret::hash(&request.token);
-    let invite = usable_invite(&state.db.read, &hash, now_ms()).await?;
+    let invite = usable_invite(&state.db.read, &hash, now_ms()).await.inspect_err(|fault| {
+        if matches!(fault, Error::Forbidden(_)) {
+            refusals::log(Refused::Invitation, caller.address);
+        }
+    })?;
     let (id, name, existing) = match invite.user {
         Some((id, name)) => {
             // After a loss, the same authenticator may register again.
@@ -154,16 +159,17 @@ pub async fn register_finish(
         insert_user(&mut transaction, &user, now).await?;
     }
     insert_passkey(&mut transaction, &user.id, &stored, now).await?;
-    note(&mut transaction, &act).await?;
     end_previous_session(&mut transaction, &state.public_url, &jar).await?;
     let session = begin_session(&mut transaction, &user.id, &headers, now).await?;
+    act = session.noted(act);
+    note(&mut transaction, &act).await?;
     transaction.commit().await?;
     state.limits.tries.signed_in(address);
     if invite.resets_passkeys {
         state.events.rights_changed();
     }
     tracing::info!(user = user.name, role = user.role.as_str(), "{}", act.action.as_str());
-    Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session))))
+    Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session.secret))))
 }
 
 /// Checks the requested name of a passkey; the default is `Passkey`.
@@ -203,12 +209,12 @@ pub async fn login_finish(
     };
     let (now, mut transaction) = (now_ms(), state.db.write.begin().await?);
     passkey_used(&mut transaction, &id, &credential, now).await?;
-    note(&mut transaction, &AuditEvent::new(&user.name, address, Action::LoggedIn, "")).await?;
     end_previous_session(&mut transaction, &state.public_url, &jar).await?;
     let session = begin_session(&mut transaction, &user.id, &headers, now).await?;
+    note(&mut transaction, &session.noted(AuditEvent::new(&user.name, address, Action::LoggedIn, ""))).await?;
     transaction.commit().await?;
     state.limits.tries.signed_in(address);
-    Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session))))
+    Ok((StatusCode::NO_CONTENT, jar.add(cookie(&state.public_url, session.secret))))
 }
 
 /// Start confirming your identity with a passkey, as sensitive actions require. Returns 204 if confirmed recently.
@@ -232,16 +238,21 @@ pub async fn confirm_finish(
     person: SignedIn,
     State(state): State<AppState>,
     Extension(passkeys): Extension<Passkeys>,
+    Extension(refusals): Extension<Refusals>,
     jar: CookieJar,
     SmallInput(request): SmallInput<LoginFinish>,
 ) -> Result<(StatusCode, CookieJar)> {
-    finish.checked(passkeys.is_open(request.ceremony), &state)?;
-    // A ceremony allows one attempt.
-    let verified = verify_login(&state, &passkeys, &request).await.inspect_err(|_| passkeys.end(request.ceremony));
-    let (user, id, credential) = verified?;
-    if user.id != person.user_id {
-        return Err(Error::Forbidden(format!("this passkey belongs to {}; use one of yours", user.name)));
-    }
+    let Finish { address } = finish.checked(passkeys.is_open(request.ceremony), &state)?;
+    let verified = verify_login(&state, &passkeys, &request).await.and_then(|(user, id, credential)| {
+        let is_own = user.id == person.user_id;
+        let foreign = || Error::Forbidden(format!("this passkey belongs to {}; use one of yours", user.name));
+        if is_own { Ok((id, credential)) } else { Err(foreign()) }
+    });
+    let (id, credential) = verified.inspect_err(|fault| {
+        // A ceremony allows one attempt.
+        passkeys.end(request.ceremony);
+        refusals.add(address, &fault.to_string());
+    })?;
     let (now, mut transaction) = (now_ms(), state.db.write.begin().await?);
     passkey_used(&mut transaction, &id, &credential, now).await?;
     let session = secret::generate(secret::Kind::Session);
@@ -271,19 +282,36 @@ async fn verify_login(state: &AppState, passkeys: &Passkeys, request: &LoginFini
     Ok((user, id, serde_json::to_string(&passkey).map_err(Error::internal)?))
 }
 
+/// A session that has just begun.
+struct Begun {
+    id: i64,
+    secret: String,
+    device: String,
+}
+
+impl Begun {
+    /// Adds the session to the audit entry of a login, for notices to the user.
+    fn noted(&self, act: AuditEvent) -> AuditEvent {
+        let Value::Object(mut detail) = act.detail.clone() else { return act };
+        detail.insert("device".to_owned(), json!(device(&self.device)));
+        detail.insert("session".to_owned(), json!(self.id));
+        act.with(Value::Object(detail))
+    }
+}
+
 async fn begin_session(
     connection: &mut SqliteConnection,
     user_id: &str,
     headers: &HeaderMap,
     now: i64,
-) -> Result<String> {
+) -> Result<Begun> {
     let session_secret = secret::generate(secret::Kind::Session);
     let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("unknown device");
     let device: String = agent.chars().take(200).collect();
     let hash = secret::hash(&session_secret);
     let session = NewSession { hash: &hash, user_id, device: &device, expires_at_ms: now + SESSION_DAYS * DAY_MS };
-    insert_session(connection, &session, now).await?;
-    Ok(session_secret)
+    let id = insert_session(connection, &session, now).await?;
+    Ok(Begun { id, secret: session_secret, device })
 }
 
 fn cookie(public_url: &Url, session: String) -> Cookie<'static> {

@@ -39,7 +39,16 @@ pub fn owner_filter(caller: &Caller) -> Option<&str> {
     if caller.scope == Scope::Admin { None } else { Some(caller.user_id.as_deref().unwrap_or_default()) }
 }
 
-/// Create a token. Its rights never exceed its owner's, and it ends with the owner. Only this response shows its
+/// How long before its end a token needs attention. Shorter-lived ones never do.
+const ATTENTION_MS: i64 = 7 * DAY_MS;
+
+/// Returns the tokens that a caller may manage and that expire soon.
+pub async fn expiring(state: &AppState, caller: &Caller) -> Result<Vec<(String, i64)>> {
+    Ok(tokens::expiring(&state.db.read, owner_filter(caller), now_ms(), ATTENTION_MS).await?)
+}
+
+/// Create a token. It expires after 90 days unless you choose otherwise. Its rights never exceed its owner's, and it
+/// ends with the owner. Only this response shows its
 /// secret. Needs a logged-in user or a token with the scope `admin`.
 #[utoipa::path(post, path = "/api/v1/tokens", tag = "tokens", request_body = NewToken,
     responses((status = 201, body = CreatedSecret),
@@ -54,7 +63,8 @@ pub async fn new(
 
 /// Creates and stores a token.
 pub async fn create_token(db: &Db, request: &NewToken, by: &Proven<Caller>) -> Result<CreatedSecret> {
-    let NewToken { name, scope, expires_in_days } = request;
+    let NewToken { name, scope, .. } = request;
+    let days = request.days().map_err(Error::Invalid)?;
     let name = checked_name(name)?;
     let name = name.as_str();
     if *scope > by.scope {
@@ -65,9 +75,9 @@ pub async fn create_token(db: &Db, request: &NewToken, by: &Proven<Caller>) -> R
     }
     let (token, now) = (secret::generate(secret::Kind::Token), now_ms());
     let hash = secret::hash(&token);
-    let expires_at_ms = expires_in_days.map(|days| now + i64::from(days) * DAY_MS);
+    let expires_at_ms = days.map(|days| now + i64::from(days) * DAY_MS);
     let row = TokenRow { name, hash: &hash, scope: *scope, user_id: by.user_id.as_deref(), expires_at_ms };
-    let detail = json!({"scope": scope, "expires_in_days": expires_in_days});
+    let detail = json!({"scope": scope, "expires_in_days": days});
     let mut transaction = db.write.begin().await?;
     tokens::insert_token(&mut transaction, &row, now).await?;
     note(&mut transaction, &by.does(Action::TokenMade, name).with(detail)).await?;

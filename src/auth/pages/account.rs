@@ -10,7 +10,7 @@ use axum::{
 
 use crate::{
     app::{
-        error::{Error, Input, Result},
+        error::{Error, Input, QueryParams, Result},
         state::AppState,
     },
     auth::{
@@ -77,6 +77,12 @@ pub async fn ask_remove(person: Proven<SignedIn>, state: State<AppState>, Path(i
 /// `POST /account/passkeys/{id}/remove`
 pub async fn remove(person: Proven<SignedIn>, state: State<AppState>, id: Path<i64>) -> Result<Redirect> {
     api::remove_passkey(person, state, id).await?;
+    Ok(Redirect::to(HERE))
+}
+
+/// `POST /account/notices/dismiss`
+pub async fn dismiss(person: SignedIn, state: State<AppState>, Form(until): Form<api::Until>) -> Result<Redirect> {
+    api::dismiss_notices(person, state, QueryParams(until)).await?;
     Ok(Redirect::to(HERE))
 }
 

@@ -25,6 +25,7 @@ pub fn router() -> Router<AppState> {
         .route("/confirm", get(confirm))
         .route("/logout", post(logout))
         .route("/account", get(account::show))
+        .route("/account/notices/dismiss", post(account::dismiss))
         .route("/account/passkeys/{id}/rename", post(account::rename))
         .route("/account/passkeys/{id}/remove", get(account::ask_remove).post(account::remove))
         .route("/account/sessions/{id}/end", post(account::end))

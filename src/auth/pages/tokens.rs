@@ -22,7 +22,7 @@ use crate::{
         model::Scope,
         pages::parts::{Once, Places, shell},
         proven::Proven,
-        users::{NewToken, Token, TokenList},
+        users::{NewToken, TOKEN_DAYS, Token, TokenList},
     },
     web::{confirm::Confirm, shell::Shell},
 };
@@ -62,7 +62,7 @@ pub struct Typed {
 
 /// `GET /tokens`
 pub async fn show(manager: TokenManager, state: State<AppState>) -> Result<Page> {
-    page(manager, state, Typed { name: String::new(), scope: Scope::Read, days: 90 }, None).await
+    page(manager, state, Typed { name: String::new(), scope: Scope::Read, days: TOKEN_DAYS }, None).await
 }
 
 async fn page(
@@ -89,6 +89,7 @@ pub async fn create(
         name: typed.name.clone(),
         scope: typed.scope,
         expires_in_days: Some(typed.days).filter(|days| *days > 0),
+        never_expires: typed.days == 0,
     };
     match api::create_token(&state.db, &request, &manager.by()).await {
         Ok(token) => Ok((StatusCode::CREATED, once(&manager.0, &state, &token.name, token.secret)).into_response()),

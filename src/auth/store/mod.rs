@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod authority;
 pub mod invites;
+pub mod notices;
 pub mod sessions;
 pub mod tokens;
 

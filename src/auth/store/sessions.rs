@@ -11,6 +11,7 @@ use crate::{
     },
     auth::{
         device::device,
+        model::Session,
         users::{OwnPasskey, OwnSession},
     },
 };
@@ -150,10 +151,14 @@ pub struct NewSession<'a> {
 /// A session ends after this time without use, ms.
 pub const IDLE_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 
-/// Stores the session of a user who has just confirmed their identity with a passkey.
-pub async fn insert_session(connection: &mut SqliteConnection, session: &NewSession<'_>, now: i64) -> sqlx::Result<()> {
+/// Stores the session of a user who has just confirmed their identity with a passkey. Returns its id.
+pub async fn insert_session(
+    connection: &mut SqliteConnection,
+    session: &NewSession<'_>,
+    now: i64,
+) -> sqlx::Result<i64> {
     let NewSession { hash, user_id, device, expires_at_ms } = session;
-    sqlx::query!(
+    let done = sqlx::query!(
         "insert into session (hash, user_id, device, created_at, last_used_at, proved_at, expires_at)
          values (?, ?, ?, ?4, ?4, ?4, ?5)",
         hash,
@@ -164,7 +169,7 @@ pub async fn insert_session(connection: &mut SqliteConnection, session: &NewSess
     )
     .execute(connection)
     .await?;
-    Ok(())
+    Ok(done.last_insert_rowid())
 }
 
 /// Removes ended sessions and returns their number.
@@ -175,7 +180,7 @@ pub async fn remove_ended(pool: &SqlitePool, now: i64) -> sqlx::Result<u64> {
 }
 
 /// Records that a session's user has just confirmed their identity with a passkey, and replaces the session's secret:
-/// whoever else knows the previous one must not profit from the proof.
+/// others who know the previous one must not profit from the proof.
 pub async fn record_confirmation(
     connection: &mut SqliteConnection,
     hash: &[u8],
@@ -189,11 +194,11 @@ pub async fn record_confirmation(
     Ok(())
 }
 
-/// Returns the user of a valid session and when they last confirmed their identity, unix ms; updates the last use.
-pub async fn session_user(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option<(User, i64)>> {
+/// Returns the user of a valid session, and the session; updates the last use.
+pub async fn session_user(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option<(User, Session)>> {
     let idle = now - IDLE_MS;
     let row = sqlx::query!(
-        "select user.id, user.name, user.role, session.last_used_at, session.proved_at
+        "select user.id, user.name, user.role, session.id as session, session.last_used_at, session.proved_at
          from session join user on user.id = session.user_id
          where session.hash = ? and session.expires_at > ? and session.last_used_at > ?",
         hash,
@@ -210,7 +215,8 @@ pub async fn session_user(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option
         })
         .await;
     }
-    Ok(Some((User { id: row.id, name: row.name, role: parsed(&row.role)? }, row.proved_at)))
+    let session = Session { id: row.session, proved_at_ms: row.proved_at };
+    Ok(Some((User { id: row.id, name: row.name, role: parsed(&row.role)? }, session)))
 }
 
 /// Returns a user's valid sessions by last use. `own` is the hash of the current session, which comes first.

@@ -1,5 +1,6 @@
 //! SQL of API tokens.
 
+use jiff::Timestamp;
 use rusqlite::params;
 use sqlx::{SqliteConnection, SqlitePool};
 
@@ -38,18 +39,31 @@ pub struct ValidToken {
     pub user_id: Option<String>,
 }
 
-/// Returns the token with this secret, if it is valid; updates the last use.
-pub async fn valid_token(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option<ValidToken>> {
+/// A token that a caller sent.
+#[derive(Clone, Debug)]
+pub enum Presented {
+    /// It is valid.
+    Valid(ValidToken),
+    /// It was revoked or has expired; in words.
+    Ended(String),
+    /// There is none with this secret.
+    Unknown,
+}
+
+/// Returns the token with this secret; updates the last use of a valid one.
+pub async fn presented_token(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Presented> {
     let row = sqlx::query!(
-        r#"select token.id, token.name, token.scope, token.user_id, token.last_used_at, user.role as "role?"
-           from token left join user on user.id = token.user_id
-           where token.hash = ? and revoked_at is null and (expires_at is null or expires_at > ?)"#,
-        hash,
-        now
+        r#"select token.id, token.name, token.scope, token.user_id, token.last_used_at, token.expires_at,
+                  token.revoked_at, user.role as "role?"
+           from token left join user on user.id = token.user_id where token.hash = ?"#,
+        hash
     )
     .fetch_optional(&db.read)
     .await?;
-    let Some(row) = row else { return Ok(None) };
+    let Some(row) = row else { return Ok(Presented::Unknown) };
+    if let Some(how) = ended(row.revoked_at, row.expires_at, now) {
+        return Ok(Presented::Ended(format!("the token {:?} {how}; create a new one", row.name)));
+    }
     if row.last_used_at.is_none_or(|last| last < now - MINUTE_MS) {
         let id = row.id;
         db.write_if_free(move |connection| {
@@ -59,7 +73,40 @@ pub async fn valid_token(db: &Db, hash: &[u8], now: i64) -> sqlx::Result<Option<
     }
     let scope: Scope = parsed(&row.scope)?;
     let max = row.role.as_deref().map(parsed::<Role>).transpose()?.map_or(Scope::Admin, Role::scope);
-    Ok(Some(ValidToken { name: row.name, scope: scope.min(max), user_id: row.user_id }))
+    Ok(Presented::Valid(ValidToken { name: row.name, scope: scope.min(max), user_id: row.user_id }))
+}
+
+/// Returns how a token ended; none if it is valid.
+fn ended(revoked_at: Option<i64>, expires_at: Option<i64>, now: i64) -> Option<String> {
+    let date = |at| Timestamp::from_millisecond(at).map(|at| at.strftime("%Y-%m-%d %H:%M UTC").to_string());
+    let (word, at) = match (revoked_at, expires_at) {
+        (Some(at), _) => ("was revoked on", at),
+        (None, Some(at)) if at <= now => ("expired on", at),
+        _ => return None,
+    };
+    Some(format!("{word} {}", date(at).unwrap_or_default()))
+}
+
+/// Returns valid tokens that expire within a time, ms, and live longer than that, the earliest first: a user's, or all if
+/// `owner` is `None`.
+pub async fn expiring(
+    pool: &SqlitePool,
+    owner: Option<&str>,
+    now: i64,
+    within: i64,
+) -> sqlx::Result<Vec<(String, i64)>> {
+    let rows = sqlx::query!(
+        r#"select name, expires_at as "expires_at!" from token
+           where revoked_at is null and expires_at > ?1 and expires_at <= ?1 + ?2
+               and expires_at - created_at > ?2 and (?3 is null or user_id = ?3)
+           order by expires_at limit 20"#,
+        now,
+        within,
+        owner
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.name, row.expires_at)).collect())
 }
 
 /// Stores a token.

@@ -12,6 +12,7 @@ mod links;
 mod logins;
 mod markup;
 mod names;
+mod notices;
 mod proof;
 mod redirects;
 mod secrets;

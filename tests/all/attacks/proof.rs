@@ -85,6 +85,8 @@ const NO_PROOF: &[(&str, &str)] = &[
     ("POST", "/settings/webhooks/{id}/remove"),
     ("DELETE", "/api/v1/webhooks/{id}"),
     // Change how something is used that has its access already.
+    ("POST", "/account/notices/dismiss"),
+    ("DELETE", "/api/v1/account/notices"),
     ("POST", "/account/passkeys/{id}/rename"),
     ("PUT", "/api/v1/account/passkeys/{id}"),
     ("POST", "/trends/{target}/{cell}/pin"),

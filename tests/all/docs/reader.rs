@@ -271,7 +271,8 @@ impl Reader {
         }
         if self.admin.is_none() {
             prepare_tls();
-            let token = NewToken { name: "docs".to_owned(), scope: Scope::Admin, expires_in_days: None };
+            let token =
+                NewToken { name: "docs".to_owned(), scope: Scope::Admin, expires_in_days: None, never_expires: false };
             let token = local_admin::token(&self.data(), &token).await.expect("a token");
             let address = format!("http://localhost:{}/", self.port).parse().expect("an address");
             self.admin = Some(Actor::anonymous(&address).with_secret(&token.secret));

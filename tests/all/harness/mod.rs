@@ -126,7 +126,7 @@ impl App {
     /// Creates a token. Returns its secret.
     pub async fn token_secret(&self, scope: Scope, expires_in_days: Option<u32>) -> String {
         let name = format!("{} {}", scope.as_str(), Uuid::now_v7());
-        let new = NewToken { name, scope, expires_in_days };
+        let new = NewToken { name, scope, expires_in_days, never_expires: false };
         tokens::create_token(&self.state.db, &new, &Proven::owner()).await.expect("a token").secret
     }
 
