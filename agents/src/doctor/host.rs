@@ -181,8 +181,8 @@ fn cage(options: &Options) -> Finding {
     }
     if let (Err(_), Some(socket)) = (Users::find(), containers(options).usable_socket()) {
         let observed = format!("{users}, who may use the container engine at {}", socket.display());
-        let remedy = "whoever may use an engine that runs as root is root; only a seccomp filter keeps targets from it: run \
-                      the agent as root or with the capabilities of the systemd unit, so that targets have another user";
+        let remedy = "an engine that runs as root makes its users root, and only a seccomp filter keeps targets from it: run the \
+                      agent as root or with the capabilities of the systemd unit, so that targets have another user";
         return Finding::doubtful("sandbox", observed, remedy);
     }
     let kernel = match landlock {
