@@ -120,10 +120,9 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     }
     let uploader = Uploader::new(client.clone(), spool.clone());
     let (condition, watched) = watch::channel(Condition::default());
-    let (client_of_link, uploader_of_link, live) = (client.clone(), uploader.clone(), context.live.clone());
-    let (targets, offers) = watch::channel(offered.targets());
+    let ((targets, offers), live) = (watch::channel(offered.targets()), context.live.clone());
     let link =
-        Link { client: client_of_link, hello, targets: offers, uploader: uploader_of_link, condition: watched, live };
+        Link { client: client.clone(), hello, targets: offers, uploader: uploader.clone(), condition: watched, live };
 
     let end = CancellationToken::new();
     // Nothing can be sent before the first connection.

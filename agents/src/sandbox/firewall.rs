@@ -76,7 +76,7 @@ pub fn check() -> Result<(), &'static str> {
         let rules = rules(&table, u32::MAX - 1, &Reachable::default());
         nft(&format!("{rules}delete table inet {table}\n")).map(|_| ())
     });
-    CHECKED.as_ref().map(|()| ()).map_err(String::as_str)
+    CHECKED.as_ref().copied().map_err(String::as_str)
 }
 
 /// Removes the rules that a killed process of this agent has left; returns the names of their tables.
@@ -131,7 +131,7 @@ fn rules(table: &str, user: u32, reachable: &Reachable) -> String {
              add rule inet {table} {name} tcp flags & (syn | ack) != syn accept\n\
              add rule inet {table} {name} meta skuid != {user} accept\n{}",
             PRIORITY + after,
-            rules.lines().map(|rule| format!("add rule inet {table} {name} {rule}\n")).collect::<String>()
+            rules.lines().fold(String::new(), |text, rule| format!("{text}add rule inet {table} {name} {rule}\n"))
         )
     };
     let deny = format!("meta mark and {MARK:#010x} != 0 accept\nmeta l4proto tcp reject with tcp reset\nreject");

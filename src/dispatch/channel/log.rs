@@ -1,4 +1,4 @@
-//! What an agent can make the server log: short texts, and only so many of them.
+//! What an agent can make the server log: short texts, and a bounded number of them.
 
 use std::{num::NonZeroU32, sync::LazyLock, time::Duration};
 

@@ -89,7 +89,7 @@ async fn an_agent_with_a_full_disk_gets_no_runs_and_says_why() {
     let list = user.clone().in_browser().get("/agents").await.ok().text();
     assert!(list.contains("none: the disk of /var/lib/x is full"), "{list}");
     let token = app.token_secret(Scope::Read, None).await;
-    let shown = as_user(&app, &token, &["agent", "list"]).await.ok();
+    let shown = as_user(&app, &token, &["fleet", "list"]).await.ok();
     assert!(shown.split_whitespace().collect::<Vec<_>>().join(" ").contains("takes no runs: the disk of"), "{shown}");
 
     let (_, ids) = submit(&user, &plan_with(&json!({"targets": ["fast"], "retries": 0}))).await;

@@ -302,7 +302,7 @@ impl K6 {
             Err(_) => return Err(format!("k6 inspect timed out after {} s", limit.as_secs())),
         };
         let log = process.log().await;
-        judge(status, &log).map_err(|fault| script.explain(fault))?;
+        judge(status, &log).map_err(|fault| script.explain(&fault))?;
         Ok(log)
     }
 

@@ -1,4 +1,4 @@
-//! Keeps k6 from loading modules over the network. Pure.
+//! Keeps k6 from loading modules over the network.
 //!
 //! k6 retrieves `require('https://…')`, `import` of a URL and source maps with an HTTP client of its own, which ignores
 //! `--blacklist-ip`: what it retrieves is not in the stored revision of the scenario, and where it asks is up to the

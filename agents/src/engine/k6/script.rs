@@ -159,8 +159,8 @@ impl Script {
     }
 
     /// Adds to k6's message which parameters the script's options lack, and that it loads no modules.
-    pub fn explain(&self, fault: String) -> String {
-        let fault = format!("{fault}{}", modules::remedy(&fault));
+    pub fn explain(&self, fault: &str) -> String {
+        let fault = format!("{fault}{}", modules::remedy(fault));
         let names: Vec<&str> = self.missing.iter().map(String::as_str).collect();
         match names.as_slice() {
             [] => fault,

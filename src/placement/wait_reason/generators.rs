@@ -1,0 +1,46 @@
+//! Why the load generators of a run can't start. Pure.
+
+use super::{Needs, Reason, WaitReason, takes_none};
+use crate::{
+    fleet::{
+        model::{Agent, Availability},
+        presence::Connected,
+    },
+    placement::feasibility::lacks_script,
+};
+
+/// Returns why the generators of a run can't start now, if they can't; the most serious reason wins.
+pub fn generators_wait(needs: &Needs<'_>, connected: &[(String, Connected)], known: &[Agent]) -> Option<WaitReason> {
+    let reasons = needs.generators.iter().filter_map(|name| {
+        let agent = connected.iter().find(|(connected, _)| connected == name).map(|(_, agent)| agent);
+        let Some(agent) = agent else {
+            let is_disabled = known.iter().any(|agent| agent.name == *name && agent.state() == "disabled");
+            let (reason, how) =
+                if is_disabled { (Reason::Disabled, "disabled") } else { (Reason::Away, "not connected") };
+            return Some(WaitReason::without_agents(reason, format!("its load generator {name} is {how}")));
+        };
+        let (reason, how) = generator_obstacle(needs, agent)?;
+        Some(WaitReason::without_agents(reason, format!("its load generator {name} {how}")))
+    });
+    // A busy agent needs no action, so any other reason comes first.
+    reasons.min_by_key(|wait| matches!(wait.reason, Reason::Busy))
+}
+
+/// Returns why a connected agent can't generate load for a run now; the end of a sentence about it.
+fn generator_obstacle(needs: &Needs<'_>, agent: &Connected) -> Option<(Reason, String)> {
+    if lacks_script(needs.source, agent) {
+        let why = "runs bundled scenarios only: start it with --any-scenario";
+        return Some((Reason::ScriptNotTaken, why.to_owned()));
+    }
+    if agent.declined.contains(&needs.run) {
+        let why = "declined this run; it is offered again when the agent reconnects";
+        return Some((Reason::Declined, why.to_owned()));
+    }
+    if agent.availability != Availability::Enabled {
+        return Some((Reason::Drained, "is drained".to_owned()));
+    }
+    if let Some(fault) = &agent.fault {
+        return Some((Reason::Faulty, takes_none(fault)));
+    }
+    (!agent.is_free()).then(|| (Reason::Busy, "is busy".to_owned()))
+}
