@@ -21,8 +21,11 @@ use crate::app::{
 /// Why rows could not be read.
 pub type Fault = Box<dyn error::Error + Send + Sync>;
 
-/// The most work of one read. No page needs a tenth of it, and a search must not keep a reader for longer.
-const MOST_WORK: Duration = Duration::from_secs(10);
+/// The most work of a read. No page needs a tenth of it.
+pub const MOST_WORK: Duration = Duration::from_secs(10);
+
+/// The most work of a search for text: how long that takes is up to the caller and to the texts.
+pub const MOST_SEARCH: Duration = Duration::from_secs(1);
 
 /// Prepared statements that a connection caches: the history has one for every combination of filters in use.
 const PREPARED: usize = 100;
@@ -58,6 +61,15 @@ impl Rows {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> sqlx::Result<T> {
+        self.read_within(MOST_WORK, work).await
+    }
+
+    /// The same with at most `most` CPU time.
+    pub async fn read_within<T: Send + 'static>(
+        &self,
+        most: Duration,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> sqlx::Result<T> {
         let shared = Arc::clone(&self.0);
         let permit = Arc::clone(&self.0.permits).acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
         let read = spawn_blocking(move || {
@@ -65,7 +77,7 @@ impl Rows {
             let _permit = permit;
             let idle = locked(&shared.idle).pop();
             let connection = idle.map_or_else(|| reader(&shared.file), Ok)?;
-            let result = limited(&connection, MOST_WORK, work);
+            let result = limited(&connection, most, work);
             locked(&shared.idle).push(connection);
             result
         });

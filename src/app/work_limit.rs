@@ -27,7 +27,7 @@ pub fn limited<T>(connection: &Connection, limit: Duration, work: impl FnOnce(&C
 fn thread_time() -> Duration {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_THREAD) else { return Duration::ZERO };
     let times = [usage.user_time(), usage.system_time()];
-    let micros = times.iter().map(|time| i64::from(time.tv_sec()) * 1_000_000 + i64::from(time.tv_usec())).sum::<i64>();
+    let micros = times.iter().map(|time| time.tv_sec() * 1_000_000 + time.tv_usec()).sum::<i64>();
     Duration::from_micros(micros.unsigned_abs())
 }
 

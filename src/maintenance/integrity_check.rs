@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use brewbench_agent::{profile::pprof, wire::series::Packed};
 use serde::Serialize;
-use sqlx::SqlitePool;
+use sqlx::{SqlitePool, error::DatabaseError};
 
 use crate::{
     app::db::{self, OpenError},
@@ -71,7 +71,7 @@ pub async fn check(file: &Path) -> Result<Findings, OpenError> {
 
 /// Whether an error is `SQLITE_CORRUPT`, `SQLITE_NOTADB` or an extended code of these.
 pub(crate) fn is_damage(fault: &sqlx::Error) -> bool {
-    let code = fault.as_database_error().and_then(|fault| fault.code());
+    let code = fault.as_database_error().and_then(DatabaseError::code);
     code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| matches!(code & 0xff, 11 | 26))
 }
 

@@ -22,8 +22,8 @@ impl Typical {
     /// Takes the median duration of the finished runs.
     pub fn from_runs(runs: &[&Run]) -> Self {
         let finished = runs.iter().filter(|run| run.phase == Phase::Finished);
-        let duration_s = |run: &&Run| Some((run.finished_at_ms? - run.started_at_ms?) as f64 / 1_000.0);
-        let mut durations: Vec<_> = finished.filter_map(duration_s).collect();
+        let took_s = |run: &&Run| Some((run.finished_at_ms? - run.started_at_ms?) as f64 / 1_000.0);
+        let mut durations: Vec<_> = finished.filter_map(took_s).collect();
         durations.sort_by(f64::total_cmp);
         Self(durations.get(durations.len() / 2).copied())
     }

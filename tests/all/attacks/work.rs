@@ -109,11 +109,11 @@ async fn long_lists_are_refused_before_they_are_worked_on() {
     let plan = plan_with(&json!({"targets": names}));
     let refusal = user.post("/api/v1/experiments", &plan).await.refused(422);
     assert_eq!(refusal, "this makes 100000 runs; an experiment has at most 10000");
-    let ids: Vec<String> = (0..18_000).map(|n| format!("{n:x}")).collect();
+    let ids: Vec<String> = (0..10_000).map(|n| format!("{n:x}")).collect();
     let ids = ids.join(",");
     user.get(&format!("/runs?runs={ids}")).await.ok();
     let refusal = user.get(&format!("/api/v1/compare?runs={ids}")).await.refused(422);
-    assert!(refusal.starts_with("18000 runs were chosen"), "{refusal}");
+    assert!(refusal.starts_with("10000 runs were chosen"), "{refusal}");
     let plan = plan_with(&json!({"against": ids}));
     let refusal = user.post("/api/v1/experiments", &plan).await.refused(422);
     assert!(refusal.starts_with("at most 500 baselines, experiments and runs"), "{refusal}");
@@ -178,10 +178,11 @@ async fn reads_pass_while_another_program_has_locked_the_database() {
     assert!(refused.refused(503).contains("another program has locked the server's database"));
     other.execute_batch("rollback").expect("no lock");
     user.import(good()).await.ok();
-    user.get("/api/v1/runs").await.ok();
-    let used: i64 = sqlx::query_scalar("select count(*) from token where last_used_at > created_at - 1000000")
-        .fetch_one(&app.state.db.read)
-        .await
-        .expect("a count");
-    assert_eq!(used, 1, "the use is recorded once the database is free");
+    let is_recorded = async || {
+        user.get("/api/v1/runs").await.ok();
+        let sql = "select count(*) from token where last_used_at > created_at - 1000000";
+        let used: i64 = sqlx::query_scalar(sql).fetch_one(&app.state.db.read).await.expect("a count");
+        (used == 1).then_some(())
+    };
+    app.until("the use to be recorded once the database is free", is_recorded).await;
 }
