@@ -55,7 +55,7 @@ impl Program {
         };
         let fill = |text: &String| text.replace(manifest::PORT, &at.port().to_string()).replace(manifest::HOST, &host);
         let environment: BTreeMap<_, _> = self.env.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
-        let program = self.path()?;
+        let program = without_links(self.path()?);
         let Sandbox { read, write } = &self.sandbox;
         Ok(Plan {
             cage: Cage::target(&program, &self.folder, home).widened(&self.named(), &[]).widened(read, write),
@@ -65,6 +65,16 @@ impl Program {
             folder: self.folder.clone(),
             cores: cores.to_vec(),
         })
+    }
+}
+
+/// Resolves links to the folder of a program: the user of targets may not pass through the folder that has them. The name
+/// stays, by which some programs know what to do.
+fn without_links(program: PathBuf) -> PathBuf {
+    let folder = program.parent().and_then(|folder| folder.canonicalize().ok());
+    match (folder, program.file_name()) {
+        (Some(folder), Some(name)) => folder.join(name),
+        _ => program,
     }
 }
 
