@@ -25,11 +25,11 @@ pub fn hide_agents(runs: &mut [Run], history: &mut History, options: &mut Option
         options.baseline.iter_mut().for_each(hide);
     }
     // A number may be the name of another agent, so the past is not renamed in place.
-    let named = mem::take(history);
+    let past = mem::take(history);
     for run in runs {
-        let past = named.get(&cell_id(run)).cloned();
+        let own = past.get(&cell_id(run)).cloned();
         run.agent.iter_mut().chain(&mut run.generators).for_each(hide);
-        history.extend(past.map(|past| (cell_id(run), past)));
+        history.extend(own.map(|own| (cell_id(run), own)));
         let reasons = run.reasons.iter_mut().map(|reason| &mut reason.text);
         for text in run.error.iter_mut().chain(reasons) {
             *text = without(text, &names);
