@@ -14,22 +14,10 @@ begin
     select raise(abort, 'label: an experiment has at most 30 labels; remove one first');
 end;
 
-create trigger saved_view_limit before insert on saved_view
-when (select count(*) from saved_view) >= 100 and not exists (select 1 from saved_view where name = new.name)
-begin
-    select raise(abort, 'the limit of 100 saved views is reached; remove one first');
-end;
-
 create trigger baseline_limit before insert on baseline
 when (select count(*) from baseline) >= 200 and not exists (select 1 from baseline where name = new.name)
 begin
     select raise(abort, 'the limit of 200 baselines is reached; remove one first');
-end;
-
-create trigger preset_limit before insert on preset
-when (select count(*) from preset) >= 50 and not exists (select 1 from preset where name = new.name)
-begin
-    select raise(abort, 'the limit of 50 presets is reached; delete one first');
 end;
 
 create trigger accepted_difference_limit before insert on accepted_difference

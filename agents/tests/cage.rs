@@ -82,6 +82,32 @@ impl Machine {
     }
 }
 
+/// A private folder, such as root's home, above a target that everybody may read.
+#[tokio::test]
+async fn a_target_below_a_private_folder_starts_and_reads_its_own_folder() {
+    let machine = Machine::new("private");
+    let (private, folder) = (machine.path("private"), machine.path("private/app"));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::copy(find_program(Path::new("sh")).expect("a shell"), folder.join("server")).expect("a program");
+    std::fs::write(folder.join("data"), "mine\n").expect("a file");
+    std::fs::write(private.join("secret"), "hush\n").expect("a file");
+    std::fs::set_permissions(&private, Permissions::from_mode(0o700)).expect("a private folder");
+    let program = folder.join("server");
+    let plan = Plan {
+        arguments: vec!["-c".into(), "cat data; echo $0; cat ../secret".into()],
+        environment: BTreeMap::new(),
+        cores: Vec::new(),
+        cage: Cage::target(&program, &folder, &machine.path("home")),
+        program: program.clone(),
+        folder,
+    };
+    let mut process = Process::start(&plan, &machine.group).expect("started");
+    process.wait().await.expect("an end");
+    let output = process.log().await;
+    assert!(output.starts_with(&format!("mine\n{}\n", program.display())), "{output}");
+    assert!(output.contains("ermission denied") && !output.contains("hush"), "{output}");
+}
+
 /// Whether the kernel has Landlock; without it these attacks succeed, and `doctor` warns about it.
 fn has_landlock() -> bool {
     let has = Landlock::detect() != Landlock::Absent;

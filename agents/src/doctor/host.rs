@@ -196,7 +196,7 @@ fn cage(options: &Options) -> Finding {
     Finding::good("sandbox", format!("{users}; {kernel}"))
 }
 
-/// Checks that the user of targets can read what they start. Each run of another target fails.
+/// Checks that the user of targets can start them. Each run of another target fails.
 pub(super) fn closed_targets(options: &Options) -> Option<Finding> {
     let (manifests, _) = manifest::load(&options.targets);
     let programs = manifests.iter().filter_map(|manifest| match &manifest.provided {
@@ -206,7 +206,7 @@ pub(super) fn closed_targets(options: &Options) -> Option<Finding> {
     let closed: Vec<_> = programs
         .filter_map(|(name, program)| {
             let path = program.path().ok()?;
-            Some(format!("{name}: {}", access::obstacle(Side::Target, &path, Access::Read)?))
+            Some(format!("{name}: {}", access::obstacle(Side::Target, &path, Access::Start)?))
         })
         .collect();
     let remedy = "as it says, or run the agent as a user without privileges";

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,6 +45,13 @@ pub struct Plan {
     pub cage: Cage,
 }
 
+impl Plan {
+    /// Opens a program whose user can't pass through the folders above: what the agent has opened, it can start.
+    fn opened(&self) -> io::Result<Option<File>> {
+        self.cage.is_closed(&self.program).then(|| File::open(&self.program)).transpose()
+    }
+}
+
 /// A running program, the leader of its own process group. It is killed when this is dropped, and by the kernel when
 /// the agent dies.
 #[derive(Debug)]
@@ -76,12 +84,16 @@ impl Process {
     }
 
     fn start_with(plan: &Plan, group: &Group, stdout: Option<Stdio>, observer: Option<Observer>) -> io::Result<Self> {
-        if let Some(obstacle) = plan.cage.obstacle() {
+        if let Some(obstacle) = plan.cage.obstacle(&plan.program) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, obstacle));
         }
         let (output, input) = io::pipe()?;
-        let mut command = Command::new(&plan.program);
-        command.args(&plan.arguments).current_dir(&plan.folder);
+        let opened = plan.opened()?;
+        let mut command = match &opened {
+            Some(file) => Command::new(format!("/proc/self/fd/{}", file.as_raw_fd())),
+            None => Command::new(&plan.program),
+        };
+        command.arg0(&plan.program).args(&plan.arguments).current_dir(&plan.folder);
         command.env_clear().envs(environment::passed_on());
         command.env("HOME", plan.cage.home()).env("TMPDIR", plan.cage.home());
         command.envs(&plan.environment).envs(group.marks());

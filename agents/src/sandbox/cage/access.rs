@@ -1,6 +1,8 @@
 //! Which file or folder keeps the user of a program from its files. For messages: the kernel decides, and knows more
 //! rules than the mode of a file.
 
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
@@ -8,13 +10,15 @@ use super::group_of_device;
 use super::user::User;
 use crate::sandbox::Side;
 
-/// The bit of a mode with which everybody may enter a folder.
+/// The bit of a mode with which everybody may enter a folder or execute a file.
 const ENTER: u32 = 0o1;
 
 /// What a program needs to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Read or execute.
+    /// Be started. The agent opens a program that is no script, so the folders above may be closed.
+    Start,
+    /// Read.
     Read,
     /// Write.
     Write,
@@ -25,8 +29,9 @@ pub enum Access {
 pub fn obstacle(side: Side, path: &Path, access: Access) -> Option<String> {
     let user = User::of(side)?;
     let path = path.canonicalize().ok()?;
-    let closed = path.ancestors().skip(1).filter(|folder| !may(user, folder, ENTER)).last();
+    let closed = closed_folder(user, &path).filter(|_| access != Access::Start || is_script(&path));
     let wanted = match access {
+        Access::Start => ENTER,
         // It may know what it needs of a folder that it can't list.
         Access::Read if path.is_dir() => ENTER,
         Access::Read => 0o4,
@@ -43,10 +48,26 @@ pub fn obstacle(side: Side, path: &Path, access: Access) -> Option<String> {
         return None;
     }
     Some(match access {
-        Access::Read => format!("{whose} can't read {shown}: run `chmod o+rX {shown}`"),
+        Access::Start | Access::Read => format!("{whose} can't read {shown}: run `chmod o+rX {shown}`"),
         Access::Write if is_device(&path) => format!("{whose} can't use {shown}: run `chmod o+rw {shown}`"),
         Access::Write => format!("{whose} can't write {shown}: run `chown {number} {shown}`"),
     })
+}
+
+/// Whether the user of a side can't pass through the folders above a file.
+pub fn is_closed(side: Side, path: &Path) -> bool {
+    let path = path.canonicalize();
+    User::of(side).zip(path.ok()).is_some_and(|(user, path)| closed_folder(user, &path).is_some())
+}
+
+/// Returns the outermost folder above a path that a user can't enter.
+fn closed_folder(user: User, path: &Path) -> Option<&Path> {
+    path.ancestors().skip(1).filter(|folder| !may(user, folder, ENTER)).last()
+}
+
+fn is_script(path: &Path) -> bool {
+    let mut start = [0; 2];
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"#!"
 }
 
 /// Whether the mode of a file allows this; assumed of a file with an access list.
@@ -92,7 +113,13 @@ mod tests {
         set(folder.path(), 0o700);
         let (closed, shown) = (folder.path().display(), file.display());
         let expected = format!("{whose} enter {closed}: run `chmod o+x {closed}`, or move {shown}");
-        assert_eq!(of(Access::Read), Some(expected));
+        assert_eq!(of(Access::Read), Some(expected.clone()));
+        fs::write(&file, "#!/bin/sh").expect("a file");
+        assert_eq!(of(Access::Start), Some(expected), "its interpreter opens it");
+        fs::write(&file, "\x7fELF").expect("a file");
+        set(&file, 0o711);
+        assert_eq!(of(Access::Start), None);
+        assert!(is_closed(Side::Target, &file) && !is_closed(Side::Target, folder.path()));
 
         set(folder.path(), 0o711);
         set(&file, 0o640);

@@ -106,13 +106,20 @@ impl Cage {
         }
     }
 
-    /// Explains why the program can't read or write what it shall; `None` if it can, as far as that is known.
-    pub fn obstacle(&self) -> Option<String> {
+    /// Explains why the program can't start, or can't read or write what it shall; `None` if it can, as far as that is
+    /// known.
+    pub fn obstacle(&self, program: &Path) -> Option<String> {
         let side = self.side();
         // Of a folder it may not need everything.
-        let files = self.read.iter().filter(|path| path.is_file());
-        let read = files.into_iter().find_map(|path| access::obstacle(side, path, Access::Read));
-        read.or_else(|| self.write.iter().find_map(|path| access::obstacle(side, path, Access::Write)))
+        let files = self.read.iter().filter(|path| path.is_file() && *path != program);
+        let start = access::obstacle(side, program, Access::Start);
+        let read = || files.into_iter().find_map(|path| access::obstacle(side, path, Access::Read));
+        start.or_else(read).or_else(|| self.write.iter().find_map(|path| access::obstacle(side, path, Access::Write)))
+    }
+
+    /// Whether the program's user can't pass through the folders above a file.
+    pub fn is_closed(&self, path: &Path) -> bool {
+        access::is_closed(self.side(), path)
     }
 
     /// Prepares everything for [`Lock::close`]; `None` for an open cage. Fails if the kernel refuses a rule.
