@@ -18,8 +18,7 @@ use crate::{
     },
     results::{
         evidence::Evidence,
-        ingest,
-        profiles::rewritten,
+        ingest, profiles,
         settlement::Settled,
         store::{parts, verdicts},
     },
@@ -27,7 +26,7 @@ use crate::{
 };
 
 /// Settles a result by the rule in [`crate::results::ingest`]. It is committed when this returns.
-pub async fn accept(db: &Db, agent: &str, outcome: Outcome) -> Result<Settled> {
+pub async fn accept(db: &Db, agent: &str, mut outcome: Outcome) -> Result<Settled> {
     let id = RunId::from(outcome.run);
     let requested = verdicts::requested(&db.read, &id).await?;
     let Some((phase, holder)) = retries::phase_and_agent(&mut *db.read.acquire().await?, &id).await? else {
@@ -42,8 +41,12 @@ pub async fn accept(db: &Db, agent: &str, outcome: Outcome) -> Result<Settled> {
         return Ok(Settled::not_assigned(&id, agent));
     }
     let is_open = ![Phase::Finished, Phase::Failed, Phase::Cancelled].iter().any(|over| over.as_str() == phase);
-    // Profiles of a result that comes too late are not even read.
-    let outcome = if is_open { rewritten(outcome).await? } else { Outcome { profiled: None, ..outcome } };
+    if is_open {
+        profiles::rewrite_all(&mut outcome).await?;
+    } else {
+        // It comes too late: its profiles are not even read.
+        outcome.profiled = None;
+    }
     let outcome = &outcome;
     if outcome.ended == Ended::Finished && !outcome.generators.is_empty() {
         settle_cluster(db, agent, outcome, requested).await

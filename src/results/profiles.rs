@@ -18,11 +18,11 @@ static READING: Semaphore = Semaphore::const_new(1);
 
 /// Replaces the profiles of a result: each by a file of its own stacks that takes little memory. A fault says why one is
 /// missing. Call it for results that may count: it is work.
-pub async fn rewritten(mut outcome: Outcome) -> Result<Outcome> {
+pub async fn rewrite_all(outcome: &mut Outcome) -> Result<()> {
     if let Some(profiled) = outcome.profiled.take() {
         outcome.profiled = Some(one_of_a_kind(profiled).await?);
     }
-    Ok(outcome)
+    Ok(())
 }
 
 async fn one_of_a_kind(Profiled { profiles, mut faults }: Profiled) -> Result<Profiled> {

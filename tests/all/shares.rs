@@ -61,11 +61,11 @@ async fn a_share_link_names_no_agent() {
     for rest in ["&baseline=servy", "&by=agent&baseline=vault-1", "&by=size&allow_confounders=true"] {
         let query = format!("runs={}{rest}", runs.join(","));
         let names = async || inside.get(&format!("/compare?{query}")).await.ok().text().matches("vault").count();
-        let named = names().await;
+        let before = names().await;
         let path = share(&user, &json!({"query": query})).await;
         let page = app.anonymous().in_browser().get(&path).await.ok().text();
         assert!(!page.contains("vault") && page.contains("agent "), "{page}");
-        assert!(named > 0 && names().await == named, "the page inside the site names them: {rest}");
+        assert!(before > 0 && names().await == before, "the page inside the site names them: {rest}");
     }
 }
 

@@ -175,8 +175,8 @@ async fn reads_pass_while_another_program_has_locked_the_database() {
     let is_recorded = async || {
         user.get("/api/v1/runs").await.ok();
         let sql = "select count(*) from token where last_used_at > created_at - 1000000";
-        let used: i64 = sqlx::query_scalar(sql).fetch_one(&app.state.db.read).await.expect("a count");
-        (used == 1).then_some(())
+        let recorded: i64 = sqlx::query_scalar(sql).fetch_one(&app.state.db.read).await.expect("a count");
+        (recorded == 1).then_some(())
     };
     app.until("the use to be recorded once the database is free", is_recorded).await;
 }

@@ -219,7 +219,7 @@ impl World {
         }
         let sender = &mut self.agents[agent];
         let state = &self.server.state;
-        let settled = ingest::accept(&state.db, &sender.name, outcome.clone()).await;
+        let settled = Box::pin(ingest::accept(&state.db, &sender.name, outcome.clone())).await;
         // A retry that was withdrawn from the queue no longer exists.
         let Ok(settled) = settled else { return };
         if acknowledged {
