@@ -202,11 +202,12 @@ async fn what_another_user_has_closed_is_removed() {
 }
 
 #[tokio::test]
-async fn a_target_that_may_not_read_its_program_is_refused_with_the_remedy() {
+async fn a_script_that_a_target_may_not_read_is_refused_with_the_remedy() {
     let Some(user) = User::of(Side::Target) else { return };
     let machine = Machine::new();
     let program = machine.path("state/program");
-    fs::copy("/bin/true", &program).expect("a program");
+    fs::write(&program, "#!/bin/sh\n").expect("a script");
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("executable");
     let cage = Cage::target(&program, &machine.path("open"), &machine.path("home"));
     let refused = Process::start(&plan(program, &[], cage), &machine.group).expect_err("closed").to_string();
     let closed = machine.path("state").canonicalize().expect("a folder").display().to_string();

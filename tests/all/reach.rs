@@ -1,7 +1,7 @@
 //! Load that does not reach the target, with a real k6 and a real target: the run is invalid, and says where the load went.
 
 use std::{
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -56,7 +56,7 @@ fn reason<'a>(run: &'a Value, code: &str) -> &'a Value {
 async fn load_on_another_server_makes_the_run_invalid() {
     let Some(mut bench) = Bench::start().await else { return };
     // As on a machine where the kernel can't keep the load from it.
-    bench.context.confines_load = false;
+    bench.context.also_reachable = vec![Ipv4Addr::LOCALHOST.into()];
     let other = Other::start().await;
     let script = format!(
         "import http from 'k6/http';
@@ -105,7 +105,7 @@ async fn load_on_another_server_makes_the_run_invalid() {
 #[tokio::test]
 async fn load_on_the_target_has_no_other_origin() {
     let Some(mut bench) = Bench::start().await else { return };
-    bench.context.confines_load = false;
+    bench.context.also_reachable = vec![Ipv4Addr::LOCALHOST.into()];
     let other = Other::start().await;
     let closing = "import http from 'k6/http'; export const options = { noConnectionReuse: true };
         export default function () { http.get(__ENV.BASE_URL + '/hash'); }";

@@ -80,8 +80,8 @@ pub struct RunContext {
     pub load_address: Option<IpAddr>,
     /// Which targets on other machines it may load.
     pub reach: AddressPolicy,
-    /// Whether the kernel confines k6 to its target, where it can.
-    pub confines_load: bool,
+    /// Addresses that k6 may reach besides its target where the kernel confines it; some tests need one.
+    pub also_reachable: Vec<IpAddr>,
     /// Which profilers may attach to targets.
     pub profilers: Vec<ProfileSource>,
 }
@@ -105,7 +105,7 @@ impl RunContext {
             live: Live::default(),
             load_address: None,
             reach: AddressPolicy::default(),
-            confines_load: true,
+            also_reachable: Vec::new(),
             profilers: Vec::new(),
         }
     }

@@ -77,11 +77,12 @@ impl Site {
     /// Confines k6 to its target and to the recording, if this machine can.
     pub(super) fn confine(&mut self, load: &LoadOn<'_>, context: &RunContext) -> Result<(), Failure> {
         self.firewall = None;
-        let user = firewall::user().filter(|_| context.confines_load);
+        let user = firewall::user();
         let (Some(user), Some(destination)) = (user, &self.destination) else { return Ok(()) };
         let mut reachable = destination.reachable(load.reach, load.own);
         let receiver = self.recording.as_ref().map(|(_, recording)| recording.address());
         reachable.addresses.extend(receiver.map(|at| (at.ip(), Some(at.port()))));
+        reachable.addresses.extend(context.also_reachable.iter().map(|address| (*address, None)));
         let raised = Firewall::raise(context.sandbox.agent(), user, &reachable);
         self.firewall = Some(raised.map_err(Failure::by(Cause::Generator))?);
         Ok(())

@@ -121,8 +121,8 @@ impl Connections {
         self.due = Some(Instant::now() + begun.elapsed() * BUDGET);
     }
 
-    /// Returns the cookies of the load generator's sockets. Its files are listed only if there are new sockets; `inodes` are
-    /// among them, or were before.
+    /// Returns the cookies of the load generator's sockets. Its files are listed only if there are new sockets, or none of
+    /// its own was found yet, as when a look came before its process was known; `inodes` are among them, or were before.
     fn owned(
         &mut self,
         sockets: &[Socket],
@@ -131,14 +131,15 @@ impl Connections {
     ) -> HashSet<u64> {
         let Some(generator) = generator else { return HashSet::new() };
         let is_new = |socket: &Socket| socket.inode > 0 && !self.known.contains_key(&socket.cookie);
-        self.reconnects = sockets.iter().any(is_new);
+        self.reconnects = !self.is_visible || sockets.iter().any(is_new);
         if self.reconnects {
             inodes.extend(generator.inodes());
         }
         let is_owned = |socket: &&Socket| {
             let is_its =
                 || inodes.contains(&socket.inode) || generator.group.is_some_and(|group| group == socket.group);
-            self.known.get(&socket.cookie).map_or_else(is_its, |known| known.is_generators)
+            let known = self.known.get(&socket.cookie).filter(|known| known.is_generators || self.is_visible);
+            known.map_or_else(is_its, |known| known.is_generators)
         };
         sockets.iter().filter(is_owned).map(|socket| socket.cookie).collect()
     }

@@ -129,15 +129,17 @@ fn garbage_is_an_error() {
     assert!(fault(b"<html>not found</html>").starts_with("it is not in the pprof format"), "{}", fault(b"<html>"));
     assert!(fault(&packed(b"404 page not found")).starts_with("it is not in the pprof format"));
     assert!(fault(&[0x1f, 0x8b, 1, 2, 3]).starts_with("it is not in the pprof format: gzip"));
-    assert_eq!(fault(&vec![0; (64 << 20) + 1]), "it is larger than 64 MiB");
-    assert_eq!(fault(&packed(&vec![0; 65 << 20])), "it is larger than 64 MiB");
+    assert_eq!(fault(&vec![0; (16 << 20) + 1]), "it is larger than 16 MiB");
+    assert_eq!(fault(&packed(&vec![0; 17 << 20])), "it is larger than 16 MiB");
+    let written = decode_with_facts(&packed(&vec![0; 65 << 20]), ProfileKind::Cpu).expect_err("too long");
+    assert_eq!(written.to_string(), "it is larger than 64 MiB");
 }
 
-/// 64 MiB of the smallest parts would need gigabytes.
+/// 16 MiB of the smallest parts would need gigabytes.
 #[test]
 fn a_file_of_many_parts_is_an_error() {
     let many = |part: &[u8]| {
-        let bytes = packed(&part.repeat((32 << 20) / part.len()));
+        let bytes = packed(&part.repeat((8 << 20) / part.len()));
         decode(&bytes, ProfileKind::Cpu).expect_err("too much").to_string()
     };
     assert!(many(&[0x32, 0]).contains("too many parts"), "empty texts");
