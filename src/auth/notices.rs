@@ -1,4 +1,4 @@
-//! Notices about a user's account at the next visit: what could be somebody else's doing. Pure.
+//! Notices about a user's account at the next visit: what another person may have done. Pure.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -34,10 +34,11 @@ impl Notice {
         }
     }
 
-    /// Returns from where it was done; may be empty.
+    /// Returns from where it was done, such as `from 192.0.2.1`; empty if that is unknown.
     pub fn origin(&self) -> String {
         let parts = [self.device.as_deref(), self.address.as_deref()];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+        let parts = parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        if parts.is_empty() { parts } else { format!("from {parts}") }
     }
 }
 
@@ -56,12 +57,12 @@ mod tests {
             device: None,
         };
         assert_eq!(notice.sentence(), "Token deploy was created by token ci");
-        assert_eq!(notice.origin(), "192.0.2.1");
+        assert_eq!(notice.origin(), "from 192.0.2.1");
         let device = Some("Firefox on Linux".to_owned());
         let login = Notice { action: "logged in".to_owned(), device, ..notice };
         assert_eq!(
             (login.sentence().as_str(), login.origin().as_str()),
-            ("New login to your account", "Firefox on Linux, 192.0.2.1")
+            ("New login to your account", "from Firefox on Linux, 192.0.2.1")
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -192,6 +192,12 @@ pub fn describe(status: ExitStatus) -> String {
         }
         (None, None) => "unknown status".to_owned(),
     }
+}
+
+/// Whether a program is a text that its interpreter opens.
+pub fn is_script(path: &Path) -> bool {
+    let mut start = [0; 2];
+    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"#!"
 }
 
 /// Finds a program by path if the name contains a slash, else in `PATH`. Returns an absolute path, because a program is

@@ -55,7 +55,7 @@ async fn bombs_in_profiles_are_not_stored_and_only_one_of_a_kind_is_read() {
         let bombs = Profiled { profiles: vec![profile(&data); 6], faults: Vec::new() };
         let result = Outcome { profiled: job.profiled.then_some(bombs), ..outcome(&job, &good()) };
         let path = format!("/api/v1/agent/runs/{}/result", job.run);
-        // Somebody else's run: nothing is read.
+        // A run of another agent: nothing is read.
         let refused = stranger.http.put(&path, &json!(result)).await.ok().json();
         assert_eq!(refused["counts"], false, "{refused}");
         agent.http.put(&path, &json!(result)).await.ok();

@@ -247,7 +247,7 @@ async fn a_proof_changes_the_secret_of_the_session() {
     tab.wait_for_path("/").await;
     let sql = "select user_id from session";
     let ada: String = sqlx::query_scalar(sql).fetch_one(&app.state.db.read).await.expect("a user");
-    // Somebody else knows the session's secret, stolen or planted.
+    // Another person knows the secret of the session, stolen or planted.
     let stolen = app.session_of(&ada, now_ms() + DAY_MS).await;
     set_last_proof(&app, DAY_MS).await;
     tab.set_session(&stolen).await;

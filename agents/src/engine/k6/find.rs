@@ -1,14 +1,12 @@
 //! Checks that a program is a k6 that can run where load generators do.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::version::Version;
 use crate::sandbox::cage::{Cage, user};
-use crate::sandbox::process::{Plan, Process, describe, last_lines};
+use crate::sandbox::process::{Plan, Process, describe, is_script, last_lines};
 use crate::sandbox::{Sandbox, Side};
 use crate::wire::RunId;
 
@@ -18,9 +16,7 @@ const NO_SHIM: &str = "if it is a shim or a wrapper, name the program that it st
 
 /// Returns the folder of a shell script in place of k6, which may start a k6 next to it.
 pub(super) fn folder_of_script(path: &Path) -> Option<PathBuf> {
-    let mut start = [0; 2];
-    File::open(path).and_then(|mut file| file.read_exact(&mut start)).ok()?;
-    (start == *b"#!").then(|| path.canonicalize().ok()?.parent().map(Path::to_owned)).flatten()
+    is_script(path).then(|| path.canonicalize().ok()?.parent().map(Path::to_owned)).flatten()
 }
 
 /// Runs `k6 version` in the cage of a run, so that a k6 that can't start there is found before any run.

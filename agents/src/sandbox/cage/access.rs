@@ -1,14 +1,13 @@
 //! Which file or folder keeps the user of a program from its files. For messages: the kernel decides, and knows more
 //! rules than the mode of a file.
 
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use super::group_of_device;
 use super::user::User;
 use crate::sandbox::Side;
+use crate::sandbox::process::is_script;
 
 /// The bit of a mode with which everybody may enter a folder or execute a file.
 const ENTER: u32 = 0o1;
@@ -25,7 +24,7 @@ pub enum Access {
 }
 
 /// Explains why the user of a side has no such access to a file or folder; `None` if it can, or if that is the
-/// agent's user. Missing files are somebody else's problem.
+/// agent's user. Missing files are reported elsewhere.
 pub fn obstacle(side: Side, path: &Path, access: Access) -> Option<String> {
     let user = User::of(side)?;
     let path = path.canonicalize().ok()?;
@@ -63,11 +62,6 @@ pub fn is_closed(side: Side, path: &Path) -> bool {
 /// Returns the outermost folder above a path that a user can't enter.
 fn closed_folder(user: User, path: &Path) -> Option<&Path> {
     path.ancestors().skip(1).filter(|folder| !may(user, folder, ENTER)).last()
-}
-
-fn is_script(path: &Path) -> bool {
-    let mut start = [0; 2];
-    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"#!"
 }
 
 /// Whether the mode of a file allows this; assumed of a file with an access list.

@@ -227,7 +227,7 @@ fn the_time_in_which_k6_was_paused_is_no_part_of_the_series() {
     let mut known = paused();
     known.begin(BEGUN + 3_200);
     known.take(&push(&[requests("a", 10)]), BEGUN + 4_000);
-    // A load that somebody else has begun is noticed only after its first push.
+    // A load that another program has started is noticed only after its first push.
     let mut noticed = paused();
     noticed.take(&push(&[requests("a", 10)]), BEGUN + 4_000);
     noticed.begin(BEGUN + 3_200);
