@@ -5,7 +5,7 @@ use std::{path::Path, process::Stdio, time::Instant};
 
 use anyhow::Context;
 use brewbench::runs::model::RunList;
-use brewbench_agent::connection::client::Client;
+use brewbench_agent::{connection::client::Client, wire::RunId};
 use reqwest::Method;
 use sqlx::{
     SqlitePool,
@@ -26,7 +26,12 @@ const CLIENTS: usize = 4;
 const FILES: usize = 10_000;
 
 /// A k6 summary of the scenario `hash`.
-pub const SUMMARY: &[u8] = include_bytes!("../../tests/fixtures/k6/summary-export-hash-v1.8.1.json");
+const SUMMARY: &str = include_str!("../../tests/fixtures/k6/summary-export-hash-v1.8.1.json");
+
+/// Returns the summary as that of another measurement: the same file is imported once.
+pub fn summary() -> String {
+    SUMMARY.replacen('{', &format!("{{\"id\": \"{}\",", RunId::now()), 1)
+}
 
 /// Measures both sides in alternation.
 pub async fn measure() -> anyhow::Result<Vec<Figure>> {
@@ -83,7 +88,7 @@ where
 
 async fn import(client: Client) -> anyhow::Result<()> {
     for _ in 0..SUMMARIES / CLIENTS {
-        let request = client.request(Method::POST, "api/v1/runs/import").query(&[("target", "bench")]).body(SUMMARY);
+        let request = client.request(Method::POST, "api/v1/runs/import").query(&[("target", "bench")]).body(summary());
         let list: RunList = client.json(request).await?;
         anyhow::ensure!(list.runs.len() == 1, "one run a summary");
     }
@@ -92,7 +97,7 @@ async fn import(client: Client) -> anyhow::Result<()> {
 
 async fn insert(raw: SqlitePool) -> anyhow::Result<()> {
     for _ in 0..SUMMARIES / CLIENTS {
-        sqlx::query("insert into summary (body) values (?)").bind(SUMMARY).execute(&raw).await?;
+        sqlx::query("insert into summary (body) values (?)").bind(summary().into_bytes()).execute(&raw).await?;
     }
     Ok(())
 }
@@ -101,7 +106,7 @@ async fn insert(raw: SqlitePool) -> anyhow::Result<()> {
 async fn files(url: &reqwest::Url, token: &str, folder: &Path) -> anyhow::Result<f64> {
     std::fs::create_dir(folder)?;
     let files: Vec<_> = (0..FILES).map(|number| folder.join(format!("{number}.json"))).collect();
-    files.iter().try_for_each(|file| std::fs::write(file, SUMMARY))?;
+    files.iter().try_for_each(|file| std::fs::write(file, summary()))?;
     let start = Instant::now();
     let status = Command::new(std::env::current_exe()?.with_file_name("brewbench"))
         .args(["run", "import", "--json", "--target", "bench", "--url", url.as_str()])

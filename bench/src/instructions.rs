@@ -110,7 +110,7 @@ pub async fn run_child(mut arguments: impl Iterator<Item = std::ffi::OsString>) 
     for number in 0..times {
         if path == IMPORT {
             let request = client.request(Method::POST, "api/v1/runs/import").query(&[("target", "bench")]);
-            client.send(request.body(ingest::SUMMARY)).await?;
+            client.send(request.body(ingest::summary())).await?;
         } else {
             history::request_ms(&client, &path.replace(history::ROUND, &number.to_string())).await?;
         }
