@@ -28,6 +28,18 @@ async fn no_statement_scans_all_runs() {
     assert!(checked > 40, "only {checked} statements were found");
 }
 
+/// However many runs a version has, a second import of a file is found by the digest of the file.
+#[tokio::test]
+async fn the_same_file_is_found_by_its_digest() {
+    let app = App::start().await;
+    let (_, text) = sources("src").into_iter().find(|(path, _)| path.ends_with("store/imports.rs")).expect("the file");
+    let statement = text.split("const SAME: &str = \"").nth(1).and_then(|rest| rest.split("\";").next());
+    let explain = AssertSqlSafe(format!("explain query plan {}", statement.expect("the statement")));
+    let rows = sqlx::query(explain).fetch_all(&app.state.db.read).await.expect("a plan");
+    let steps: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
+    assert!(steps[0].contains("USING INDEX run_summary_sha256") && steps[1].contains("(id=?)"), "{steps:?}");
+}
+
 /// The SQL that is checked at build time, on one line each.
 fn statements(text: &str) -> Vec<String> {
     let calls = text
