@@ -6,6 +6,8 @@ mod podman;
 mod registry;
 mod small_disk;
 
+use std::path::{Path, PathBuf};
+
 pub use counter::Counter;
 pub use guest::Guest;
 pub use podman::{Image, Podman};
@@ -25,6 +27,17 @@ pub fn public_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("a mode");
     folder
+}
+
+/// A copy of a program that a target's shell can start too, wherever the build is.
+///
+/// # Panics
+/// If the program can't be copied.
+#[must_use]
+pub fn public_copy(program: &Path, folder: &Path) -> PathBuf {
+    let copy = folder.join(program.file_name().expect("a program has a name"));
+    std::fs::copy(program, &copy).expect("a copy");
+    copy
 }
 
 /// Prints why a test, or a part of it, can't run on this machine.

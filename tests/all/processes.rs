@@ -303,7 +303,10 @@ pub fn processes_of(agent: &str) -> Vec<String> {
         environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
     };
     let folders = fs::read_dir("/proc").expect("/proc").flatten().map(|entry| entry.path());
-    let name = |folder: PathBuf| fs::read_to_string(folder.join("comm")).unwrap_or_default().trim().to_owned();
+    let name = |folder: PathBuf| {
+        let command = fs::read_to_string(folder.join("cmdline")).unwrap_or_default();
+        command.split(['\0', ' ']).next().unwrap_or_default().rsplit('/').next().unwrap_or_default().to_owned()
+    };
     folders.filter(marked).map(name).collect()
 }
 

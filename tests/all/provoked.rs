@@ -17,7 +17,7 @@ use brewbench_agent::{
     sandbox::{CGROUP_ROOT, Sandbox},
     wire::{Phase, job::Job, messages::TargetOffer, outcome::Ended, target::Identity},
 };
-use brewbench_testing::{public_folder, skip};
+use brewbench_testing::{public_copy, public_folder, skip};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::harness::{
     Actor, Agent, App, PATIENCE,
-    program::{PROGRAM, Tools},
+    program::Tools,
     submit::{plan_with, submit, text},
 };
 
@@ -49,6 +49,7 @@ pub struct Bench {
     pub context: RunContext,
     /// Notified when k6 starts to measure.
     pub measuring: Notify,
+    server: PathBuf,
     _folder: tempfile::TempDir,
     _machine: MutexGuard<'static, ()>,
 }
@@ -112,6 +113,7 @@ impl Bench {
             agent,
             context,
             measuring: Notify::new(),
+            server: public_copy(&tools.targets.join("bin/rust-hyper"), folder.path()),
             _folder: folder,
             _machine: machine,
         })
@@ -119,12 +121,11 @@ impl Bench {
 
     /// Submits a run; returns its id and its job.
     pub async fn job(&mut self, request: Request<'_>, load: Option<Value>) -> (String, Job) {
-        let server = Path::new(PROGRAM).with_file_name("targets").join("bin/rust-hyper");
         let manifest = format!(
             "name = \"it\"\nversion = \"1\"\ncommand = [\"sh\", \"-c\", {:?}, \"{}\", \"127.0.0.1:{{port}}\"]\n\
              identity = [\"it.toml\"]\n[ready]\npath = \"/health\"\ntimeout_s = {}\n[verify]\npath = \"/hash\"\nstatus = 200\n",
             request.target,
-            server.display(),
+            self.server.display(),
             request.ready_s
         );
         std::fs::write(self.context.targets.join("it.toml"), manifest).expect("a manifest");

@@ -12,7 +12,7 @@ use brewbench_agent::wire::{
     messages::AgentMessage,
     outcome::{Ended, Outcome},
 };
-use brewbench_testing::{SmallDisk, public_folder};
+use brewbench_testing::{SmallDisk, public_copy, public_folder};
 use nix::sys::signal::Signal;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -188,7 +188,7 @@ async fn cancelling_ends_all_processes_of_a_real_run_in_each_phase() {
     let app = App::start().await;
     let (user, key) = (app.user().await, app.key("rack").await);
     let (state, folder) = (tempfile::tempdir().expect("a folder"), public_folder());
-    manifests(folder.path(), &tools.targets.join("bin/rust-hyper"));
+    manifests(folder.path(), &public_copy(&tools.targets.join("bin/rust-hyper"), folder.path()));
     let more = ["--manifests".as_ref(), folder.path().as_os_str(), "--idle-timeout".as_ref(), "0s".as_ref()];
     let mut agent = agent_with(&app, &key, state.path(), &tools, &more).await;
     let mark = agent_of(state.path());
