@@ -134,6 +134,12 @@ fn statistics_know_nothing_of_what_they_are_used_for() {
     forbid("crates/statistics", &words, "the statistics are pure and usable by others");
 }
 
+#[test]
+fn the_wire_knows_neither_side_and_does_no_io() {
+    let words = ["brewbench_agent", "brewbench::", "std::fs", "std::net::Tcp", "std::process", "tokio", "reqwest"];
+    forbid("crates/wire", &words, "what both sides exchange is data");
+}
+
 /// Flattens `use crate::{…}`: `a::{b, c}` becomes `a::b` and `a::c`.
 fn grouped_uses(text: &str) -> Vec<String> {
     let text = production_part(text);
