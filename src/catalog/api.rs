@@ -7,6 +7,7 @@ use axum::{
 };
 use brewbench_agent::wire::{
     job::{MAX_REPLICAS, Scenario, ScenarioKind},
+    manifest::ManifestFile,
     now_ms,
 };
 use serde::Deserialize;
@@ -25,7 +26,7 @@ use crate::{
     },
     catalog::{
         self,
-        manifest::{NewTarget, TargetManifest},
+        manifest::TargetManifest,
         model::{
             Check, MachineSize, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, SizeList, TargetList,
             find_size, parse_size, size_name,
@@ -62,10 +63,10 @@ pub async fn targets(
 
 /// Write the manifest of a new target, which belongs in an agent's manifests folder. Nothing is stored.
 #[utoipa::path(post, path = "/api/v1/target-manifest", tag = "catalog",
-    request_body = NewTarget,
+    request_body = ManifestFile,
     responses((status = 200, body = TargetManifest), (status = 422, body = ErrorBody)))]
-pub async fn target_manifest(_: Read, Input(target): Input<NewTarget>) -> Result<Json<TargetManifest>> {
-    TargetManifest::write(&target.into()).map(Json).map_err(Error::Invalid)
+pub async fn target_manifest(_: Read, Input(file): Input<ManifestFile>) -> Result<Json<TargetManifest>> {
+    TargetManifest::write(&file).map(Json).map_err(Error::Invalid)
 }
 
 /// List machine sizes.

@@ -24,12 +24,11 @@ fn hello() -> Value {
         "ready": {"path": "/"}})
 }
 
-/// The form that corresponds to [`hello`].
-const FORM: [(&str, &str); 4] =
-    [("name", "hello"), ("version", "2"), ("command", "/usr/bin/python3 hello.py {host} {port}"), ("ready.path", "/")];
-
 const MANIFEST: &str = "name = \"hello\"\nversion = \"2\"\n\
     command = [\"/usr/bin/python3\", \"hello.py\", \"{host}\", \"{port}\"]\n\n[ready]\npath = \"/\"\n";
+
+/// The form with [`MANIFEST`].
+const FORM: [(&str, &str); 1] = [("toml", MANIFEST)];
 
 /// Opens the live part of the page for a version of the target `hello`.
 async fn open_live(who: &Actor, version: &str) -> Events {
@@ -105,25 +104,32 @@ async fn invalid_fields_are_refused_with_the_errors_of_the_agent() {
 async fn the_page_previews_checks_and_downloads_a_manifest_without_javascript() {
     let app = App::start().await;
     let user = app.signed_in(Role::Member).await;
-    let page = user.get("/targets/new?name=hello").await.ok().text();
-    assert!(page.contains("Not complete yet: Command.") && !page.contains("aria-invalid"), "{page}");
+    let page = user.get("/targets/new").await.ok().text();
+    assert!(page.contains("An agent can read this manifest.") && page.contains("my-server.toml"), "{page}");
+    let page = user.get("/targets/new?kind=container").await.ok().text();
+    assert!(page.contains("[container]") && page.contains("An agent can read this manifest."), "{page}");
+    assert!(user.get("/targets/new?kind=ship").await.refused(422).contains("kind"));
 
     let page = user.form("/targets/new", &FORM).await.ok().text();
     let escaped = MANIFEST.replace('"', "&#34;");
     assert!(page.contains(&escaped) && page.contains("brewbench target check hello.toml"), "{page}");
-    let file = user.form("/targets/new/manifest", &FORM).await.ok();
+    // A comment is kept, and a browser ends lines with both characters.
+    let sent = format!("# why\n{MANIFEST}");
+    let file = user.form("/targets/new/manifest", &[("toml", &sent.replace('\n', "\r\n"))]).await.ok();
     assert_eq!(file.header("content-disposition"), "attachment; filename=\"hello.toml\"");
-    assert_eq!((file.header("content-type"), file.text()), ("application/toml", MANIFEST.to_owned()));
+    assert_eq!((file.header("content-type"), file.text()), ("application/toml", sent));
 
-    let bad = [FORM.as_slice(), &[("ready.path", "<script>'"), ("env", "A")]].concat();
+    let bad = MANIFEST.replace("path = \"/\"", "path = \"<script>'\"\n[env]\n\"A=B\" = \"1\"");
     for (path, status) in [("/targets/new", 200), ("/targets/new/manifest", 422)] {
-        let answer = user.form(path, &bad).await;
+        let answer = user.form(path, &[("toml", &bad)]).await;
         let page = answer.text();
         assert_eq!((answer.status.as_u16(), page.contains("<script>'")), (status, false), "{page}");
-        assert!(page.contains("&#34;A&#34; has no value, write NAME=VALUE"), "{page}");
-        assert!(page.contains("&#34;&#60;script&#62;&#39;&#34; must start with &#39;/&#39;"), "{page}");
+        assert!(page.contains("env: &#34;A=B&#34; is not the name of a variable"), "{page}");
+        assert!(page.contains("ready.path: &#34;&#60;script&#62;&#39;&#34; must start with &#39;/&#39;"), "{page}");
         assert!(!page.contains("brewbench target check"), "{page}");
     }
+    let unreadable = user.form("/targets/new", &[("toml", "name = \"hello\"\nversion = 2\n")]).await.ok().text();
+    assert!(unreadable.contains("line 2") && unreadable.contains("can’t read this manifest yet"), "{unreadable}");
 }
 
 #[tokio::test]

@@ -1,38 +1,18 @@
 //! The manifest of a target: a TOML file written by the agent's owner.
 
 mod container;
-mod file;
 mod kubernetes;
-mod profile;
-mod remote;
 mod vm;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-pub use container::{Container, Mount, Network, Pull};
-pub use file::ManifestFile;
-pub use kubernetes::{KubernetesFile, Toleration, Workload};
-pub use profile::{CallGraph, HZ, OUTPUT, PID, PIDS, Profile, ProfileFile, Profiler, SECONDS};
-pub use remote::{Metrics, MetricsFile, Preset, Remote, UrlFile};
-use serde::{Deserialize, Serialize};
-pub use vm::{Accelerator, Machine, Qemu, Tap, VmFile};
+pub use brewbench_wire::manifest::*;
+pub use kubernetes::Workload;
+pub use vm::{Machine, Qemu};
 
 use crate::wire::target::TargetKind;
-
-/// Placeholder for the port in the command and the environment.
-pub const PORT: &str = "{port}";
-
-/// Placeholder for the listen address: 127.0.0.1 unless load comes from other machines. IPv6 addresses are in brackets.
-pub const HOST: &str = "{host}";
-
-/// Placeholder for the number of vCPUs in the command and the environment of a virtual machine.
-pub const VCPUS: &str = "{vcpus}";
-
-/// Placeholder for its memory, MiB.
-pub const MEMORY_MIB: &str = "{memory_mib}";
 
 /// How to start a target, and how to check that it serves.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,41 +35,6 @@ pub struct Manifest {
     pub profile: Option<Profile>,
     /// What identifies its code besides its command; `None` for the folder of its script.
     pub identity: Option<Scope>,
-}
-
-/// What identifies the code of a program, instead of the folder of its script.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Scope {
-    /// Files in the manifest's folder: paths with `*`, `?` and `**`.
-    Files(Vec<String>),
-    /// What a command prints.
-    Command(ScopeCommand),
-}
-
-/// `identity = { command = […] }`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ScopeCommand {
-    /// A program and its arguments, run in the manifest's folder by the agent before each run.
-    pub command: Vec<String>,
-}
-
-impl Scope {
-    /// Explains why it is invalid; the sentence starts with the field.
-    fn fault(&self) -> Option<String> {
-        match self {
-            Self::Files(patterns) => patterns
-                .iter()
-                .any(|pattern| {
-                    pattern.is_empty() || pattern.starts_with('/') || pattern.split('/').any(|name| name == "..")
-                })
-                .then(|| "identity: write paths below the manifest's folder".to_owned()),
-            Self::Command(ScopeCommand { command }) => {
-                command.first().is_none_or(String::is_empty).then(|| "identity.command: program is missing".to_owned())
-            }
-        }
-    }
 }
 
 /// How a target is provided.
@@ -131,89 +76,6 @@ pub struct Program {
     pub sandbox: Sandbox,
     /// The manifest's folder: the working directory, and the base of relative paths.
     pub folder: PathBuf,
-}
-
-/// A target is ready when it answers this request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Ready {
-    /// Path of a `GET`.
-    pub path: String,
-    /// Expected status.
-    #[serde(default = "ok", skip_serializing_if = "is_ok")]
-    pub status: u16,
-    /// Timeout since the start, seconds.
-    #[serde(default = "ten_seconds", skip_serializing_if = "is_ten_seconds")]
-    pub timeout_s: f64,
-}
-
-impl Ready {
-    /// Returns the timeout since the start.
-    pub fn timeout(&self) -> Duration {
-        Duration::from_secs_f64(self.timeout_s)
-    }
-}
-
-/// Files that a target needs in addition to the system's and those in the manifest's folder. Paths are absolute, or
-/// relative to the manifest's folder.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sandbox {
-    /// What it may read and execute, recursively.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub read: Vec<PathBuf>,
-    /// What it may also write, recursively.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub write: Vec<PathBuf>,
-}
-
-impl Sandbox {
-    fn is_empty(&self) -> bool {
-        self.read.is_empty() && self.write.is_empty()
-    }
-
-    /// Resolves the paths. Fails with a sentence if one does not exist.
-    fn below(mut self, folder: &Path) -> Result<Self, String> {
-        for (key, paths) in [("read", &mut self.read), ("write", &mut self.write)] {
-            for path in paths {
-                let absolute = folder.join(&*path).canonicalize();
-                *path = absolute.map_err(|error| format!("sandbox.{key}: {}: {error}", path.display()))?;
-            }
-        }
-        Ok(self)
-    }
-}
-
-/// A request whose response shows that the right program serves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Verify {
-    /// Path of a `GET`.
-    pub path: String,
-    /// Expected status.
-    #[serde(default = "ok", skip_serializing_if = "is_ok")]
-    pub status: u16,
-    /// Text that the body must contain.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub contains: Option<String>,
-}
-
-fn ok() -> u16 {
-    200
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_ok(status: &u16) -> bool {
-    *status == ok()
-}
-
-fn ten_seconds() -> f64 {
-    10.0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_ten_seconds(timeout_s: &f64) -> bool {
-    timeout_s.total_cmp(&ten_seconds()).is_eq()
 }
 
 /// An unusable manifest.
@@ -288,20 +150,34 @@ fn parse(text: &str, folder: PathBuf) -> Result<Manifest, String> {
     } = file;
     let profile = profile.map(|profile| profile.with(&folder));
     let provided = match (container, vm, url, kubernetes) {
-        (Some(container), ..) => Provided::Container(container.below(&folder)?),
-        (None, Some(vm), ..) => Provided::Vm(vm.below(folder, sandbox)?),
+        (Some(container), ..) => Provided::Container(container::resolve(container, &folder)?),
+        (None, Some(vm), ..) => Provided::Vm(vm::resolve(vm, folder, sandbox)?),
         (None, None, Some(url), _) => Provided::Url(url.with(metrics)?),
-        (None, None, None, Some(kubernetes)) => Provided::Kubernetes(kubernetes.with(&folder)?),
+        (None, None, None, Some(kubernetes)) => Provided::Kubernetes(kubernetes::resolve(&kubernetes, &folder)?),
         (None, None, None, None) => {
-            Provided::Process(Program { command, env, sandbox: sandbox.below(&folder)?, folder })
+            Provided::Process(Program { command, env, sandbox: resolve_sandbox(sandbox, &folder)?, folder })
         }
     };
-    let profile = profile.or_else(|| Profile::of(&provided));
+    let is_here = !matches!(provided, Provided::Url(_) | Provided::Kubernetes(_));
+    let profile = profile.or_else(|| is_here.then(Profile::by_perf));
     Ok(Manifest { name, version, revision, description, provided, ready, verify, profile, identity })
+}
+
+/// Resolves the paths. Fails with a sentence if one does not exist.
+fn resolve_sandbox(mut sandbox: Sandbox, folder: &Path) -> Result<Sandbox, String> {
+    for (key, paths) in [("read", &mut sandbox.read), ("write", &mut sandbox.write)] {
+        for path in paths {
+            let absolute = folder.join(&*path).canonicalize();
+            *path = absolute.map_err(|error| format!("sandbox.{key}: {}: {error}", path.display()))?;
+        }
+    }
+    Ok(sandbox)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const COMPLETE: &str = r#"

@@ -1,6 +1,7 @@
 //! What server, agents and commands exchange, and what is stored of it: plain data, and its parsing. No I/O.
 //!
 //! - [`job`], [`load`], [`outcome`], [`messages`], [`series`], [`profile`], …: what crosses the wire.
+//! - [`manifest`]: the manifest of a target as its file.
 //! - [`reports`]: reads the reports of load generators.
 //! - [`histogram`]: latencies that can be added and subtracted, and their percentiles.
 //! - [`scenarios`]: the bundled k6 scripts. [`sanitize`]: makes foreign text safe to print.
@@ -14,6 +15,7 @@ pub mod job;
 pub mod load;
 pub mod load_record;
 pub mod load_time;
+pub mod manifest;
 pub mod messages;
 pub mod name;
 pub mod offer;

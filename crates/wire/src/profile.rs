@@ -57,7 +57,7 @@ impl FromStr for ProfileSource {
 }
 
 /// What a profile counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProfileKind {
     /// CPU time during the measurement, nanoseconds.

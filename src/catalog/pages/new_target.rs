@@ -5,8 +5,8 @@ use std::time::Duration;
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
-    Extension,
-    extract::{RawForm, State},
+    Extension, Form as Body,
+    extract::State,
     http::{StatusCode, header},
     response::{Html, IntoResponse, Response},
 };
@@ -21,11 +21,7 @@ use crate::{
         state::AppState,
     },
     auth::caller::{Caller, Read},
-    catalog::manifest::{
-        TargetManifest,
-        draft::{Checked, Draft},
-        fields::{ADVANCED, CHECKS, CONTAINER, Field, IDENTITY, KUBERNETES, REMOTE, START, VM},
-    },
+    catalog::manifest::{Draft, template},
     fleet::presence::Presence,
     web::{
         live::{self, Beat, Concerns, Frame, Pace, View},
@@ -42,19 +38,12 @@ const RECONNECT: Duration = Duration::from_millis(300);
 /// The page.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "catalog/new_target.html")]
-struct NewTargetPage {
+pub struct NewTargetPage {
     shell: Shell,
     form: Form,
     pickup: Pickup,
     /// Whether there is a target with the name [`HIDDEN`].
     has_hidden: bool,
-}
-
-/// The input fields. Its root is `#fields`.
-#[derive(Debug, Template)]
-#[template(path = "catalog/_new_target_fields.html")]
-struct FieldsPart<'a> {
-    form: &'a Form,
 }
 
 /// The manifest. Its root is `#manifest`.
@@ -78,98 +67,54 @@ struct PickedUpPart<'a> {
     pickup: &'a Pickup,
 }
 
-/// The filled-in form.
+/// The text of the manifest, and the kind of target that it started from.
 #[derive(Debug)]
 struct Form {
+    kind: TargetKind,
     draft: Draft,
-    checked: Checked,
+}
+
+/// What the page is asked for, and what its form sends.
+#[derive(Debug, Deserialize)]
+pub struct Sent {
+    #[serde(default = "process")]
+    kind: TargetKind,
+    /// The manifest; the template of the kind if there is none.
+    toml: Option<String>,
+}
+
+fn process() -> TargetKind {
+    TargetKind::Process
 }
 
 impl Form {
-    fn of(&self, field: &Field) -> &str {
-        self.draft.get(field.name)
-    }
-
-    fn fault(&self, field: &Field) -> Option<&str> {
-        self.checked.faults.of(field.name)
-    }
-
-    /// Whether the advanced fields are shown: one of them is set or has a fault.
-    fn is_advanced(&self) -> bool {
-        ADVANCED.iter().any(|field| !self.of(field).is_empty() || self.fault(field).is_some())
-    }
-
-    /// Returns the groups of fields: CSS class, title, the kind that has them, and fields.
-    fn groups() -> [(&'static str, &'static str, Option<TargetKind>, &'static [Field]); 7] {
+    /// Returns the kinds with their descriptions.
+    fn kinds() -> [(TargetKind, &'static str); 5] {
         [
-            ("columns", "Target", None, &IDENTITY),
-            ("stack", "Start", Some(TargetKind::Process), &START),
-            ("stack", "Container", Some(TargetKind::Container), &CONTAINER),
-            ("stack", "Virtual machine", Some(TargetKind::Vm), &VM),
-            ("stack", "Server", Some(TargetKind::Url), &REMOTE),
-            ("stack", "Pod", Some(TargetKind::Kubernetes), &KUBERNETES),
-            ("columns", "Checks", None, &CHECKS),
+            (TargetKind::Process, "Program"),
+            (TargetKind::Container, "Container"),
+            (TargetKind::Vm, "Virtual machine"),
+            (TargetKind::Url, "Running server"),
+            (TargetKind::Kubernetes, "Kubernetes Pod"),
         ]
-    }
-
-    /// Returns the kinds with their descriptions, and whether each is chosen.
-    fn kinds(&self) -> [(TargetKind, &'static str, bool); 5] {
-        let chosen = self.draft.kind();
-        let kind = |kind, text| (kind, text, kind == chosen);
-        [
-            kind(TargetKind::Process, "A program that the agent starts and stops"),
-            kind(TargetKind::Container, "A container that the agent starts and stops"),
-            kind(TargetKind::Vm, "A virtual machine that the agent starts and stops"),
-            kind(TargetKind::Url, "A server that already runs, reached by its URL"),
-            kind(TargetKind::Kubernetes, "A Pod of a Kubernetes cluster"),
-        ]
-    }
-
-    fn advanced() -> &'static [Field] {
-        &ADVANCED
     }
 
     /// Whether the agent starts a program, such as the launcher of a virtual machine.
     fn is_program(&self) -> bool {
-        matches!(self.draft.kind(), TargetKind::Process | TargetKind::Vm)
+        self.draft.file.as_ref().is_some_and(|file| !file.command.is_empty() || file.vm.is_some())
     }
 
     /// Whether the agent starts and stops it.
     fn is_started(&self) -> bool {
-        self.draft.kind() != TargetKind::Url
-    }
-
-    /// Returns the name of the file.
-    fn file(&self) -> &str {
-        self.checked.manifest.as_ref().map_or("NAME.toml", |manifest| &manifest.file)
-    }
-
-    /// Says what is needed before the manifest can be used.
-    fn state(&self) -> String {
-        match (self.draft.missing(), &self.checked.manifest) {
-            (_, Some(_)) => "Complete: an agent can read this manifest.".to_owned(),
-            (missing, None) if missing.is_empty() => "Correct the marked fields.".to_owned(),
-            (missing, None) => format!("Not complete yet: {}.", missing.join(", ")),
-        }
+        self.draft.file.as_ref().is_some_and(|file| file.url.is_none())
     }
 }
 
-/// Which faults are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
-    /// Not those of required fields that are still empty.
-    Typed,
-    /// All.
-    All,
-}
-
-fn evaluate(presence: &Presence, input: &[u8], shown: Shown) -> (Form, Pickup) {
-    let draft = Draft::parse(input);
-    let checked = draft.check();
-    let is_valid = checked.manifest.is_some();
-    let pickup = Pickup::new(draft.get("name"), draft.get("version"), is_valid, presence.list());
-    let checked = if shown == Shown::Typed { checked.without_missing(&draft) } else { checked };
-    (Form { draft, checked }, pickup)
+fn evaluate(presence: &Presence, Sent { kind, toml }: Sent) -> (Form, Pickup) {
+    let draft = Draft::new(toml.unwrap_or_else(|| template(kind).to_owned()).replace("\r\n", "\n"));
+    let (name, version) = draft.file.as_ref().map_or(("", ""), |file| (&file.name, &file.version));
+    let pickup = Pickup::new(name, version, draft.valid().is_some(), presence.list());
+    (Form { kind, draft }, pickup)
 }
 
 async fn page(state: &AppState, caller: &Caller, (form, pickup): (Form, Pickup)) -> Result<NewTargetPage> {
@@ -178,33 +123,32 @@ async fn page(state: &AppState, caller: &Caller, (form, pickup): (Form, Pickup))
     Ok(NewTargetPage { shell: shell.explained_in("getting-started/own-target"), form, pickup, has_hidden })
 }
 
-/// `GET /targets/new?name=…`: the form, filled in from the query.
+/// `GET /targets/new?kind=…`: the template of a kind.
 pub async fn form(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-    RawForm(query): RawForm,
-) -> Result<Response> {
-    Ok(page(&state, &caller, evaluate(&presence, &query, Shown::Typed)).await?.into_response())
+    QueryParams(sent): QueryParams<Sent>,
+) -> Result<NewTargetPage> {
+    page(&state, &caller, evaluate(&presence, sent)).await
 }
 
-/// `POST /targets/new`: the form with the manifest and all faults. Not a `GET`, because variables may hold secrets.
+/// `POST /targets/new`: the manifest with its faults. Not a `GET`, because variables may hold secrets.
 pub async fn preview(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-    RawForm(body): RawForm,
-) -> Result<Response> {
-    Ok(page(&state, &caller, evaluate(&presence, &body, Shown::All)).await?.into_response())
+    Body(sent): Body<Sent>,
+) -> Result<NewTargetPage> {
+    page(&state, &caller, evaluate(&presence, sent)).await
 }
 
-/// `POST /targets/new/check`: the parts of the page that depend on the fields.
-pub async fn check(_: Read, Extension(presence): Extension<Presence>, RawForm(body): RawForm) -> Result<Html<String>> {
-    let (form, pickup) = evaluate(&presence, &body, Shown::Typed);
-    let fields = FieldsPart { form: &form }.render().map_err(Error::internal)?;
+/// `POST /targets/new/check`: the parts of the page that depend on the manifest.
+pub async fn check(_: Read, Extension(presence): Extension<Presence>, Body(sent): Body<Sent>) -> Result<Html<String>> {
+    let (form, pickup) = evaluate(&presence, sent);
     let manifest = ManifestPart { form: &form }.render().map_err(Error::internal)?;
     let pickup = PickupPart { pickup: &pickup }.render().map_err(Error::internal)?;
-    Ok(Html(fields + &manifest + &pickup))
+    Ok(Html(manifest + &pickup))
 }
 
 /// `POST /targets/new/manifest`: the manifest as a file, or the form with the faults.
@@ -212,16 +156,17 @@ pub async fn download(
     Read(caller): Read,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-    RawForm(body): RawForm,
+    Body(sent): Body<Sent>,
 ) -> Result<Response> {
-    let (form, pickup) = evaluate(&presence, &body, Shown::All);
-    let Some(TargetManifest { file, toml }) = form.checked.manifest else {
+    let (form, pickup) = evaluate(&presence, sent);
+    if form.draft.valid().is_none() {
         let page = page(&state, &caller, (form, pickup)).await?;
         return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
-    };
+    }
     let kind = (header::CONTENT_TYPE, "application/toml".to_owned());
     // A checked name has no quotes.
-    Ok(([kind, (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{file}\""))], toml).into_response())
+    let name = (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{}\"", form.draft.file_name()));
+    Ok(([kind, name], form.draft.text).into_response())
 }
 
 /// The target that a page waits for.
@@ -264,24 +209,5 @@ impl View for LivePickup {
         if self.agents.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_form_says_what_is_missing_until_it_is_complete() {
-        let state = |query: &str| evaluate(&Presence::default(), query.as_bytes(), Shown::Typed).0.state();
-        assert_eq!(state(""), "Not complete yet: Name, Command.");
-        assert_eq!(state("kind=container"), "Not complete yet: Name, Image.");
-        assert_eq!(state("kind=vm"), "Not complete yet: Name, Launcher.");
-        assert_eq!(state("kind=vm&vm.disk=shop.qcow2"), "Not complete yet: Name, Port.");
-        assert_eq!(state("kind=vm&name=x&vm.kernel=vmlinuz&vm.port=80"), "Complete: an agent can read this manifest.");
-        assert_eq!(state("kind=vm&name=x&vm.kernel=vmlinuz&vm.port=many"), "Correct the marked fields.");
-        assert_eq!(state("kind=url"), "Not complete yet: Name, Base URL.");
-        assert_eq!(state("name=x&command=serve"), "Correct the marked fields.");
-        assert_eq!(state("name=x&command=serve+{port}"), "Complete: an agent can read this manifest.");
     }
 }

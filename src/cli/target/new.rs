@@ -13,7 +13,7 @@ use brewbench_agent::{
         Sandbox,
         manifest::{
             Accelerator, Container, KubernetesFile, ManifestFile, MetricsFile, Mount, Network, Preset, ProfileFile,
-            Pull, Ready, Tap, UrlFile, Verify, VmFile,
+            Pull, Ready, STATUS, Tap, UrlFile, Verify, VmFile,
         },
     },
     wire::profile::ProfileKind,
@@ -21,7 +21,7 @@ use brewbench_agent::{
 use clap::Args;
 
 use crate::{
-    catalog::manifest::{STATUS, TargetManifest},
+    catalog::manifest::TargetManifest,
     cli::{common::pair, duration},
 };
 

@@ -1,4 +1,4 @@
-//! The form of a new target: live preview and faults, what agents offer, and without JavaScript.
+//! The manifest of a new target: live checks, what agents offer, and without JavaScript.
 
 use brewbench::auth::model::Role;
 use brewbench_agent::wire::messages::TargetOffer;
@@ -7,35 +7,37 @@ use chromiumoxide::cdp::browser_protocol::emulation::SetScriptExecutionDisabledP
 use super::Tab;
 use crate::harness::{Agent, App};
 
+/// Selects the text of the field `#toml` from its first occurrence of a text on, so that typing replaces it.
+async fn select(tab: &Tab, text: &str) {
+    let found: bool = tab
+        .eval(&format!(
+            "(() => {{ const field = document.querySelector('#toml'), at = field.value.indexOf({text:?}); field.focus(); \
+             field.setSelectionRange(at, at + {text:?}.length); return at >= 0; }})()"
+        ))
+        .await;
+    assert!(found, "{text}");
+}
+
 #[tokio::test]
-async fn a_manifest_is_written_and_checked_while_typing_until_an_agent_offers_the_target() {
+async fn a_manifest_is_checked_while_typing_until_an_agent_offers_the_target() {
     let app = App::start().await;
     let mut agent = Agent::start(&app, "rack").await;
     let tab = Tab::signed_in(&app, Role::Member).await;
     tab.go("/targets/new").await;
-    tab.shows("#manifest", "Not complete yet: Name, Command.").await;
-    tab.click("#name").await;
+    tab.shows("#manifest", "An agent can read this manifest.").await;
+    select(&tab, "my-server").await;
     tab.type_text("my hello").await;
-    tab.shows("#toml", "name = \"my hello\"").await;
-    tab.shows("[id='name-fault']", "must be 1 to 64 letters").await;
-    tab.until("document.querySelector('#name').getAttribute('aria-invalid') === 'true'").await;
-    let faults: usize = tab.eval("document.querySelectorAll('.fault:not(:empty)').length").await;
-    assert_eq!(faults, 1, "an empty field is no fault yet");
-    for _ in "my hello".chars() {
-        tab.press("Backspace").await;
-    }
+    tab.shows(".faults", "name: \"my hello\" must be 1 to 64 letters").await;
+    select(&tab, "my hello\"").await;
     tab.type_text("hello").await;
-    tab.click("#command").await;
-    tab.type_text("python3 'my hello.py' {port}").await;
-    tab.shows("#toml", "command = [\"python3\", \"my hello.py\", \"{port}\"]").await;
-    tab.click("#env").await;
-    tab.type_text("A").await;
-    tab.shows("#env-fault", "has no value, write NAME=VALUE").await;
-    tab.type_text("=1").await;
-    tab.shows("#toml", "A = \"1\"").await;
-    let typed: String = tab.eval("document.querySelector('#env').value").await;
-    assert_eq!(typed, "A=1", "input is kept");
-    tab.shows("#manifest", "Complete: an agent can read this manifest.").await;
+    tab.shows(".faults", "TOML parse error at line 1").await;
+    tab.type_text("\"").await;
+    tab.shows("#manifest", "An agent can read this manifest.").await;
+    let typed: String = tab.eval("document.querySelector('#toml').value").await;
+    assert!(
+        typed.starts_with("name = \"hello\"\nversion") && typed.contains("# The program"),
+        "input is kept: {typed}"
+    );
     tab.until("!document.querySelector('[data-copy=\"#toml\"]').hidden").await;
     tab.click("[data-copy='#toml']").await;
     tab.shows("body > [role=status]", "Copied").await;
@@ -46,11 +48,11 @@ async fn a_manifest_is_written_and_checked_while_typing_until_an_agent_offers_th
     agent.connect(&app).await.expect("accepted");
     tab.shows("#picked-up", "rack offers hello 1").await;
     // The name is followed as it changes.
-    tab.click("#name").await;
-    tab.press("End").await;
-    tab.type_text("2").await;
+    select(&tab, "hello\"").await;
+    tab.type_text("hello2\"").await;
     tab.shows("#picked-up", "rack does not offer hello2 yet").await;
-    tab.press("Backspace").await;
+    select(&tab, "hello2").await;
+    tab.type_text("hello").await;
     tab.shows("#picked-up", "rack offers hello 1").await;
     tab.click("#picked-up a.go").await;
     tab.wait_for_path("/experiments/new?target=hello").await;
@@ -60,25 +62,16 @@ async fn a_manifest_is_written_and_checked_while_typing_until_an_agent_offers_th
 }
 
 #[tokio::test]
-async fn a_server_that_already_runs_has_a_url_instead_of_a_command() {
+async fn every_kind_of_target_has_a_template() {
     let app = App::start().await;
     let tab = Tab::signed_in(&app, Role::Member).await;
     tab.go("/targets/new").await;
-    let is_shown =
-        async |field: &str| tab.eval::<bool>(&format!("document.getElementById('{field}').checkVisibility()")).await;
-    assert_eq!((is_shown("command").await, is_shown("url.base").await), (true, false));
-    tab.click("[name=kind][value=url]").await;
-    tab.shows("#manifest", "Not complete yet: Name, Base URL.").await;
-    assert_eq!((is_shown("command").await, is_shown("url.base").await), (false, true));
-    tab.click("#name").await;
+    tab.click("a[href='/targets/new?kind=url']").await;
+    tab.wait_for_path("/targets/new?kind=url").await;
+    tab.shows("#manifest", "An agent can read this manifest.").await;
+    select(&tab, "https://staging").await;
     tab.type_text("staging").await;
-    tab.click("[id='url.base']").await;
-    tab.type_text("staging.example.com").await;
-    tab.shows("[id='url.base-fault']", "is not a URL").await;
-    tab.press("Home").await;
-    tab.type_text("https://").await;
-    tab.shows("#toml", "[url]\nbase = \"https://staging.example.com\"").await;
-    tab.shows("#manifest", "Complete: an agent can read this manifest.").await;
+    tab.shows(".faults", "is not a URL").await;
     for (width, scheme) in [(1440, "light"), (390, "dark")] {
         tab.set_width(width).await;
         tab.set_scheme(scheme).await;
@@ -88,25 +81,22 @@ async fn a_server_that_already_runs_has_a_url_instead_of_a_command() {
 }
 
 #[tokio::test]
-async fn without_javascript_a_manifest_is_previewed_and_agents_are_checked_again() {
+async fn without_javascript_a_manifest_is_checked_and_agents_are_checked_again() {
     let app = App::start().await;
     let mut agent = Agent::start(&app, "rack").await;
     let tab = Tab::signed_in(&app, Role::Member).await;
     tab.execute(SetScriptExecutionDisabledParams::new(true)).await;
     tab.go("/targets/new").await;
-    tab.click("#name").await;
-    tab.type_text("hello").await;
+    tab.click("#toml").await;
+    tab.type_text("x").await;
     tab.click("#manifest noscript button").await;
-    tab.shows("#command-fault", "program is missing").await;
-    tab.click("#command").await;
-    tab.type_text("python3 hello.py {port}").await;
-    tab.press("Enter").await;
-    tab.shows("#toml", "command = [\"python3\", \"hello.py\", \"{port}\"]").await;
-    tab.shows("#picked-up", "rack does not offer hello yet").await;
-    let offer = TargetOffer { name: "hello".to_owned(), version: "1".to_owned(), ..agent.hello.targets[0].clone() };
+    tab.shows(".faults", "TOML parse error").await;
+    tab.go("/targets/new").await;
+    tab.shows("#picked-up", "rack does not offer my-server yet").await;
+    let offer = TargetOffer { name: "my-server".to_owned(), version: "1".to_owned(), ..agent.hello.targets[0].clone() };
     agent.hello.targets.push(offer);
     agent.connect(&app).await.expect("accepted");
     tab.click("#pickup noscript button").await;
-    tab.shows("#picked-up", "rack offers hello 1").await;
+    tab.shows("#picked-up", "rack offers my-server 1").await;
     tab.assert_no_errors().await;
 }

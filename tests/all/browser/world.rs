@@ -75,8 +75,11 @@ const NAMED: [(&str, &str); 21] = [
     ("new-run-preset", "/experiments/new?target=fast&target=slow&size=1%2F256MiB&preset=decide"),
     ("trends-target", "/trends?target=servy"),
     ("target", "/targets/fast"),
-    ("target-new-offered", "/targets/new?name=fast&version=1.0&command=fast+{port}"),
-    ("target-new-faults", "/targets/new?name=a+b&command=x&ready.path=x&env=A&ready.status=OK&verify.contains=x"),
+    ("target-new-vm", "/targets/new?kind=vm"),
+    (
+        "target-new-faults",
+        "/targets/new?toml=name+%3D+%22a+b%22%0Aversion+%3D+%22%22%0Acommand+%3D+%5B%22x%22%5D%0A%5Bready%5D%0Apath+%3D+%22x%22",
+    ),
     ("target-imported", "/targets/servy"),
     ("scenario", "/scenarios/site-mix"),
     ("scenario-mine", "/scenarios/mine"),
@@ -117,10 +120,6 @@ const PLAIN: [(&str, &str); 26] = [
     ("docs-search", "/docs/search?q=knee"),
     ("search", "/search?q=a"),
 ];
-
-/// The form of a new target, complete.
-const COMPLETE_TARGET: &str = "/targets/new?name=python-hello&version=1&description=Python&verify.path=/&verify.contains=hello\
-     &command=/usr/bin/python3+hello.py+{host}+{port}&env=LOG_LEVEL%3Dwarn";
 
 /// Pages of baselines, share links and gates.
 const STORED_COMPARISONS: [(&str, &str); 5] = [
@@ -264,7 +263,6 @@ impl World {
                 ("trend", &changed),
                 ("imported", &format!("/runs/imported?runs={},{}", imports[0], published)),
                 ("run-published", &format!("/runs/{published}")),
-                ("target-new-complete", COMPLETE_TARGET),
                 ("scenario-differences", &format!("/scenarios/mine/differences?from={first}&to={newest}")),
             ],
         );
@@ -386,10 +384,9 @@ impl World {
                 ("baseline", &format!("/baselines/{}", long("baseline"))),
                 ("target", &format!("/targets/{}", long("fast"))),
                 (
-                    "target-new-long",
-                    &format!("/targets/new?name={0}&command={1}+{{port}}", "n".repeat(64), "w".repeat(300)),
+                    "target-new-too-long",
+                    &format!("/targets/new?toml=name+%3D+%22{0}%22%0Aversion+%3D+%22{0}%22", "n".repeat(2_000)),
                 ),
-                ("target-new-too-long", &format!("/targets/new?name={0}&command={0}&env={0}", "n".repeat(2_000))),
                 ("target-imported", &format!("/targets/{name}")),
                 ("scenario", &format!("/scenarios/{}", long("scenario"))),
                 ("agent", &agent_path),

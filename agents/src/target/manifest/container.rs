@@ -1,275 +1,54 @@
-//! A container that the agent starts: its image, and how. Pure but for resolving paths.
+//! The files of a container: found beside the manifest, and not of the system.
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
-use super::file::bad_variable;
-use super::{HOST, PORT};
-use crate::wire::target::Identity;
+use super::{Container, Mount};
 
 /// Folders of the host that give a container power over it, even if they are read-only.
 const FORBIDDEN: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/var/run", "/boot"];
 
-/// `[container]`: an image, and how it is started. There is no way to ask for privileges.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Container {
-    /// Name of the image, with a tag or a digest.
-    pub image: String,
-    /// Arguments, instead of those of the image, with the placeholders `{port}` and `{host}`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub command: Vec<String>,
-    /// The port it always listens on, if it does not take `{port}`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub port: Option<u16>,
-    /// Its network.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub network: Network,
-    /// When its image is pulled.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub pull: Pull,
-    /// System calls it may use: `default`, `unconfined`, or a profile in the manifest's folder.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seccomp: Option<String>,
-    /// User and group instead of those of the image.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub user: Option<String>,
-    /// Files and folders of the host that it may read.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub mounts: Vec<Mount>,
-    /// Additional environment variables, with the same placeholders.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
-}
-
-/// The network of a container.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Network {
-    /// That of the host: no translation of addresses.
-    #[default]
-    Host,
-    /// The engine's default bridge; the port is published.
-    Bridge,
-}
-
-impl Network {
-    /// All networks.
-    pub const ALL: [Self; 2] = [Self::Host, Self::Bridge];
-
-    /// Returns the name in manifests.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Bridge => "bridge",
-        }
+/// Resolves the paths of a container. Fails with a sentence if one does not exist or is not for targets.
+pub(super) fn resolve(mut container: Container, folder: &Path) -> Result<Container, String> {
+    for mount in &mut container.mounts {
+        mount.source = source(mount, folder)?;
     }
+    if let Some(path) = container.seccomp.as_mut().filter(|name| !["default", "unconfined"].contains(&name.as_str())) {
+        let profile = folder.join(&*path).canonicalize();
+        let profile = profile.map_err(|error| format!("container.seccomp: {path}: {error}"))?;
+        *path =
+            profile.into_os_string().into_string().map_err(|path| format!("container.seccomp: {}", path.display()))?;
+    }
+    Ok(container)
 }
 
-impl fmt::Display for Network {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+fn source(mount: &Mount, folder: &Path) -> Result<PathBuf, String> {
+    let source = folder.join(&mount.source);
+    let found = source.canonicalize().map_err(|error| format!("container.mounts: {}: {error}", source.display()))?;
+    if found == Path::new("/") || FORBIDDEN.iter().any(|forbidden| found.starts_with(forbidden)) {
+        return Err(format!(
+            "container.mounts: {} is not for targets: mount the files that it needs only",
+            found.display()
+        ));
     }
-}
-
-impl FromStr for Network {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(&Self::ALL, Self::as_str, text)
-    }
-}
-
-/// When an image is pulled from its registry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pull {
-    /// Never: it must be there.
-    Never,
-    /// If it is not there.
-    #[default]
-    Missing,
-    /// Before each run.
-    Always,
-}
-
-impl Pull {
-    /// All times.
-    pub const ALL: [Self; 3] = [Self::Never, Self::Missing, Self::Always];
-
-    /// Returns the name in manifests.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Never => "never",
-            Self::Missing => "missing",
-            Self::Always => "always",
-        }
-    }
-}
-
-impl fmt::Display for Pull {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Pull {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(&Self::ALL, Self::as_str, text)
-    }
-}
-
-/// Returns the value with this name.
-pub(super) fn named<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, String> {
-    let found = all.iter().copied().find(|value| name(*value) == text);
-    found.ok_or_else(|| format!("use one of {}", all.iter().map(|value| name(*value)).collect::<Vec<_>>().join(", ")))
-}
-
-/// A file or folder of the host that a container may read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Mount {
-    /// Its path on the host; absolute, or relative to the manifest's folder.
-    pub source: PathBuf,
-    /// Its path in the container.
-    pub target: String,
-}
-
-impl Container {
-    /// Whether it can listen on other addresses than loopback.
-    pub fn listens_anywhere(&self) -> bool {
-        self.network == Network::Bridge || self.texts().any(|text| text.contains(HOST))
-    }
-
-    fn texts(&self) -> impl Iterator<Item = &String> {
-        self.command.iter().chain(self.env.values())
-    }
-
-    /// Explains what is wrong; the sentence starts with the field.
-    pub(super) fn fault(&self) -> Option<String> {
-        let Self { image, command, port, seccomp, user, mounts, env, .. } = self;
-        if let Some(fault) = (Identity::Container { image: image.clone(), id: None, settings: None }).fault() {
-            return Some(fault);
-        }
-        if let Some(word) = command.iter().find(|word| word.contains('\0')) {
-            return Some(format!("container.command: {word:?} contains the character NUL"));
-        }
-        if let Some(fault) = env.iter().find_map(|(name, value)| bad_variable(name, value)) {
-            return Some(format!("container.{fault}"));
-        }
-        let has_placeholder = self.texts().any(|text| text.contains(PORT));
-        match port {
-            Some(0) => return Some("container.port: must be 1 to 65535".to_owned()),
-            Some(_) if has_placeholder => return Some(format!("container.port: remove it, or {PORT}")),
-            None if !has_placeholder => {
-                return Some(format!("container.port: missing; or write {PORT} in container.command or container.env"));
-            }
-            Some(_) | None => {}
-        }
-        if seccomp.as_ref().is_some_and(String::is_empty) {
-            return Some("container.seccomp: default, unconfined, or the path of a profile".to_owned());
-        }
-        let is_user = |user: &String| !user.is_empty() && user.bytes().all(|byte| byte.is_ascii_graphic());
-        if user.as_ref().is_some_and(|user| !is_user(user)) {
-            return Some("container.user: a user, or user:group".to_owned());
-        }
-        mounts.iter().find_map(Mount::fault)
-    }
-
-    /// Resolves its paths. Fails with a sentence if one does not exist or must not be mounted.
-    pub(super) fn below(mut self, folder: &Path) -> Result<Self, String> {
-        for mount in &mut self.mounts {
-            mount.source = mount.resolve(folder)?;
-        }
-        if let Some(path) = self.seccomp.as_mut().filter(|name| !["default", "unconfined"].contains(&name.as_str())) {
-            let profile = folder.join(&*path).canonicalize();
-            let profile = profile.map_err(|error| format!("container.seccomp: {path}: {error}"))?;
-            *path = profile
-                .into_os_string()
-                .into_string()
-                .map_err(|path| format!("container.seccomp: {}", path.display()))?;
-        }
-        Ok(self)
-    }
-}
-
-impl Mount {
-    fn fault(&self) -> Option<String> {
-        let Self { source, target } = self;
-        let odd = |text: &str| text.contains([':', '\0']);
-        if !target.starts_with('/') || target == "/" || odd(target) {
-            return Some(format!("container.mounts: target {target:?} must be an absolute path below / without ':'"));
-        }
-        let source = source.to_string_lossy();
-        (source.is_empty() || odd(&source))
-            .then(|| format!("container.mounts: source {source:?} must be a path without ':'"))
-    }
-
-    fn resolve(&self, folder: &Path) -> Result<PathBuf, String> {
-        let source = folder.join(&self.source);
-        let found =
-            source.canonicalize().map_err(|error| format!("container.mounts: {}: {error}", source.display()))?;
-        if found == Path::new("/") || FORBIDDEN.iter().any(|forbidden| found.starts_with(forbidden)) {
-            return Err(format!(
-                "container.mounts: {} is not for targets: mount the files that it needs only",
-                found.display()
-            ));
-        }
-        Ok(found)
-    }
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
+    Ok(found)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    pub(crate) fn container(text: &str) -> Result<Container, String> {
+    fn container(text: &str) -> Result<Container, String> {
         let container: Container = toml::from_str(text).map_err(|error| error.to_string())?;
         match container.fault() {
             Some(fault) => Err(fault),
-            None => container.below(Path::new("/etc")),
+            None => resolve(container, Path::new("/etc")),
         }
     }
 
     #[test]
-    fn an_image_and_a_port_are_enough() {
-        let least = container("image = \"ghcr.io/acme/shop:1\"\nport = 8080").expect("a container");
-        assert_eq!((least.network, least.pull), (Network::Host, Pull::Missing));
-        assert!(!least.listens_anywhere());
-        let bridged = container("image = \"x\"\nport = 80\nnetwork = \"bridge\"").expect("a container");
-        assert!(bridged.listens_anywhere());
-        assert!(container("image = \"x\"\ncommand = [\"{host}:{port}\"]").expect("a container").listens_anywhere());
-    }
-
-    #[test]
-    fn every_fault_names_its_field() {
-        for (text, word) in [
-            ("image = \"\"\nport = 1", "container.image"),
-            ("image = \"a b\"\nport = 1", "container.image"),
-            ("image = \"x\"", "container.port: missing"),
-            ("image = \"x\"\nport = 0", "container.port"),
-            ("image = \"x\"\nport = 1\ncommand = [\"{port}\"]", "container.port: remove it"),
-            ("image = \"x\"\nport = 1\ncommand = [\"a\\u0000\"]", "container.command"),
-            ("image = \"x\"\nport = 1\n[env]\n\"A=B\" = \"1\"", "container.env"),
-            ("image = \"x\"\nport = 1\nuser = \"a b\"", "container.user"),
-            ("image = \"x\"\nport = 1\nseccomp = \"nowhere.json\"", "container.seccomp: nowhere.json"),
-            ("image = \"x\"\nport = 1\nnetwork = \"none\"", "network"),
-            ("image = \"x\"\nport = 1\nprivileged = true", "privileged"),
-            ("image = \"x\"\nport = 1\ncap_add = [\"SYS_ADMIN\"]", "cap_add"),
-        ] {
-            let fault = container(text).expect_err(text);
-            assert!(fault.contains(word), "{text}: {fault}");
-        }
+    fn a_profile_that_does_not_exist_names_its_field() {
+        let fault = container("image = \"x\"\nport = 1\nseccomp = \"nowhere.json\"").expect_err("a fault");
+        assert!(fault.contains("container.seccomp: nowhere.json"), "{fault}");
     }
 
     #[test]

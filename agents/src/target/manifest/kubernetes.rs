@@ -1,66 +1,13 @@
-//! `[kubernetes]` of a manifest: what runs in the Pod of a target.
+//! What runs in the Pod of a target: its image, or a template.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::KubernetesFile;
 
 /// Name of the target's container in a Pod without a template.
 const CONTAINER: &str = "target";
-
-/// `[kubernetes]` in the file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KubernetesFile {
-    /// The image, unless there is a template.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub image: Option<String>,
-    /// A file with a Pod or a Pod template, as YAML.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub template: Option<PathBuf>,
-    /// The port on which the target listens.
-    pub port: u16,
-    /// Program and arguments, in place of those of the image.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub command: Vec<String>,
-    /// Environment variables.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
-    /// Labels that the node must have.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub node_selector: BTreeMap<String, String>,
-    /// Taints of nodes that the Pod tolerates.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tolerations: Vec<Toleration>,
-    /// The runtime class, e.g. `gvisor`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub runtime_class: Option<String>,
-    /// Secrets of the namespace that allow to pull the image.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pull_secrets: Vec<String>,
-    /// Whether the load goes through a Service and not directly to the Pod.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub service: bool,
-}
-
-/// A taint that is tolerated, in the words of Kubernetes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Toleration {
-    /// Key of the taint; all keys if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub key: Option<String>,
-    /// `Equal` or `Exists`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub operator: Option<String>,
-    /// Value of the taint.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub value: Option<String>,
-    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`; all effects if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub effect: Option<String>,
-}
 
 /// What runs in the Pod of a target.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,67 +22,34 @@ pub struct Workload {
     pub service: bool,
 }
 
-impl KubernetesFile {
-    /// Returns what is wrong; the sentence starts with the field.
-    pub fn fault(&self) -> Option<String> {
-        let Self { image, template, port, .. } = self;
-        if *port == 0 {
-            return Some("kubernetes.port: must be 1 to 65535".to_owned());
-        }
-        match (image, template) {
-            (None, None) => Some("kubernetes.image: name an image, or a Pod template".to_owned()),
-            (Some(_), Some(_)) => Some("kubernetes.image: remove it; the template names the image".to_owned()),
-            (Some(image), None) if image.trim().is_empty() || image.contains(char::is_whitespace) => {
-                Some("kubernetes.image: must be the name of an image".to_owned())
-            }
-            (None, Some(_)) => self.beside_template(),
-            (Some(_), None) => None,
-        }
-    }
+/// Reads the template, if there is one. `folder` is that of the manifest.
+pub(super) fn resolve(file: &KubernetesFile, folder: &Path) -> Result<Workload, String> {
+    let (template, image) = match &file.template {
+        Some(path) => read_template(&folder.join(path))
+            .map_err(|fault| format!("kubernetes.template: {}: {fault}", path.display()))?,
+        None => pod(file),
+    };
+    Ok(Workload { template, image, port: file.port, service: file.service })
+}
 
-    /// Finds a field that a template has itself.
-    fn beside_template(&self) -> Option<String> {
-        let given = [
-            ("command", !self.command.is_empty()),
-            ("env", !self.env.is_empty()),
-            ("node_selector", !self.node_selector.is_empty()),
-            ("tolerations", !self.tolerations.is_empty()),
-            ("runtime_class", self.runtime_class.is_some()),
-            ("pull_secrets", !self.pull_secrets.is_empty()),
-        ];
-        let (field, _) = given.into_iter().find(|(_, is_given)| *is_given)?;
-        Some(format!("kubernetes.{field}: write it in the template"))
+/// Returns a Pod without a template, and its image.
+fn pod(file: &KubernetesFile) -> (Value, String) {
+    let KubernetesFile { command, env, node_selector, tolerations, runtime_class, pull_secrets, .. } = file;
+    let image = file.image.clone().unwrap_or_default();
+    let env: Vec<Value> = env.iter().map(|(name, value)| serde_json::json!({"name": name, "value": value})).collect();
+    let secrets: Vec<Value> = pull_secrets.iter().map(|name| serde_json::json!({"name": name})).collect();
+    let mut container = serde_json::json!({"name": CONTAINER, "image": image, "env": env});
+    if !command.is_empty() {
+        container["command"] = serde_json::json!(command);
     }
-
-    /// Reads the template, if there is one. `folder` is that of the manifest.
-    pub fn with(self, folder: &Path) -> Result<Workload, String> {
-        let (template, image) = match &self.template {
-            Some(file) => read_template(&folder.join(file))
-                .map_err(|fault| format!("kubernetes.template: {}: {fault}", file.display()))?,
-            None => self.pod(),
-        };
-        Ok(Workload { template, image, port: self.port, service: self.service })
+    let mut spec = serde_json::json!({
+        "containers": [container], "nodeSelector": node_selector, "tolerations": tolerations,
+        "imagePullSecrets": secrets, "automountServiceAccountToken": false, "enableServiceLinks": false,
+    });
+    if let Some(class) = runtime_class {
+        spec["runtimeClassName"] = serde_json::json!(class);
     }
-
-    fn pod(&self) -> (Value, String) {
-        let Self { command, env, node_selector, tolerations, runtime_class, pull_secrets, .. } = self;
-        let image = self.image.clone().unwrap_or_default();
-        let env: Vec<Value> =
-            env.iter().map(|(name, value)| serde_json::json!({"name": name, "value": value})).collect();
-        let secrets: Vec<Value> = pull_secrets.iter().map(|name| serde_json::json!({"name": name})).collect();
-        let mut container = serde_json::json!({"name": CONTAINER, "image": image, "env": env});
-        if !command.is_empty() {
-            container["command"] = serde_json::json!(command);
-        }
-        let mut spec = serde_json::json!({
-            "containers": [container], "nodeSelector": node_selector, "tolerations": tolerations,
-            "imagePullSecrets": secrets, "automountServiceAccountToken": false, "enableServiceLinks": false,
-        });
-        if let Some(class) = runtime_class {
-            spec["runtimeClassName"] = serde_json::json!(class);
-        }
-        (serde_json::json!({"metadata": {}, "spec": spec}), image)
-    }
+    (serde_json::json!({"metadata": {}, "spec": spec}), image)
 }
 
 /// Reads a Pod, or the template of one. Returns it with the image of its only container.
@@ -179,27 +93,13 @@ mod tests {
             node_selector = { pool = \"bench\" }\ntolerations = [{ key = \"bench\", operator = \"Exists\" }]\n";
         let file = file(text);
         assert_eq!(file.fault(), None);
-        let Workload { template, image, port, service } = file.with(Path::new("/")).expect("a workload");
+        let Workload { template, image, port, service } = resolve(&file, Path::new("/")).expect("a workload");
         assert_eq!((image.as_str(), port, service), ("shop:1", 80, false));
         let spec = &template["spec"];
         assert_eq!(spec["containers"][0]["command"], serde_json::json!(["shop"]));
         assert_eq!(spec["containers"][0]["env"], serde_json::json!([{"name": "A", "value": "1"}]));
         assert_eq!((&spec["nodeSelector"]["pool"], &spec["runtimeClassName"]), (&"bench".into(), &"gvisor".into()));
         assert_eq!(spec["tolerations"], serde_json::json!([{"key": "bench", "operator": "Exists"}]));
-    }
-
-    #[test]
-    fn faults_name_their_field() {
-        for (text, words) in [
-            ("port = 80", "kubernetes.image: name an image"),
-            ("port = 0\nimage = \"a\"", "kubernetes.port: "),
-            ("port = 80\nimage = \"a b\"", "kubernetes.image: must be"),
-            ("port = 80\nimage = \"a\"\ntemplate = \"b\"", "kubernetes.image: remove it"),
-            ("port = 80\ntemplate = \"b\"\nenv = { A = \"1\" }", "kubernetes.env: write it in the template"),
-        ] {
-            let fault = file(text).fault().unwrap_or_default();
-            assert!(fault.starts_with(words), "{text}: {fault}");
-        }
     }
 
     #[test]

@@ -1,78 +1,8 @@
-//! A virtual machine: by a launcher of the owner, or by QEMU, which the agent drives. Pure but for resolving paths.
+//! How a virtual machine is started, with the files that its manifest names.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
-use super::container::named;
-use super::file::{bad_command, bad_variable};
-use super::{MEMORY_MIB, PORT, Program, Sandbox, VCPUS};
-
-/// Longest name of a network interface.
-const LONGEST_INTERFACE: usize = 15;
-
-/// `[vm]` in the file: either a launcher, or what QEMU boots.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct VmFile {
-    /// The launcher and its arguments, with the placeholders `{vcpus}`, `{memory_mib}`, `{host}` and `{port}`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub command: Vec<String>,
-    /// Additional environment variables, with the same placeholders.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
-    /// Kernel that QEMU boots.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<PathBuf>,
-    /// Its initial RAM disk.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initrd: Option<PathBuf>,
-    /// Added to its command line.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub append: String,
-    /// Disk image, qcow2 or raw, which is never changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub disk: Option<PathBuf>,
-    /// Files of cloud-init: a folder with `user-data` and `meta-data`, or an image.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<PathBuf>,
-    /// Port of the server in the guest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub port: Option<u16>,
-    /// What runs the guest's CPUs.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub accelerator: Accelerator,
-    /// A network interface of the machine, instead of QEMU's user-mode network.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tap: Option<Tap>,
-}
-
-/// What runs the CPUs of a guest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Accelerator {
-    /// KVM if guests start with it, otherwise TCG.
-    #[default]
-    Auto,
-    /// KVM.
-    Kvm,
-    /// QEMU's emulation.
-    Tcg,
-}
-
-/// A tap interface that the machine's owner has set up.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Tap {
-    /// Its name.
-    pub interface: String,
-    /// The guest's address behind it.
-    pub address: IpAddr,
-}
+use super::{Accelerator, Program, Sandbox, Tap, VmFile};
 
 /// How a virtual machine is started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,129 +38,29 @@ pub struct Qemu {
     pub folder: PathBuf,
 }
 
-impl Accelerator {
-    /// All of them.
-    const ALL: [Self; 3] = [Self::Auto, Self::Kvm, Self::Tcg];
-
-    /// Returns its name in manifests.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Kvm => "kvm",
-            Self::Tcg => "tcg",
-        }
+/// Resolves the paths. Fails with a sentence if one does not exist.
+pub(super) fn resolve(vm: VmFile, folder: PathBuf, sandbox: Sandbox) -> Result<Machine, String> {
+    let VmFile { command, env, kernel, initrd, append, disk, seed, port, accelerator, tap } = vm;
+    let sandbox = super::resolve_sandbox(sandbox, &folder)?;
+    if !command.is_empty() {
+        return Ok(Machine::Launcher(Program { command, env, sandbox, folder }));
     }
+    let path = |field: &str, path: Option<PathBuf>| found(&folder, field, path);
+    Ok(Machine::Qemu(Qemu {
+        kernel: path("kernel", kernel)?,
+        initrd: path("initrd", initrd)?,
+        append,
+        disk: path("disk", disk)?,
+        seed: path("seed", seed)?,
+        port: port.unwrap_or_default(),
+        accelerator,
+        tap,
+        sandbox,
+        folder,
+    }))
 }
 
-impl fmt::Display for Accelerator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Accelerator {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(&Self::ALL, Self::as_str, text)
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_default(accelerator: &Accelerator) -> bool {
-    *accelerator == Accelerator::default()
-}
-
-impl VmFile {
-    /// Explains what is wrong; the sentence starts with the field.
-    pub(super) fn fault(&self) -> Option<String> {
-        let boots = [("kernel", self.kernel.is_some()), ("disk", self.disk.is_some())];
-        let boots = boots.into_iter().find_map(|(field, is_given)| is_given.then_some(field));
-        match (self.command.is_empty(), boots) {
-            (true, None) => {
-                let choice = "write command (a launcher), or kernel or disk, which the agent boots with QEMU";
-                Some(format!("vm.command: program is missing; {choice}"))
-            }
-            (false, Some(field)) => {
-                Some(format!("vm.{field}: remove it; the launcher in vm.command decides what is booted"))
-            }
-            (false, None) => self.launcher_fault(),
-            (true, Some(_)) => self.qemu_fault(),
-        }
-    }
-
-    fn launcher_fault(&self) -> Option<String> {
-        let Self { command, env, initrd, append, seed, port, accelerator, tap, .. } = self;
-        let foreign = [
-            ("initrd", initrd.is_some()),
-            ("append", !append.is_empty()),
-            ("seed", seed.is_some()),
-            ("port", port.is_some()),
-            ("accelerator", !is_default(accelerator)),
-            ("tap", tap.is_some()),
-        ];
-        if let Some((field, _)) = foreign.into_iter().find(|(_, is_given)| *is_given) {
-            return Some(format!("vm.{field}: remove it; the launcher in vm.command decides it"));
-        }
-        if let Some(fault) = bad_command(command) {
-            return Some(format!("vm.{fault}"));
-        }
-        if let Some(fault) = env.iter().find_map(|(name, value)| bad_variable(name, value)) {
-            return Some(format!("vm.{fault}"));
-        }
-        let is_missing =
-            |placeholder: &&str| !command.iter().chain(env.values()).any(|text| text.contains(*placeholder));
-        let missing = [VCPUS, MEMORY_MIB, PORT].into_iter().find(is_missing)?;
-        Some(format!("vm.command: {missing} is missing in command and env"))
-    }
-
-    fn qemu_fault(&self) -> Option<String> {
-        let Self { env, kernel, initrd, append, port, tap, .. } = self;
-        if !env.is_empty() {
-            return Some("vm.env: remove it; it is for a launcher in vm.command".to_owned());
-        }
-        let for_kernel = [("initrd", initrd.is_some()), ("append", !append.is_empty())];
-        if let Some((field, _)) = for_kernel.into_iter().find(|(_, is_given)| *is_given && kernel.is_none()) {
-            return Some(format!("vm.{field}: only together with vm.kernel"));
-        }
-        if append.chars().any(char::is_control) {
-            return Some("vm.append: contains a control character".to_owned());
-        }
-        match port {
-            None => return Some("vm.port: missing; which port of the guest does the server listen on?".to_owned()),
-            Some(0) => return Some("vm.port: 0 is not a port".to_owned()),
-            Some(_) => {}
-        }
-        let interface = &tap.as_ref()?.interface;
-        let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-        let is_good = (1..=LONGEST_INTERFACE).contains(&interface.len()) && interface.chars().all(is_name);
-        (!is_good).then(|| format!("vm.tap.interface: {interface:?} is not the name of a network interface"))
-    }
-
-    /// Resolves the paths. Fails with a sentence if one does not exist.
-    pub(super) fn below(self, folder: PathBuf, sandbox: Sandbox) -> Result<Machine, String> {
-        let Self { command, env, kernel, initrd, append, disk, seed, port, accelerator, tap } = self;
-        let sandbox = sandbox.below(&folder)?;
-        if !command.is_empty() {
-            return Ok(Machine::Launcher(Program { command, env, sandbox, folder }));
-        }
-        let found = |field: &str, path: Option<PathBuf>| resolve(&folder, field, path);
-        Ok(Machine::Qemu(Qemu {
-            kernel: found("kernel", kernel)?,
-            initrd: found("initrd", initrd)?,
-            append,
-            disk: found("disk", disk)?,
-            seed: found("seed", seed)?,
-            port: port.unwrap_or_default(),
-            accelerator,
-            tap,
-            sandbox,
-            folder,
-        }))
-    }
-}
-
-fn resolve(folder: &Path, field: &str, path: Option<PathBuf>) -> Result<Option<PathBuf>, String> {
+fn found(folder: &Path, field: &str, path: Option<PathBuf>) -> Result<Option<PathBuf>, String> {
     let Some(path) = path else { return Ok(None) };
     let absolute = folder.join(&path).canonicalize();
     absolute.map(Some).map_err(|error| format!("vm.{field}: {}: {error}", path.display()))
@@ -241,52 +71,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_launcher_must_get_the_size_and_the_port() {
-        let fault = |words: &[&str]| {
-            let command = words.iter().map(|word| (*word).to_owned()).collect();
-            VmFile { command, ..VmFile::default() }.fault()
-        };
-        assert_eq!(fault(&["run", "{vcpus}", "{memory_mib}", "{port}"]), None);
-        assert!(fault(&[]).is_some_and(|fault| fault.starts_with("vm.command: program is missing")));
-        let without = fault(&["run", "{vcpus}", "{port}"]);
-        assert_eq!(without.as_deref(), Some("vm.command: {memory_mib} is missing in command and env"));
-    }
-
-    #[test]
-    fn every_fault_of_a_machine_names_its_field() {
-        let vm = |text: &str| toml::from_str::<VmFile>(text).map_err(|error| error.to_string());
-        let fault = |text: &str| vm(text).map_or_else(Some, |file| file.fault());
-        for good in ["kernel = \"k\"\nport = 80", "disk = \"d\"\nseed = \"s\"\nport = 80\naccelerator = \"tcg\""] {
-            assert_eq!(fault(good), None, "{good}");
-        }
-        let launcher = "command = [\"run\", \"{vcpus}\", \"{memory_mib}\", \"{port}\"]";
-        for (text, words) in [
-            ("kernel = \"k\"", "vm.port: missing"),
-            ("kernel = \"k\"\nport = 0", "vm.port: 0"),
-            ("disk = \"d\"\nport = 80\ninitrd = \"i\"", "vm.initrd: only together with vm.kernel"),
-            ("disk = \"d\"\nport = 80\nappend = \"quiet\"", "vm.append: only together with vm.kernel"),
-            ("kernel = \"k\"\nport = 80\nappend = \"a\\u0000\"", "vm.append: contains a control character"),
-            ("kernel = \"k\"\nport = 80\nenv = { A = \"1\" }", "vm.env: remove it"),
-            ("kernel = \"k\"\nport = 80\naccelerator = \"hvf\"", "unknown variant `hvf`"),
-            ("kernel = \"k\"\nport = 80\ntap = { interface = \"a,b\", address = \"10.0.0.2\" }", "vm.tap.interface"),
-            ("kernel = \"k\"\nport = 80\ntap = { interface = \"t\", address = \"there\" }", "invalid IP address"),
-            (&format!("{launcher}\nkernel = \"k\""), "vm.kernel: remove it"),
-            (&format!("{launcher}\nport = 80"), "vm.port: remove it"),
-        ] {
-            assert!(fault(text).is_some_and(|fault| fault.contains(words)), "{text}: {:?}", fault(text));
-        }
-    }
-
-    #[test]
     fn files_are_found_beside_the_manifest() {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("vmlinuz"), "k").expect("a file");
         let file = VmFile { kernel: Some("vmlinuz".into()), port: Some(80), ..VmFile::default() };
-        let resolved = file.clone().below(folder.path().to_owned(), Sandbox::default()).expect("a machine");
+        let resolved = resolve(file.clone(), folder.path().to_owned(), Sandbox::default()).expect("a machine");
         let Machine::Qemu(qemu) = resolved else { panic!("QEMU") };
         assert!(qemu.kernel.is_some_and(|kernel| kernel.is_absolute()));
-        let missing =
-            VmFile { initrd: Some("nowhere".into()), ..file }.below(folder.path().to_owned(), Sandbox::default());
+        let missing = VmFile { initrd: Some("nowhere".into()), ..file };
+        let missing = resolve(missing, folder.path().to_owned(), Sandbox::default());
         assert!(missing.is_err_and(|fault| fault.starts_with("vm.initrd: nowhere: ")));
     }
 }

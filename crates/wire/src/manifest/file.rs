@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::container::Container;
 use super::kubernetes::KubernetesFile;
@@ -10,26 +11,27 @@ use super::profile::ProfileFile;
 use super::remote::{MetricsFile, UrlFile};
 use super::vm::VmFile;
 use super::{PORT, Ready, Sandbox, Scope, Verify};
-use crate::wire::offer::{description_fault, name_fault, version_fault};
+use crate::offer::{description_fault, name_fault, version_fault};
 
 /// Characters of a value that an error shows.
 const SHOWN: usize = 60;
 
 /// A manifest as it is in the file: paths are not resolved yet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ManifestFile {
-    /// Its name in jobs: letters, digits, `-`, `_`, `.`.
+    /// 1 to 64 letters, digits, `-`, `_` or `.`.
     pub name: String,
-    /// Version, in any format.
+    /// In any format.
     pub version: String,
-    /// Source revision it was built from, e.g. a git commit.
+    /// Source revision, such as a commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// One-line description.
+    /// One line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The program and its arguments, with placeholders; empty for other kinds of targets.
+    /// The program and its arguments; `{port}` and `{host}` are replaced with the address to listen on. Empty for other
+    /// kinds of targets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
     /// Additional environment variables, with the same placeholders.
@@ -38,30 +40,30 @@ pub struct ManifestFile {
     /// What identifies its code besides its command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<Scope>,
-    /// A container.
+    /// A container; null for other kinds of targets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<Container>,
-    /// A virtual machine.
+    /// A virtual machine; null for other kinds of targets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vm: Option<VmFile>,
-    /// A server that already runs.
+    /// A server that already runs; null for other kinds of targets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<UrlFile>,
-    /// A Pod of a Kubernetes cluster.
+    /// A Pod of a Kubernetes cluster; null for other kinds of targets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<KubernetesFile>,
-    /// Where its resource usage is read.
+    /// Where the CPU time and memory of a server that already runs are read; null if nowhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsFile>,
-    /// Readiness check.
+    /// When it is ready.
     pub ready: Ready,
-    /// Check of a response before the load.
+    /// A response that shows that the right program serves; null for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<Verify>,
-    /// How it is profiled.
+    /// How it is profiled; null for perf.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileFile>,
-    /// Additional files that its sandbox allows.
+    /// Files that it may use besides its own folder.
     #[serde(default, skip_serializing_if = "Sandbox::is_empty")]
     pub sandbox: Sandbox,
 }
@@ -69,11 +71,16 @@ pub struct ManifestFile {
 impl ManifestFile {
     /// Parses a manifest; the error names the field.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let file: Self = toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())?;
+        let file = Self::from_toml(text)?;
         match file.faults().into_iter().next() {
             Some(fault) => Err(fault),
             None => Ok(file),
         }
+    }
+
+    /// Reads a manifest whose values may be invalid; the error names the line.
+    pub fn from_toml(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| error.to_string().trim().to_owned())
     }
 
     /// Returns the text of the file. Fails if a path is not text.
@@ -215,7 +222,7 @@ mod tests {
 
     use super::super::profile::CallGraph;
     use super::*;
-    use crate::wire::profile::ProfileKind;
+    use crate::profile::ProfileKind;
 
     fn file() -> ManifestFile {
         ManifestFile {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use reqwest::Url;
 use serde::{Deserialize, Serialize};
+use url::Url;
+use utoipa::ToSchema;
 
 /// A server that already runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub struct Metrics {
 }
 
 /// Names of metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Preset {
     /// `process_…` of a client library of Prometheus: the server itself.
@@ -61,26 +62,26 @@ impl fmt::Display for Preset {
 }
 
 /// `[url]` in the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UrlFile {
-    /// The base URL.
+    /// Its URL; paths are appended.
     pub base: String,
-    /// Hosts to which redirects are followed.
+    /// Hosts to which checks and load follow redirects; empty to follow none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redirects: Vec<String>,
 }
 
 /// `[metrics]` in the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricsFile {
-    /// URL of the metrics.
+    /// Their URL.
     pub scrape: String,
-    /// Their names.
+    /// Their names: `process`, `cadvisor` or `node_exporter`; null for the first of these that is found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<Preset>,
-    /// Labels of the series that count.
+    /// Only series with these labels count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
@@ -101,7 +102,7 @@ impl UrlFile {
     }
 
     /// Combines both tables.
-    pub(super) fn with(self, metrics: Option<MetricsFile>) -> Result<Remote, String> {
+    pub fn with(self, metrics: Option<MetricsFile>) -> Result<Remote, String> {
         let Self { base, redirects } = self;
         let base = parse("url.base", &base)?.as_str().trim_end_matches('/').to_owned();
         let metrics = metrics.map(|MetricsFile { scrape, preset, labels }| {

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use reqwest::Url;
 use serde::{Deserialize, Serialize};
+use url::Url;
+use utoipa::ToSchema;
 
-use super::Provided;
-use crate::wire::profile::{ProfileKind, ProfileSource};
+use crate::profile::{ProfileKind, ProfileSource};
 
 /// Placeholder for the whole seconds of an observation, in the path of an endpoint and in a command.
 pub const SECONDS: &str = "{s}";
@@ -63,7 +63,7 @@ pub enum Profiler {
 }
 
 /// How perf unwinds stacks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallGraph {
     /// By frame pointers.
@@ -83,12 +83,10 @@ impl CallGraph {
 }
 
 impl Profile {
-    /// Returns how a target without `[profile]` is profiled: by perf, if it is on this machine.
-    pub(super) fn of(provided: &Provided) -> Option<Self> {
-        (!matches!(provided, Provided::Url(_) | Provided::Kubernetes(_))).then(|| Self {
-            by: Profiler::Perf { call_graph: CallGraph::Fp, rate_hz: FRAME_POINTER_HZ },
-            kinds: vec![ProfileKind::Cpu],
-        })
+    /// Returns how a target is profiled whose manifest does not say it, if the agent can see its processes.
+    pub fn by_perf() -> Self {
+        let by = Profiler::Perf { call_graph: CallGraph::Fp, rate_hz: FRAME_POINTER_HZ };
+        Self { by, kinds: vec![ProfileKind::Cpu] }
     }
 
     /// Returns the source of the profiles.
@@ -102,10 +100,10 @@ impl Profile {
 }
 
 /// `[profile]` in the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProfileFile {
-    /// Path or URL of an endpoint that returns pprof.
+    /// Path or URL of an endpoint that returns pprof; `{s}` becomes the seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pprof: Option<String>,
     /// A command that writes or prints pprof or collapsed stacks.
@@ -114,13 +112,13 @@ pub struct ProfileFile {
     /// perf; also without this if there is neither of the above.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub perf: bool,
-    /// What is counted.
+    /// `cpu`, `heap` and `allocs`; empty for `cpu`.
     #[serde(default = "cpu", skip_serializing_if = "is_cpu")]
     pub kinds: Vec<ProfileKind>,
-    /// How perf unwinds stacks.
+    /// How perf unwinds stacks: `fp`, the default, or `dwarf`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_graph: Option<CallGraph>,
-    /// Samples per second.
+    /// Samples per second of perf or a command; null for its default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_hz: Option<u32>,
 }
@@ -171,7 +169,7 @@ impl ProfileFile {
     }
 
     /// Completes it.
-    pub(super) fn with(self, folder: &Path) -> Profile {
+    pub fn with(self, folder: &Path) -> Profile {
         let Self { pprof, command, perf: _, kinds, call_graph, rate_hz } = self;
         let by = if let Some(pprof) = pprof {
             Profiler::Pprof(pprof)
