@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use reqwest::Url;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::Provided;
 use crate::wire::profile::{ProfileKind, ProfileSource};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use reqwest::Url;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 /// A server that already runs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Gates: within one experiment, with added repetitions, and across nights.
 
-use super::{Table, change, few};
+use super::table::{Table, change, few};
 use crate::self_check::{
     compare::Nights,
     gate::{self, Gates},

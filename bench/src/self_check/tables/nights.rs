@@ -1,6 +1,6 @@
 //! Pages of experiments of two nights.
 
-use super::{Table, few, percent};
+use super::table::{Table, few, percent};
 use crate::self_check::{
     compare::{Nights, across},
     gate,

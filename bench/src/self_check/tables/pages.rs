@@ -1,6 +1,6 @@
 //! Pages of one experiment: error rates, power and the minimum detectable effect.
 
-use super::{Table, few, percent};
+use super::table::{Table, few, percent};
 use crate::self_check::{
     compare::{self, Pages},
     noise::Within,

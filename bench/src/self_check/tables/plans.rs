@@ -1,6 +1,6 @@
 //! Plans of several targets and sizes.
 
-use super::{Table, percent};
+use super::table::{Table, percent};
 use crate::self_check::{
     plans::{Against, decided, enough, named},
     world::{Differ, Plan},
