@@ -1,7 +1,5 @@
-//! The agent of a benchmark machine, and the wire format shared by agent, server and commands.
+//! The agent of a benchmark machine. What it exchanges with the server is in the crate `brewbench-wire`.
 //!
-//! - [`wire`]: plain data that crosses the wire: jobs, outcomes, messages, series.
-//! - [`reports`]: reads the reports of load generators.
 //! - [`connection`]: the connection to the server: session, link, daemon, spool, uploader, client.
 //! - [`run`]: executes one run, alone or together with other agents.
 //! - [`target`]: manifests; starts a target, checks its readiness, describes its exit.
@@ -13,8 +11,6 @@
 //! - [`profile`]: profiles of a target: profilers, and the pprof format.
 //! - [`host`]: this machine: environment, CPU tuning, idle wait, procfs, cleanup.
 //! - [`doctor`]: checks whether this machine is fit for an agent.
-//! - [`scenarios`]: the bundled k6 scripts.
-//! - [`sanitize`]: makes foreign text safe to print.
 
 pub mod connection;
 mod counters;
@@ -23,11 +19,10 @@ pub mod engine;
 pub mod generators;
 pub mod host;
 pub mod profile;
-pub mod reports;
 pub mod run;
 pub mod sandbox;
-pub mod sanitize;
-pub mod scenarios;
 pub mod series;
 pub mod target;
-pub mod wire;
+
+pub use brewbench_wire as wire;
+pub use brewbench_wire::{reports, sanitize, scenarios};

@@ -312,7 +312,7 @@ mod tests {
             let (events, mut received) = mpsc::unbounded_channel();
             let (_outbox, mut to_send) = mpsc::unbounded_channel();
             let (change, mut targets) = watch::channel(Vec::new());
-            change.send_replace(crate::wire::messages::tests::hello().targets);
+            change.send_replace(crate::wire::samples::hello().targets);
             let (running_of_link, live, end) =
                 (watch::channel(Condition { running, fault: None }).1, Live::default(), CancellationToken::new());
             let own = (&running_of_link, &live, &mut targets);
@@ -396,14 +396,8 @@ mod tests {
         let spool = Spool::open(folder.path()).expect("a spool");
         let (uploader, condition) = (Uploader::new(client.clone(), spool), watch::channel(Condition::default()).1);
         let targets = watch::channel(Vec::new()).1;
-        let link = Link {
-            client,
-            hello: crate::wire::messages::tests::hello(),
-            targets,
-            uploader,
-            condition,
-            live: Live::default(),
-        };
+        let link =
+            Link { client, hello: crate::wire::samples::hello(), targets, uploader, condition, live: Live::default() };
         let (receive, mut events) = mpsc::unbounded_channel();
         let end = CancellationToken::new();
         link.spawn_thread(receive, end.clone()).expect("a thread");

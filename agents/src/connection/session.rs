@@ -233,7 +233,7 @@ fn inspected(id: Uuid, finding: Finding) -> Effect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::job::tests::a_job;
+    use crate::wire::samples::a_job;
 
     fn job() -> Box<Job> {
         Box::new(a_job())

@@ -139,7 +139,7 @@ mod tests {
     use brewbench_testing::SmallDisk;
 
     use super::*;
-    use crate::wire::outcome::tests::an_outcome;
+    use crate::wire::samples::an_outcome;
 
     #[test]
     fn an_outcome_waits_until_it_is_acknowledged() {

@@ -12,7 +12,6 @@ pub mod endpoint;
 pub mod offer;
 pub mod perf;
 pub mod place;
-pub mod pprof;
 pub mod quality;
-pub mod stacks;
-pub mod trim;
+
+pub use brewbench_wire::profile::{pprof, stacks, trim};

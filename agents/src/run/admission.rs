@@ -42,9 +42,9 @@ pub fn find_target(name: &str, context: &RunContext) -> Result<Manifest, String>
 mod tests {
     use super::*;
     use crate::wire::engine::Capability;
-    use crate::wire::job::tests::a_job;
     use crate::wire::job::{Role, Segment};
     use crate::wire::load::{Closed, Form, Load};
+    use crate::wire::samples::a_job;
 
     #[test]
     fn a_load_generator_without_a_needed_capability_is_refused() {

@@ -96,10 +96,10 @@ impl Sandbox {
         };
         for home in homes {
             let enforced = home.probe();
-            if enforced.rank() > best.enforced.rank() {
+            if rank(enforced) > rank(best.enforced) {
                 best = Self { home, enforced, ..best };
             }
-            if best.enforced.rank() == 2 {
+            if rank(best.enforced) == 2 {
                 break;
             }
         }
@@ -146,11 +146,9 @@ impl Sandbox {
     }
 }
 
-impl Enforced {
-    /// Returns the number of limited resources.
-    fn rank(self) -> u8 {
-        u8::from(self.cpu != Mechanism::None) + u8::from(self.memory != Mechanism::None)
-    }
+/// Returns the number of limited resources.
+fn rank(enforced: Enforced) -> u8 {
+    u8::from(enforced.cpu != Mechanism::None) + u8::from(enforced.memory != Mechanism::None)
 }
 
 /// A place in the kernel's hierarchies: one folder with cgroup v2, one per controller with v1.

@@ -158,7 +158,7 @@ impl Collector {
             return;
         }
         for histogram in &series.histograms {
-            match Histogram::read(histogram) {
+            match histogram.read() {
                 Some(all) if metric == Metric::Connecting => {
                     self.work.connecting(self.hasher.hash_one(&series.labels), &all);
                 }

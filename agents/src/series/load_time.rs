@@ -103,7 +103,7 @@ mod tests {
             positive_deltas: vec![1],
             ..NativeHistogram::default()
         };
-        Histogram::read(&histogram).expect("a histogram")
+        histogram.read().expect("a histogram")
     }
 
     fn points(window: &Window) -> Vec<(u32, u64)> {

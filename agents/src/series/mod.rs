@@ -17,12 +17,10 @@
 pub mod clock;
 pub mod collector;
 pub mod connections;
-pub mod histogram;
 pub mod kernel;
 pub mod level;
 pub mod live;
 pub mod load_time;
-pub mod merge;
 pub mod messages;
 pub mod metric;
 pub mod network;
@@ -32,3 +30,6 @@ pub mod sampler;
 pub mod shared;
 pub mod sock_diag;
 pub mod work_counter;
+
+pub use brewbench_wire::histogram;
+pub use brewbench_wire::series::merge;

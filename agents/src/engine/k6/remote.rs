@@ -143,8 +143,8 @@ fn check_file(name: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::job::tests::a_job;
     use crate::wire::load::{Closed, Form, Load};
+    use crate::wire::samples::a_job;
 
     fn subject(limits: &Limits) -> Subject<'_> {
         let push_url = "http://10.0.0.5:1/secret/$(JOB)";

@@ -8,8 +8,6 @@ pub mod quantile;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::messages::NativeHistogram;
-
 pub use quantile::Quantile;
 
 /// The schemas of native histograms, from the coarsest to the finest.
@@ -50,27 +48,6 @@ impl Histogram {
             histogram.put(index, count);
         }
         Some(histogram)
-    }
-
-    /// Reads a histogram sent by k6; `None` if it is inconsistent or k6 would not send it.
-    pub fn read(message: &NativeHistogram) -> Option<Self> {
-        // k6 uses 2^-128; above a nanosecond, the zero bucket would hide latencies.
-        if !(0.0..1e-9).contains(&message.zero_threshold) {
-            return None;
-        }
-        let mut deltas = message.positive_deltas.iter();
-        let (mut buckets, mut index, mut count) = (Vec::new(), 0_i32, 0_i64);
-        for span in &message.positive_spans {
-            index = index.checked_add(span.offset)?;
-            for _ in 0..span.length {
-                count = count.checked_add(*deltas.next()?)?;
-                buckets.push((index, u64::try_from(count).ok()?));
-                index = index.checked_add(1)?;
-            }
-        }
-        let sum_ns = nanoseconds(message.sum);
-        let read = Self::new(i8::try_from(message.schema).ok()?, message.zero_count, sum_ns, buckets)?;
-        (deltas.next().is_none() && read.total() == message.count).then_some(read)
     }
 
     /// Returns the number of observations.
@@ -198,16 +175,10 @@ fn coarser(index: i32, from: i8, to: i8) -> i32 {
     ((index - 1) >> (from - to)) + 1
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casting saturates, and no number is zero")]
-fn nanoseconds(seconds: f64) -> u64 {
-    (seconds * 1e9).round() as u64
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::messages::BucketSpan;
     use super::*;
 
     fn any_histogram() -> impl Strategy<Value = Histogram> {
@@ -218,49 +189,6 @@ mod tests {
 
     fn sum(parts: &[&Histogram]) -> Histogram {
         parts.iter().copied().sum()
-    }
-
-    fn k6_message() -> NativeHistogram {
-        let span = |offset, length| BucketSpan { offset, length };
-        NativeHistogram {
-            count: 10,
-            sum: 0.5,
-            schema: 3,
-            zero_threshold: 2.938_735_877_055_719e-39,
-            zero_count: 1,
-            positive_spans: vec![span(-3, 2), span(2, 1)],
-            positive_deltas: vec![2, 1, 1],
-            timestamp: 0,
-        }
-    }
-
-    #[test]
-    fn spans_and_deltas_become_buckets() {
-        let read = Histogram::read(&k6_message()).expect("read");
-        assert_eq!(read.buckets().collect::<Vec<_>>(), [(-3, 2), (-2, 3), (1, 4)]);
-        assert_eq!((read.total(), read.zero(), read.sum_ns()), (10, 1, 500_000_000));
-        assert_eq!(read.mean_ms(), Some(50.0));
-    }
-
-    #[test]
-    fn an_inconsistent_message_is_rejected() {
-        type Change = fn(&mut NativeHistogram);
-        let changes: [Change; 9] = [
-            |h| h.count = 11,
-            |h| h.positive_deltas = vec![2, 1],
-            |h| h.positive_deltas.push(0),
-            |h| h.positive_deltas = vec![2, -3, 4],
-            |h| h.positive_deltas = vec![i64::MAX, 1, 0],
-            |h| h.positive_spans[0].length = u32::MAX,
-            |h| h.positive_spans[0].offset = i32::MAX,
-            |h| h.schema = -53,
-            |h| h.zero_threshold = 0.001,
-        ];
-        for (number, change) in changes.iter().enumerate() {
-            let mut message = k6_message();
-            change(&mut message);
-            assert_eq!(Histogram::read(&message), None, "{number}");
-        }
     }
 
     #[test]

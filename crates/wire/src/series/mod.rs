@@ -6,11 +6,12 @@
 
 mod columns;
 mod delta;
+pub mod merge;
 mod pack;
 
 use serde::{Deserialize, Serialize};
 
-use crate::series::histogram::Histogram;
+use crate::histogram::Histogram;
 
 pub use delta::{Delta, Part};
 pub use pack::{DecodeError, Packed};

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::columns::{Reader, Writer};
 use super::{Consumption, Gaps, Host, Second, Series, Usage, Window};
-use crate::series::histogram::Histogram;
+use crate::histogram::Histogram;
 
 const VERSION: u8 = 1;
 

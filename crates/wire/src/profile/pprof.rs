@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub use decode::{DecodeError, decode, decode_sent, decode_with_facts};
 pub use encode::encode;
 
-use crate::wire::profile::ProfileKind;
+use crate::profile::ProfileKind;
 
 /// What a profile says about itself.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,7 +6,7 @@
 //!
 //! A key is for one process: while an agent is connected, another one with the same key but a different [`Hello::life`]
 //! is refused; the same process replaces its earlier connection. An agent that receives [`ServerMessage::ChangeKey`]
-//! creates a key, registers its hash by HTTP, and uses it: see [`crate::connection::key`].
+//! creates a key, registers its hash by HTTP, and uses it.
 
 use std::net::IpAddr;
 
@@ -269,59 +269,18 @@ pub struct TargetOffer {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
+    use crate::samples::hello;
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::wire::engine::Capability;
-    use crate::wire::job::{Role, Scenario, ScenarioKind, Segment, Size};
-    use crate::wire::load::{Closed, Form, Load, Open, Stage};
-    use crate::wire::series::{Packed, Series, Window};
+    use crate::job::{Role, Scenario, ScenarioKind, Segment, Size};
+    use crate::load::{Closed, Form, Load, Open, Stage};
+    use crate::series::{Packed, Series, Window};
 
     fn round_trips<T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug>(message: &T) {
         let text = serde_json::to_string(message).expect("written");
         assert_eq!(&serde_json::from_str::<T>(&text).expect("read"), message, "{text}");
-    }
-
-    pub(crate) fn hello() -> Hello {
-        Hello {
-            protocol: super::super::PROTOCOL,
-            version: "0.1.0".to_owned(),
-            now_ms: 1,
-            machine: Machine {
-                hostname: "bench-01".to_owned(),
-                cores: 2,
-                physical_cores: Some(1),
-                memory_bytes: 1 << 34,
-                kernel: "Linux 6.12".to_owned(),
-                cpu_model: "a CPU".to_owned(),
-                cpu: Mechanism::Cgroup2,
-                memory: Mechanism::None,
-            },
-            targets: vec![TargetOffer {
-                name: "t".to_owned(),
-                version: "1".to_owned(),
-                description: String::new(),
-                identity: Identity::Process { sha256: "00".to_owned(), code: None },
-                anywhere: true,
-                profile: Some(ProfileOffer::Impossible { reason: "no perf".to_owned() }),
-                compiles_at_run_time: false,
-            }],
-            any_scenario: false,
-            running: None,
-            holds: vec![RunId::now()],
-            life: Some(RunId::now().0),
-            load_address: Some(IpAddr::from([10, 0, 0, 5])),
-            generators: Some(GeneratorsOffer { most: 20, vcpus: 2.0, memory_bytes: 1 << 30 }),
-            engines: vec![EngineOffer {
-                name: "k6".to_owned(),
-                version: "1.8.1".to_owned(),
-                path: "/usr/bin/k6".to_owned(),
-                supported: "1.x … 2.x".to_owned(),
-                fault: Some("it is too new".to_owned()),
-                capabilities: vec![Capability::Scripts, Capability::Percentiles],
-            }],
-        }
     }
 
     #[test]

@@ -330,59 +330,9 @@ pub enum Placement {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::super::series::Series;
+mod tests {
     use super::*;
-
-    /// Returns an outcome with all parts.
-    pub(crate) fn an_outcome() -> Outcome {
-        Outcome {
-            run: RunId::now(),
-            ended: Ended::Failed { reason: "it \"broke\"".to_owned(), cause: Cause::TargetDied },
-            times: vec![PhaseTime { phase: Phase::Preparing, at_ms: 1 }],
-            sent_at_ms: 2,
-            summary: Some("{\n}".to_owned()),
-            series: Some(Packed::pack(&Series::default())),
-            warm_up: Some(WarmUp { took_ms: 9_000, steady: true }),
-            work: WorkDone { new_connections: Some(4), ..WorkDone::default() },
-            target_log: "up\n".to_owned(),
-            generator_log: String::new(),
-            enforced: Enforced { cpu: Mechanism::Cgroup1, memory: Mechanism::None },
-            observed: Some(Observed { oom_kills: Some(1), ..Observed::default() }),
-            cores: Cores { target: vec![0], generator: vec![1] },
-            engine: Some(EngineVersion { name: "k6".to_owned(), version: "1.8.1".to_owned() }),
-            target: None,
-            target_version: "1".to_owned(),
-            environment: BTreeMap::from([("kernel".to_owned(), "Linux".to_owned())]),
-            conditions: Conditions {
-                clock_jump_ms: Some(-3),
-                placement: Some(Placement::SharedPhysicalCore),
-                core_use: Some(CoreUse {
-                    cores: 2,
-                    elapsed_us: 5,
-                    busy_us: 4,
-                    target_us: 1,
-                    generator_us: 2,
-                    target_waited_us: Some(3),
-                    generator_waited_us: None,
-                }),
-                counters: Some(Counters { page_faults: Some(7), ..Counters::default() }),
-                network: Some(NetworkUse { interface: Some("eth0".to_owned()), ..NetworkUse::default() }),
-                ..Conditions::default()
-            },
-            profiled: Some(Profiled { faults: vec!["no samples".to_owned()], ..Profiled::default() }),
-            generators: vec![Generator {
-                name: "Pod 1 (node-3)".to_owned(),
-                summary: "{}".to_owned(),
-                series: Packed::pack(&Series::default()),
-                work: WorkDone::default(),
-                log: "up".to_owned(),
-                engine: None,
-                environment: BTreeMap::new(),
-                start_error_ms: 1.5,
-            }],
-        }
-    }
+    use crate::samples::an_outcome;
 
     #[test]
     fn conditions_of_protocol_5_are_read() {

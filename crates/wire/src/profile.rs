@@ -1,5 +1,9 @@
 //! Profiles of a target: which part of its CPU time, or of its memory, each function takes.
 
+pub mod pprof;
+pub mod stacks;
+pub mod trim;
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -224,26 +224,9 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-
-    /// Returns a job for a complete run, with the load of a bundled script.
-    pub(crate) fn a_job() -> Job {
-        Job {
-            run: RunId::now(),
-            experiment: None,
-            target: "t".to_owned(),
-            size: Size { name: "s".to_owned(), vcpus: 1.0, memory_bytes: 1, replicas: 1 },
-            scenario: crate::scenarios::bundled().remove(0),
-            parameters: BTreeMap::new(),
-            load: Load::Script,
-            warm_up_ms: 0,
-            warm_up_max_ms: None,
-            role: Role::Alone,
-            profiled: false,
-            cluster_generators: 0,
-        }
-    }
+    use crate::samples::a_job;
 
     #[test]
     fn more_parts_than_a_run_has_are_refused() {

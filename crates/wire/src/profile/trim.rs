@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::pprof::{Facts, encode};
 use super::stacks::{Builder, Frame, Sample, Stacks, TooLarge};
-use crate::wire::profile::{MOST_BYTES, ProfileData, ProfileKind};
+use crate::profile::{MOST_BYTES, ProfileData, ProfileKind};
 
 /// The frame into which callees are folded.
 pub const OTHER: &str = "[other]";

@@ -10,7 +10,7 @@ use prost::Message;
 use super::messages::{Function, Line, Location, Mapping, Profile, Sample, ValueType};
 use super::{Facts, sample_type};
 use crate::profile::stacks::{KERNEL, Stacks, is_kernel};
-use crate::wire::profile::{ProfileData, ProfileKind};
+use crate::profile::{ProfileData, ProfileKind};
 
 /// Writes a profile of a kind, compressed with gzip.
 pub fn encode(stacks: &Stacks, kind: ProfileKind, facts: &Facts) -> ProfileData {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::wire::job::{Scenario, ScenarioKind};
+use crate::job::{Scenario, ScenarioKind};
 
 /// Returns all bundled scenarios, in display order.
 ///

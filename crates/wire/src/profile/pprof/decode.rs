@@ -11,8 +11,8 @@ use prost::encoding::{WireType, decode_key, decode_varint};
 
 use super::messages::{Function, Location, Mapping, Sample, ValueType};
 use super::{Facts, sample_type};
+use crate::profile::ProfileKind;
 use crate::profile::stacks::{Builder, Frame, Stacks, TooLarge};
-use crate::wire::profile::ProfileKind;
 
 /// How much is read of a file.
 #[derive(Clone, Copy, Debug)]

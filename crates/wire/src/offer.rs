@@ -27,7 +27,7 @@ pub fn target_fault(offer: &TargetOffer) -> Option<String> {
 }
 
 /// Explains why a target can't have this name.
-pub(crate) fn name_fault(name: &str) -> Option<String> {
+pub fn name_fault(name: &str) -> Option<String> {
     match name.parse::<Name>() {
         Err(fault) => Some(format!("name: {fault}")),
         Ok(checked) if checked.as_str() != name => Some("name: is not in Unicode form NFC".to_owned()),
@@ -36,13 +36,13 @@ pub(crate) fn name_fault(name: &str) -> Option<String> {
 }
 
 /// Explains why a target can't have this version.
-pub(crate) fn version_fault(version: &str) -> Option<String> {
+pub fn version_fault(version: &str) -> Option<String> {
     let is_version = (1..=LONGEST_VERSION).contains(&version.chars().count()) && !version.chars().any(char::is_control);
     (!is_version).then(|| format!("version: 1 to {LONGEST_VERSION} characters on one line"))
 }
 
 /// Explains why a target can't have this description.
-pub(crate) fn description_fault(description: &str) -> Option<String> {
+pub fn description_fault(description: &str) -> Option<String> {
     (description.chars().count() > LONGEST_DESCRIPTION)
         .then(|| format!("description: at most {LONGEST_DESCRIPTION} characters"))
 }
@@ -74,9 +74,9 @@ pub fn hello_fault(hello: &Hello) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::messages::tests::hello;
     use super::super::target::Identity;
     use super::*;
+    use crate::samples::hello;
 
     fn program(sha256: String) -> Identity {
         Identity::Process { sha256, code: None }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::wire::series::{Gaps, Second};
+use crate::series::{Gaps, Second};
 
 /// The distance between grid lines.
 pub const GRID_MS: u32 = 1_000;

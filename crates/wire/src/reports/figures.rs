@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::values;
+use crate::load_time::LoadTime;
 use crate::reports::summary::{Kind, Metric, Shape, Summary};
-use crate::wire::load_time::LoadTime;
 
 /// The time of the load begins when a line of k6's log arrives, which takes longer on a busy machine. If k6's own time of
 /// the test is hardly longer, the test had nothing but the load, and k6's time is the more exact one.

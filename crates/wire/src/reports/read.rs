@@ -39,7 +39,7 @@ pub fn is_json(bytes: &[u8]) -> bool {
     })
 }
 
-pub(crate) fn read_json(bytes: &[u8]) -> Result<Summary, Fault> {
+fn read_json(bytes: &[u8]) -> Result<Summary, Fault> {
     let document = crate::reports::json::read(bytes)?;
     match (document.get("results"), document.get("metrics")) {
         (Some(results), _) if matches!(results.get("metrics"), Some(Node::List(_))) => {

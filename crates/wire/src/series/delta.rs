@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Packed, Second, Series, Usage, Window};
-use crate::wire::RunId;
+use crate::RunId;
 
 /// Points of one series. They replace all points after the two times: so a second that has grown is sent again, a
 /// downsampled past is sent again completely, and duplicates change nothing.

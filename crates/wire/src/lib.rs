@@ -1,9 +1,15 @@
-//! Everything sent between server, agent and client: plain data, no behaviour beyond parsing.
+//! What server, agents and commands exchange, and what is stored of it: plain data, and its parsing. No I/O.
+//!
+//! - [`job`], [`load`], [`outcome`], [`messages`], [`series`], [`profile`], …: what crosses the wire.
+//! - [`reports`]: reads the reports of load generators.
+//! - [`histogram`]: latencies that can be added and subtracted, and their percentiles.
+//! - [`scenarios`]: the bundled k6 scripts. [`sanitize`]: makes foreign text safe to print.
 //!
 //! Units: times are unix milliseconds in UTC, durations are milliseconds, memory is bytes, CPU is cores.
 
 pub mod counters;
 pub mod engine;
+pub mod histogram;
 pub mod job;
 pub mod load;
 pub mod load_record;
@@ -13,6 +19,11 @@ pub mod name;
 pub mod offer;
 pub mod outcome;
 pub mod profile;
+pub mod reports;
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;
+pub mod sanitize;
+pub mod scenarios;
 pub mod series;
 pub mod target;
 pub mod traffic;
