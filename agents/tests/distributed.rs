@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use brewbench_agent::run::barrier::{Gates, Opening};
+use brewbench_agent::run::context::RunContext;
 use brewbench_agent::run::execute;
-use brewbench_agent::run::execute::RunContext;
 use brewbench_agent::wire::job::{Job, Role, Segment};
 use brewbench_agent::wire::messages::Gate;
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};

@@ -14,8 +14,6 @@ use tokio::{
     process::{Child, ChildStdout, Command},
 };
 
-use crate::{agent, chaos, instructions, site};
-
 /// The hidden command that starts a part.
 pub const WORD: &str = "apart";
 
@@ -37,17 +35,6 @@ impl What {
     pub fn words(self) -> [OsString; 2] {
         let part = self.to_possible_value().map(|value| value.get_name().to_owned());
         [WORD.into(), part.unwrap_or_default().into()]
-    }
-
-    /// Runs the part until it ends.
-    pub async fn run(self, arguments: Vec<OsString>) -> anyhow::Result<()> {
-        let arguments = arguments.into_iter();
-        match self {
-            Self::Site => site::run_child(arguments).await,
-            Self::Agent => agent::run_child(arguments).await,
-            Self::Counted => instructions::run_child(arguments).await,
-            Self::Cuts => chaos::run_child(arguments).await,
-        }
     }
 }
 

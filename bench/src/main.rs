@@ -156,12 +156,22 @@ async fn main() -> anyhow::Result<()> {
         What::Chaos { manifests, times, seed } => return chaos::all(&manifests, times, seed).await,
         What::Soak { manifests, runs } => return chaos::soak::measure(&manifests, runs).await,
         What::SelfCheck { rounds } => return self_check::print(rounds),
-        What::Apart { what, arguments } => return what.run(arguments).await,
+        What::Apart { what, arguments } => return part(what, arguments.into_iter()).await,
     };
     if let Some(file) = cli.json {
         figures::write(&file, &figures)?;
     }
     cli.record.map_or(Ok(()), |file| figures::record(&file, &figures))
+}
+
+/// Runs a part of the benchmark until it ends.
+async fn part(what: apart::What, arguments: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
+    match what {
+        apart::What::Site => site::run_child(arguments).await,
+        apart::What::Agent => agent::run_child(arguments).await,
+        apart::What::Counted => instructions::run_child(arguments).await,
+        apart::What::Cuts => chaos::run_child(arguments).await,
+    }
 }
 
 async fn all(manifests: &Path) -> anyhow::Result<Vec<Figure>> {

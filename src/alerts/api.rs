@@ -12,7 +12,8 @@ use super::{CreatedWebhook, Delivery, DeliveryList, NewWebhook, Rule, WebhookLis
 use crate::{
     alerts::model::{Alert, AlertList, AlertRule},
     app::{
-        error::{Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Result},
+        input::Input,
         state::AppState,
     },
     auth::{

@@ -20,6 +20,7 @@ use super::{address, sign::signature};
 use crate::{
     alerts::{
         self,
+        model::Attempt,
         store::webhooks::{self, Due},
     },
     app::{error::Result, state::AppState},
@@ -45,17 +46,6 @@ const IDLE: Duration = Duration::from_hours(1);
 
 /// The pause after a database error.
 const AFTER_ERROR: Duration = Duration::from_secs(30);
-
-/// The outcome of an attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attempt {
-    /// When it ended, unix ms.
-    pub at_ms: i64,
-    /// The HTTP status of the response.
-    pub status: Option<u16>,
-    /// Why the attempt failed.
-    pub fault: Option<String>,
-}
 
 /// Delivers events until the server stops.
 pub async fn work(state: AppState) {

@@ -6,7 +6,8 @@ use brewbench_agent::wire::now_ms;
 use serde_json::{Value, json};
 use tokio::{sync::broadcast::error::RecvError, time::sleep};
 
-use super::{watch, webhooks::Message};
+use super::watch;
+use crate::alerts::message::Message;
 use crate::{
     alerts::{self, model::Event},
     app::{

@@ -8,6 +8,7 @@ pub mod address;
 pub mod api;
 pub mod deliver;
 pub mod finished;
+pub mod message;
 pub mod model;
 pub mod pages;
 pub mod rules;
@@ -17,9 +18,9 @@ pub mod watch;
 pub mod webhooks;
 
 use axum::Router;
+pub use model::{CreatedWebhook, Delivery, DeliveryList, NewWebhook, Webhook, WebhookList};
 pub use rules::Rule;
 use utoipa_axum::{router::OpenApiRouter, routes};
-pub use webhooks::{CreatedWebhook, Delivery, DeliveryList, NewWebhook, Webhook, WebhookList};
 
 use crate::app::state::AppState;
 

@@ -109,3 +109,126 @@ pub struct AlertList {
     /// Oldest first.
     pub alerts: Vec<Alert>,
 }
+
+/// A webhook: a URL that events are sent to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Webhook {
+    /// Id of the webhook.
+    pub id: i64,
+    /// URL that events are sent to.
+    pub url: String,
+    /// Subscribed events.
+    pub events: Vec<Event>,
+    /// Who added it.
+    pub created_by: String,
+    /// When it was added, unix ms.
+    pub created_at_ms: i64,
+    /// False if no events are sent, because the user who added it is no longer an administrator.
+    #[serde(default = "yes")]
+    pub is_active: bool,
+    /// The latest delivery; null if there was none in the last week.
+    pub last: Option<Delivery>,
+}
+
+/// The default, because older servers omit the field.
+fn yes() -> bool {
+    true
+}
+
+/// All webhooks, without their secrets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WebhookList {
+    /// Oldest first.
+    pub webhooks: Vec<Webhook>,
+}
+
+/// A webhook to add.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewWebhook {
+    /// URL that events are sent to.
+    pub url: String,
+    /// Subscribed events; all if empty.
+    #[serde(default)]
+    pub events: Vec<Event>,
+}
+
+/// An added webhook with its secret.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CreatedWebhook {
+    /// The webhook.
+    pub webhook: Webhook,
+    /// The signing secret. It is shown only once.
+    pub secret: String,
+}
+
+impl std::fmt::Debug for CreatedWebhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Omits the secret, because debug output may be logged.
+        f.debug_struct("CreatedWebhook").field("webhook", &self.webhook.id).finish_non_exhaustive()
+    }
+}
+
+/// The delivery of an event to a webhook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Delivery {
+    /// The event's id in the header `webhook-id`, the same for each attempt.
+    pub id: String,
+    /// The event.
+    pub event: String,
+    /// When it happened, unix ms.
+    pub created_at_ms: i64,
+    /// Its state.
+    pub state: DeliveryState,
+    /// Number of attempts.
+    pub attempts: u32,
+    /// When the next attempt is due, unix ms; null once it is delivered or given up.
+    pub next_at_ms: Option<i64>,
+    /// When the last attempt ended, unix ms.
+    pub last_at_ms: Option<i64>,
+    /// HTTP status of the last response; null if there was none.
+    pub status: Option<u16>,
+    /// Error of the last attempt: the beginning of the response, or why there was none.
+    pub error: Option<String>,
+}
+
+/// The state of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeliveryState {
+    /// It waits for an attempt.
+    Waiting,
+    /// The receiver accepted it.
+    Delivered,
+    /// All attempts failed.
+    GivenUp,
+}
+
+impl DeliveryState {
+    /// Returns the text for pages and tables.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Delivered => "delivered",
+            Self::GivenUp => "given up",
+        }
+    }
+}
+
+/// The deliveries of a webhook in the last week.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeliveryList {
+    /// Newest first; at most 100.
+    pub deliveries: Vec<Delivery>,
+}
+
+/// The outcome of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// When it ended, unix ms.
+    pub at_ms: i64,
+    /// The HTTP status of the response.
+    pub status: Option<u16>,
+    /// Why the attempt failed.
+    pub fault: Option<String>,
+}

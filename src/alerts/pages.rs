@@ -6,7 +6,7 @@ use axum::{
     Router,
     extract::{Path, RawForm, State},
     http::StatusCode,
-    response::{IntoResponse, Redirect, Response},
+    response::{IntoResponse, Response},
     routing::{get, post},
 };
 use url::form_urlencoded;
@@ -24,6 +24,7 @@ use crate::{
     },
     web::{
         confirm::Confirm,
+        form::up,
         shell::{Section, Shell},
     },
 };
@@ -33,8 +34,8 @@ pub fn router() -> Router<AppState> {
     Router::new()
         .route("/settings/webhooks", get(index).post(add))
         .route("/settings/webhooks/{id}", get(show))
-        .route("/settings/webhooks/{id}/test", post(send_test))
-        .route("/settings/webhooks/{id}/remove", get(ask_remove).post(remove))
+        .route("/settings/webhooks/{id}/test", up(1, post(api::try_webhook)))
+        .route("/settings/webhooks/{id}/remove", up(2, post(api::remove_webhook)).get(ask_remove))
 }
 
 /// The list of webhooks with the form that adds one.
@@ -123,13 +124,6 @@ async fn show(Admin(caller): Admin, State(state): State<AppState>, Path(id): Pat
     Ok(WebhookPage { shell, webhook, deliveries }.into_response())
 }
 
-/// `POST /settings/webhooks/{id}/test`
-async fn send_test(Admin(caller): Admin, State(state): State<AppState>, Path(id): Path<String>) -> Result<Redirect> {
-    let webhook = webhooks::found(&state, &id).await?;
-    webhooks::send_test(&state, &caller, &webhook).await?;
-    Ok(Redirect::to(&format!("/settings/webhooks/{}", webhook.id)))
-}
-
 async fn ask_remove(Admin(caller): Admin, State(state): State<AppState>, Path(id): Path<String>) -> Result<Confirm> {
     let webhook = webhooks::found(&state, &id).await?;
     let action = "Remove this webhook";
@@ -143,10 +137,4 @@ async fn ask_remove(Admin(caller): Admin, State(state): State<AppState>, Path(id
         ],
         back: format!("/settings/webhooks/{}", webhook.id),
     })
-}
-
-async fn remove(Admin(caller): Admin, State(state): State<AppState>, Path(id): Path<String>) -> Result<Redirect> {
-    let webhook = webhooks::found(&state, &id).await?;
-    webhooks::remove(&state, &caller, &webhook).await?;
-    Ok(Redirect::to("/settings/webhooks"))
 }

@@ -9,8 +9,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{
     Rule,
     rules::{Change, Evaluator, Kind, Observed, Raised, StuckRun},
-    webhooks::Message,
 };
+use crate::alerts::message::Message;
 use crate::{
     alerts::model::Event,
     app::{alert_cache::ActiveAlert, error::Result, state::AppState},

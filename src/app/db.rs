@@ -223,3 +223,8 @@ pub async fn open_existing(file: &Path) -> Result<SqlitePool, OpenError> {
 pub fn newest() -> i64 {
     MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default()
 }
+
+/// The error of a stored value that cannot be read.
+pub fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
+    sqlx::Error::Decode(fault.into())
+}

@@ -15,7 +15,6 @@ use rusqlite::ffi;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use crate::app::input::{Input, SmallInput};
 use crate::{app::listener::is_stalled, web::request};
 
 /// Why a request failed.

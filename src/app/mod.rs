@@ -1,6 +1,5 @@
 //! The server process: configuration, database, listener, errors, rate limits, ids, state and startup.
 
-pub mod admission;
 pub mod alert_cache;
 pub mod clock;
 pub mod config;

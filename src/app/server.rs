@@ -14,7 +14,6 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::{
     alerts,
     app::{
-        admission::{self, Admission},
         alert_cache::ActiveAlerts,
         clock::Clock,
         config::Config,
@@ -25,25 +24,25 @@ use crate::{
         local_admin, open_mark,
         rate_limit::Limits,
         secrets_key::{KeyError, SecretsKey},
-        state::{AppState, Events},
+        state::{AppState, Events, Memory},
         tls::{Certificate, CertificateError},
     },
-    auth::{self, caller::Read, passkeys::Passkeys, places, refusals::Refusals},
-    baselines, catalog,
-    compare::{self, cache::Cache},
-    dashboard, differences,
+    auth::{
+        self,
+        admission::{self, Admission},
+        caller::Read,
+        passkeys::Passkeys,
+        places,
+        refusals::Refusals,
+    },
+    baselines, catalog, compare, dashboard, differences,
     dispatch::{self, worker},
     distributed,
     distributed::coordinate::Barriers,
     docs,
     experiments::{self, scheduler},
     fleet::{self, presence::Presence},
-    gate, live,
-    live::feed::LiveFeed,
-    maintenance, profiles, reports,
-    results::{self, store::imports::Waiting},
-    runs::{self, store::values::LastValues},
-    search, settings, shares, trends,
+    gate, live, maintenance, profiles, reports, results, runs, search, settings, shares, trends,
     web::{self, shared_pages::SharedPages, theme},
 };
 
@@ -128,11 +127,8 @@ impl Server {
             http_metrics: Arc::new(HttpMetrics::default()),
             certificate: certificate.as_ref().map(Certificate::in_use),
             events: Events::default(),
-            live_feed: LiveFeed::default(),
             shared_pages: SharedPages::default(),
-            comparisons: Cache::default(),
-            values: LastValues::default(),
-            uploads: Waiting::default(),
+            memory: Memory::default(),
             notices: ActiveAlerts::default(),
             work: Arc::new(Notify::new()),
             rejudge: Arc::new(Notify::new()),
@@ -283,7 +279,7 @@ pub fn router(
         .merge(runs::pages())
         .merge(results::pages(state.config.max_summary_bytes))
         .merge(live::pages())
-        .merge(catalog::pages(presence.clone()))
+        .merge(catalog::pages().layer(Extension(presence.clone())))
         .merge(fleet::pages(presence.clone()))
         .merge(settings::pages(presence.clone()))
         .merge(experiments::pages(presence.clone()))

@@ -1,7 +1,8 @@
 //! State shared by all handlers.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::http::Extensions;
 use tokio::sync::{Notify, broadcast, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use url::Url;
@@ -19,10 +20,6 @@ use crate::{
         secrets_key::SecretsKey,
         tls::CurrentCertificate,
     },
-    compare::cache::Cache,
-    live::feed::LiveFeed,
-    results::store::imports::Waiting,
-    runs::store::values::LastValues,
     web::shared_pages::SharedPages,
 };
 
@@ -49,16 +46,10 @@ pub struct AppState {
     pub certificate: Option<CurrentCertificate>,
     /// Events about runs, agents and permissions.
     pub events: Events,
-    /// Live data of running runs.
-    pub live_feed: LiveFeed,
     /// Live pages that are rendered once for all their streams.
     pub shared_pages: SharedPages,
-    /// Cached comparisons.
-    pub comparisons: Cache,
-    /// Values that the filters of the history offer.
-    pub values: LastValues,
-    /// Imports that wait for confirmation.
-    pub uploads: Waiting,
+    /// What single modules keep in memory.
+    pub memory: Memory,
     /// Active alerts.
     pub notices: ActiveAlerts,
     /// Notified when a run may be dispatched: a new run, a free agent.
@@ -74,6 +65,17 @@ pub struct AppState {
     /// Background tasks, awaited at shutdown.
     pub tasks: TaskTracker,
 }
+
+impl AppState {
+    /// Returns what a module keeps in memory for the whole server, by its type; a new one at the first call.
+    pub fn memory<T: Clone + Default + Send + Sync + 'static>(&self) -> T {
+        self.memory.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default::<T>().clone()
+    }
+}
+
+/// One value of each type, which is a handle and cheap to clone. So the state names no module that is built upon it.
+#[derive(Clone, Debug, Default)]
+pub struct Memory(Arc<Mutex<Extensions>>);
 
 /// A run changed; listeners load it again.
 #[derive(Clone, Debug, PartialEq, Eq)]

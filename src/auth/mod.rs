@@ -5,6 +5,7 @@
 //! [`caller::Admin`]; [`proven::Proven`] of one of them also requires a recent proof of identity. Agents have [`crate::fleet::api::AgentCaller`]. A user's role determines the scope: a viewer
 //! reads, a member submits, an administrator manages. Secrets are random, shown once and stored as SHA-256.
 
+pub mod admission;
 pub mod api;
 pub mod audit;
 pub mod authority;

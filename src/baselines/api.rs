@@ -9,8 +9,9 @@ use brewbench_agent::wire::{name::Name, now_ms};
 
 use crate::{
     app::{
-        error::{Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Result},
         ids::{ExperimentId, RunId, listed},
+        input::Input,
         state::AppState,
     },
     auth::{

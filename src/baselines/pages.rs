@@ -6,7 +6,7 @@ use axum::{
     Form, Router,
     extract::{Path, State},
     response::Redirect,
-    routing::get,
+    routing::{get, post},
 };
 use serde::Deserialize;
 
@@ -26,6 +26,7 @@ use crate::{
     web::{
         address::segment,
         confirm::Confirm,
+        form::up,
         format::plural,
         shell::{Section, Shell},
     },
@@ -36,7 +37,7 @@ pub fn router() -> Router<AppState> {
     Router::new()
         .route("/baselines", get(index).post(set))
         .route("/baselines/{name}", get(show))
-        .route("/baselines/{name}/remove", get(ask_remove).post(remove))
+        .route("/baselines/{name}/remove", up(2, post(api::remove)).get(ask_remove))
 }
 
 /// The list of baselines.
@@ -124,9 +125,4 @@ async fn ask_remove(
         ],
         back: "/baselines".to_owned(),
     })
-}
-
-async fn remove(Submit(caller): Submit, State(state): State<AppState>, Path(name): Path<String>) -> Result<Redirect> {
-    api::remove_named(&state, &caller, &name).await?;
-    Ok(Redirect::to("/baselines"))
 }

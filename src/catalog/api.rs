@@ -16,7 +16,8 @@ use utoipa::IntoParams;
 use crate::{
     app::{
         db::Db,
-        error::{Error, ErrorBody, Input, QueryParams, Result},
+        error::{Error, ErrorBody, QueryParams, Result},
+        input::Input,
         state::AppState,
     },
     auth::{

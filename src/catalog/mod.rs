@@ -8,13 +8,13 @@ pub mod pages;
 pub mod store;
 
 use axum::{
-    Extension, Router,
+    Router,
     routing::{get, post},
 };
 use pages::{new_target, targets};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{app::state::AppState, fleet::presence::Presence};
+use crate::{app::state::AppState, web::form::up};
 
 /// Routes of the JSON API.
 pub fn api() -> OpenApiRouter<AppState> {
@@ -29,10 +29,10 @@ pub fn api() -> OpenApiRouter<AppState> {
 }
 
 /// Routes of the pages of targets, machine sizes and scenarios.
-pub fn pages(presence: Presence) -> Router<AppState> {
+pub fn pages() -> Router<AppState> {
     Router::new()
         .route("/sizes", get(pages::sizes::index).post(pages::sizes::add))
-        .route("/sizes/{name}/remove", get(pages::sizes::ask_remove).post(pages::sizes::remove))
+        .route("/sizes/{name}/remove", up(2, post(api::delete_size)).get(pages::sizes::ask_remove))
         .route("/targets", get(targets::index))
         .route("/targets/new", get(new_target::form).post(new_target::preview))
         .route("/targets/new/check", post(new_target::check))
@@ -44,7 +44,6 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/scenarios", get(pages::scenarios::index).post(pages::scenarios::add))
         .route("/scenarios/{name}", get(pages::scenarios::show))
         .route("/scenarios/{name}/check", post(pages::scenarios::check))
-        .route("/scenarios/{name}/limits", post(pages::limits::set))
+        .route("/scenarios/{name}/limits", post(pages::scenarios::set_limits))
         .route("/scenarios/{name}/differences", get(pages::scenarios::compare))
-        .layer(Extension(presence))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use reqwest::Method;
 
-use super::table::{Align, cut, plain, table};
+use super::table::{cut, plain, table};
 use crate::{
     app::local_admin,
     auth::users::CreatedSecret,
@@ -70,10 +70,7 @@ impl AgentKey {
                 eprintln!("{} rotates its key {when}", plain(&name));
                 Ok(())
             }
-            Self::List { common } => {
-                let list: AgentList = common.connect()?.client.get("api/v1/agents").await?;
-                common.print(&list, |list| rows(&list.agents))
-            }
+            Self::List { common } => common.show("api/v1/agents", |list: &AgentList| rows(&list.agents)).await,
             Self::Revoke { common, name } => {
                 common.connect()?.client.delete(&format!("api/v1/agent-keys/{}", encoded(&name))).await?;
                 eprintln!("revoked the key of {}", plain(&name));
@@ -88,15 +85,7 @@ pub fn rows(agents: &[Agent]) -> String {
     if agents.is_empty() {
         return "no agents yet; `brewbench agent-key new NAME` creates a key for one\n".to_owned();
     }
-    let head = [
-        ("name", Align::Left),
-        ("state", Align::Left),
-        ("cores", Align::Right),
-        ("memory GiB", Align::Right),
-        ("cpu", Align::Left),
-        ("memory", Align::Left),
-        ("engine", Align::Left),
-    ];
+    let head = ["name", "state", ">cores", ">memory GiB", "cpu", "memory", "engine"];
     let row = |agent: &Agent| {
         let about = agent.about.as_ref();
         let text = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
@@ -110,5 +99,5 @@ pub fn rows(agents: &[Agent]) -> String {
             text(about.map(About::engine_list)),
         ]
     };
-    table(&head, &agents.iter().map(row).collect::<Vec<_>>())
+    table(&head, agents, row)
 }

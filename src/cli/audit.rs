@@ -4,7 +4,7 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use reqwest::Method;
 
-use super::table::{Align, cut, plain, table, with_below};
+use super::table::{cut, plain, table, with_below};
 use crate::{
     auth::audit::{Entry, EntryList, Wanted},
     cli::common::Common,
@@ -51,7 +51,7 @@ impl Audit {
 }
 
 fn rows(entries: &[Entry]) -> String {
-    let head = [("time", Align::Left), ("actor", Align::Left), ("action", Align::Left), ("from", Align::Left)];
+    let head = ["time", "actor", "action", "from"];
     let row = |entry: &Entry| {
         let at = Timestamp::from_millisecond(entry.at_ms);
         vec![
@@ -65,5 +65,5 @@ fn rows(entries: &[Entry]) -> String {
         let parts = [entry.object.clone(), entry.describe()].into_iter().filter(|part| !part.is_empty());
         plain(&parts.collect::<Vec<_>>().join(" · "))
     };
-    with_below(&table(&head, &entries.iter().map(row).collect::<Vec<_>>()), entries.iter().map(about))
+    with_below(&table(&head, entries, row), entries.iter().map(about))
 }

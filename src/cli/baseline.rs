@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use reqwest::Method;
 
-use super::table::{self, Align, cut, left, plain, table};
+use super::table::{self, cut, left, plain, table};
 use crate::{
     baselines::model::{Baseline as BaselineData, BaselineList, BaselineRuns, BaselineWithRuns},
     cli::{
@@ -67,10 +67,7 @@ impl Baseline {
                 let set: BaselineData = connection.client.json(request).await?;
                 common.print(&set, |set| format!("{}\n", summary(set)))
             }
-            Self::List { common } => {
-                let list: BaselineList = common.connect()?.client.get("api/v1/baselines").await?;
-                common.print(&list, |list| rows(&list.baselines))
-            }
+            Self::List { common } => common.show("api/v1/baselines", |list: &BaselineList| rows(&list.baselines)).await,
             Self::Show { common, name } => {
                 let found: BaselineWithRuns = common.connect()?.client.get(&path(&name)).await?;
                 common.print(&found, |found| format!("{}\n{}", summary(&found.baseline), table::runs(&found.runs)))
@@ -107,13 +104,7 @@ fn rows(baselines: &[BaselineData]) -> String {
     if baselines.is_empty() {
         return "no baselines yet; create one with: brewbench baseline set main ID ID …\n".to_owned();
     }
-    let head = [
-        ("name", Align::Left),
-        ("runs", Align::Right),
-        ("deleted", Align::Right),
-        ("set by", Align::Left),
-        ("set", Align::Right),
-    ];
+    let head = ["name", ">runs", ">deleted", "set by", ">set"];
     let now = brewbench_agent::wire::now_ms();
     let row = |baseline: &BaselineData| {
         vec![
@@ -124,5 +115,5 @@ fn rows(baselines: &[BaselineData]) -> String {
             format!("{} ago", left(now - baseline.set_at_ms)),
         ]
     };
-    table(&head, &baselines.iter().map(row).collect::<Vec<_>>())
+    table(&head, baselines, row)
 }

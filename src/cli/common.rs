@@ -7,7 +7,7 @@ use std::{
 
 use brewbench_agent::connection::client::{Plain, Trust};
 use clap::Args;
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
 use crate::cli::connection::Connection;
 
@@ -49,6 +49,15 @@ impl Common {
     /// Connects to the server of the flags or of the last login.
     pub fn connect(&self) -> anyhow::Result<Connection> {
         Connection::open(self.url.clone(), self.token.clone(), self.trust.clone().into())
+    }
+
+    /// Prints what the server answers to a GET.
+    pub async fn show<T>(&self, path: &str, table: impl FnOnce(&T) -> String) -> anyhow::Result<()>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let found: T = self.connect()?.client.get(path).await?;
+        self.print(&found, table)
     }
 
     /// Prints JSON with `--json`, else text.

@@ -8,7 +8,7 @@ use reqwest::Method;
 
 use super::{
     gate::Gate,
-    table::{Align, at_spaces, cut_middle, figure, plain, short_id, table},
+    table::{at_spaces, cut_middle, figure, plain, short_id, table},
 };
 use crate::{
     app::ids::joined,
@@ -166,11 +166,11 @@ const COLUMNS: [(&str, Metric, f64); 7] = [
 
 /// Formats the figures as a table, with each setting on a line of its own above its cells.
 fn figures(comparison: &Comparison) -> String {
-    let mut head = vec![("target", Align::Left), ("runs", Align::Right)];
-    head.extend(COLUMNS.map(|(title, ..)| (title, Align::Right)));
+    let titles = COLUMNS.map(|(title, ..)| format!(">{title}"));
+    let head: Vec<_> = ["target", ">runs"].into_iter().chain(titles.iter().map(String::as_str)).collect();
     let rows: Vec<_> =
         comparison.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| cells(comparison, cell))).collect();
-    let all = table(&head, &rows);
+    let all = table(&head, rows, |row| row);
     let (first, rest) = all.split_once('\n').unwrap_or_default();
     let mut lines = rest.lines();
     let mut text = format!("{first}\n");

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use reqwest::Method;
 
-use super::table::{Align, cut, left, plain, table, with_below};
+use super::table::{cut, left, plain, table, with_below};
 use crate::{
     cli::common::Common,
     differences::{AcceptedDifference, DifferenceList, NewDifference, WorkFact},
@@ -60,8 +60,7 @@ impl Difference {
                 common.print(&accepted, |accepted| rows(std::slice::from_ref(accepted)))
             }
             Self::List { common } => {
-                let list: DifferenceList = common.connect()?.client.get("api/v1/differences").await?;
-                common.print(&list, |list| rows(&list.differences))
+                common.show("api/v1/differences", |list: &DifferenceList| rows(&list.differences)).await
             }
             Self::Revoke { common, id } => {
                 common.connect()?.client.delete(&format!("api/v1/differences/{id}")).await?;
@@ -76,13 +75,7 @@ fn rows(differences: &[AcceptedDifference]) -> String {
     if differences.is_empty() {
         return "no accepted differences\n".to_owned();
     }
-    let head = [
-        ("id", Align::Right),
-        ("targets", Align::Left),
-        ("scenario", Align::Left),
-        ("accepted", Align::Right),
-        ("may differ", Align::Left),
-    ];
+    let head = [">id", "targets", "scenario", ">accepted", "may differ"];
     let now = brewbench_agent::wire::now_ms();
     let row = |one: &AcceptedDifference| {
         vec![
@@ -94,5 +87,5 @@ fn rows(differences: &[AcceptedDifference]) -> String {
         ]
     };
     let below = |one: &AcceptedDifference| format!("{}: {}", plain(&one.accepted_by), plain(&one.note));
-    with_below(&table(&head, &differences.iter().map(row).collect::<Vec<_>>()), differences.iter().map(below))
+    with_below(&table(&head, differences, row), differences.iter().map(below))
 }

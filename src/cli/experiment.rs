@@ -8,7 +8,7 @@ use reqwest::Method;
 
 use super::{
     compare, duration, files, progress,
-    table::{self, Align, cut, table},
+    table::{self, cut, table},
 };
 use crate::{
     cli::{common::Common, connection::encoded, exit_code::judge},
@@ -158,12 +158,12 @@ fn rows(experiments: &[ExperimentInfo]) -> String {
     if experiments.is_empty() {
         return "no experiments yet; `brewbench run new` submits one\n".to_owned();
     }
-    let head = [("id", Align::Left), ("name", Align::Left), ("runs", Align::Right)];
+    let head = ["id", "name", ">runs"];
     let row = |info: &ExperimentInfo| {
         let ended = format!("{}/{}", info.progress.ended, info.progress.total);
         vec![info.experiment.id.to_string(), cut(&info.experiment.name, 30), ended]
     };
-    let rows = table(&head, &experiments.iter().map(row).collect::<Vec<_>>());
+    let rows = table(&head, experiments, row);
     // Ids are long: results beside them would not fit 80 columns.
     table::with_below(&rows, experiments.iter().map(|info| table::plain(&info.verdict)))
 }
@@ -274,15 +274,14 @@ pub fn decisions(experiment: &ExperimentWithRuns) -> String {
     let mut text = experiment.repeated.as_ref().map_or(String::new(), |sentence| table::plain(sentence) + "\n\n");
     if let Some(narrowing) = &experiment.narrowing {
         text += &(narrowing.describe() + "\n");
-        let head =
-            ["target", "size", "load", "metric", "difference", "width", "state"].map(|title| (title, Align::Left));
+        let head = ["target", "size", "load", "metric", "difference", "width", "state"];
         let row = |pair: &Pair| {
             let difference = pair.difference().replace('\u{a0}', " ");
             let words = [&pair.target, &pair.size, &pair.load].map(Clone::clone);
             let figure = pair.metric.name().to_owned();
             [words.to_vec(), vec![figure, difference, pair.width_text(), pair.word().to_owned()]].concat()
         };
-        text += &(table(&head, &narrowing.pairs.iter().map(row).collect::<Vec<_>>()) + "\n");
+        text += &(table(&head, &narrowing.pairs, row) + "\n");
     }
     for search in experiment.searches.iter().flatten() {
         let _ =
@@ -290,18 +289,12 @@ pub fn decisions(experiment: &ExperimentWithRuns) -> String {
         if let Some(contradiction) = &search.contradiction {
             let _ = writeln!(text, "{}", table::hanging(contradiction, 0));
         }
-        let head = [
-            ("rate", Align::Right),
-            ("req/s", Align::Right),
-            ("p99 ms", Align::Right),
-            ("failed", Align::Right),
-            ("objective", Align::Left),
-        ];
+        let head = [">rate", ">req/s", ">p99 ms", ">failed", "objective"];
         let row = |rung: &Rung| {
             let failed = table::percent(rung.error_rate);
             vec![rung.rate_text(), table::figure(rung.rps), table::figure(rung.p99_ms), failed, rung.words()]
         };
-        text += &(table(&head, &search.path.iter().map(row).collect::<Vec<_>>()) + "\n");
+        text += &(table(&head, &search.path, row) + "\n");
     }
     text
 }

@@ -13,7 +13,7 @@ use brewbench_agent::connection::client::Fault;
 use clap::Args;
 use reqwest::{Method, StatusCode};
 
-use super::table::{Align, cut, plain, table};
+use super::table::{cut, plain, table};
 use crate::{
     baselines::{model::BaselineList, resolve::is_id},
     cli::{common::Common, connection::Connection, run::which::full_id},
@@ -187,15 +187,7 @@ pub fn write(file: &Path, text: &str) -> anyhow::Result<()> {
 }
 
 fn text(gate: &Answer) -> String {
-    let head = [
-        ("rule", Align::Left),
-        ("setting", Align::Left),
-        ("baseline", Align::Right),
-        ("candidate", Align::Right),
-        ("difference", Align::Right),
-        ("runs", Align::Right),
-        ("", Align::Left),
-    ];
+    let head = ["rule", "setting", ">baseline", ">candidate", ">difference", ">runs", ""];
     let row = |check: &Check| {
         let [base, new] = check.repetitions;
         vec![
@@ -209,7 +201,7 @@ fn text(gate: &Answer) -> String {
         ]
     };
     let mut text = format!("{}\n{}\n\n", plain(&gate.headline), plain(&gate.title));
-    text.push_str(&table(&head, &gate.checks.iter().map(row).collect::<Vec<_>>()));
+    text.push_str(&table(&head, &gate.checks, row));
     for check in gate.checks.iter().filter(|check| check.outcome != Outcome::Fine) {
         let _ = writeln!(text, "! {} at {}: {}", check.rule, plain(&check.setting), plain(&check.reason));
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use brewbench_agent::wire::now_ms;
 use clap::{Args, Subcommand};
 
-use super::table::{Align, cut, left, table};
+use super::table::{cut, left, table};
 use crate::{
     app::local_admin,
     auth::{
@@ -59,8 +59,7 @@ impl Invite {
         let Self { command, common, role, user, reset_passkeys, data } = self;
         match command {
             Some(InviteCommand::List { common }) => {
-                let list: InviteList = common.connect()?.client.get("api/v1/invites").await?;
-                common.print(&list, |list| rows(&list.invites))
+                common.show("api/v1/invites", |list: &InviteList| rows(&list.invites)).await
             }
             Some(InviteCommand::Withdraw { common, id }) => {
                 common.connect()?.client.delete(&format!("api/v1/invites/{id}")).await?;
@@ -87,13 +86,7 @@ fn rows(invites: &[OpenInvite]) -> String {
     if invites.is_empty() {
         return "no unused invitations; `brewbench invite` creates one\n".to_owned();
     }
-    let head = [
-        ("id", Align::Right),
-        ("for", Align::Left),
-        ("role", Align::Left),
-        ("created by", Align::Left),
-        ("expires in", Align::Right),
-    ];
+    let head = [">id", "for", "role", "created by", ">expires in"];
     let row = |invite: &OpenInvite| {
         vec![
             invite.id.to_string(),
@@ -103,5 +96,5 @@ fn rows(invites: &[OpenInvite]) -> String {
             left(invite.expires_at_ms - now_ms()),
         ]
     };
-    table(&head, &invites.iter().map(row).collect::<Vec<_>>())
+    table(&head, invites, row)
 }

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use reqwest::Method;
 
-use super::table::{Align, plain, table};
+use super::table::{plain, table};
 use crate::{
     cli::{common::Common, connection::encoded},
     results::{
@@ -69,9 +69,8 @@ fn text(list: &LimitList) -> String {
         let value = format!("{}{mark}", info.unit.text(info.value));
         vec![plain(&info.name), value, info.unit.text(info.default), plain(&info.description)]
     };
-    let head =
-        [("limit", Align::Left), ("value", Align::Right), ("default", Align::Right), ("description", Align::Left)];
-    let table = table(&head, &list.limits.iter().map(row).collect::<Vec<_>>());
+    let head = ["limit", ">value", ">default", "description"];
+    let table = table(&head, &list.limits, row);
     match (&list.changed_by, list.changed_at_ms) {
         (Some(who), at) => format!("{table}* differs from the default; changed by {} {}\n", plain(who), exact(at)),
         (None, _) => table,

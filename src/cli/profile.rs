@@ -7,7 +7,7 @@ use brewbench_agent::wire::profile::ProfileKind;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 
-use super::table::{Align, cut, hanging, plain, table};
+use super::table::{cut, hanging, plain, table};
 use crate::{
     catalog::model::short_size,
     cli::{common::Common, connection::encoded},
@@ -212,18 +212,12 @@ fn text(found: &ProfileTable) -> String {
         let _ = writeln!(text, "{}", hanging(&self::overhead(overhead), 0));
     }
     text.push('\n');
-    let head = [
-        ("self", Align::Right),
-        ("self %", Align::Right),
-        ("total", Align::Right),
-        ("total %", Align::Right),
-        ("function", Align::Left),
-    ];
+    let head = [">self", ">self %", ">total", ">total %", "function"];
     let row = |row: &FunctionRow| {
         let share = |share: f64| format::percent(Some(share)).text().replace(['\u{a0}', '%'], "");
         vec![number(row.own), share(row.own_share), number(row.total), share(row.total_share), row.function.clone()]
     };
-    text.push_str(&table(&head, &functions.iter().map(row).collect::<Vec<_>>()));
+    text.push_str(&table(&head, functions, row));
     if functions.len() < *functions_in_total {
         let _ = writeln!(text, "\nand {} more; --top shows them", functions_in_total - functions.len());
     }
@@ -233,19 +227,13 @@ fn text(found: &ProfileTable) -> String {
 fn compared(found: &ProfileComparison) -> String {
     let mut text =
         words::conclusions(found).iter().map(|line| hanging(&spaced(&plain(line)), 0) + "\n").collect::<String>();
-    let head = [
-        ("baseline", Align::Right),
-        ("candidate", Align::Right),
-        ("difference", Align::Right),
-        ("95 % interval", Align::Left),
-        ("function", Align::Left),
-    ];
+    let head = [">baseline", ">candidate", ">difference", "95 % interval", "function"];
     let row = |change: &FunctionChange| {
         let FunctionChange { function, own, .. } = change;
         vec![number(own.baseline), number(own.candidate), marked(own), interval(own), cut(function, NAME)]
     };
     let _ = writeln!(text, "\n{}, functions without what they call; * shows a difference", found.unit);
-    text + &table(&head, &found.functions.iter().map(row).collect::<Vec<_>>())
+    text + &table(&head, &found.functions, row)
 }
 
 fn overhead(overhead: &Overhead) -> String {

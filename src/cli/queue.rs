@@ -6,7 +6,7 @@ use reqwest::Method;
 
 use super::{
     duration,
-    table::{Align, cut, plain, short_id, table, with_below},
+    table::{cut, plain, short_id, table, with_below},
 };
 use crate::{
     catalog::model::short_size,
@@ -66,14 +66,7 @@ fn rows(list: &QueueList) -> String {
     if list.waiting.is_empty() {
         return "no queued runs\n".to_owned();
     }
-    let head = [
-        ("#", Align::Right),
-        ("run", Align::Left),
-        ("target", Align::Left),
-        ("size", Align::Left),
-        ("agent", Align::Left),
-        ("starts in", Align::Right),
-    ];
+    let head = [">#", "run", "target", "size", "agent", ">starts in"];
     let row = |waiting: &Waiting| {
         let size = waiting.run.size.as_ref().map(|size| short_size(size.vcpus, size.memory_bytes, size.replicas));
         let any = || waiting.agent_label.as_ref().map_or("any".to_owned(), |label| format!("any {label}"));
@@ -88,7 +81,7 @@ fn rows(list: &QueueList) -> String {
             starts,
         ]
     };
-    let lines = table(&head, &list.waiting.iter().map(row).collect::<Vec<_>>());
+    let lines = table(&head, &list.waiting, row);
     let text = with_below(&lines, list.waiting.iter().map(|waiting| plain(&waiting.message)));
     let more = list.total.saturating_sub(list.waiting.len());
     if more == 0 { text } else { format!("{text}and {more} more\n") }

@@ -8,7 +8,7 @@ use clap::Subcommand;
 use super::{
     files,
     limits::LimitsCommand,
-    table::{Align, cut, plain, table},
+    table::{cut, plain, table},
 };
 use crate::{
     catalog::model::{Check, Revision, RevisionList, ScenarioInfo, ScenarioList, ScenarioText},
@@ -80,10 +80,7 @@ impl Scenario {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
-            Self::List { common } => {
-                let list: ScenarioList = common.connect()?.client.get("api/v1/scenarios").await?;
-                common.print(&list, |list| rows(&list.scenarios))
-            }
+            Self::List { common } => common.show("api/v1/scenarios", |list: &ScenarioList| rows(&list.scenarios)).await,
             Self::Show { common, name, revision } => {
                 let client = common.connect()?.client;
                 let request = client.request(reqwest::Method::GET, &format!("api/v1/scenarios/{}", encoded(&name)));
@@ -93,8 +90,7 @@ impl Scenario {
             }
             Self::Revisions { common, name } => {
                 let path = format!("api/v1/scenarios/{}/revisions", encoded(&name));
-                let list: RevisionList = common.connect()?.client.get(&path).await?;
-                common.print(&list, revisions)
+                common.show(&path, revisions).await
             }
             Self::Add { common, script, name, files, defaults } => {
                 let stem = || script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -146,14 +142,14 @@ fn by_name(paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, String>> {
 }
 
 fn rows(scenarios: &[ScenarioInfo]) -> String {
-    let head = [("name", Align::Left), ("sha256", Align::Left), ("revisions", Align::Right), ("checked", Align::Left)];
+    let head = ["name", "sha256", ">revisions", "checked"];
     let row = |scenario: &ScenarioInfo| {
         let digest = scenario.sha256.chars().take(12).collect();
         vec![cut(&scenario.name, 50), digest, scenario.revisions.to_string(), check_text(scenario.check.as_ref())]
     };
     let notes =
         scenarios.iter().filter_map(|one| Some(format!("{}: {}\n", cut(&plain(&one.name), 50), one.note.as_ref()?)));
-    table(&head, &scenarios.iter().map(row).collect::<Vec<_>>()) + &notes.collect::<String>()
+    table(&head, scenarios, row) + &notes.collect::<String>()
 }
 
 /// Summarizes the result of a check.
@@ -171,8 +167,8 @@ fn revisions(list: &RevisionList) -> String {
     let row = |revision: &Revision| {
         vec![revision.sha256.clone(), exact(Some(revision.created_at_ms)), check_text(revision.check.as_ref())]
     };
-    let head = [("sha256", Align::Left), ("stored", Align::Left), ("checked", Align::Left)];
-    table(&head, &list.revisions.iter().map(row).collect::<Vec<_>>())
+    let head = ["sha256", "stored", "checked"];
+    table(&head, &list.revisions, row)
 }
 
 fn show(text: &ScenarioText) -> String {

@@ -6,7 +6,7 @@ use url::form_urlencoded;
 
 use super::{
     compare::{How, Which},
-    table::{Align, cut, left, table},
+    table::{cut, left, table},
 };
 use crate::{
     cli::common::Common,
@@ -62,10 +62,7 @@ impl Share {
                 let created: CreatedShare = connection.client.post("api/v1/shares", &request).await?;
                 common.print(&created, |created| format!("{}\n", created.url))
             }
-            Self::List { common } => {
-                let list: ShareList = common.connect()?.client.get("api/v1/shares").await?;
-                common.print(&list, |list| rows(&list.shares))
-            }
+            Self::List { common } => common.show("api/v1/shares", |list: &ShareList| rows(&list.shares)).await,
             Self::Revoke { common, id } => {
                 common.connect()?.client.delete(&format!("api/v1/shares/{id}")).await?;
                 eprintln!("revoked share link {id}");
@@ -79,14 +76,7 @@ fn rows(shares: &[ShareData]) -> String {
     if shares.is_empty() {
         return "no share links; create one with: brewbench share create ID ID …\n".to_owned();
     }
-    let head = [
-        ("id", Align::Right),
-        ("comparison", Align::Left),
-        ("runs", Align::Right),
-        ("created by", Align::Left),
-        ("expires in", Align::Right),
-        ("state", Align::Left),
-    ];
+    let head = [">id", "comparison", ">runs", "created by", ">expires in", "state"];
     let now = now_ms();
     let row = |share: &ShareData| {
         vec![
@@ -98,5 +88,5 @@ fn rows(shares: &[ShareData]) -> String {
             share.state(now).to_owned(),
         ]
     };
-    table(&head, &shares.iter().map(row).collect::<Vec<_>>())
+    table(&head, shares, row)
 }

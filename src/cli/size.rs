@@ -3,7 +3,7 @@
 use brewbench_agent::wire::job::MAX_REPLICAS;
 use clap::Subcommand;
 
-use super::table::{Align, cut, plain, table};
+use super::table::{cut, plain, table};
 use crate::{
     catalog::model::{MachineSize, SizeList, parse_memory, short_size, size_name},
     cli::{common::Common, connection::encoded},
@@ -50,10 +50,7 @@ impl Size {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
-            Self::List { common } => {
-                let list: SizeList = common.connect()?.client.get("api/v1/sizes").await?;
-                common.print(&list, |list| rows(&list.sizes))
-            }
+            Self::List { common } => common.show("api/v1/sizes", |list: &SizeList| rows(&list.sizes)).await,
             Self::Add { common, vcpus, memory, replicas, name } => {
                 let name = name.unwrap_or_else(|| size_name(vcpus, memory, replicas));
                 let size = MachineSize { name, vcpus, memory_bytes: memory, replicas };
@@ -70,17 +67,11 @@ impl Size {
 }
 
 fn rows(sizes: &[MachineSize]) -> String {
-    let head = [
-        ("name", Align::Left),
-        ("short", Align::Left),
-        ("vCPUs", Align::Right),
-        ("memory MiB", Align::Right),
-        ("replicas", Align::Right),
-    ];
+    let head = ["name", "short", ">vCPUs", ">memory MiB", ">replicas"];
     let row = |size: &MachineSize| {
         let memory = super::table::thousands((size.memory_bytes / (1024 * 1024)) as f64);
         let short = short_size(size.vcpus, size.memory_bytes, size.replicas);
         vec![cut(&size.name, 40), short, size.vcpus.to_string(), memory, size.replicas.to_string()]
     };
-    table(&head, &sizes.iter().map(row).collect::<Vec<_>>())
+    table(&head, sizes, row)
 }

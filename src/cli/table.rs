@@ -12,31 +12,31 @@ use crate::{
     web::format,
 };
 
-/// Alignment of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
-    /// For text.
+/// Alignment of a column: text to the left, numbers to the right.
+#[derive(Clone, Copy, PartialEq)]
+enum Align {
     Left,
-    /// For numbers.
     Right,
 }
 
 /// The fewest columns of the terminal for text that is wrapped.
 const MIN_WIDTH: usize = 20;
 
-/// Formats a table with a header that fits the terminal, or 80 columns without one. Control characters are replaced.
-pub fn table(head: &[(&str, Align)], rows: &[Vec<String>]) -> String {
-    table_within(textwrap::termwidth(), head, rows)
+/// Formats items as a table that fits the terminal, or 80 columns without one. Titles of columns with numbers, which are
+/// aligned to the right, start with `>`. Control characters are replaced.
+pub fn table<T>(head: &[&str], items: impl IntoIterator<Item = T>, row: impl Fn(T) -> Vec<String>) -> String {
+    table_within(textwrap::termwidth(), head, items.into_iter().map(row))
 }
 
-fn table_within(columns: usize, head: &[(&str, Align)], rows: &[Vec<String>]) -> String {
-    let mut clean: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
+fn table_within(columns: usize, titles: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let head: Vec<_> = titles.iter().map(|title| column(title)).collect();
+    let mut clean: Vec<Vec<String>> = rows.map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
     let width = |column: usize| {
         let cells = clean.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain([head[column].0.chars().count()]).max().unwrap_or(0)
     };
     let mut widths: Vec<_> = (0..head.len()).map(width).collect();
-    shrink(&mut widths, head, columns);
+    shrink(&mut widths, &head, columns);
     for row in &mut clean {
         for ((cell, width), (column, (_, align))) in row.iter_mut().zip(&widths).zip(head.iter().enumerate()) {
             if *align == Align::Left && column + 1 < head.len() {
@@ -48,7 +48,7 @@ fn table_within(columns: usize, head: &[(&str, Align)], rows: &[Vec<String>]) ->
     let titles: Vec<_> = head.iter().map(|(title, _)| (*title).to_owned()).collect();
     for row in std::iter::once(&titles).chain(&clean) {
         let mut line = String::new();
-        for (column, ((cell, width), (_, align))) in row.iter().zip(&widths).zip(head).enumerate() {
+        for (column, ((cell, width), (_, align))) in row.iter().zip(&widths).zip(&head).enumerate() {
             let _ = match align {
                 Align::Left if column + 1 == head.len() => {
                     write!(line, "{}", wrapped(cell, line.chars().count(), columns))
@@ -61,6 +61,10 @@ fn table_within(columns: usize, head: &[(&str, Align)], rows: &[Vec<String>]) ->
         text.push('\n');
     }
     text
+}
+
+fn column(title: &str) -> (&str, Align) {
+    title.strip_prefix('>').map_or((title, Align::Left), |title| (title, Align::Right))
 }
 
 /// Shrinks columns of text, the widest first, until a table fits. The first column, often an id, keeps its width.
@@ -160,16 +164,7 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
         return "no runs yet; `brewbench run new` submits runs\n".to_owned();
     }
     let loads_differ = runs.windows(2).any(|pair| load_text(&pair[0]) != load_text(&pair[1]));
-    let head = [
-        ("id", Align::Left),
-        ("target", Align::Left),
-        ("size", Align::Left),
-        ("rep", Align::Right),
-        ("state", Align::Left),
-        ("req/s", Align::Right),
-        ("p99 ms", Align::Right),
-        ("failed", Align::Right),
-    ];
+    let head = ["id", "target", "size", ">rep", "state", ">req/s", ">p99 ms", ">failed"];
     let row = |run: &Run| {
         let size =
             run.size.as_ref().map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes, size.replicas));
@@ -184,7 +179,7 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
         let p99 = figure(run.figures.p99_ms);
         vec![short_id(&run.id), cut(&run.target, 20), size, repetition, state, rps, p99, failed]
     };
-    let rows = table(&head, &runs.iter().map(row).collect::<Vec<_>>());
+    let rows = table(&head, runs, row);
     if loads_differ { with_loads(&rows, runs) } else { rows }
 }
 
@@ -214,8 +209,8 @@ pub fn short_id(id: &RunId) -> String {
 pub fn labels(runs: &[Run]) -> String {
     let id = |run: &Run| short_id(&run.id);
     let row = |run: &Run| vec![id(run), cut(&run.target, 20), run.labels.join(" · ")];
-    let head = [("id", Align::Left), ("target", Align::Left), ("labels", Align::Left)];
-    table(&head, &runs.iter().map(row).collect::<Vec<_>>())
+    let head = ["id", "target", "labels"];
+    table(&head, runs, row)
 }
 
 /// Formats a duration in one unit, e.g. `47 h`. Negative ones become zero.
@@ -274,15 +269,15 @@ mod tests {
 
     #[test]
     fn names_cannot_control_the_terminal() {
-        let text = table(&[("name", Align::Left)], &[vec!["\u{1b}[2Jgone".to_owned()]]);
+        let text = table(&["name"], ["\u{1b}[2Jgone"], |name| vec![name.to_owned()]);
         assert!(!text.contains('\u{1b}'), "{text:?}");
     }
 
     #[test]
     fn a_table_fits_the_terminal_and_words_stay_whole() {
-        let head = [("id", Align::Left), ("name", Align::Left), ("runs", Align::Right), ("about", Align::Left)];
+        let head = ["id", "name", ">runs", "about"];
         let row = ["c35336598922", "demo: rust-hyper and go-nethttp, every night", "8/8", "on the machine in the rack"];
-        let text = table_within(60, &head, &[row.map(str::to_owned).to_vec()]);
+        let text = table_within(60, &head, std::iter::once(row.map(str::to_owned).to_vec()));
         assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
         assert!(text.contains("c35336598922  demo: rust-hyper …"), "{text}");
         assert!(text.contains("on the machine in") && text.contains("the rack"), "{text}");

@@ -13,7 +13,7 @@ use reqwest::Method;
 
 use super::{
     agent::format_findings,
-    table::{Align, cut, plain, table},
+    table::{cut, plain, table},
 };
 use crate::{
     catalog::{
@@ -125,7 +125,7 @@ async fn list(common: &Common) -> anyhow::Result<()> {
             let kind = target.kind.to_string();
             vec![cut(&target.name, 24), cut(&target.version, 12), kind, identity, target.description.clone()]
         };
-        let head = ["name", "version", "kind", "identity", "description"].map(|name| (name, Align::Left));
-        table(&head, &list.targets.iter().map(row).collect::<Vec<_>>())
+        let head = ["name", "version", "kind", "identity", "description"];
+        table(&head, &list.targets, row)
     })
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use brewbench_agent::wire::now_ms;
 use clap::Subcommand;
 
-use super::table::{Align, cut, left, plain, table};
+use super::table::{cut, left, plain, table};
 use crate::{
     app::local_admin,
     auth::{
@@ -67,10 +67,7 @@ impl Token {
                 };
                 common.print(&created, |created| format!("{}\n", created.secret))
             }
-            Self::List { common } => {
-                let list: TokenList = common.connect()?.client.get("api/v1/tokens").await?;
-                common.print(&list, rows)
-            }
+            Self::List { common } => common.show("api/v1/tokens", rows).await,
             Self::Revoke { common, name } => {
                 common.connect()?.client.delete(&format!("api/v1/tokens/{}", encoded(&name))).await?;
                 eprintln!("revoked token {}", plain(&name));
@@ -84,14 +81,7 @@ fn rows(list: &TokenList) -> String {
     if list.tokens.is_empty() {
         return "no tokens yet; `brewbench token new NAME` creates one\n".to_owned();
     }
-    let head = [
-        ("name", Align::Left),
-        ("scope", Align::Left),
-        ("owner", Align::Left),
-        ("last used", Align::Right),
-        ("expires in", Align::Right),
-        ("state", Align::Left),
-    ];
+    let head = ["name", "scope", "owner", ">last used", ">expires in", "state"];
     let now = now_ms();
     let row = |token: &users::Token| {
         let used = token.last_used_at_ms.map_or("never".to_owned(), |at| format!("{} ago", left(now - at)));
@@ -104,5 +94,5 @@ fn rows(list: &TokenList) -> String {
             token.state(now).to_owned(),
         ]
     };
-    table(&head, &list.tokens.iter().map(row).collect::<Vec<_>>())
+    table(&head, &list.tokens, row)
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 
-use super::table::{Align, cut, figure, hanging, plain, short_id, table, with_below};
+use super::table::{cut, figure, hanging, plain, short_id, table, with_below};
 use crate::{
     cli::{common::Common, connection::encoded},
     trends::{
@@ -165,18 +165,12 @@ fn cells(list: &TrendList) -> String {
     if list.trends.is_empty() {
         return "no valid or suspect runs yet\n".to_owned();
     }
-    let head = [
-        ("target", Align::Left),
-        ("cell", Align::Left),
-        ("runs", Align::Right),
-        ("req/s", Align::Right),
-        ("open changes", Align::Right),
-    ];
+    let head = ["target", "cell", ">runs", ">req/s", ">open changes"];
     let row = |info: &TrendInfo| {
         let open = if info.open == 0 { "–".to_owned() } else { info.open.to_string() };
         vec![cut(&info.cell.target, 30), info.cell.id.clone(), info.runs.to_string(), figure(info.rps), open]
     };
-    let rows = table(&head, &list.trends.iter().map(row).collect::<Vec<_>>());
+    let rows = table(&head, &list.trends, row);
     with_below(&rows, list.trends.iter().map(|info| plain(&info.cell.setting())))
 }
 
@@ -184,21 +178,14 @@ fn pins(list: &PinList) -> String {
     if list.pins.is_empty() {
         return "no pinned trends\n".to_owned();
     }
-    let head = [("target", Align::Left), ("cell", Align::Left), ("setting", Align::Left)];
+    let head = ["target", "cell", "setting"];
     let row = |pin: &Pin| vec![cut(&pin.target, 20), pin.cell.clone(), cut(&pin.setting, 60)];
-    table(&head, &list.pins.iter().map(row).collect::<Vec<_>>())
+    table(&head, &list.pins, row)
 }
 
 fn text(trend: &model::Trend) -> String {
     let mut text = hanging(&format!("{}: {}", plain(&trend.cell.target), plain(&trend.cell.setting())), 0) + "\n";
-    let head = [
-        ("version", Align::Left),
-        ("points", Align::Right),
-        ("runs", Align::Right),
-        ("median", Align::Right),
-        ("95 % interval", Align::Left),
-        ("last", Align::Left),
-    ];
+    let head = ["version", ">points", ">runs", ">median", "95 % interval", "last"];
     let amount = |value: f64| trend.metric.figure(Some(value)).text().replace('\u{a0}', " ");
     let row = |span: &Span| {
         let interval = span.low.zip(span.high).map(|(low, high)| format!("{} to {}", amount(low), amount(high)));
@@ -216,7 +203,7 @@ fn text(trend: &model::Trend) -> String {
         ]
     };
     let _ = writeln!(text, "{}", plain(trend.metric.head()));
-    text.push_str(&table(&head, &trend.spans.iter().map(row).collect::<Vec<_>>()));
+    text.push_str(&table(&head, &trend.spans, row));
     if trend.changes.is_empty() {
         let _ = writeln!(text, "\nno change in {}", plural(trend.points.len(), "point"));
     } else {

@@ -5,7 +5,7 @@ use brewbench_agent::wire::now_ms;
 use clap::Subcommand;
 use reqwest::Method;
 
-use super::table::{Align, cut, left, plain, table};
+use super::table::{cut, left, plain, table};
 use crate::{
     auth::{
         authority::EndingList,
@@ -54,10 +54,7 @@ impl User {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
-            Self::List { common } => {
-                let list: UserList = common.connect()?.client.get("api/v1/users").await?;
-                common.print(&list, |list| rows(&list.users))
-            }
+            Self::List { common } => common.show("api/v1/users", |list: &UserList| rows(&list.users)).await,
             Self::Role { common, name, role, yes } => {
                 let client = common.connect()?.client;
                 let path = format!("api/v1/users/{}", encoded(&name));
@@ -106,10 +103,10 @@ fn rows(users: &[UserInfo]) -> String {
     if users.is_empty() {
         return "no users yet; `brewbench invite` creates a registration link\n".to_owned();
     }
-    let head = [("name", Align::Left), ("role", Align::Left), ("passkeys", Align::Right), ("last seen", Align::Right)];
+    let head = ["name", "role", ">passkeys", ">last seen"];
     let row = |person: &UserInfo| {
         let seen = person.last_seen_at_ms.map_or("never".to_owned(), |at| format!("{} ago", left(now_ms() - at)));
         vec![cut(&person.name, 50), person.role.as_str().to_owned(), person.passkeys.to_string(), seen]
     };
-    table(&head, &users.iter().map(row).collect::<Vec<_>>())
+    table(&head, users, row)
 }

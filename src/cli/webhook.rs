@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use reqwest::Method;
 
-use super::table::{Align, cut, plain, table, with_below};
+use super::table::{cut, plain, table, with_below};
 use crate::{
     alerts::{CreatedWebhook, Delivery, DeliveryList, NewWebhook, Webhook as WebhookData, WebhookList, model::Event},
     cli::common::Common,
@@ -68,10 +68,7 @@ impl Webhook {
                 eprintln!("added webhook {}; its events are signed with this secret:", added.webhook.id);
                 common.print(&added, |added| format!("{}\n", added.secret))
             }
-            Self::List { common } => {
-                let list: WebhookList = common.connect()?.client.get(PATH).await?;
-                common.print(&list, rows)
-            }
+            Self::List { common } => common.show(PATH, rows).await,
             Self::Test { common, id } => {
                 let client = common.connect()?.client;
                 let sent: Delivery = client.json(client.request(Method::POST, &format!("{PATH}/{id}/test"))).await?;
@@ -84,10 +81,7 @@ impl Webhook {
                 }
                 Ok(())
             }
-            Self::Deliveries { common, id } => {
-                let list: DeliveryList = common.connect()?.client.get(&format!("{PATH}/{id}/deliveries")).await?;
-                common.print(&list, deliveries)
-            }
+            Self::Deliveries { common, id } => common.show(&format!("{PATH}/{id}/deliveries"), deliveries).await,
             Self::Remove { common, id } => {
                 common.connect()?.client.delete(&format!("{PATH}/{id}")).await?;
                 eprintln!("removed webhook {id}");
@@ -105,12 +99,12 @@ fn rows(list: &WebhookList) -> String {
     if list.webhooks.is_empty() {
         return "no webhooks; add one with: brewbench webhook add URL\n".to_owned();
     }
-    let head = [("id", Align::Right), ("address", Align::Left), ("last delivery", Align::Left)];
+    let head = [">id", "address", "last delivery"];
     let row = |webhook: &WebhookData| {
         let latest = webhook.last.as_ref().map(|last| format!("{} {}", plain(&last.event), last.state.words()));
         vec![webhook.id.to_string(), cut(&webhook.url, 40), latest.unwrap_or_else(|| "–".to_owned())]
     };
-    let lines = table(&head, &list.webhooks.iter().map(row).collect::<Vec<_>>());
+    let lines = table(&head, &list.webhooks, row);
     let events =
         |webhook: &WebhookData| webhook.events.iter().map(|event| event.as_str()).collect::<Vec<_>>().join(", ");
     with_below(&lines, list.webhooks.iter().map(events))
@@ -120,13 +114,7 @@ fn deliveries(list: &DeliveryList) -> String {
     if list.deliveries.is_empty() {
         return "no pending deliveries, and none in the last week\n".to_owned();
     }
-    let head = [
-        ("event", Align::Left),
-        ("time", Align::Left),
-        ("state", Align::Left),
-        ("attempts", Align::Right),
-        ("status", Align::Right),
-    ];
+    let head = ["event", "time", "state", ">attempts", ">status"];
     let row = |delivery: &Delivery| {
         vec![
             plain(&delivery.event),
@@ -136,6 +124,6 @@ fn deliveries(list: &DeliveryList) -> String {
             delivery.status.map_or("–".to_owned(), |status| status.to_string()),
         ]
     };
-    let lines = table(&head, &list.deliveries.iter().map(row).collect::<Vec<_>>());
+    let lines = table(&head, &list.deliveries, row);
     with_below(&lines, list.deliveries.iter().map(|delivery| plain(delivery.error.as_deref().unwrap_or_default())))
 }

@@ -1,5 +1,6 @@
 //! The figures of a comparison: rows of comparable cells. Pure.
 
+use brewbench_agent::wire::Phase;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -154,13 +155,13 @@ impl RunCounts {
     fn count(runs: &[Run]) -> Self {
         let mut counts = Self::default();
         for run in runs.iter().filter(|run| !run.profiled) {
-            let place = match (run.phase.as_str(), run.verdict) {
-                ("finished", Some(Verdict::Valid)) => &mut counts.valid,
-                ("finished", Some(Verdict::Suspect)) => &mut counts.suspect,
-                ("finished", _) => &mut counts.invalid,
-                ("failed", _) => &mut counts.failed,
-                ("cancelled", _) => &mut counts.cancelled,
-                ("lost", _) => &mut counts.lost,
+            let place = match (run.phase, run.verdict) {
+                (Phase::Finished, Some(Verdict::Valid)) => &mut counts.valid,
+                (Phase::Finished, Some(Verdict::Suspect)) => &mut counts.suspect,
+                (Phase::Finished, _) => &mut counts.invalid,
+                (Phase::Failed, _) => &mut counts.failed,
+                (Phase::Cancelled, _) => &mut counts.cancelled,
+                (Phase::Lost, _) => &mut counts.lost,
                 _ => &mut counts.unfinished,
             };
             *place += 1;

@@ -1,5 +1,6 @@
 //! Runs that ended but do not count, and the card shown if no run counts. Pure.
 
+use brewbench_agent::wire::Phase;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -37,10 +38,10 @@ pub fn excluded_runs(subjects: &[Subject], rows: &[Row]) -> Vec<ExcludedRun> {
     for row in rows {
         for cell in &row.cells {
             for run in &cell.runs {
-                let state = match (run.phase.as_str(), run.verdict) {
-                    ("finished", _) if run.profiled => "profiled",
-                    ("finished", Some(Verdict::Invalid) | None) => "invalid",
-                    (phase @ ("failed" | "cancelled" | "lost"), _) => phase,
+                let state = match (run.phase, run.verdict) {
+                    (Phase::Finished, _) if run.profiled => "profiled",
+                    (Phase::Finished, Some(Verdict::Invalid) | None) => "invalid",
+                    (phase @ (Phase::Failed | Phase::Cancelled | Phase::Lost), _) => phase.as_str(),
                     _ => continue,
                 };
                 all.push(ExcludedRun {

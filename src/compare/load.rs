@@ -17,7 +17,7 @@ use crate::{
     baselines::{model::Baseline, resolve},
     compare::{
         anonymous,
-        cache::Key,
+        cache::{Cache, Key},
         cell::Row,
         chosen::{Chosen, MOST_RUNS, Options},
         context,
@@ -57,7 +57,7 @@ pub async fn page_for_outside(state: &AppState, query: &str) -> Result<Arc<Rende
 
 async fn cached(state: &AppState, key: Key) -> Result<Option<Arc<Rendered>>> {
     let version = store::version(&state.db.read).await?;
-    if let Some(known) = state.comparisons.get(version, &key) {
+    if let Some(known) = state.memory::<Cache>().get(version, &key) {
         return Ok(Some(known));
     }
     let chosen = read(&key.query)?;
@@ -72,7 +72,7 @@ async fn cached(state: &AppState, key: Key) -> Result<Option<Arc<Rendered>>> {
     comparison.keep = chosen.run_parameters(&ids);
     let comparison = Arc::new(Rendered::from(comparison));
     if have_ended {
-        state.comparisons.keep(version, key, Arc::clone(&comparison));
+        state.memory::<Cache>().keep(version, key, Arc::clone(&comparison));
     }
     Ok(Some(comparison))
 }

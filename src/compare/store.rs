@@ -7,11 +7,12 @@ use sqlx::SqlitePool;
 
 use crate::{
     app::{
+        db::decode,
         ids::ExperimentId,
         rows::{Fault, Rows},
     },
     compare::{builder::Measured, cache::Version},
-    runs::{load, store::row::decode},
+    runs::load,
 };
 
 /// The form offers what the last runs measured; older ones are chosen in the history.

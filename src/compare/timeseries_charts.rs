@@ -10,8 +10,10 @@ use super::selection::Subject;
 use crate::{
     compare::timeseries::{CellTimeseries, Moment, RowTimeseries},
     metrics::Metric,
-    results::series::model::buckets_ms,
-    runs::pages::charts::latencies::{self, by_band},
+    results::{
+        pages::run::charts::latencies::{self, by_band},
+        series::model::buckets_ms,
+    },
     web::{
         chart::{Chart, Key, ScriptJson, layout, text},
         format,

@@ -8,7 +8,10 @@ use crate::{
         model::Experiment,
         progress::{Progress, progress},
     },
-    live::chart::{LiveChart, charts, empty_charts},
+    live::{
+        chart::{LiveChart, charts, empty_charts},
+        feed::LiveFeed,
+    },
     runs::{
         model::Run,
         pages::{history::rate, row::Doing},
@@ -98,7 +101,7 @@ impl Active {
     fn tick(&mut self, state: &AppState, now: i64) {
         let run = &self.doing.line.run;
         let wire = run.id.to_wire().ok();
-        let seconds = wire.map(|id| state.live_feed.recent(id, MAX_SECONDS)).unwrap_or_default();
+        let seconds = wire.map(|id| state.memory::<LiveFeed>().recent(id, MAX_SECONDS)).unwrap_or_default();
         let rate = rate(state, run);
         self.charts = charts(run, self.doing.line.mark, &seconds);
         self.progress = self.experiment.as_ref().map(|(experiment, runs)| progress(experiment, runs, now));

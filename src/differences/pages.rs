@@ -8,7 +8,7 @@ use axum::{
     Form, Router,
     extract::{Path, State},
     response::Redirect,
-    routing::get,
+    routing::{get, post},
 };
 use serde::Deserialize;
 
@@ -24,6 +24,7 @@ use crate::{
     },
     web::{
         confirm::Confirm,
+        form::up,
         shell::{Section, Shell},
     },
 };
@@ -32,7 +33,7 @@ use crate::{
 pub fn router() -> Router<AppState> {
     Router::new()
         .route("/differences", get(index).post(accept))
-        .route("/differences/{id}/revoke", get(ask_revoke).post(revoke))
+        .route("/differences/{id}/revoke", up(2, post(api::revoke)).get(ask_revoke))
 }
 
 /// The list of accepted differences.
@@ -99,9 +100,4 @@ async fn ask_revoke(Submit(caller): Submit, State(state): State<AppState>, Path(
         consequences: vec!["Comparisons of these targets name no winner while their work differs.".to_owned()],
         back: "/differences".to_owned(),
     })
-}
-
-async fn revoke(Submit(caller): Submit, State(state): State<AppState>, Path(id): Path<String>) -> Result<Redirect> {
-    api::revoke_as(&state, &caller, &id).await?;
-    Ok(Redirect::to("/differences"))
 }

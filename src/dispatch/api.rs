@@ -9,8 +9,9 @@ use tracing::Instrument;
 
 use crate::{
     app::{
-        error::{Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Result},
         ids::RunId,
+        input::Input,
         rate_limit::uploads::Room,
         state::AppState,
     },

@@ -8,7 +8,7 @@ use crate::{
         ids::RunId,
         state::{AppState, RunChanged},
     },
-    live::participants::Participant,
+    live::{feed::LiveFeed, participants::Participant},
     results::{
         clock::Clock,
         store::parts::{self, PartState},
@@ -22,7 +22,7 @@ pub async fn add(state: &AppState, agent: &str, delta: &Delta) -> Result<()> {
     if !is_open(state, agent, run).await? {
         return Ok(());
     }
-    if let Err(fault) = state.live_feed.receive(agent, delta) {
+    if let Err(fault) = state.memory::<LiveFeed>().receive(agent, delta) {
         tracing::debug!(agent, %run, %fault, "invalid live samples of a run");
     }
     Ok(())
@@ -31,14 +31,14 @@ pub async fn add(state: &AppState, agent: &str, delta: &Delta) -> Result<()> {
 /// Stores the current step of a long preparation, unless the agent does not work on it.
 pub async fn set_step(state: &AppState, agent: &str, run: wire::RunId, step: &str) -> Result<()> {
     if is_open(state, agent, run).await? {
-        state.live_feed.set_step(run, step);
+        state.memory::<LiveFeed>().set_step(run, step);
     }
     Ok(())
 }
 
 /// Opens the feed of a run unless it is open; returns whether it is now.
 async fn is_open(state: &AppState, agent: &str, run: wire::RunId) -> Result<bool> {
-    if state.live_feed.is_open(run, agent) {
+    if state.memory::<LiveFeed>().is_open(run, agent) {
         return Ok(true);
     }
     if !works_on(state, agent, run).await? {
@@ -47,7 +47,7 @@ async fn is_open(state: &AppState, agent: &str, run: wire::RunId) -> Result<bool
     open(state, agent, run).await?;
     // If it ended just before it was opened, no event would remove it later.
     if !works_on(state, agent, run).await? {
-        state.live_feed.forget(run);
+        state.memory::<LiveFeed>().forget(run);
     }
     Ok(true)
 }
@@ -55,8 +55,8 @@ async fn is_open(state: &AppState, agent: &str, run: wire::RunId) -> Result<bool
 async fn open(state: &AppState, agent: &str, run: wire::RunId) -> Result<()> {
     let mut participants = parts::states(&state.db.read, &run.into()).await?.into_iter().map(participant);
     match participants.next() {
-        Some(host) => state.live_feed.open_distributed(run, host, participants.collect()),
-        None => state.live_feed.open(run, agent),
+        Some(host) => state.memory::<LiveFeed>().open_distributed(run, host, participants.collect()),
+        None => state.memory::<LiveFeed>().open(run, agent),
     }
     Ok(())
 }
@@ -70,9 +70,9 @@ fn participant(part: PartState) -> Participant {
 /// Removes the feeds of runs whose agents no longer work on them.
 pub async fn forget(state: &AppState, event: Option<&RunChanged>) -> Result<()> {
     // A missed event may have been about any run: check all.
-    for (run, agent) in state.live_feed.open_runs() {
+    for (run, agent) in state.memory::<LiveFeed>().open_runs() {
         if event.is_none_or(|event| event.run == RunId::from(run)) && !works_on(state, &agent, run).await? {
-            state.live_feed.forget(run);
+            state.memory::<LiveFeed>().forget(run);
         }
     }
     Ok(())
@@ -81,6 +81,5 @@ pub async fn forget(state: &AppState, event: Option<&RunChanged>) -> Result<()> 
 async fn works_on(state: &AppState, agent: &str, run: wire::RunId) -> Result<bool> {
     let (id, mut connection) = (RunId::from(run), state.db.read.acquire().await?);
     let Some((phase, host)) = retries::phase_and_agent(&mut connection, &id).await? else { return Ok(false) };
-    let working = matches!(phase.as_str(), "leased" | "preparing" | "warming_up" | "measuring" | "collecting");
-    Ok(working && (host.as_deref() == Some(agent) || parts::is_generator(&mut connection, &id, agent).await?))
+    Ok(phase.is_held() && (host.as_deref() == Some(agent) || parts::is_generator(&mut connection, &id, agent).await?))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brewbench_agent::wire::messages::ServerMessage;
+use brewbench_agent::wire::{Phase, messages::ServerMessage};
 use tokio::time::MissedTickBehavior;
 
 use crate::{
@@ -60,7 +60,7 @@ pub(crate) async fn forward_cancellation(
     // A missed event may have been about any run: check all.
     for (name, run) in working.filter(|(_, run)| event.is_none_or(|event| event.run == RunId::from(*run))) {
         let availability = retries::phase_and_agent(&mut *state.db.read.acquire().await?, &run.into()).await?;
-        if availability.is_none_or(|(phase, _)| matches!(phase.as_str(), "cancelled" | "lost" | "failed")) {
+        if availability.is_none_or(|(phase, _)| matches!(phase, Phase::Cancelled | Phase::Lost | Phase::Failed)) {
             presence.send(&name, ServerMessage::Cancel { run });
         }
     }

@@ -40,7 +40,7 @@ pub async fn accept(db: &Db, agent: &str, mut outcome: Outcome) -> Result<Settle
     if !is_expected {
         return Ok(Settled::not_assigned(&id, agent));
     }
-    let is_open = ![Phase::Finished, Phase::Failed, Phase::Cancelled].iter().any(|over| over.as_str() == phase);
+    let is_open = !matches!(phase, Phase::Finished | Phase::Failed | Phase::Cancelled);
     if is_open {
         profiles::rewrite_all(&mut outcome).await?;
     } else {

@@ -73,8 +73,8 @@ async fn try_once(db: &Db, agent: &str, outcome: &Outcome, requested: &Requested
         return Err(Error::NotFound(format!("run {id}")));
     };
     let delivered = parts::delivered(&mut transaction, &id).await?;
-    let open = match still_open(&mut transaction, &id, &phase).await? {
-        Open::No(_) if place == 0 && phase == Phase::Failed.as_str() && !delivered.contains(&place) => {
+    let open = match still_open(&mut transaction, &id, phase).await? {
+        Open::No(_) if place == 0 && phase == Phase::Failed && !delivered.contains(&place) => {
             own.store(&mut transaction, &id, place).await?;
             store_late_evidence(&mut transaction, &id, outcome).await?;
             transaction.commit().await?;
@@ -224,7 +224,7 @@ pub async fn fail(db: &Db, id: &RunId, sentence: &str) -> Result<bool> {
     let scenario = verdicts::requested(&db.read, id).await?.scenario;
     let mut transaction = db.write.begin().await?;
     let Some((phase, _)) = retries::phase_and_agent(&mut transaction, id).await? else { return Ok(false) };
-    if !matches!(still_open(&mut transaction, id, &phase).await?, Open::Yes) {
+    if !matches!(still_open(&mut transaction, id, phase).await?, Open::Yes) {
         return Ok(false);
     }
     let limits = verdicts::limits(&mut *transaction, scenario.as_deref()).await?.limits;

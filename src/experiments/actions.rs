@@ -13,8 +13,9 @@ use serde_json::json;
 use super::submission::{self, MAX_RUNS};
 use crate::{
     app::{
-        error::{Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Result},
         ids::ExperimentId,
+        input::Input,
         state::AppState,
     },
     auth::{
@@ -201,26 +202,6 @@ async fn publish_change(state: &AppState, id: &ExperimentId) -> Result<()> {
     Ok(())
 }
 
-/// `POST /experiments/{id}/pause`
-pub async fn post_pause(
-    Submit(caller): Submit,
-    State(state): State<AppState>,
-    Path(id): Path<ExperimentId>,
-) -> Result<Redirect> {
-    pause_experiment(&state, &id, &caller).await?;
-    Ok(to_page(&id))
-}
-
-/// `POST /experiments/{id}/resume`
-pub async fn post_resume(
-    Submit(caller): Submit,
-    State(state): State<AppState>,
-    Path(id): Path<ExperimentId>,
-) -> Result<Redirect> {
-    resume_experiment(&state, &id, &caller).await?;
-    Ok(to_page(&id))
-}
-
 /// The form that asks for the number of repetitions.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "experiments/add.html")]
@@ -283,16 +264,6 @@ pub async fn confirm_cancel(
         consequences,
         back: format!("/experiments/{id}"),
     })
-}
-
-/// `POST /experiments/{id}/cancel`
-pub async fn post_cancel(
-    Submit(caller): Submit,
-    State(state): State<AppState>,
-    Path(id): Path<ExperimentId>,
-) -> Result<Redirect> {
-    cancel_all(&state, &id, &caller).await?;
-    Ok(to_page(&id))
 }
 
 fn to_page(id: &ExperimentId) -> Redirect {

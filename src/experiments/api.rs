@@ -23,8 +23,9 @@ use super::{
 };
 use crate::{
     app::{
-        error::{Error, ErrorBody, Input, QueryParams, Result},
+        error::{Error, ErrorBody, QueryParams, Result},
         ids::ExperimentId,
+        input::Input,
         state::{AppState, RunChanged},
     },
     auth::caller::{Read, Submit},

@@ -10,8 +10,9 @@ use utoipa::ToSchema;
 
 use crate::{
     app::{
-        error::{Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Result},
         ids::{ExperimentId, RunId},
+        input::Input,
         state::AppState,
     },
     auth::{

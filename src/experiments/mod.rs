@@ -35,7 +35,7 @@ use axum::{
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{app::state::AppState, fleet::presence::Presence};
+use crate::{app::state::AppState, fleet::presence::Presence, web::form::up};
 
 /// Returns the HTML pages.
 pub fn pages(presence: Presence) -> Router<AppState> {
@@ -51,10 +51,10 @@ pub fn pages(presence: Presence) -> Router<AppState> {
         .route("/experiments/{id}/note", post(remarks::post_note))
         .route("/experiments/{id}/labels", post(remarks::post_label))
         .route("/experiments/{id}/labels/remove", post(remarks::post_removal))
-        .route("/experiments/{id}/pause", post(actions::post_pause))
-        .route("/experiments/{id}/resume", post(actions::post_resume))
+        .route("/experiments/{id}/pause", up(1, post(actions::pause)))
+        .route("/experiments/{id}/resume", up(1, post(actions::resume)))
         .route("/experiments/{id}/repetitions", get(actions::add_form).post(actions::post_add))
-        .route("/experiments/{id}/cancel", get(actions::confirm_cancel).post(actions::post_cancel))
+        .route("/experiments/{id}/cancel", up(1, post(actions::cancel)).get(actions::confirm_cancel))
         .layer(Extension(presence))
 }
 

@@ -132,7 +132,7 @@ impl PageData {
     async fn read(state: &AppState, id: &ExperimentId, baseline: Option<String>, scope: Scope) -> Result<Self> {
         let full = lookup::find_with_runs(state, id).await?;
         let marks = marks(state, &full).await?;
-        Ok(Self::new(full, marks, state.live_feed.clone(), baseline, scope))
+        Ok(Self::new(full, marks, state.memory(), baseline, scope))
     }
 
     fn new(full: ExperimentWithRuns, marks: Marks, feed: LiveFeed, baseline: Option<String>, scope: Scope) -> Self {

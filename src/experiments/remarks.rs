@@ -9,8 +9,9 @@ use axum::{
 
 use crate::{
     app::{
-        error::{ErrorBody, Input, Result},
+        error::{ErrorBody, Result},
         ids::ExperimentId,
+        input::Input,
         state::AppState,
     },
     auth::{

@@ -3,15 +3,11 @@
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{
-    app::ids::ExperimentId,
+    app::{db::decode, ids::ExperimentId},
     auth::audit::{self, AuditEvent},
     experiments::{model::Experiment, plan::Plan},
     runs::model::RunSize,
 };
-
-fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
-    sqlx::Error::Decode(fault.into())
-}
 
 /// What the runs of an experiment need besides its plan.
 #[derive(Clone, Debug, PartialEq)]

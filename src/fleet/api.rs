@@ -1,5 +1,7 @@
 //! JSON API of agents and their keys, and the extractor that authenticates an agent.
 
+pub mod rename;
+
 use axum::{
     Extension, Json,
     extract::{FromRequestParts, Path, State},
@@ -7,11 +9,11 @@ use axum::{
 };
 use brewbench_agent::wire::now_ms;
 
-use super::enrolment::{ONE_TIME_LIFE_MS, audit_name};
 use crate::{
     app::{
         db::Db,
-        error::{Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Result},
+        input::Input,
         state::AppState,
     },
     auth::{
@@ -25,7 +27,7 @@ use crate::{
     },
     fleet::{
         self,
-        model::{Agent, AgentList, Availability, NewAgentKey},
+        model::{Agent, AgentList, Availability, NewAgentKey, ONE_TIME_LIFE_MS, audit_name},
         presence::Presence,
         store::KeyOwner,
     },

@@ -18,7 +18,8 @@ use super::api::AgentCaller;
 use crate::{
     app::{
         db::Db,
-        error::{Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Result},
+        input::Input,
         state::AppState,
     },
     auth::{
@@ -27,11 +28,8 @@ use crate::{
         refusals::{self, Refused},
         secret,
     },
-    fleet,
+    fleet::{self, model::audit_name},
 };
-
-/// Lifetime of a one-time key, ms.
-pub const ONE_TIME_LIFE_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 
 /// A new agent, authenticated by its one-time key.
 #[derive(Clone, Debug)]
@@ -101,11 +99,6 @@ pub async fn change_key(
     responses((status = 200, description = "`name`: the agent's name", content_type = "application/json")))]
 pub async fn whoami(caller: AgentCaller) -> Json<Enrolled> {
     Json(Enrolled { name: caller.name })
-}
-
-/// Returns the name of an agent in the audit log.
-pub fn audit_name(name: &str) -> String {
-    format!("agent {name}")
 }
 
 fn hash_in(new: &NewKey) -> Result<Vec<u8>> {

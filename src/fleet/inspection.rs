@@ -21,7 +21,8 @@ use uuid::Uuid;
 use super::presence::Inspection;
 use crate::{
     app::{
-        error::{Error, ErrorBody, Input, QueryParams, Result},
+        error::{Error, ErrorBody, QueryParams, Result},
+        input::Input,
         state::AppState,
     },
     auth::caller::{Caller, Submit},

@@ -7,7 +7,6 @@ pub mod inspection;
 pub mod model;
 pub mod pages;
 pub mod presence;
-pub mod rename;
 pub mod store;
 pub mod targets;
 
@@ -17,7 +16,7 @@ use axum::{
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use crate::{app::state::AppState, fleet::presence::Presence};
+use crate::{app::state::AppState, fleet::presence::Presence, web::form::up};
 
 /// Routes of the JSON API.
 pub fn api() -> OpenApiRouter<AppState> {
@@ -36,7 +35,7 @@ pub fn api() -> OpenApiRouter<AppState> {
         .routes(routes!(inspection::check_scenario))
         .routes(routes!(targets::remove_unused))
         .routes(routes!(targets::remove))
-        .routes(routes!(rename::rename))
+        .routes(routes!(api::rename::rename))
 }
 
 /// Routes of the pages.
@@ -44,13 +43,13 @@ pub fn pages(presence: Presence) -> Router<AppState> {
     Router::new()
         .route("/agents", get(pages::index).post(pages::add))
         .route("/agents/{name}", get(pages::show))
-        .route("/agents/{name}/revoke", get(pages::ask_revoke).post(pages::revoke))
+        .route("/agents/{name}/revoke", up(1, post(api::revoke_key)).get(pages::ask_revoke))
         .route("/agents/{name}/drain", post(pages::actions::drain))
         .route("/agents/{name}/enable", post(pages::actions::enable))
         .route("/agents/{name}/disable", get(pages::actions::ask_disable).post(pages::actions::disable))
-        .route("/agents/{name}/remove", get(pages::actions::ask_remove).post(pages::actions::remove))
+        .route("/agents/{name}/remove", up(2, post(admin::forget_agent)).get(pages::actions::ask_remove))
         .route("/agents/{name}/labels", post(pages::actions::label))
-        .route("/agents/{name}/change-key", post(pages::actions::change_key))
-        .merge(rename::pages())
+        .route("/agents/{name}/change-key", up(1, post(admin::ask_key_change)))
+        .merge(api::rename::pages())
         .layer(Extension(presence))
 }

@@ -9,6 +9,9 @@ use brewbench_agent::wire::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// Lifetime of a one-time key, ms.
+pub const ONE_TIME_LIFE_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+
 /// An agent.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Agent {
@@ -252,4 +255,9 @@ pub struct AgentList {
 pub struct NewAgentKey {
     /// Name of the agent.
     pub name: String,
+}
+
+/// Returns the name of an agent in the audit log.
+pub fn audit_name(name: &str) -> String {
+    format!("agent {name}")
 }

@@ -10,7 +10,7 @@ use axum::{
     Extension,
     extract::{Path, RawForm, State},
     http::StatusCode,
-    response::{IntoResponse, Redirect, Response},
+    response::{IntoResponse, Response},
 };
 use serde::Deserialize;
 use url::form_urlencoded;
@@ -29,14 +29,13 @@ use crate::{
         users::CreatedSecret,
     },
     catalog::model::size_name,
-    dashboard,
     fleet::{
         self,
         api::create_key,
         model::{About, Agent, Availability, ClusterGenerators},
         presence::Presence,
     },
-    runs::{self, pages::row::Line},
+    runs::{self, pages::row::Line, store::latest},
     web::{
         address,
         badge::{self, Pill},
@@ -327,7 +326,7 @@ pub async fn show(
     Path(name): Path<String>,
 ) -> Result<Response> {
     let view = found(&state, &presence, &name).await?;
-    let ids = dashboard::store::runs_of_agent(&state.db.read, &name, LAST_RUNS).await?;
+    let ids = latest::runs_of_agent(&state.db.read, &name, LAST_RUNS).await?;
     let targets = view.about().map(|about| about.targets.clone()).unwrap_or_default();
     let page = AgentPage {
         shell: Shell::signed_in(name, Section::Agents, &caller.name),
@@ -365,15 +364,4 @@ pub async fn ask_revoke(
     let shell = Shell::signed_in(action, Section::Agents, &caller.name);
     let back = format!("/agents/{}", view.address());
     Ok(Confirm { shell, action, what: format!("Key of the agent {name}"), consequences, back })
-}
-
-/// `POST /agents/{name}/revoke`
-pub async fn revoke(
-    Admin(caller): Admin,
-    State(state): State<AppState>,
-    Extension(presence): Extension<Presence>,
-    Path(name): Path<String>,
-) -> Result<Redirect> {
-    fleet::api::revoke(&state.db, &presence, &name, &caller).await?;
-    Ok(Redirect::to(&format!("/agents/{}", address::segment(&name))))
 }

@@ -30,7 +30,7 @@ use crate::{
     },
     auth::caller::Read,
     live::{
-        feed::{self, Update},
+        feed::{self, LiveFeed, Update},
         status::{Now, PointsBody, RunNow, to_json},
     },
     results::{api::series::stored, series::model::SideCores},
@@ -62,8 +62,8 @@ pub async fn now(_: Read, State(state): State<AppState>) -> Result<Json<Now>> {
 /// Returns the progress of a run.
 fn run_now(state: &AppState, run: &Run, others: &[&Run]) -> RunNow {
     let id = run.id.to_wire().ok();
-    let rate = id.and_then(|id| state.live_feed.rate(id));
-    let step = id.filter(|_| run.phase == Phase::Preparing).and_then(|id| state.live_feed.step(id));
+    let rate = id.and_then(|id| state.memory::<LiveFeed>().rate(id));
+    let step = id.filter(|_| run.phase == Phase::Preparing).and_then(|id| state.memory::<LiveFeed>().step(id));
     RunNow { step, ..RunNow::new(run, others, rate, now_ms()) }
 }
 
@@ -90,7 +90,7 @@ pub async fn follow(
     let follower = Follower {
         _place: state.limits.streams.open(&caller.name)?,
         changes: state.events.listen(),
-        opened: state.live_feed.opened(),
+        opened: state.memory::<LiveFeed>().opened(),
         updates: None,
         mark: last.and_then(|mark| mark.parse().ok()),
         run: run.id.to_wire().map_err(Error::internal)?,
@@ -193,7 +193,9 @@ impl Follower {
 
     /// Subscribes if an agent reports the run; returns the missed points.
     fn join(&mut self) -> Vec<Event> {
-        let Some((missed, updates)) = self.state.live_feed.subscribe(self.run, self.mark) else { return Vec::new() };
+        let Some((missed, updates)) = self.state.memory::<LiveFeed>().subscribe(self.run, self.mark) else {
+            return Vec::new();
+        };
         self.updates = Some(updates);
         missed.iter().map(|update| self.points(update)).collect()
     }

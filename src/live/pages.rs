@@ -27,18 +27,19 @@ use crate::{
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
-    live::{feed::Update, status::to_json},
-    results::series::model::SideCores,
-    runs::{
-        lookup,
-        model::Run,
-        pages::{
+    live::{
+        feed::{LiveFeed, Update},
+        status::to_json,
+    },
+    results::{
+        pages::run::{
             phases::PhaseTiming,
-            row::Doing,
             show::{RunPart, RunView, Stored},
             timeseries::TimeSeries,
         },
+        series::model::SideCores,
     },
+    runs::{lookup, model::Run, pages::row::Doing},
     web::{
         live::{self, Beat, Concerns, Frame, Pace, View},
         series_style::Mark,
@@ -121,7 +122,7 @@ pub async fn live(
         pages: followed.pages(on_wire, caller.scope),
         page: None,
         doing: None,
-        opened: state.live_feed.opened(),
+        opened: state.memory::<LiveFeed>().opened(),
         updates: None,
         waiting: Vec::new(),
         missed: false,
@@ -198,7 +199,7 @@ impl View for LiveRun {
 impl LiveRun {
     /// Subscribes to the run; true if it already has points.
     fn subscribe(&mut self) -> bool {
-        let Some((before, updates)) = self.state.live_feed.subscribe(self.run, None) else { return false };
+        let Some((before, updates)) = self.state.memory::<LiveFeed>().subscribe(self.run, None) else { return false };
         self.updates = Some(updates);
         !before.is_empty()
     }
@@ -221,9 +222,9 @@ impl LiveRun {
         let Some(doing) = &mut self.doing else { return Ok(Vec::new()) };
         let now = now_ms();
         let others: Vec<&Run> = page.cell.iter().filter(|other| other.id != self.id).collect();
-        doing.refresh(&others, self.state.live_feed.rate(self.run), now);
-        doing.step = self.state.live_feed.step(self.run);
-        let stages = crate::runs::pages::phases::timings(&page.phases, now);
+        doing.refresh(&others, self.state.memory::<LiveFeed>().rate(self.run), now);
+        doing.step = self.state.memory::<LiveFeed>().step(self.run);
+        let stages = crate::results::pages::run::phases::timings(&page.phases, now);
         Ok(vec![live::patch(&DoingPart { doing })?, live::patch(&StagesPart { stages })?])
     }
 
@@ -232,7 +233,7 @@ impl LiveRun {
         let Some(doing) = &self.doing else { return Ok(Vec::new()) };
         let run = &doing.line.run;
         let patch = self.pages.story.get(async || {
-            let series = self.state.live_feed.series(self.run);
+            let series = self.state.memory::<LiveFeed>().series(self.run);
             let story = series.and_then(|series| TimeSeries::new(run, page.mark, series, page.cores));
             story.map(|story| live::patch(&StoryPart { run, story: &story })).transpose()
         });

@@ -19,7 +19,8 @@ use super::{
 };
 use crate::{
     app::{
-        error::{Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Result},
+        input::Input,
         state::AppState,
     },
     auth::{

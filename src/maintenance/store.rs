@@ -218,6 +218,11 @@ pub async fn blobs(pool: &SqlitePool, kind: Blobs, after: &str) -> sqlx::Result<
     sqlx::query_as(kind.batch_sql()).bind(after).bind(BATCH).fetch_all(pool).await
 }
 
+/// Returns the version of SQLite.
+pub async fn sqlite_version(pool: &SqlitePool) -> sqlx::Result<String> {
+    Ok(sqlx::query!(r#"select sqlite_version() as "version!: String""#).fetch_one(pool).await?.version)
+}
+
 /// Counts runs by phase. Only unfinished and failed runs have indexes; finished runs are the rest of all runs.
 pub async fn phases(pool: &SqlitePool) -> sqlx::Result<Vec<(String, i64)>> {
     let mut phases: Vec<(String, i64)> = sqlx::query_as(

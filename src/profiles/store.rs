@@ -3,7 +3,7 @@
 use brewbench_agent::wire::profile::{ProfileKind, ProfileQuality, ProfileSource};
 use sqlx::SqlitePool;
 
-use crate::{app::ids::RunId, runs::store::row::decode};
+use crate::app::{db::decode, ids::RunId};
 
 /// A stored profile.
 #[derive(Clone, Debug, PartialEq)]

@@ -69,12 +69,6 @@ fn profile_faults(outcome: &Outcome) -> Vec<String> {
     reported.take(MOST_FAULTS).map(|fault| fault.chars().take(LONGEST_FAULT).collect()).collect()
 }
 
-/// Returns the number of processors that the agent may use; agents of 0.1.0 call it `cores`.
-pub fn usable(environment: &BTreeMap<String, String>) -> Option<f64> {
-    let cores = ["cpu.usable", "cores"].into_iter().find_map(|name| environment.get(name))?;
-    cores.parse().ok().filter(|cores: &f64| cores.is_finite())
-}
-
 /// A threshold of the script in a distributed run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WholeThreshold {

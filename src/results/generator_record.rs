@@ -18,7 +18,6 @@ use crate::{
     results::{
         clock::{Clock, Clocked},
         conditions::Conditions,
-        evidence::usable,
         verdict::usage::{Side, Span, spans, thirds},
     },
 };
@@ -227,6 +226,12 @@ impl CpuUse {
             stolen: all.stolen(),
         })
     }
+}
+
+/// Returns the number of processors that the agent may use; agents of 0.1.0 call it `cores`.
+pub fn usable(environment: &BTreeMap<String, String>) -> Option<f64> {
+    let cores = ["cpu.usable", "cores"].into_iter().find_map(|name| environment.get(name))?;
+    cores.parse().ok().filter(|cores: &f64| cores.is_finite())
 }
 
 #[cfg(test)]

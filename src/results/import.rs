@@ -236,7 +236,7 @@ async fn store(state: &AppState, all: Vec<Ready>) -> Result<Imported> {
         })
         .unzip();
     let named = |fault| already_imported(fault, &files);
-    let runs = imports::insert(&state.db, &state.uploads, imports).await.map_err(named)?;
+    let runs = imports::insert(&state.db, &state.memory(), imports).await.map_err(named)?;
     for run in &runs {
         lookup::announce(state, run);
     }

@@ -50,10 +50,10 @@ pub async fn settle(
     if holder.as_deref() != Some(agent) {
         return Ok(Settled::not_assigned(&id, agent));
     }
-    if phase == Phase::Lost.as_str() && outcome.ended == Ended::Cancelled {
+    if phase == Phase::Lost && outcome.ended == Ended::Cancelled {
         return Ok(Settled::dropped("the run was lost, and its agent stopped it"));
     }
-    match still_open(&mut transaction, &id, &phase).await? {
+    match still_open(&mut transaction, &id, phase).await? {
         Open::No(settled) => return Ok(settled),
         Open::Supersedes(retry) => retries::withdraw(&mut transaction, &retry).await?,
         Open::Yes | Open::Lost => {}

@@ -37,6 +37,7 @@ pub fn pages(max_summary_bytes: usize) -> Router<AppState> {
         .route("/runs/import", get(pages::form).post(pages::import))
         .layer(DefaultBodyLimit::max(max_summary_bytes))
         .route("/runs/imported", get(pages::imported))
+        .merge(pages::run::router())
 }
 
 /// JSON. Imports may have up to `max_summary_bytes`; all other bodies keep the default limit.

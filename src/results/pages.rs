@@ -1,5 +1,8 @@
 //! `/runs/import`: the import form; `/runs/imported`: how the files were read.
 
+pub mod limits;
+pub mod run;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use askama::Template;

@@ -1,17 +1,12 @@
 //! Decides whether a run still accepts a result.
 
-use std::str::FromStr;
-
 use brewbench_agent::wire::{Phase, outcome::Outcome};
 use serde::{Deserialize, Serialize};
 use sqlx::SqliteConnection;
 use utoipa::ToSchema;
 
 use crate::{
-    app::{
-        error::{Error, Result},
-        ids::RunId,
-    },
+    app::{error::Result, ids::RunId},
     runs::{self, store::retries},
 };
 
@@ -49,15 +44,15 @@ pub(crate) enum Open {
 }
 
 /// Returns whether a run in this phase still accepts results.
-pub(crate) async fn still_open(connection: &mut SqliteConnection, id: &RunId, phase: &str) -> Result<Open> {
+pub(crate) async fn still_open(connection: &mut SqliteConnection, id: &RunId, phase: Phase) -> Result<Open> {
     let no = |why: &str| Open::No(Settled::dropped(why));
-    Ok(match Phase::from_str(phase).map_err(Error::internal)? {
+    Ok(match phase {
         Phase::Finished | Phase::Failed => no("the run already has a result"),
         Phase::Cancelled => no("the run was cancelled"),
         Phase::Queued => no("the run was returned to the queue"),
         Phase::Lost => match retries::retry_of(connection, id).await? {
             None => Open::Lost,
-            Some((retry, phase)) if phase == Phase::Queued.as_str() => Open::Supersedes(retry),
+            Some((retry, phase)) if phase == Phase::Queued => Open::Supersedes(retry),
             Some((retry, _)) => no(&format!("its retry, run {retry}, has already started")),
         },
         Phase::Leased | Phase::Preparing | Phase::WarmingUp | Phase::Measuring | Phase::Collecting => Open::Yes,

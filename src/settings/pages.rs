@@ -18,9 +18,9 @@ use crate::{
         state::AppState,
     },
     auth::{api::users::INVITE_LIFE_MS, caller::Read, model::Scope},
-    dashboard,
     experiments::submission::MAX_RUNS,
     fleet::{self, presence::Presence},
+    maintenance,
     settings::retention::RetentionPart,
     web::{
         form,
@@ -85,7 +85,7 @@ fn limits(state: &AppState) -> Vec<(&'static str, String)> {
 async fn versions(state: &AppState, presence: &Presence) -> Result<Vec<(String, String)>> {
     let mut versions = vec![
         ("brewbench".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
-        ("SQLite".to_owned(), dashboard::store::sqlite_version(&state.db.read).await?),
+        ("SQLite".to_owned(), maintenance::store::sqlite_version(&state.db.read).await?),
     ];
     for agent in fleet::api::all(&state.db, presence).await? {
         if let (None, Some(about)) = (agent.revoked_at_ms, agent.about) {

@@ -10,7 +10,8 @@ use url::form_urlencoded;
 
 use crate::{
     app::{
-        error::{Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Result},
+        input::Input,
         state::AppState,
     },
     auth::{

@@ -6,8 +6,8 @@ use axum::{
     Form, Router,
     extract::{Path, State},
     http::{HeaderName, StatusCode, header},
-    response::{IntoResponse, Redirect, Response},
-    routing::get,
+    response::{IntoResponse, Response},
+    routing::{get, post},
 };
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
@@ -28,6 +28,7 @@ use crate::{
     shares::model::{CreatedShare, NewShare, Share, ShareList},
     web::{
         confirm::Confirm,
+        form::up,
         format::plural,
         headers::NO_REFERRER,
         shell::{Section, Shell},
@@ -41,7 +42,7 @@ pub const LIVES: [(u32, &str); 4] = [(7, "7 days"), (30, "30 days"), (365, "a ye
 pub fn router() -> Router<AppState> {
     Router::new()
         .route("/shares", get(index).post(create))
-        .route("/shares/{id}/revoke", get(ask_revoke).post(revoke))
+        .route("/shares/{id}/revoke", up(2, post(api::revoke)).get(ask_revoke))
         .route("/shared/{secret}", get(shared))
 }
 
@@ -103,12 +104,6 @@ async fn ask_revoke(Submit(caller): Submit, State(state): State<AppState>, Path(
         ],
         back: "/shares".to_owned(),
     })
-}
-
-async fn revoke(Submit(caller): Submit, State(state): State<AppState>, Path(id): Path<String>) -> Result<Redirect> {
-    let share = api::find(&state, &id).await?;
-    api::revoke_one(&state, &caller, &share).await?;
-    Ok(Redirect::to("/shares"))
 }
 
 /// The page of a share link.

@@ -4,13 +4,10 @@ use serde_json::json;
 use sqlx::SqlitePool;
 
 use crate::{
+    app::db::decode,
     auth::audit::{self, AuditEvent},
     shares::model::Share,
 };
-
-fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
-    sqlx::Error::Decode(fault.into())
-}
 
 /// A row of `share`.
 struct ShareRow {

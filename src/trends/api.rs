@@ -11,8 +11,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     app::{
-        error::{Error, ErrorBody, Input, QueryParams, Result},
+        error::{Error, ErrorBody, QueryParams, Result},
         ids::RunId,
+        input::Input,
         state::AppState,
     },
     auth::{

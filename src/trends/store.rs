@@ -6,7 +6,7 @@ use sqlx::{SqliteConnection, SqlitePool, sqlite::SqliteQueryResult};
 
 use super::cell::Cell;
 use crate::{
-    app::ids::RunId,
+    app::{db::decode, ids::RunId},
     auth::{audit::AuditEvent, store::audit},
     trends::model::Annotation,
 };
@@ -22,10 +22,6 @@ pub struct AnnotatedChange {
     pub ratio: f64,
     /// The annotation.
     pub annotation: Annotation,
-}
-
-fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
-    sqlx::Error::Decode(fault.into())
 }
 
 /// Returns the annotations of a metric of a cell, oldest change first. Annotations from before load generators were part

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use brewbench::compare::{
-    cache::{Key, Version},
+    cache::{Cache, Key, Version},
     view::Place,
 };
 use reqwest::Method;
@@ -102,7 +102,7 @@ async fn computed(user: &Actor, runs: &[String], number: usize) -> Value {
 async fn is_cached(app: &App, runs: &[String]) -> bool {
     let count = sqlx::query_scalar("select changes from comparison_inputs").fetch_one(&app.state.db.read).await;
     let key = Key { query: format!("runs={}", runs.join(",")), with_series: false, place: Place::Inside };
-    app.state.comparisons.get(Version(count.expect("a count")), &key).is_some()
+    app.state.memory::<Cache>().get(Version(count.expect("a count")), &key).is_some()
 }
 
 #[tokio::test]

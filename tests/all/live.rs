@@ -5,7 +5,10 @@ use std::ops::RangeInclusive;
 use brewbench::{
     auth::model::Role,
     cli::events::{Event, Events},
-    live::status::{Now, PointsBody, RunNow},
+    live::{
+        feed::LiveFeed,
+        status::{Now, PointsBody, RunNow},
+    },
     results::series::model::SeriesBody,
     runs::model::RunList,
 };
@@ -181,7 +184,7 @@ async fn a_listener_of_a_queued_run_gets_all_of_it() {
     assert_eq!(cancelled["runs"][0]["phase"], "cancelled");
     while listener.read_event().await {}
     assert_eq!(listener.ended.expect("an end").runs[0].phase, Phase::Cancelled);
-    app.until("no live run", async || app.state.live_feed.open_runs().is_empty().then_some(())).await;
+    app.until("no live run", async || app.state.memory::<LiveFeed>().open_runs().is_empty().then_some(())).await;
 }
 
 #[tokio::test]
@@ -249,16 +252,16 @@ async fn an_agent_can_only_report_on_its_own_run() {
     report(&stranger, job.run, Part::Measured, 1..=9);
     stranger.enter(job.run, Phase::Collecting);
     assert_eq!(stranger.cancelled().await, job.run, "its earlier messages have been handled, too");
-    let series = app.state.live_feed.series(job.run).expect("a series");
+    let series = app.state.memory::<LiveFeed>().series(job.run).expect("a series");
     assert_eq!(series.measured.expect("seconds").seconds.len(), 2);
-    assert_eq!(app.state.live_feed.open_runs(), [(job.run, "rack".to_owned())]);
+    assert_eq!(app.state.memory::<LiveFeed>().open_runs(), [(job.run, "rack".to_owned())]);
     agent.finish(&job, &good()).await;
-    app.until("no live run", async || app.state.live_feed.open_runs().is_empty().then_some(())).await;
+    app.until("no live run", async || app.state.memory::<LiveFeed>().open_runs().is_empty().then_some(())).await;
     report(&agent, job.run, Part::Measured, 1..=9);
     agent.enter(job.run, Phase::Collecting);
     let mut agent = agent;
     while agent.cancelled().await != job.run {}
-    assert_eq!(app.state.live_feed.open_runs(), [], "an ended run is not live");
+    assert_eq!(app.state.memory::<LiveFeed>().open_runs(), [], "an ended run is not live");
 }
 
 #[tokio::test]

@@ -16,8 +16,8 @@ use brewbench_agent::{
     reports::read,
     run::{
         barrier::{Gates, Opening},
+        context::RunContext,
         execute,
-        execute::RunContext,
     },
     sandbox::Sandbox,
     wire::{

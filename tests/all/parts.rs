@@ -1,6 +1,6 @@
 //! Distributed runs: how parts are merged in any order, failures of one participant, and how the run is shown.
 
-use brewbench::{auth::model::Scope, distributed::settle};
+use brewbench::{auth::model::Scope, distributed::settle, live::feed::LiveFeed};
 use brewbench_agent::wire::{
     Phase,
     job::Job,
@@ -445,7 +445,7 @@ async fn live_data_sums_the_seconds_that_all_generators_have_reported() {
         agent.send_message(&AgentMessage::Series(Box::new(delta)));
     };
     let run = site.job.run;
-    let known = || site.app.state.live_feed.series(run).and_then(|series| series.measured);
+    let known = || site.app.state.memory::<LiveFeed>().series(run).and_then(|series| series.measured);
     say(&site.others[0], 1..=3);
     say(&site.host, 1..=2);
     say(&site.others[1], 1..=2);

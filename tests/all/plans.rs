@@ -1,5 +1,8 @@
 //! No statement scans all runs: SQLite explains the query plan of each statement in the sources.
 
+use std::collections::BTreeSet;
+
+use brewbench_agent::wire::Phase;
 use sqlx::{AssertSqlSafe, Row};
 
 use crate::{harness::App, tidy::sources};
@@ -38,6 +41,26 @@ async fn the_same_file_is_found_by_its_digest() {
     let rows = sqlx::query(explain).fetch_all(&app.state.db.read).await.expect("a plan");
     let steps: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
     assert!(steps[0].contains("USING INDEX run_summary_sha256") && steps[1].contains("(id=?)"), "{steps:?}");
+}
+
+/// SQL has no constants: its lists of phases repeat those of the type, which may not drift apart.
+#[test]
+fn lists_of_phases_in_sql_are_those_of_the_type() {
+    let names = |is_in: fn(Phase) -> bool| -> BTreeSet<&str> {
+        Phase::ALL.into_iter().filter(|phase| is_in(*phase)).map(Phase::as_str).collect()
+    };
+    let known = [names(Phase::is_final), names(Phase::is_held)];
+    let mut checked = 0;
+    for (path, text) in sources("src") {
+        for list in text.split(" in (").skip(1).filter_map(|rest| rest.split_once(')')).map(|(list, _)| list) {
+            let words: BTreeSet<&str> = list.split(',').map(|word| word.trim().trim_matches('\'')).collect();
+            if words.len() > 2 && words.iter().all(|word| word.parse::<Phase>().is_ok()) {
+                assert!(known.contains(&words), "{path}: {list}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 10, "only {checked} lists were found");
 }
 
 /// The SQL that is checked at build time, on one line each.

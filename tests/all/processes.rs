@@ -12,6 +12,7 @@ use std::{
 use brewbench::{
     app::{db, local_admin},
     auth::{model::Scope, users::NewToken},
+    live::feed::LiveFeed,
     runs::{filter::Filter, model::Run},
 };
 use brewbench_agent::{sandbox::AGENT_MARK, wire::job::hex};
@@ -561,7 +562,7 @@ async fn watching_a_run_across_a_server_restart_prints_every_second_once() {
     watch.env("BREWBENCH_URL", app.url.as_str()).env("BREWBENCH_TOKEN", user.secret());
     let watching = tokio::spawn(Output::of(watch));
     let id = run.parse().expect("an id");
-    app.until("a second of the measurement", async || app.state.live_feed.series(id)?.measured).await;
+    app.until("a second of the measurement", async || app.state.memory::<LiveFeed>().series(id)?.measured).await;
     let port = app.url.port().expect("a port");
     let app = App::on(app.stop().await, |config| config.listen.set_port(port)).await;
     let out = watching.await.expect("no panic").ok();

@@ -13,7 +13,7 @@ use std::{
 use brewbench_agent::{
     engine::k6::K6,
     host::idle_wait::IdleWait,
-    run::{execute, execute::RunContext},
+    run::{context::RunContext, execute},
     sandbox::{CGROUP_ROOT, Sandbox},
     wire::{Phase, job::Job, messages::TargetOffer, outcome::Ended, target::Identity},
 };

@@ -1,13 +1,14 @@
 //! The architecture, checked in the sources: which modules may use which, and where SQL and I/O are allowed.
 
+mod cycles;
+mod mentions;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
-
-/// Folders with sources, relative to the root of the repository.
-const FOLDERS: [&str; 4] = ["src", "agents", "crates", "tests"];
 
 /// The modules of the server in their order, and the tables that each writes. A module may use those before it.
 /// Three modules write `run`: `runs` the request and the phase, `results` the results, `dispatch` the lease.
@@ -60,33 +61,107 @@ const MODULES: [(&str, &[&str]); 29] = [
 const BASE: [&str; 3] = ["app", "web", "metrics"];
 
 /// Files that may use all modules.
-const ASSEMBLY: [&str; 5] =
-    ["src/app/server.rs", "src/app/state.rs", "src/app/local_admin.rs", "src/lib.rs", "src/main.rs"];
+const ASSEMBLY: [&str; 4] = ["src/app/server.rs", "src/app/local_admin.rs", "src/lib.rs", "src/main.rs"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All `.rs` files below a folder as (path from the root, text).
-pub fn sources(folder: &str) -> Vec<(String, String)> {
-    let mut files = Vec::new();
-    visit(&root().join(folder), &mut files);
-    assert!(!files.is_empty(), "no sources in {folder}");
-    files.sort();
-    let name = |path: &Path| path.strip_prefix(root()).expect("below the root").display().to_string();
-    files.iter().map(|path| (name(path), fs::read_to_string(path).expect("sources are text"))).collect()
+/// The crates of the repository: the folder of each and its Rust files, as (path from the root, text).
+fn crates() -> &'static BTreeMap<String, Vec<(String, String)>> {
+    static CRATES: LazyLock<BTreeMap<String, Vec<(String, String)>>> = LazyLock::new(|| {
+        let (mut manifests, mut files) = (BTreeSet::new(), Vec::new());
+        visit(root(), &mut manifests, &mut files);
+        let mut crates: BTreeMap<String, Vec<_>> = manifests.iter().map(|folder| (name(folder), Vec::new())).collect();
+        for path in files {
+            let owner = path.ancestors().find(|folder| manifests.contains(*folder)).expect("the root is a crate");
+            let text = fs::read_to_string(&path).expect("sources are text");
+            crates.get_mut(&name(owner)).expect("a crate").push((name(&path), text));
+        }
+        crates
+    });
+    &CRATES
 }
 
-fn visit(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        // Simulations contain only tests, which use the complete server.
-        if path.is_dir() && !path.ends_with("target") && !path.ends_with("simulation") {
-            visit(&path, files);
+/// A path from the root of the repository; empty for the root.
+fn name(path: &Path) -> String {
+    path.strip_prefix(root()).expect("below the root").display().to_string()
+}
+
+/// Finds the folders of crates and all Rust files, but in hidden folders and in what Cargo builds.
+fn visit(folder: &Path, manifests: &mut BTreeSet<PathBuf>, files: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    entries.sort();
+    for path in entries {
+        let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        if path.is_dir() && !hidden && !path.join("CACHEDIR.TAG").exists() {
+            visit(&path, manifests, files);
+        } else if path.ends_with("Cargo.toml") {
+            manifests.insert(folder.to_owned());
         } else if path.extension().is_some_and(|ending| ending == "rs") {
             files.push(path);
         }
     }
+}
+
+/// All Rust files.
+fn all_files() -> impl Iterator<Item = &'static (String, String)> {
+    crates().values().flatten()
+}
+
+/// All Rust files below a folder.
+pub fn sources(folder: &str) -> Vec<(String, String)> {
+    let files: Vec<_> = all_files().filter(|(file, _)| Path::new(file).starts_with(folder)).cloned().collect();
+    assert!(!files.is_empty(), "no sources in {folder}");
+    files
+}
+
+/// The Rust files of all crates that are built into programs and libraries: those below each `src/`.
+fn production_files() -> impl Iterator<Item = &'static (String, String)> {
+    let is_below = |folder: &str, file: &str| Path::new(file).starts_with(Path::new(folder).join("src"));
+    crates().iter().flat_map(move |(folder, files)| files.iter().filter(move |(file, _)| is_below(folder, file)))
+}
+
+/// A check that sees too few files proves nothing: each file that a `mod` line declares must be among them.
+#[test]
+fn every_declared_module_is_seen() {
+    let seen: BTreeSet<&str> = all_files().map(|(file, _)| file.as_str()).collect();
+    for (folder, files) in crates() {
+        let mut declared = 0;
+        for (file, text) in files {
+            for module in declared_modules(text) {
+                declared += 1;
+                let places = module_places(file, module);
+                assert!(
+                    places.iter().any(|place| seen.contains(place.as_str())),
+                    "{file}: mod {module}: {places:?} unseen"
+                );
+            }
+        }
+        assert!(files.len() > declared, "{folder}/: {} files for {declared} modules and a root", files.len());
+    }
+}
+
+/// The modules that a file declares and that are files of their own.
+fn declared_modules(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().zip(text.lines().skip(1));
+    lines.filter(|(before, _)| !before.trim_start().starts_with("#[path")).filter_map(|(_, line)| {
+        let line = line.strip_prefix("pub ").or_else(|| line.strip_prefix("pub(crate) ")).unwrap_or(line);
+        line.strip_prefix("mod ")?.strip_suffix(';')
+    })
+}
+
+/// Where the file of a module may be.
+fn module_places(file: &str, module: &str) -> Vec<String> {
+    let path = Path::new(file);
+    let folder = path.parent().unwrap_or(path);
+    // The root of a program, a library or a test has its modules beside it, as `mod.rs` has.
+    [folder.to_owned(), path.with_extension("")]
+        .iter()
+        .flat_map(|folder| [format!("{module}.rs"), format!("{module}/mod.rs")].map(|end| folder.join(end)))
+        .map(|place| place.display().to_string())
+        .collect()
 }
 
 /// A file without its unit tests and without comments.
@@ -95,11 +170,17 @@ pub fn production_part(text: &str) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
+/// The Rust files below a folder without their tests. A simulation is a test that uses the complete server.
+fn production(folder: &str) -> impl Iterator<Item = (String, String)> {
+    let files = sources(folder).into_iter().filter(|(file, _)| !file.contains("/simulation/"));
+    files.map(|(file, text)| (file, production_part(&text)))
+}
+
 /// Fails if production code below a folder mentions one of these words.
 #[track_caller]
 fn forbid(folder: &str, words: &[&str], why: &str) {
-    for (file, text) in sources(folder) {
-        forbid_in(&file, &production_part(&text), words, why);
+    for (file, text) in production(folder) {
+        forbid_in(&file, &text, words, why);
     }
 }
 
@@ -129,15 +210,24 @@ fn agents_know_nothing_of_the_server() {
 }
 
 #[test]
-fn statistics_know_nothing_of_what_they_are_used_for() {
-    let words = ["brewbench", "std::fs", "tokio", "Instant::now"];
-    forbid("crates/statistics", &words, "the statistics are pure and usable by others");
-}
-
-#[test]
-fn the_wire_knows_neither_side_and_does_no_io() {
-    let words = ["brewbench_agent", "brewbench::", "std::fs", "std::net::Tcp", "std::process", "tokio", "reqwest"];
-    forbid("crates/wire", &words, "what both sides exchange is data");
+fn shared_crates_are_pure_and_know_neither_server_nor_agent() {
+    let words = [
+        "brewbench::",
+        "brewbench_agent",
+        "std::fs",
+        "std::net::Tcp",
+        "std::process",
+        "tokio",
+        "reqwest",
+        "Instant::now",
+    ];
+    forbid("crates", &words, "the crates below crates/ are pure and usable by others");
+    for folder in crates().keys().filter(|folder| folder.starts_with("crates/")) {
+        let manifest = fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("a manifest");
+        for word in ["sqlx", "askama", "axum", "tokio", "reqwest", "brewbench-agent", "path = \"../..\""] {
+            assert!(!manifest.contains(word), "{folder}/Cargo.toml: {word}");
+        }
+    }
 }
 
 /// Flattens `use crate::{…}`: `a::{b, c}` becomes `a::b` and `a::c`.
@@ -194,20 +284,19 @@ fn module(file: &str) -> &str {
     below.split('/').next().unwrap_or(below).trim_end_matches(".rs")
 }
 
-/// Whether a file has pages or JSON handlers. It may use any module, and nothing else depends on it.
-fn is_surface(file: &str, text: &str) -> bool {
-    let by_name = ["/pages.rs", "/pages/", "/api.rs", "/api/"].iter().any(|part| file.contains(part));
-    by_name || mentions(&production_part(text), "axum") || mentions(&production_part(text), "askama")
+/// Whether a file has pages or JSON handlers, by its place. It may use any module, and nothing else depends on it.
+fn is_surface(file: &str) -> bool {
+    ["/pages.rs", "/pages/", "/api.rs", "/api/"].iter().any(|part| file.contains(part))
 }
 
 #[test]
 fn modules_depend_on_those_before_them() {
     let mut count = 0;
-    for (file, text) in sources("src") {
+    for (file, text) in production("src") {
         if ASSEMBLY.contains(&file.as_str()) {
             continue;
         }
-        let (own, surface) = (module(&file), is_surface(&file, &text));
+        let (own, surface) = (module(&file), is_surface(&file));
         for used in paths(&text) {
             let other = used.split("::").next().unwrap_or(&used);
             if other == own || !MODULES.iter().any(|(name, _)| *name == other) {
@@ -236,7 +325,7 @@ fn paths(text: &str) -> Vec<String> {
 
 #[test]
 fn commands_speak_to_a_server_and_not_to_its_store() {
-    for (file, text) in sources("src/cli").into_iter().filter(|(file, _)| !file.starts_with("src/cli/demo")) {
+    for (file, text) in production("src/cli").filter(|(file, _)| !file.starts_with("src/cli/demo")) {
         for used in paths(&text) {
             assert!(!used.starts_with("app::db") && !used.starts_with("app::state"), "{file}: uses crate::{used}");
         }
@@ -246,8 +335,7 @@ fn commands_speak_to_a_server_and_not_to_its_store() {
 
 #[test]
 fn sql_stands_in_store_and_nothing_of_the_web_does() {
-    for (file, text) in sources("src") {
-        let text = production_part(&text);
+    for (file, text) in production("src") {
         if file.ends_with("/store.rs") || file.contains("/store/") {
             forbid_in(&file, &text, &["axum", "askama", "StatusCode"], "store modules must not depend on the web");
         } else if file != "src/app/db.rs" {
@@ -263,8 +351,8 @@ fn sql_stands_in_store_and_nothing_of_the_web_does() {
 
 #[test]
 fn a_slice_writes_its_own_tables_only() {
-    for (file, text) in sources("src") {
-        let text = production_part(&text).to_lowercase();
+    for (file, text) in production("src") {
+        let text = text.to_lowercase();
         let words: Vec<_> = text
             .split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
             .filter(|word| !word.is_empty())
@@ -291,7 +379,8 @@ fn header(text: &str) -> String {
 fn files_that_call_themselves_pure_do_no_io() {
     let words = [
         "std::fs",
-        "std::process",
+        "process::Command",
+        "Command::new",
         "TcpStream",
         "TcpListener",
         "UdpSocket",
@@ -305,11 +394,10 @@ fn files_that_call_themselves_pure_do_no_io() {
         "async fn",
         "AppState",
     ];
-    let all = sources("src").into_iter().chain(sources("agents/src")).chain(sources("crates"));
-    let pure: Vec<_> = all.filter(|(_, text)| header(text).contains("Pure.")).collect();
+    let pure: Vec<_> = production_files().filter(|(_, text)| header(text).contains("Pure.")).collect();
     assert!(pure.len() > 100, "only {} files were found", pure.len());
     for (file, text) in pure {
-        forbid_in(&file, &production_part(&text), &words, "the header of this file says Pure");
+        forbid_in(file, &production_part(text), &words, "the header of this file says Pure");
     }
 }
 
@@ -326,7 +414,7 @@ fn every_module_is_in_the_order() {
 fn every_file_has_a_header_and_no_lint_is_allowed() {
     let silenced = ["#[", "allow("].concat();
     let inner = ["#![", "allow("].concat();
-    for (file, text) in FOLDERS.iter().flat_map(|folder| sources(folder)) {
+    for (file, text) in all_files() {
         assert!(text.starts_with("//!"), "{file} does not start with //!");
         assert!(
             !text.contains(&silenced) && !text.contains(&inner),
@@ -354,11 +442,11 @@ const PLAIN_LISTS: [(&str, &str); 6] = [
 #[test]
 fn files_and_functions_fit_a_screen() {
     let (mut files, mut functions) = (Vec::new(), Vec::new());
-    for (file, text) in sources("src").into_iter().chain(sources("agents/src")).chain(sources("crates")) {
+    for (file, text) in production_files() {
         let lines = text.lines().count();
         assert!(lines <= LONGEST_FILE, "{file} has {lines} lines: split it");
         files.push(lines);
-        for (name, lines) in function_lengths(&production_part(&text)) {
+        for (name, lines) in function_lengths(&production_part(text)) {
             let is_list = PLAIN_LISTS.contains(&(file.as_str(), name.as_str()));
             assert!(lines <= LONGEST_FUNCTION || is_list, "{file}: {name} has {lines} lines");
             functions.push(lines);
@@ -391,169 +479,6 @@ fn function_lengths(code: &str) -> Vec<(String, usize)> {
 
 fn is_modifier(word: &str) -> bool {
     word.starts_with("pub") || matches!(word, "async" | "const" | "unsafe" | "extern")
-}
-
-#[test]
-fn imports_form_no_large_cycle() {
-    const LARGEST: usize = 4;
-    for (folder, others) in [("src", 400), ("agents/src", 90), ("crates/statistics/src", 10)] {
-        let files = sources(folder);
-        assert!(files.len() > others);
-        let graph = imports(folder, &files);
-        for file in graph.keys() {
-            let cycle: Vec<_> =
-                reachable(&graph, file).into_iter().filter(|other| reachable(&graph, other).contains(file)).collect();
-            assert!(cycle.len() <= LARGEST, "these files use each other: {cycle:?}");
-        }
-    }
-}
-
-type Graph = BTreeMap<String, BTreeSet<String>>;
-
-/// The files whose items each file uses. Naming a module (`mod x;`, `use crate::x;`) does not count.
-fn imports(folder: &str, files: &[(String, String)]) -> Graph {
-    let by_module: BTreeMap<String, &String> =
-        files.iter().map(|(file, _)| (module_path(folder, file), file)).collect();
-    let aliases = re_exports(folder, files);
-    let mut graph = Graph::new();
-    for (file, text) in files.iter().filter(|(file, _)| !file.contains("/tests") && !file.ends_with("/testing.rs")) {
-        let own = module_path(folder, file);
-        let mut names: BTreeMap<String, String> = BTreeMap::new();
-        let mut used = BTreeSet::new();
-        for (path, alias, public) in use_items(text, &own, files, folder) {
-            names.insert(alias, path.clone());
-            if !public && !by_module.contains_key(&path) {
-                used.insert(path);
-            }
-        }
-        used.extend(code_paths(text).iter().filter_map(|path| {
-            let (first, rest) = path.split_once("::")?;
-            let base = match first {
-                "crate" => String::new(),
-                "self" => own.clone(),
-                "super" => own.rsplit_once("::").map_or(String::new(), |(above, _)| above.to_owned()),
-                name => names.get(name).cloned().or_else(|| child(&own, name, &by_module))?,
-            };
-            Some(if base.is_empty() { rest.to_owned() } else { format!("{base}::{rest}") })
-        }));
-        let targets = used.iter().filter_map(|path| owner(path, &by_module, &aliases));
-        graph.insert(file.clone(), targets.filter(|other| other != file).collect());
-    }
-    graph
-}
-
-/// The path of a module declared in a file.
-fn child(own: &str, name: &str, modules: &BTreeMap<String, &String>) -> Option<String> {
-    let path = if own.is_empty() { name.to_owned() } else { format!("{own}::{name}") };
-    modules.contains_key(&path).then_some(path)
-}
-
-/// `src/runs/model.rs` is `runs::model`.
-fn module_path(folder: &str, file: &str) -> String {
-    let below = file.trim_start_matches(folder).trim_start_matches('/').trim_end_matches(".rs");
-    let path = below.trim_end_matches("/mod").replace('/', "::");
-    if matches!(path.as_str(), "lib" | "main" | "mod") { String::new() } else { path }
-}
-
-/// The file that defines the item of a path, resolving re-exports.
-fn owner(path: &str, modules: &BTreeMap<String, &String>, aliases: &BTreeMap<String, String>) -> Option<String> {
-    let mut path = path.to_owned();
-    for _ in 0..4 {
-        let Some(next) = aliases.get(&path) else { break };
-        path.clone_from(next);
-    }
-    let parts: Vec<_> = path.split("::").collect();
-    (1..=parts.len()).rev().find_map(|end| modules.get(&parts[..end].join("::"))).map(|file| (*file).clone())
-}
-
-/// The paths that `pub use` re-exports, with their original paths.
-fn re_exports(folder: &str, files: &[(String, String)]) -> BTreeMap<String, String> {
-    let mut aliases = BTreeMap::new();
-    for (file, text) in files {
-        let own = module_path(folder, file);
-        for (path, alias, public) in use_items(text, &own, files, folder) {
-            if public {
-                aliases.insert(if own.is_empty() { alias } else { format!("{own}::{alias}") }, path);
-            }
-        }
-    }
-    aliases
-}
-
-/// The items of its own crate that a file imports: path, name, and whether it is re-exported.
-fn use_items(text: &str, own: &str, files: &[(String, String)], folder: &str) -> Vec<(String, String, bool)> {
-    let code = production_part(text);
-    let mut items = Vec::new();
-    let mut rest = code.as_str();
-    while let Some(at) = rest.find("use ") {
-        let starts_line = rest[..at].rsplit('\n').next().unwrap_or_default();
-        let public = starts_line.starts_with("pub");
-        let is_statement = starts_line.split_whitespace().all(is_modifier) && !starts_line.starts_with(' ');
-        let end = rest[at..].find(';').map_or(rest.len(), |end| at + end);
-        if is_statement {
-            let mut flat = Vec::new();
-            expand("", &rest[at + 4..end], &mut flat);
-            for path in flat {
-                let (path, name) =
-                    path.split_once(" as ").unwrap_or((&path, path.rsplit("::").next().unwrap_or(&path)));
-                let path = path.trim_end_matches("::self");
-                let name = if name == "self" { path.rsplit("::").next().unwrap_or(path) } else { name };
-                if let Some(absolute) = absolute(path, own, files, folder) {
-                    items.push((absolute, name.to_owned(), public));
-                }
-            }
-        }
-        rest = &rest[(if is_statement { end } else { at + 4 }).min(rest.len())..];
-    }
-    items
-}
-
-/// Resolves a path from the root of the crate; none for paths of other crates.
-fn absolute(path: &str, own: &str, files: &[(String, String)], folder: &str) -> Option<String> {
-    let mut base: Vec<&str> = own.split("::").filter(|part| !part.is_empty()).collect();
-    let mut parts = path.split("::").peekable();
-    match *parts.peek()? {
-        "crate" => {
-            parts.next();
-            base.clear();
-        }
-        "self" => drop(parts.next()),
-        "super" => {
-            while parts.next_if_eq(&"super").is_some() {
-                base.pop();
-            }
-        }
-        first => {
-            let child = format!("{}::{first}", base.join("::"));
-            let child = child.trim_start_matches("::");
-            files.iter().find(|(file, _)| module_path(folder, file) == child)?;
-        }
-    }
-    base.extend(parts);
-    Some(base.join("::"))
-}
-
-/// Paths of at least two parts in code, without `use` statements.
-fn code_paths(text: &str) -> BTreeSet<String> {
-    let code = production_part(text);
-    let is_use = |line: &&str| line.split_whitespace().find(|word| !is_modifier(word)) == Some("use");
-    let code = code.split('\n').filter(|line| !is_use(line)).collect::<Vec<_>>().join("\n");
-    let word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
-    let words = code.split(|letter| !word(letter)).map(|word| word.trim_matches(':'));
-    words.filter(|word| word.contains("::") && word.starts_with(char::is_lowercase)).map(str::to_owned).collect()
-}
-
-fn reachable(graph: &Graph, from: &str) -> BTreeSet<String> {
-    let mut all = BTreeSet::new();
-    let mut next = vec![from.to_owned()];
-    while let Some(file) = next.pop() {
-        for other in graph.get(&file).into_iter().flatten() {
-            if all.insert(other.clone()) {
-                next.push(other.clone());
-            }
-        }
-    }
-    all
 }
 
 /// The first segments of the URLs of pages.

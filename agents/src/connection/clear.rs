@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use sha2::{Digest, Sha256};
 
-use crate::connection::daemon::Options;
+use crate::connection::options::Options;
 use crate::host::cleanup;
 use crate::sandbox::Sandbox;
 use crate::sandbox::cage::user::{self, Users};

@@ -3,7 +3,6 @@
 //! [`crate::connection::session`] decides what to do next; this module carries it out.
 
 use std::fs::{self, File};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,9 +16,10 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::connection::clear::{Cleared, clear};
-use crate::connection::client::{Client, Trust};
+use crate::connection::client::Client;
 use crate::connection::key::Keys;
 use crate::connection::link::{Condition, Link, LinkEvent};
+pub use crate::connection::options::{CGROUPS, Options};
 use crate::connection::session::{Accepts, Effect, Input, Session};
 use crate::connection::spool::Spool;
 use crate::connection::uploader::Uploader;
@@ -28,19 +28,16 @@ use crate::connection::{link, lock, state_folder};
 use crate::engine::{Engine, NoEngine, inspection};
 use crate::generators::Generators;
 use crate::host::cpu_tuning::CpuTuning;
-use crate::host::idle_wait::IdleWait;
 use crate::host::{cpu_tuning, disk, machine};
-use crate::run::address_policy::AddressPolicy;
 use crate::run::barrier::{Gates, Opening};
+use crate::run::context::RunContext;
 use crate::run::execute;
-use crate::run::execute::RunContext;
 use crate::sandbox::Sandbox;
 use crate::target::{Fingerprints, Offered};
 use crate::wire::engine::EngineOffer;
 use crate::wire::job::{Job, Role, Scenario};
 use crate::wire::messages::{AgentMessage, Finding, Gate, Hello, Machine, TargetOffer};
 use crate::wire::outcome::Outcome;
-use crate::wire::profile::ProfileSource;
 use crate::wire::{PROTOCOL, RunId, now_ms};
 
 /// How long a stopping agent tries to upload its last results; they are on its disk in any case.
@@ -48,48 +45,6 @@ const LAST_DELIVERY: Duration = Duration::from_secs(5);
 
 /// How often an idle agent reads its manifests again. A change counts after two equal readings.
 const REREAD: Duration = Duration::from_secs(2);
-
-/// Options of an agent.
-#[derive(Clone)]
-pub struct Options {
-    /// The server's address, http or https.
-    pub server: reqwest::Url,
-    /// What the agent trusts when it connects.
-    pub trust: Trust,
-    /// The key created for it on the server; `None` if the state folder has one from an earlier start.
-    pub key: Option<String>,
-    /// Folder of the key and the spool, and of the runs if their programs have no users of their own.
-    pub state: PathBuf,
-    /// Folder of the manifests.
-    pub targets: PathBuf,
-    /// k6, if it is not in `PATH`.
-    pub engine: Option<PathBuf>,
-    /// Which scripts it runs.
-    pub accepts: Accepts,
-    /// Mount point of the control groups.
-    pub cgroups: PathBuf,
-    /// When the machine is idle enough for a measurement.
-    pub idle_wait: IdleWait,
-    /// Sysfs mount point, [`cpu_tuning::SYSFS`], if CPUs are tuned during runs.
-    pub steady: Option<PathBuf>,
-    /// Address on which targets accept load from other machines; `None` if they don't.
-    pub load_address: Option<IpAddr>,
-    /// Which targets on other machines it may load.
-    pub reach: AddressPolicy,
-    /// Socket of the container engine; `None` for the only one on this machine.
-    pub container_engine: Option<PathBuf>,
-    /// Which profilers may attach to targets.
-    pub profilers: Vec<ProfileSource>,
-    /// Whether it runs targets in a Kubernetes cluster.
-    pub kubernetes: bool,
-    /// The namespace to use there; `None` for that of its service account or context.
-    pub namespace: Option<String>,
-    /// The file that allows load from Pods of the cluster; `None` if that is not allowed.
-    pub generators: Option<PathBuf>,
-}
-
-/// Mount point of control groups on common Linux distributions.
-pub const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// Runs until `shutdown`; then hands back the current run and leaves nothing behind.
 pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Result<()> {

@@ -10,6 +10,7 @@ pub mod daemon;
 pub mod key;
 pub mod link;
 pub mod lock;
+mod options;
 pub mod session;
 pub mod spool;
 pub mod state_folder;

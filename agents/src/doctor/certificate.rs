@@ -1,6 +1,8 @@
 //! Checks whether the server's certificate is trusted and for how long, in a separate handshake before any secret is
 //! sent.
 
+use std::time::Duration;
+
 use std::io;
 
 use rustls::CertificateError;
@@ -13,8 +15,10 @@ use tokio_rustls::client::TlsStream;
 use super::finding::Finding;
 use crate::connection::certificate::{Expiry, Left, SOON_DAYS, day};
 use crate::connection::client::Client;
-use crate::doctor::server::PATIENCE;
 use crate::wire::now_ms;
+
+/// Longest wait for the server's response.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 const WHAT: &str = "certificate";
 const RENEW: &str = "renew it on the server, or on the proxy in front of it";

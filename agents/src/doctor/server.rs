@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use reqwest::{Method, StatusCode, header};
 
+use super::certificate::PATIENCE;
 use super::finding::{Finding, Rank};
 use crate::connection::client::{Client, Fault};
 use crate::connection::daemon::Options;
@@ -18,8 +19,6 @@ const MIB: u64 = 1 << 20;
 /// A result takes a few kilobytes; long target logs and other files on the disk take more.
 const LITTLE: u64 = 1024 * MIB;
 
-/// Longest wait for the server's response.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The server marks results if the clock differs more. A `Date` header has whole seconds only.
 const CLOCK_TOLERANCE_MS: i64 = 2_000;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::manifest::Generators;
-use super::objects::Names;
+use super::names::Names;
 
 /// Where the files are, for own Jobs and for those of k6-operator.
 pub const FOLDER: &str = "/test";

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::files::{FOLDER, Files};
 use super::manifest::Generators;
+use super::names::Names;
 use crate::engine::remote::{self, ENTRY, PORT};
 use crate::wire::job::Segment;
 
@@ -14,39 +15,6 @@ pub const LOAD: &str = "brewbench.dev/load";
 
 /// The variable with the name of a Pod's Job, by which the agent tells its generators apart.
 pub const JOB_VARIABLE: &str = "BREWBENCH_JOB";
-
-/// Returns the name of the Job of a generator.
-pub fn job_name(round: &str, index: u32) -> String {
-    format!("{round}-{}", index + 1)
-}
-
-/// The name and the labels of everything in a round.
-#[derive(Clone, Debug)]
-pub struct Names {
-    /// The name of the round.
-    pub name: String,
-    /// Metadata of its objects, with labels and owner.
-    pub metadata: Value,
-}
-
-impl Names {
-    /// Returns the name of the Job of a generator.
-    pub fn job(&self, index: u32) -> String {
-        job_name(&self.name, index)
-    }
-
-    /// Returns the name of the Job with which k6-operator starts all generators.
-    pub fn starter(&self) -> String {
-        format!("{}-starter", self.name)
-    }
-
-    /// Returns the metadata of an object with this name.
-    pub fn named(&self, name: &str) -> Value {
-        let mut metadata = self.metadata.clone();
-        metadata["name"] = json!(name);
-        metadata
-    }
-}
 
 /// What the generators of a round have in common.
 #[derive(Clone, Copy, Debug)]

@@ -18,7 +18,8 @@ use tokio::time::{Instant, timeout};
 
 use super::files::Files;
 use super::manifest::Generators;
-use super::objects::{self, LOAD, Names, Shared};
+use super::names::Names;
+use super::objects::{self, LOAD, Shared};
 use super::operator;
 use crate::engine::remote::{PORT, Remote};
 use crate::engine::{Arrivals, Paused, judge};

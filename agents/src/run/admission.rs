@@ -1,7 +1,7 @@
 //! Checks whether this machine can execute a job. Errors are sentences.
 
 use crate::host::machine;
-use crate::run::execute::RunContext;
+use crate::run::context::RunContext;
 use crate::sandbox::cores;
 use crate::target::{self, Manifest};
 use crate::wire::engine::EngineOffer;

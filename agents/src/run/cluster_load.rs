@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::execute::{Record, RunContext, Site};
+use super::context::RunContext;
+use super::execute::{Record, Site};
 use super::failure::Failure;
 use super::participant::Prepared;
 use super::rounds::target_exit;

@@ -1,43 +1,36 @@
 //! Executes one run on this machine, or one agent's part of it: from a job to an outcome.
 
-use std::net::IpAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::{Engine, Log, Round, Script};
-use crate::generators::Generators;
+use crate::engine::{Log, Round, Script};
 use crate::generators::runners::Runners;
 use crate::host::cleanup::create_run_folder;
-use crate::host::cpu_tuning::CpuTuning;
-use crate::host::environment::Environment;
-use crate::host::idle_wait::{IdleWait, Patience};
 use crate::host::{clocks, machine};
 use crate::profile::attached::Attached;
-use crate::run::address_policy::AddressPolicy;
 use crate::run::admission::check_engine;
 use crate::run::barrier::{Barrier, Gates};
+use crate::run::context::RunContext;
 use crate::run::destination::Destination;
 use crate::run::failure::Failure;
 use crate::run::prepare;
 use crate::sandbox::firewall::Firewall;
 use crate::sandbox::process::Process;
-use crate::sandbox::{Group, OwnQuota, Sandbox, Side};
+use crate::sandbox::{Group, OwnQuota, Side};
 use crate::series::live::Live;
 use crate::series::load_time::Planned;
 use crate::series::recording::{Recorded, Recording};
 use crate::series::sampler::Watched;
 use crate::series::shared::{core_use, network_use};
-use crate::target::{self, Cluster, Containers, Fingerprints, Running};
+use crate::target::{self, Running};
 use crate::wire::job::{Job, Role};
 use crate::wire::load_time::LoadTime;
 use crate::wire::outcome::{
     Cause, Conditions, CoreUse, Cores, Ended, Enforced, Mechanism, NetworkUse, Outcome, PhaseTime,
 };
-use crate::wire::profile::{ProfileSource, Profiled};
+use crate::wire::profile::Profiled;
 use crate::wire::series::{Packed, Part, Series};
 use crate::wire::traffic::Traffic;
 use crate::wire::work_done::WorkDone;
@@ -46,70 +39,6 @@ use crate::wire::{Phase, now_ms};
 /// How long a target may take to exit after the measurement. Its exit does not affect the result, so a run shall not
 /// wait longer for it.
 const TARGET_GRACE: Duration = Duration::from_millis(500);
-
-/// What an agent needs for its runs; the same for all of them.
-#[derive(Debug)]
-pub struct RunContext {
-    /// Enforces machine sizes. It knows the agent's name, which must be unique on the machine.
-    pub sandbox: Sandbox,
-    /// Generates the load.
-    pub engine: Engine,
-    /// Folder of the manifests.
-    pub targets: PathBuf,
-    /// Existing folder in which each run creates its own, `run-…`.
-    pub work_folder: PathBuf,
-    /// Fingerprints of the targets' programs.
-    pub fingerprints: Arc<Fingerprints>,
-    /// Starts containers.
-    pub containers: Containers,
-    /// Runs Pods, if the agent uses a cluster.
-    pub cluster: Option<Cluster>,
-    /// Generates load in that cluster, if its owner allows it.
-    pub generators: Option<Generators>,
-    /// Facts about this machine.
-    pub environment: Environment,
-    /// When the machine is idle enough for a measurement.
-    pub idle_wait: IdleWait,
-    /// In which experiment it did not become so.
-    pub patience: Patience,
-    /// Pins the CPU frequency, if enabled.
-    pub steady: Option<CpuTuning>,
-    /// Live series of the current run.
-    pub live: Live,
-    /// Address on which targets accept load from other machines, if allowed.
-    pub load_address: Option<IpAddr>,
-    /// Which targets on other machines it may load.
-    pub reach: AddressPolicy,
-    /// Addresses that k6 may reach besides its target where the kernel confines it; some tests need one.
-    pub also_reachable: Vec<IpAddr>,
-    /// Which profilers may attach to targets.
-    pub profilers: Vec<ProfileSource>,
-}
-
-impl RunContext {
-    /// Uses the default idle wait, no containers, no CPU tuning, no profilers and no live series. Both folders must exist.
-    pub fn new(sandbox: Sandbox, engine: Engine, targets: PathBuf, work_folder: PathBuf) -> Self {
-        Self {
-            sandbox,
-            engine,
-            targets,
-            work_folder,
-            fingerprints: Arc::default(),
-            containers: Containers::none(),
-            cluster: None,
-            generators: None,
-            environment: Environment::new("/"),
-            idle_wait: IdleWait::default(),
-            patience: Patience::default(),
-            steady: None,
-            live: Live::default(),
-            load_address: None,
-            reach: AddressPolicy::default(),
-            also_reachable: Vec::new(),
-            profilers: Vec::new(),
-        }
-    }
-}
 
 /// Executes a job. Always returns an outcome, and leaves nothing of the run on the machine: no process, control group
 /// or folder. Cancelling takes effect at once in every phase. `on_phase` is called when a phase starts, except the

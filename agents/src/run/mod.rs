@@ -9,6 +9,7 @@ pub mod admission;
 pub mod barrier;
 mod budget;
 mod cluster_load;
+pub mod context;
 pub mod destination;
 pub mod execute;
 pub mod failure;

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::address_policy::LoadLimits;
 use super::barrier::Barrier;
+use super::context::RunContext;
 use super::destination::Destination;
-use super::execute::{Record, RunContext, Site, lost};
+use super::execute::{Record, Site, lost};
 use super::failure::Failure;
 use super::interface;
 use crate::counters::Counting;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::admission::{check_size, find_target};
-use super::execute::RunContext;
+use super::context::RunContext;
 use crate::host::{environment, machine};
 use crate::sandbox::cage::user;
 use crate::sandbox::cores::{self, Neighbour};

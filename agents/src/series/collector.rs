@@ -13,15 +13,11 @@ use super::histogram::Histogram;
 use super::merge::moved;
 use super::messages::{STALE, Sample, TimeSeries};
 use super::metric::Metric;
-use super::work_counter::WorkCounter;
+use super::work_counter::{MAX_KNOWN, WorkCounter};
 use crate::engine::Push;
 use crate::reports::load;
 use crate::wire::series::{Gaps, Second, Window};
 use crate::wire::work_done::WorkDone;
-
-/// Maximum sets of tags, counted per metric; the rest is dropped. A histogram takes about a kilobyte, so this bounds
-/// memory to a few megabytes.
-pub const MAX_KNOWN: usize = 4000;
 
 /// One hour. Longer runs are downsampled: points are added up in pairs, as often as needed.
 pub const MAX_SECONDS: usize = 3600;

@@ -5,10 +5,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::collector::MAX_KNOWN;
 use super::histogram::Histogram;
 use super::messages::TimeSeries;
 use crate::wire::work_done::WorkDone;
+
+/// Maximum sets of tags, counted per metric; the rest is dropped. A histogram takes about a kilobyte, so this bounds
+/// memory to a few megabytes.
+pub const MAX_KNOWN: usize = 4000;
 
 /// k6's status of a request without a response. It has no protocol.
 const NO_RESPONSE: &str = "0";

@@ -33,7 +33,7 @@ use tokio::time::{sleep, timeout};
 use super::answer::Known;
 use super::manifest::{Container, Manifest, Network};
 use super::ready::{self, Endpoint, Server, server_of};
-use super::running::{Ended, Serving};
+use super::serving::{Ended, Serving};
 use crate::host::process_snapshot::Snapshot;
 use crate::run::failure::Failure;
 use crate::sandbox::process::{LOG_BYTES, last_lines};

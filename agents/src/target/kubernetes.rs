@@ -32,7 +32,7 @@ use tokio::time::timeout;
 use super::answer::Known;
 use super::manifest::{Manifest, Workload};
 use super::ready::{self, Endpoint};
-use super::running::{Ended, Serving};
+use super::serving::{Ended, Serving};
 use crate::run::address_policy::LoadLimits;
 use crate::run::failure::Failure;
 use crate::sandbox::process::LOG_BYTES;

@@ -13,6 +13,7 @@ pub mod process;
 mod ready;
 mod running;
 mod runtime;
+mod serving;
 pub mod url;
 pub mod vm;
 
@@ -26,7 +27,8 @@ pub use kubernetes::{Cluster, Replicas};
 pub use manifest::{Manifest, ManifestError, Provided, Sandbox};
 pub use offered::Offered;
 pub(crate) use ready::{Server, client as direct_client, server_of};
-pub use running::{Ended, Running, Serving};
+pub use running::Running;
+pub use serving::{Ended, Serving};
 pub use url::Scraper;
 pub use vm::Monitor;
 

@@ -1,27 +1,24 @@
 //! A target, from preparation to removal, whatever its kind.
 
-use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::answer::Known;
 use super::container::{Contained, Prepared};
 use super::fingerprint::Fingerprints;
 use super::identity::{Identified, identify, neighbours};
 use super::kubernetes::{self, Scheduled};
 use super::manifest::{Manifest, Profile, Program, Remote};
 use super::process::Started;
+use super::serving::{Ended, Serving};
 use super::url::Reached;
 use super::vm::Guest;
-use crate::host::environment::Facts;
 use crate::host::process_snapshot::Snapshot;
-use crate::run::address_policy::LoadLimits;
 use crate::run::failure::Failure;
 use crate::sandbox::Group;
 use crate::series::sampler::Source;
-use crate::wire::outcome::{Cause, Enforced, Observed};
+use crate::wire::outcome::Cause;
 
 /// A target, before it is started, while it runs, or after it has ended.
 #[derive(Debug)]
@@ -37,60 +34,6 @@ enum Kind {
     Vm(Box<Guest>),
     Url(Reached),
     Kubernetes(Box<Scheduled>),
-}
-
-/// A target that serves.
-#[derive(Debug)]
-pub struct Serving {
-    /// Base URL.
-    pub base_url: String,
-    /// Its response before the load.
-    pub known: Known,
-    /// From its start to its first verified response; `None` if it was running already.
-    pub startup: Option<Duration>,
-    /// Time to open a connection to it, if it is not on this machine.
-    pub round_trip: Option<Duration>,
-    /// Which limits are in force, if that is known only now.
-    pub enforced: Option<Enforced>,
-    /// Whether its CPU is emulated; `None` if it is not a virtual machine.
-    pub emulated: Option<bool>,
-    /// Whether other Pods of its node may use its cores; `None` for other kinds.
-    pub shares_cores: Option<bool>,
-    /// Id of its image, which is known only now.
-    pub image_id: Option<String>,
-    /// What the load may reach in addition to what the agent's owner allows for all targets.
-    pub reach: Option<LoadLimits>,
-    /// Facts that are known once it serves.
-    pub facts: Facts,
-}
-
-impl Serving {
-    /// A target that was started on this machine.
-    pub(super) fn of(known: Known) -> Self {
-        Self {
-            base_url: known.base_url().to_owned(),
-            known,
-            startup: None,
-            round_trip: None,
-            enforced: None,
-            emulated: None,
-            shares_cores: None,
-            image_id: None,
-            reach: None,
-            facts: Facts::new(),
-        }
-    }
-}
-
-/// What is left of a stopped target.
-#[derive(Debug, Default)]
-pub struct Ended {
-    /// Its output; only the end if it is long.
-    pub log: String,
-    /// Counters of its group.
-    pub observed: Option<Observed>,
-    /// Errors while stopping it or removing its group.
-    pub faults: Vec<io::Error>,
 }
 
 impl Running {

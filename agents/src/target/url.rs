@@ -15,7 +15,7 @@ use reqwest::Url;
 use super::answer::Known;
 use super::manifest::{Manifest, Remote};
 use super::ready::{self, Endpoint};
-use super::running::Serving;
+use super::serving::Serving;
 use crate::host::environment::Facts;
 use crate::run::address_policy::LoadLimits;
 

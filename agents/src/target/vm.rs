@@ -21,7 +21,7 @@ use tokio::net::UnixListener;
 use super::fingerprint::Fingerprints;
 use super::manifest::{Accelerator, Machine, Manifest, Qemu};
 use super::process::Started;
-use super::running::{Ended, Serving};
+use super::serving::{Ended, Serving};
 use crate::host::environment::Facts;
 use crate::host::process_snapshot::Snapshot;
 use crate::host::procfs;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use brewbench_agent::engine::k6::K6;
 use brewbench_agent::host::idle_wait::IdleWait;
-use brewbench_agent::run::execute::RunContext;
+use brewbench_agent::run::context::RunContext;
 use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
 use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::{Job, Role, Scenario, ScenarioKind, Size};

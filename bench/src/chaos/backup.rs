@@ -10,10 +10,10 @@ use rand::{Rng, rngs::StdRng};
 use tokio::process::Command;
 
 use super::{
-    Row,
     kills::{settle, wait_until_clean},
     ledger::Ledger,
     left::Marked,
+    row::Row,
     world::{Half, World},
 };
 

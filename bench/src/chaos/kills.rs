@@ -12,9 +12,9 @@ use nix::{
 use rand::{Rng, rngs::StdRng};
 
 use super::{
-    Row,
     ledger::Ledger,
     left::{Marked, Side},
+    row::Row,
     world::{Half, World},
 };
 

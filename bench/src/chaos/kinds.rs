@@ -15,10 +15,10 @@ use rand::{Rng, rngs::StdRng};
 use tempfile::TempDir;
 
 use super::{
-    Row,
     kills::{CLEANUP_TIMEOUT, DURATION_S, REPETITIONS, WARM_UP_S, settle, wait_until_clean},
     ledger::Ledger,
     left::{Marked, Side},
+    row::Row,
     world::{Half, Place, Programs, World},
 };
 use crate::manifests;

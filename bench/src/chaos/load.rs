@@ -8,11 +8,11 @@ use brewbench::runs::{model::Run, verdict::Verdict};
 use tokio::process::Child;
 
 use super::{
-    Row,
     cuts::wait_for_phase,
     kills::{settle, wait_until_clean},
     ledger::Ledger,
     left::Marked,
+    row::Row,
     wire::{TARGET, Wire},
     world::{AGENT, Half, World},
 };

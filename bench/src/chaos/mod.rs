@@ -10,6 +10,7 @@ mod kinds;
 mod ledger;
 mod left;
 mod load;
+mod row;
 pub mod soak;
 mod wire;
 mod world;
@@ -17,13 +18,12 @@ mod world;
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use anyhow::{Context, ensure};
 use kills::Victim;
-use ledger::Audit;
 use rand::{SeedableRng, rngs::StdRng};
+use row::Row;
 use world::{Place, Programs, World};
 
 /// Default number of kills per victim.
@@ -32,45 +32,6 @@ pub const TIMES: u32 = 50;
 const BACKUPS: u32 = 10;
 /// The maximum number of kills of each victim during runs in containers and in guests, which take longer.
 const KINDS: u32 = 20;
-
-/// A row of the table.
-#[derive(Debug, Default)]
-pub struct Row {
-    what: String,
-    times: u32,
-    runs: usize,
-    lost: usize,
-    doubled: usize,
-    unmeasured: usize,
-    left: usize,
-    slowest: Duration,
-}
-
-impl Row {
-    fn new(what: String) -> Self {
-        Self { what, ..Self::default() }
-    }
-
-    fn add(&mut self, audit: Audit, took: Duration) {
-        let Audit { runs, lost, doubled, unmeasured } = audit;
-        self.times += 1;
-        self.runs += runs;
-        self.lost += lost;
-        self.doubled += doubled;
-        self.unmeasured += unmeasured;
-        self.slowest = self.slowest.max(took);
-    }
-
-    fn print(&self) {
-        let Self { what, times, runs, lost, doubled, unmeasured, left, slowest } = self;
-        let slowest = slowest.as_secs_f64();
-        println!("| {what} | {times} | {runs} | {lost} | {doubled} | {left} | {unmeasured} | {slowest:.1} |");
-    }
-
-    fn is_good(&self) -> bool {
-        self.lost == 0 && self.doubled == 0 && self.left == 0
-    }
-}
 
 /// Runs all chaos tests. The program is in the parent folder of the manifests.
 pub async fn all(manifests: &Path, times: u32, seed: Option<u64>) -> anyhow::Result<()> {

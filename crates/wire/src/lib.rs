@@ -76,8 +76,8 @@ impl std::str::FromStr for RunId {
     }
 }
 
-/// The phase of a run. The last four are final.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The phase of a run, in the order a run enters them. The last four are final.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Waits for an agent.
@@ -136,6 +136,11 @@ impl Phase {
     /// Returns the display name: `warming up`.
     pub fn words(self) -> String {
         self.as_str().replace('_', " ")
+    }
+
+    /// Whether an agent works on the run.
+    pub fn is_held(self) -> bool {
+        self != Self::Queued && !self.is_final()
     }
 
     /// Whether the run has ended.

@@ -7,17 +7,13 @@ use sqlx::SqlitePool;
 use super::{
     Rule,
     rules::{Kind, Raised, WatchedAgent},
-    webhooks::Message,
 };
+use crate::alerts::message::Message;
 use crate::{
     alerts::model::AlertRule,
-    app::ids::ExperimentId,
+    app::{db::decode, ids::ExperimentId},
     auth::audit::{self, AuditEvent},
 };
-
-fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
-    sqlx::Error::Decode(fault.into())
-}
 
 /// Returns the thresholds in effect.
 pub async fn rule(pool: &SqlitePool) -> sqlx::Result<AlertRule> {

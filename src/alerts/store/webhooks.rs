@@ -2,13 +2,12 @@
 
 use sqlx::{SqliteConnection, SqlitePool};
 
-use super::decode;
+use crate::app::db::decode;
 use crate::{
     alerts::{
         Delivery, Webhook,
-        deliver::Attempt,
-        model::Event,
-        webhooks::{DeliveryState, Message},
+        message::Message,
+        model::{Attempt, DeliveryState, Event},
     },
     app::secrets_key::{self, SecretsKey},
     auth::audit::{self, AuditEvent},

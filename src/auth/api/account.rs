@@ -14,7 +14,8 @@ use uuid::Uuid;
 use super::ceremonies::{RegisterFinish, Started, passkey_name};
 use crate::{
     app::{
-        error::{Error, ErrorBody, Input, QueryParams, Result},
+        error::{Error, ErrorBody, QueryParams, Result},
+        input::Input,
         state::AppState,
     },
     auth::{

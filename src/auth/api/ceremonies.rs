@@ -22,7 +22,8 @@ use webauthn_rs::prelude::{Passkey, PublicKeyCredential, RegisterPublicKeyCreden
 use super::DAY_MS;
 use crate::{
     app::{
-        error::{Error, ErrorBody, Result, SmallInput},
+        error::{Error, ErrorBody, Result},
+        input::SmallInput,
         state::AppState,
     },
     auth::{

@@ -12,7 +12,8 @@ use super::DAY_MS;
 use crate::{
     app::{
         db::Db,
-        error::{Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Result},
+        input::Input,
         state::AppState,
     },
     auth::{

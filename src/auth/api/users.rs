@@ -15,7 +15,8 @@ use super::DAY_MS;
 use crate::{
     app::{
         db::Db,
-        error::{Error, ErrorBody, Input, QueryParams, Result},
+        error::{Error, ErrorBody, QueryParams, Result},
+        input::Input,
         state::AppState,
     },
     auth::{

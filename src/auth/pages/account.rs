@@ -10,7 +10,8 @@ use axum::{
 
 use crate::{
     app::{
-        error::{Error, Input, QueryParams, Result},
+        error::{Error, QueryParams, Result},
+        input::Input,
         state::AppState,
     },
     auth::{
@@ -74,21 +75,9 @@ pub async fn ask_remove(person: Proven<SignedIn>, state: State<AppState>, Path(i
     })
 }
 
-/// `POST /account/passkeys/{id}/remove`
-pub async fn remove(person: Proven<SignedIn>, state: State<AppState>, id: Path<i64>) -> Result<Redirect> {
-    api::remove_passkey(person, state, id).await?;
-    Ok(Redirect::to(HERE))
-}
-
 /// `POST /account/notices/dismiss`
 pub async fn dismiss(person: SignedIn, state: State<AppState>, Form(until): Form<api::Until>) -> Result<Redirect> {
     api::dismiss_notices(person, state, QueryParams(until)).await?;
-    Ok(Redirect::to(HERE))
-}
-
-/// `POST /account/sessions/{id}/end`
-pub async fn end(person: SignedIn, state: State<AppState>, id: Path<i64>) -> Result<Redirect> {
-    api::end_session(person, state, id).await?;
     Ok(Redirect::to(HERE))
 }
 

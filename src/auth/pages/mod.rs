@@ -14,7 +14,11 @@ use axum::{
 
 use crate::{
     app::state::AppState,
-    auth::pages::login::{confirm, login, logout, register},
+    auth::{
+        api,
+        pages::login::{confirm, login, logout, register},
+    },
+    web::form::up,
 };
 
 /// Routes of the pages.
@@ -27,16 +31,16 @@ pub fn router() -> Router<AppState> {
         .route("/account", get(account::show))
         .route("/account/notices/dismiss", post(account::dismiss))
         .route("/account/passkeys/{id}/rename", post(account::rename))
-        .route("/account/passkeys/{id}/remove", get(account::ask_remove).post(account::remove))
-        .route("/account/sessions/{id}/end", post(account::end))
+        .route("/account/passkeys/{id}/remove", up(3, post(api::account::remove_passkey)).get(account::ask_remove))
+        .route("/account/sessions/{id}/end", up(3, post(api::account::end_session)))
         .route("/account/sessions/end-others", get(account::ask_end_others).post(account::end_others))
         .route("/tokens", get(tokens::show).post(tokens::create))
-        .route("/tokens/{name}/revoke", get(tokens::ask_revoke).post(tokens::revoke))
+        .route("/tokens/{name}/revoke", up(2, post(api::tokens::revoke)).get(tokens::ask_revoke))
         .route("/users", get(users::show))
         .route("/users/invites", post(users::invite))
-        .route("/users/invites/{id}/withdraw", get(users::ask_withdraw).post(users::withdraw))
+        .route("/users/invites/{id}/withdraw", up(3, post(api::users::withdraw_invite)).get(users::ask_withdraw))
         .route("/users/{name}/role", post(users::role))
-        .route("/users/{name}/remove", get(users::ask_remove).post(users::remove))
+        .route("/users/{name}/remove", up(2, post(api::users::remove)).get(users::ask_remove))
         .route("/users/{name}/reset-passkeys", get(users::confirm_recovery).post(users::recover))
         .route("/audit", get(audit::show))
 }

@@ -6,7 +6,7 @@ use axum::{
     Form,
     extract::{Path, State},
     http::StatusCode,
-    response::{IntoResponse, Redirect, Response},
+    response::{IntoResponse, Response},
 };
 use brewbench_agent::wire::now_ms;
 use serde::Deserialize;
@@ -136,10 +136,4 @@ pub async fn ask_revoke(
         ],
         back: HERE.to_owned(),
     })
-}
-
-/// `POST /tokens/{name}/revoke`
-pub async fn revoke(manager: TokenManager, state: State<AppState>, name: Path<String>) -> Result<Redirect> {
-    api::revoke(manager, state, name).await?;
-    Ok(Redirect::to(HERE))
 }

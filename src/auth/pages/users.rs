@@ -12,7 +12,8 @@ use serde::Deserialize;
 
 use crate::{
     app::{
-        error::{Error, Input, Result},
+        error::{Error, Result},
+        input::Input,
         state::AppState,
     },
     auth::{
@@ -112,12 +113,6 @@ pub async fn ask_remove(
     })
 }
 
-/// `POST /users/{name}/remove`
-pub async fn remove(admin: Proven<Admin>, state: State<AppState>, name: Path<String>) -> Result<Redirect> {
-    let _ended = api::remove(admin, state, name).await?;
-    Ok(Redirect::to(HERE))
-}
-
 /// `POST /users/invites`
 pub async fn invite(admin: Proven<Admin>, State(state): State<AppState>, Form(form): Form<NewRole>) -> Result<Once> {
     let request = NewInvite { role: form.role, ..NewInvite::default() };
@@ -203,10 +198,4 @@ pub async fn ask_withdraw(Admin(caller): Admin, State(state): State<AppState>, P
         consequences: vec!["Its link stops working. You can create another invitation.".to_owned()],
         back: HERE.to_owned(),
     })
-}
-
-/// `POST /users/invites/{id}/withdraw`
-pub async fn withdraw(admin: Admin, state: State<AppState>, id: Path<i64>) -> Result<Redirect> {
-    api::withdraw_invite(admin, state, id).await?;
-    Ok(Redirect::to(HERE))
 }

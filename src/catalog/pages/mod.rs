@@ -1,6 +1,5 @@
 //! `/targets`, `/sizes` and `/scenarios`.
 
-pub mod limits;
 pub mod new_target;
 mod pickup;
 pub mod revision_diff;

@@ -1,5 +1,7 @@
 //! `/scenarios`: the list and the form to add one; `/scenarios/{name}`: one scenario, its revisions and differences.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
@@ -14,7 +16,7 @@ use brewbench_agent::{
 };
 use serde::Deserialize;
 
-use super::{limits::LimitsPart, upload::Upload};
+use super::upload::Upload;
 use crate::{
     app::{
         error::{Error, QueryParams, Result},
@@ -29,10 +31,12 @@ use crate::{
         model::{Check, Revision, ScenarioInfo},
         pages::revision_diff::{Part, differences},
     },
-    dashboard,
     fleet::{inspection, presence::Presence},
-    results::store::verdicts,
-    runs::pages::row::Line,
+    results::{
+        pages::limits::{self, LimitsPart},
+        store::verdicts,
+    },
+    runs::{pages::row::Line, store::latest},
     web::{
         address, format,
         shell::{Section, Shell},
@@ -273,14 +277,14 @@ pub async fn page_of(state: &AppState, caller: &Caller, name: &str, revision: Op
     let newest = revisions.first().ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?;
     let sha256 = revision.filter(|sha256| !sha256.is_empty()).unwrap_or(&newest.sha256).to_owned();
     let scenario = one(state, name, &sha256).await?;
-    let ids = dashboard::store::runs_of_scenario(pool, name, LAST_RUNS).await?;
+    let ids = latest::runs_of_scenario(pool, name, LAST_RUNS).await?;
     Ok(ScenarioPage {
         shell: Shell::signed_in(name.to_owned(), Section::Scenarios, &caller.name),
         script: scenario.script.clone(),
         is_bundled: scenarios::is_bundled(&scenario),
         upload: Upload::of(&scenario),
         lines: crate::fleet::pages::lines(state, &ids).await?,
-        users: dashboard::store::users_of_scenario(pool, name).await?,
+        users: latest::users_of_scenario(pool, name).await?,
         limits: LimitsPart::new(verdicts::limits(pool, Some(name)).await?),
         revisions: RevisionRow::all(revisions),
         sha256,
@@ -313,4 +317,27 @@ pub async fn compare(
     let parts = differences(&one(&state, &name, &from).await?, &one(&state, &name, &to).await?);
     let shell = Shell::signed_in(format!("Differences between revisions of {name}"), Section::Scenarios, &caller.name);
     Ok(DifferencesPage { shell, name, from, to, parts }.into_response())
+}
+
+/// `POST /scenarios/{name}/limits`: stores the limits, or shows the page again with the error.
+pub async fn set_limits(
+    Submit(caller): Submit,
+    State(state): State<AppState>,
+    Path(name): Path<String>,
+    Form(form): Form<BTreeMap<String, String>>,
+) -> Result<Response> {
+    match limits::parse(&form) {
+        Ok(limits) => {
+            crate::results::api::limits::change(&state, &caller, &name, &limits).await?;
+            Ok(Redirect::to(&format!("/scenarios/{}#limits", address::segment(&name))).into_response())
+        }
+        Err(fault) => match page_of(&state, &caller, &name, None).await {
+            Ok(mut page) => {
+                page.limits = page.limits.with_input(&form, fault);
+                Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+            }
+            Err(Error::NotFound(_)) => Err(Error::Invalid(fault)),
+            Err(other) => Err(other),
+        },
+    }
 }

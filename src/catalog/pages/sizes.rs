@@ -20,11 +20,11 @@ use crate::{
         model::Scope,
     },
     catalog::{
-        api::{in_use, remove_size, store_size},
+        api::{in_use, store_size},
         model::{MachineSize, parse_memory, size_name},
     },
-    dashboard,
     fleet::presence::{Connected, Presence},
+    runs::store::latest,
     web::{
         address,
         confirm::Confirm,
@@ -131,7 +131,7 @@ async fn page(
     fault: Option<String>,
 ) -> Result<SizesPage> {
     let (sizes, used) =
-        (crate::catalog::store::sizes(&state.db.read).await?, dashboard::store::used_sizes(&state.db.read).await?);
+        (crate::catalog::store::sizes(&state.db.read).await?, latest::used_sizes(&state.db.read).await?);
     let connected = presence.list();
     Ok(SizesPage {
         shell: Shell::signed_in("Machine sizes", Section::Sizes, &caller.name),
@@ -181,7 +181,7 @@ pub async fn ask_remove(
 ) -> Result<Confirm> {
     let size = crate::catalog::store::sizes(&state.db.read).await?.into_iter().find(|size| size.name == name);
     let size = size.ok_or_else(|| Error::NotFound(format!("size {name:?}")))?;
-    if dashboard::store::used_sizes(&state.db.read).await?.contains(&size.name) {
+    if latest::used_sizes(&state.db.read).await?.contains(&size.name) {
         return Err(in_use(&name));
     }
     let action = "Remove this size";
@@ -195,10 +195,4 @@ pub async fn ask_remove(
         ],
         back: "/sizes".to_owned(),
     })
-}
-
-/// `POST /sizes/{name}/remove`
-pub async fn remove(Admin(caller): Admin, State(state): State<AppState>, Path(name): Path<String>) -> Result<Redirect> {
-    remove_size(&state.db, &name, &caller).await?;
-    Ok(Redirect::to("/sizes"))
 }

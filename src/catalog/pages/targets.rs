@@ -20,12 +20,14 @@ use crate::{
         model::Scope,
     },
     catalog::{identity::words, model::Target},
-    dashboard::{self, store::Measured},
     fleet::{
         self,
         presence::{Connected, Presence},
     },
-    runs::pages::row::Line,
+    runs::{
+        pages::row::Line,
+        store::latest::{self, Measured},
+    },
     web::{
         address,
         confirm::Confirm,
@@ -222,7 +224,7 @@ pub async fn index(
     let mut lines = Vec::new();
     for name in names {
         let versions: Vec<&Target> = known.iter().filter(|target| target.name == name).collect();
-        let results = dashboard::store::results(pool, &name, LATEST).await?;
+        let results = latest::results(pool, &name, LATEST).await?;
         lines.push(Summary {
             mark: marks.of(&name),
             newest: versions.first().copied().cloned(),
@@ -250,10 +252,10 @@ pub async fn show(
     let connected = presence.list();
     let version =
         |target: Target| Version { offered_by: offered_by(&connected, &target.name, Some(&target.identity)), target };
-    let mut trends = trends(dashboard::store::results(pool, &name, LONGEST).await?);
+    let mut trends = trends(latest::results(pool, &name, LONGEST).await?);
     let more = trends.len().saturating_sub(MAX_TRENDS);
     trends.truncate(MAX_TRENDS);
-    let ids = dashboard::store::runs_of_target(pool, &name, i64::try_from(LAST_RUNS).unwrap_or(i64::MAX)).await?;
+    let ids = latest::runs_of_target(pool, &name, i64::try_from(LAST_RUNS).unwrap_or(i64::MAX)).await?;
     let page = TargetPage {
         shell: Shell::signed_in(name.clone(), Section::Targets, &caller.name),
         mark: crate::catalog::store::marks(pool, &[&name]).await?.of(&name),
@@ -288,17 +290,6 @@ pub async fn ask_remove(
     })
 }
 
-/// `POST /targets/{name}/remove`
-pub async fn remove(
-    Admin(caller): Admin,
-    State(state): State<AppState>,
-    Extension(presence): Extension<Presence>,
-    Path(name): Path<String>,
-) -> Result<Redirect> {
-    fleet::targets::remove_one(&state, &presence, &name, &caller).await?;
-    Ok(Redirect::to("/targets"))
-}
-
 /// `GET /unused-targets/remove`: confirms removing all unused targets.
 pub async fn ask_remove_unused(
     Admin(caller): Admin,
@@ -331,6 +322,17 @@ pub async fn remove_unused(
     Extension(presence): Extension<Presence>,
 ) -> Result<Redirect> {
     fleet::targets::remove_all(&state, &presence, &caller).await?;
+    Ok(Redirect::to("/targets"))
+}
+
+/// `POST /targets/{name}/remove`
+pub async fn remove(
+    Admin(caller): Admin,
+    State(state): State<AppState>,
+    Extension(presence): Extension<Presence>,
+    Path(name): Path<String>,
+) -> Result<Redirect> {
+    fleet::targets::remove_one(&state, &presence, &name, &caller).await?;
     Ok(Redirect::to("/targets"))
 }
 

@@ -164,10 +164,37 @@ struct Boot {
     tap: Option<Tap>,
 }
 
+impl Boot {
+    fn machine(self, command: Vec<String>, env: BTreeMap<String, String>, port: Option<u16>) -> VmFile {
+        let Self { disk, seed, kernel, initrd, append, accelerator, tap } = self;
+        VmFile { command, env, kernel, initrd, append, disk, seed, port, accelerator, tap }
+    }
+}
+
 impl New {
     /// Runs the command.
-    pub fn run(self) -> anyhow::Result<()> {
-        let Self { name, command, version, revision, description, env, output, .. } = self;
+    pub fn run(mut self) -> anyhow::Result<()> {
+        let output = self.output.take();
+        let TargetManifest { toml, file: _ } = TargetManifest::write(&self.file()).map_err(anyhow::Error::msg)?;
+        let Some(path) = output else {
+            print!("{toml}");
+            return Ok(());
+        };
+        let mut output = match File::create_new(&path) {
+            Ok(output) => output,
+            Err(fault) if fault.kind() == ErrorKind::AlreadyExists => {
+                bail!("{} exists; choose another file or remove it", path.display())
+            }
+            Err(fault) => return Err(fault).with_context(|| format!("failed to create {}", path.display())),
+        };
+        output.write_all(toml.as_bytes()).with_context(|| format!("failed to write {}", path.display()))?;
+        eprintln!("wrote {0}; `brewbench target check {0}` tries the target once", path.display());
+        Ok(())
+    }
+
+    /// Returns the manifest that the flags describe.
+    fn file(self) -> ManifestFile {
+        let Self { name, command, version, revision, description, env, .. } = self;
         let Self { ready_path, ready_status, ready_timeout, verify_path, verify_status, verify_contains, .. } = self;
         let env = env.into_iter().collect();
         let (none, nothing) = (Vec::new(), BTreeMap::new());
@@ -177,19 +204,7 @@ impl New {
             (true, command, env) => ((command, env), none, nothing),
             (false, command, env) => ((none, nothing), command, env),
         };
-        let Boot { disk, seed, kernel, initrd, append, accelerator, tap } = self.boot;
-        let vm = self.vm.then(|| VmFile {
-            command: own.0.clone(),
-            env: own.1.clone(),
-            kernel,
-            initrd,
-            append,
-            disk,
-            seed,
-            port: self.port,
-            accelerator,
-            tap,
-        });
+        let vm = self.vm.then(|| self.boot.machine(own.0.clone(), own.1.clone(), self.port));
         let kubernetes = self.kubernetes.then(|| KubernetesFile {
             image: self.image.clone(),
             port: self.port.unwrap_or_default(),
@@ -212,7 +227,7 @@ impl New {
             mounts: self.mount,
             env: own.1,
         });
-        let file = ManifestFile {
+        ManifestFile {
             name,
             version,
             revision,
@@ -233,22 +248,7 @@ impl New {
             verify: verify_path.map(|path| Verify { path, status: verify_status, contains: verify_contains }),
             profile: profile(self.pprof, self.profile_kind),
             sandbox: Sandbox { read: self.read, write: self.write },
-        };
-        let TargetManifest { toml, file: _ } = TargetManifest::write(&file).map_err(anyhow::Error::msg)?;
-        let Some(path) = output else {
-            print!("{toml}");
-            return Ok(());
-        };
-        let mut output = match File::create_new(&path) {
-            Ok(output) => output,
-            Err(fault) if fault.kind() == ErrorKind::AlreadyExists => {
-                bail!("{} exists; choose another file or remove it", path.display())
-            }
-            Err(fault) => return Err(fault).with_context(|| format!("failed to create {}", path.display())),
-        };
-        output.write_all(toml.as_bytes()).with_context(|| format!("failed to write {}", path.display()))?;
-        eprintln!("wrote {0}; `brewbench target check {0}` tries the target once", path.display());
-        Ok(())
+        }
     }
 }
 

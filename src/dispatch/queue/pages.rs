@@ -10,14 +10,14 @@ use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
     Extension, Router,
-    extract::{Path, State},
-    response::{IntoResponse, Redirect},
+    extract::State,
+    response::IntoResponse,
     routing::{get, post},
 };
 use brewbench_agent::wire::now_ms;
 use tokio::sync::watch;
 
-use super::api::{experiment_next, run_next};
+use super::api;
 use crate::{
     app::{
         alert_cache::ActiveAlert,
@@ -25,10 +25,7 @@ use crate::{
         ids::{ExperimentId, RunId},
         state::AppState,
     },
-    auth::{
-        caller::{Read, Submit},
-        model::Scope,
-    },
+    auth::{caller::Read, model::Scope},
     dispatch::queue::{
         list::load_queue,
         model::{QueueList, Waiting},
@@ -37,6 +34,7 @@ use crate::{
     placement::wait_reason::Reason,
     runs::pages::row::{Doing, Line},
     web::{
+        form::up,
         format,
         live::{self, Beat, Concerns, Frame, Pace, View},
         live_shared,
@@ -55,8 +53,8 @@ pub fn router() -> Router<AppState> {
     Router::new()
         .route("/queue", get(index))
         .route("/queue/live", get(follow))
-        .route("/queue/runs/{id}/next", post(post_run_next))
-        .route("/queue/experiments/{id}/next", post(post_experiment_next))
+        .route("/queue/runs/{id}/next", up(3, post(api::put_first)))
+        .route("/queue/experiments/{id}/next", up(3, post(api::put_experiment_first)))
 }
 
 /// The page.
@@ -195,26 +193,6 @@ async fn index(
         shell: Shell::signed_in("Queue", Section::Dashboard, &caller.name).explained_in("guide/experiments#the-queue"),
         queue,
     })
-}
-
-/// `POST /queue/runs/{id}/next`
-async fn post_run_next(
-    Submit(caller): Submit,
-    State(state): State<AppState>,
-    Path(id): Path<RunId>,
-) -> Result<Redirect> {
-    run_next(&state, &id, &caller).await?;
-    Ok(Redirect::to("/queue"))
-}
-
-/// `POST /queue/experiments/{id}/next`
-async fn post_experiment_next(
-    Submit(caller): Submit,
-    State(state): State<AppState>,
-    Path(id): Path<ExperimentId>,
-) -> Result<Redirect> {
-    experiment_next(&state, &id, &caller).await?;
-    Ok(Redirect::to("/queue"))
 }
 
 /// `GET /queue/live`

@@ -97,17 +97,13 @@ pub enum Advance {
     NotHeld,
 }
 
-/// The phases of a run that an agent works on, in order.
-const PHASES: [Phase; 5] = [Phase::Leased, Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting];
-
 /// Advances a run to a later phase.
 pub async fn advance(pool: &SqlitePool, id: &RunId, agent: &str, phase: Phase, now: i64) -> sqlx::Result<Advance> {
     let mut transaction = pool.begin().await?;
     let availability =
         phase_and_agent(&mut transaction, id).await?.filter(|(_, holder)| holder.as_deref() == Some(agent));
-    let rank = |name: &str| PHASES.iter().position(|phase| phase.as_str() == name);
-    let Some(current) = availability.and_then(|(phase, _)| rank(&phase)) else { return Ok(Advance::NotHeld) };
-    if rank(phase.as_str()).is_none_or(|next| next <= current) {
+    let Some((current, _)) = availability.filter(|(phase, _)| phase.is_held()) else { return Ok(Advance::NotHeld) };
+    if !phase.is_held() || phase <= current {
         return Ok(Advance::Behind);
     }
     let phase = phase.as_str();
@@ -201,7 +197,7 @@ pub async fn lost_by(pool: &SqlitePool, agent: &str, ids: &BTreeSet<RunId>) -> s
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let ids = serde_json::to_string(ids).map_err(crate::runs::store::row::decode)?;
+    let ids = serde_json::to_string(ids).map_err(crate::app::db::decode)?;
     sqlx::query_as!(
         HeldRun,
         r#"select run.id as "id!: RunId", run.experiment_id as "experiment_id: ExperimentId" from json_each(?) named cross join run on run.id = named.value
@@ -219,7 +215,7 @@ pub async fn lost_by(pool: &SqlitePool, agent: &str, ids: &BTreeSet<RunId>) -> s
 pub async fn revive(pool: &SqlitePool, id: &RunId, agent: &str, now: i64, expires: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     match retry_of(&mut transaction, id).await? {
-        Some((_, phase)) if phase != Phase::Queued.as_str() => return Ok(false),
+        Some((_, phase)) if phase != Phase::Queued => return Ok(false),
         Some((retry, _)) => withdraw(&mut transaction, &retry).await?,
         None => {}
     }

@@ -95,17 +95,6 @@ pub async fn ask_remove(
     Ok(confirmation(&caller, "Remove this agent", &view, consequences))
 }
 
-/// `POST /agents/{name}/remove`
-pub async fn remove(
-    Admin(caller): Admin,
-    State(state): State<AppState>,
-    Extension(presence): Extension<Presence>,
-    Path(name): Path<String>,
-) -> Result<Redirect> {
-    admin::forget(&state, &presence, &name, &caller).await?;
-    Ok(Redirect::to("/agents"))
-}
-
 /// `POST /agents/{name}/labels`: all labels, separated by commas.
 pub async fn label(
     Admin(caller): Admin,
@@ -116,17 +105,6 @@ pub async fn label(
 ) -> Result<Redirect> {
     let typed = form::field(&body, "labels").unwrap_or_default();
     admin::label(&state, &presence, &name, typed.split(',').map(str::to_owned).collect(), &caller).await?;
-    Ok(back(&name))
-}
-
-/// `POST /agents/{name}/change-key`
-pub async fn change_key(
-    Admin(caller): Admin,
-    State(state): State<AppState>,
-    Extension(presence): Extension<Presence>,
-    Path(name): Path<String>,
-) -> Result<Redirect> {
-    admin::request_key_change(&state, &presence, &name, &caller).await?;
     Ok(back(&name))
 }
 

@@ -17,6 +17,7 @@ use crate::{
         state::AppState,
     },
     auth::caller::Read,
+    live::feed::LiveFeed,
     results::{
         series::{
             model::{SeriesBody, SideCores},
@@ -73,7 +74,7 @@ pub async fn current(state: &AppState, run: &Run) -> Result<Option<Series>> {
     if run.has_ended() {
         return stored(state, &run.id).await;
     }
-    Ok(run.id.to_wire().ok().and_then(|id| state.live_feed.series(id)))
+    Ok(run.id.to_wire().ok().and_then(|id| state.memory::<LiveFeed>().series(id)))
 }
 
 /// Returns the stored series of a run.

@@ -4,10 +4,9 @@ use brewbench_agent::wire::load::Load;
 use sqlx::SqliteConnection;
 
 use crate::{
-    app::ids::RunId,
+    app::{db::decode, ids::RunId},
     runs::{
         load,
-        store::row::decode,
         verdict::{Reason, Verdict},
     },
 };

@@ -3,9 +3,9 @@
 use sqlx::SqliteConnection;
 
 use crate::{
-    app::ids::RunId,
+    app::{db::decode, ids::RunId},
     results::verdict::code::Earlier,
-    runs::{store::row::decode, verdict::Reason},
+    runs::verdict::Reason,
 };
 
 /// A run that has been judged.

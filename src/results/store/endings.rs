@@ -123,7 +123,7 @@ pub async fn store_evidence(connection: &mut SqliteConnection, id: &RunId, body:
 async fn update(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<'_>) -> sqlx::Result<()> {
     let phase = ending.phase.as_str();
     let verdict = ending.verdict.map(Verdict::as_str);
-    let reasons = serde_json::to_string(ending.reasons).map_err(crate::runs::store::row::decode)?;
+    let reasons = serde_json::to_string(ending.reasons).map_err(crate::app::db::decode)?;
     // Every field is named, so that a new one fails to compile until it is stored here.
     let FigureColumns {
         requests,

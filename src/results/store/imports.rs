@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::figures::FigureColumns;
 use crate::{
     app::{
-        db::Db,
+        db::{Db, decode},
         ids::{ExperimentId, RunId},
         rows::Fault,
     },
@@ -24,7 +24,7 @@ use crate::{
     },
     runs::{
         model::Run,
-        store::row::{decode, select},
+        store::row::select,
         verdict::{Reason, Verdict},
     },
 };

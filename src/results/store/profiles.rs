@@ -3,7 +3,7 @@
 use brewbench_agent::wire::profile::RunProfile;
 use sqlx::SqliteConnection;
 
-use crate::{app::ids::RunId, runs::store::row::decode};
+use crate::app::{db::decode, ids::RunId};
 
 /// Stores the profiles of a run, replacing those of an earlier result.
 pub async fn store(connection: &mut SqliteConnection, run: &RunId, profiles: &[&RunProfile]) -> sqlx::Result<()> {

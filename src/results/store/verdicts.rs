@@ -5,12 +5,14 @@ use serde_json::json;
 use sqlx::{SqliteConnection, SqliteExecutor, SqlitePool};
 
 use crate::{
-    app::ids::{ExperimentId, RunId},
+    app::{
+        db::decode,
+        ids::{ExperimentId, RunId},
+    },
     auth::audit::{self, AuditEvent},
     results::verdict::{limits::Limits, model::RULES},
     runs::{
         load,
-        store::row::decode,
         verdict::{Reason, Verdict},
     },
 };

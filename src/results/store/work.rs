@@ -3,7 +3,7 @@
 use brewbench_agent::wire::{outcome::WarmUp, work_done::WorkDone};
 use sqlx::SqliteConnection;
 
-use crate::{app::ids::RunId, runs::store::row::decode};
+use crate::app::{db::decode, ids::RunId};
 
 /// Stores the duration of an adaptive warm-up and whether the target became steady.
 pub async fn note_warm_up(connection: &mut SqliteConnection, run: &RunId, warm_up: WarmUp) -> sqlx::Result<()> {

@@ -15,7 +15,8 @@ use brewbench_agent::{
 use crate::results::{
     conditions::Cores,
     cost::Cost,
-    evidence::{Evidence, usable},
+    evidence::Evidence,
+    generator_record::usable,
     verdict::{
         judge::judge,
         limits::Limits,

@@ -7,8 +7,9 @@ use axum::{
 
 use crate::{
     app::{
-        error::{ErrorBody, Input, Result},
+        error::{ErrorBody, Result},
         ids::RunId,
+        input::Input,
         state::AppState,
     },
     auth::caller::Submit,

@@ -1,9 +1,6 @@
 //! Cancels and deletes a run, after a confirmation page.
 
-use axum::{
-    extract::{Path, State},
-    response::Redirect,
-};
+use axum::extract::{Path, State};
 use brewbench_agent::wire::Phase;
 
 use crate::{
@@ -13,12 +10,7 @@ use crate::{
         state::AppState,
     },
     auth::caller::{Caller, Submit},
-    runs::{
-        api::{self, show},
-        lookup,
-        model::Run,
-        progress,
-    },
+    runs::{lookup, model::Run, progress},
     web::{
         confirm::Confirm,
         shell::{Section, Shell},
@@ -46,12 +38,6 @@ pub async fn ask_cancel(
     Ok(confirm(&caller, "Cancel this run", &run, consequences))
 }
 
-/// `POST /runs/{id}/cancel`
-pub async fn cancel(submit: Submit, state: State<AppState>, Path(id): Path<RunId>) -> Result<Redirect> {
-    let _ = show::cancel(submit, state, Path(id.clone())).await?;
-    Ok(Redirect::to(&format!("/runs/{id}")))
-}
-
 /// `GET /runs/{id}/delete`
 pub async fn ask_delete(
     Submit(caller): Submit,
@@ -68,12 +54,6 @@ pub async fn ask_delete(
         "You can restore it for 10 minutes; after that it is deleted permanently.".to_owned(),
     ];
     Ok(confirm(&caller, "Delete this run", &run, consequences))
-}
-
-/// `POST /runs/{id}/delete`
-pub async fn delete(submit: Submit, state: State<AppState>, id: Path<RunId>) -> Result<Redirect> {
-    api::trash::delete(submit, state, id).await?;
-    Ok(Redirect::to("/runs"))
 }
 
 fn confirm(caller: &Caller, action: &'static str, run: &Run, consequences: Vec<String>) -> Confirm {

@@ -14,7 +14,7 @@ use crate::{
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
-    live::feed::Rate,
+    live::feed::{LiveFeed, Rate},
     runs::{
         api::trash::restorable_since,
         column::Column,
@@ -24,7 +24,10 @@ use crate::{
             filters::Finder,
             row::{Doing, Line},
         },
-        store::trash::{self, Deletion},
+        store::{
+            trash::{self, Deletion},
+            values::LastValues,
+        },
         view,
     },
     web::{
@@ -254,7 +257,7 @@ fn of_same_experiment<'a>(run: &Run, ended: impl Iterator<Item = &'a Run>) -> Ve
 
 /// Returns the current throughput of a run.
 pub fn rate(state: &AppState, run: &Run) -> Option<Rate> {
-    run.id.to_wire().ok().and_then(|id| state.live_feed.rate(id))
+    run.id.to_wire().ok().and_then(|id| state.memory::<LiveFeed>().rate(id))
 }
 
 /// Query parameters beside the filters, kept from page to page: ticked runs and columns.
@@ -276,7 +279,7 @@ pub async fn history(
     QueryParams(place): QueryParams<Place>,
 ) -> Result<HistoryPage> {
     let history = History::read(&state, &query, &place, caller.scope).await?;
-    let values = state.values.read(&state.db.rows).await?;
+    let values = state.memory::<LastValues>().read(&state.db.rows).await?;
     let column_keys = history.column_keys.as_deref();
     let finder = Finder::new(&query, values, history.columns.clone(), column_keys);
     Ok(HistoryPage { shell: Shell::signed_in("Runs", Section::Runs, &caller.name), finder, history })

@@ -9,15 +9,12 @@ use sqlx::SqlitePool;
 
 use crate::{
     app::{
+        db::decode,
         ids::{ExperimentId, RunId},
         rows::Rows,
     },
     metrics,
-    runs::{
-        load,
-        model::Run,
-        store::row::{decode, select},
-    },
+    runs::{load, model::Run, store::row::select},
 };
 
 /// The columns shared by the runs of a cell, as stored.

@@ -2,6 +2,7 @@
 
 pub mod cells;
 mod history;
+pub mod latest;
 pub mod remarks;
 pub mod retries;
 pub mod row;
@@ -17,12 +18,13 @@ use sqlx::{SqliteConnection, SqlitePool};
 use super::load;
 use crate::{
     app::{
+        db::decode,
         ids::{ExperimentId, RunId},
         rows::Rows,
     },
     runs::{
         model::{Run, RunSize},
-        store::row::{decode, select},
+        store::row::select,
     },
 };
 

@@ -2,7 +2,7 @@
 
 use sqlx::SqlitePool;
 
-use crate::{app::ids::RunId, runs::store::row::decode};
+use crate::app::{db::decode, ids::RunId};
 
 /// Adds a label to runs; runs that already have it stay unchanged.
 pub async fn add_label(pool: &SqlitePool, ids: &[RunId], label: &str) -> sqlx::Result<()> {

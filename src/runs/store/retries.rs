@@ -1,9 +1,13 @@
 //! SQL of retries: the phase of a run, and the run queued in its place.
 
+use brewbench_agent::wire::Phase;
 use sqlx::SqliteConnection;
 
 use crate::{
-    app::ids::{ExperimentId, RunId},
+    app::{
+        db::decode,
+        ids::{ExperimentId, RunId},
+    },
     runs::store::enter,
 };
 
@@ -50,20 +54,20 @@ pub async fn queue_retry(
 }
 
 /// Returns the run that was queued in place of a lost one, and its phase.
-pub async fn retry_of(connection: &mut SqliteConnection, id: &RunId) -> sqlx::Result<Option<(RunId, String)>> {
+pub async fn retry_of(connection: &mut SqliteConnection, id: &RunId) -> sqlx::Result<Option<(RunId, Phase)>> {
     let row = sqlx::query!(r#"select id as "id: RunId", phase from run where retry_of = ?"#, id)
         .fetch_optional(connection)
         .await?;
-    Ok(row.map(|row| (row.id, row.phase)))
+    row.map(|row| Ok((row.id, row.phase.parse().map_err(decode)?))).transpose()
 }
 
 /// Returns the phase and the agent of a run.
 pub async fn phase_and_agent(
     connection: &mut SqliteConnection,
     id: &RunId,
-) -> sqlx::Result<Option<(String, Option<String>)>> {
+) -> sqlx::Result<Option<(Phase, Option<String>)>> {
     let row = sqlx::query!("select phase, agent from run where id = ?", id).fetch_optional(connection).await?;
-    Ok(row.map(|row| (row.phase, row.agent)))
+    row.map(|row| Ok((row.phase.parse().map_err(decode)?, row.agent))).transpose()
 }
 
 /// Removes the queued retry of a lost run, because the lost run's result has arrived.

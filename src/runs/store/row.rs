@@ -4,6 +4,7 @@ use rusqlite::{Connection, Params, types::FromSql};
 
 use crate::{
     app::{
+        db::decode,
         ids::{ExperimentId, RunId},
         rows::Fault,
     },
@@ -211,10 +212,6 @@ pub(crate) fn select(connection: &Connection, rest: &str, values: impl Params) -
     let mut statement = connection.prepare_cached(&format!("select {COLUMNS} from run {rest}"))?;
     let rows = statement.query_map(values, RunRow::read)?;
     rows.map(|row| Ok(Run::try_from(row?)?)).collect()
-}
-
-pub(crate) fn decode(fault: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
-    sqlx::Error::Decode(fault.into())
 }
 
 pub(crate) fn integer<T: TryFrom<i64, Error: Into<Box<dyn std::error::Error + Send + Sync>>>>(

@@ -4,9 +4,12 @@ use sqlx::SqlitePool;
 
 use super::by_ids;
 use crate::{
-    app::{db::Db, ids::RunId},
+    app::{
+        db::{Db, decode},
+        ids::RunId,
+    },
     auth::audit::{self, AuditEvent},
-    runs::{model::Run, store::row::decode},
+    runs::model::Run,
 };
 
 /// Deletes the runs among these ids that have ended. Returns their number.

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::engine::k6::Script;
 use crate::host::cleanup::create_run_folder;
-use crate::run::execute::RunContext;
+use crate::run::context::RunContext;
 use crate::sandbox::{Side, cores};
 use crate::wire::RunId;
 use crate::wire::job::Scenario;

@@ -13,7 +13,7 @@ use crate::sandbox::{Group, Watch};
 use crate::target::answer::Known;
 use crate::target::manifest::{Manifest, Program};
 use crate::target::ready::{self, Endpoint, Server, server_of};
-use crate::target::running::{Ended, Serving};
+use crate::target::serving::{Ended, Serving};
 use crate::wire::outcome::Cause;
 
 /// Another process may take the chosen port before the target listens on it.

@@ -1,6 +1,6 @@
 //! Gates: within one experiment, with added repetitions, and across nights.
 
-use super::{Table, change, few};
+use super::table::{Table, change, few};
 use crate::self_check::{
     compare::Nights,
     gate::{self, Gates},
@@ -46,7 +46,7 @@ pub fn limits(rounds: usize) -> String {
     }
     let plan = Plan { repetitions: 10, metrics: Metrics::Five, ..Plan::USUAL };
     line(&THREE_RULES, plan, format!("`{}`, 2 %, 10", THREE_RULES.join("`, `")));
-    table.0
+    table.into_text()
 }
 
 /// Gates that add repetitions.
@@ -88,7 +88,7 @@ pub fn until_decided(rounds: usize) -> String {
             line(name, sequential::regardless(&RULE, at_limit, looks, max_repeat, rounds, 7));
         }
     }
-    table.0
+    table.into_text()
 }
 
 fn arrows(maxima: &[usize]) -> String {
@@ -113,5 +113,5 @@ pub fn nights(rounds: usize) -> String {
             table.line(format!("{sizes}, {past}"), &gates);
         }
     }
-    table.0
+    table.into_text()
 }

@@ -1,6 +1,6 @@
 //! Pages of experiments of two nights.
 
-use super::{Table, few, percent};
+use super::table::{Table, few, percent};
 use crate::self_check::{
     compare::{Nights, across},
     gate,
@@ -44,7 +44,7 @@ pub fn two(rounds: usize) -> String {
         figures[1..3].fill("–".to_owned());
         table.line(format!("{}, {gap} nights apart, 50", between.name()), &figures);
     }
-    table.0
+    table.into_text()
 }
 
 /// Several experiments a side in one night.
@@ -69,5 +69,5 @@ pub fn together(rounds: usize) -> String {
         let figures = [none.any, found.any, none.covers, gates(0.95).fine, gates(1.0).regression];
         table.line(together, &percent(&figures));
     }
-    table.0
+    table.into_text()
 }

@@ -1,6 +1,6 @@
 //! Pages of one experiment: error rates, power and the minimum detectable effect.
 
-use super::{Table, few, percent};
+use super::table::{Table, few, percent};
 use crate::self_check::{
     compare::{self, Pages},
     noise::Within,
@@ -33,7 +33,7 @@ pub fn interleaved(rounds: usize) -> String {
             table.line(format!("{}, {repetitions}", within.name()), &figures);
         }
     }
-    table.0
+    table.into_text()
 }
 
 /// Differences of the size of the minimum detectable effect.
@@ -51,7 +51,7 @@ pub fn detectable(rounds: usize) -> String {
             table.line(format!("{}, {repetitions}", within.name()), &[mean, power.found.percent()]);
         }
     }
-    table.0
+    table.into_text()
 }
 
 /// Pages with more than one question.
@@ -72,5 +72,5 @@ pub fn questions(rounds: usize) -> String {
             table.line(format!("{questions}, {repetitions}"), &percent(&[pages(1.0, rounds).any, two, five, ten]));
         }
     }
-    table.0
+    table.into_text()
 }

@@ -1,6 +1,6 @@
 //! Plans of several targets and sizes.
 
-use super::{Table, percent};
+use super::table::{Table, percent};
 use crate::self_check::{
     plans::{Against, decided, enough, named},
     world::{Differ, Plan},
@@ -38,7 +38,7 @@ pub fn fewest(_rounds: usize) -> String {
             table.line(format!("{targets} × {sizes}"), &figures.concat());
         }
     }
-    table.0
+    table.into_text()
 }
 
 fn repetitions(plan: Plan, differ: Differ, against: Against) -> String {
@@ -64,5 +64,5 @@ pub fn equal(rounds: usize) -> String {
             table.line(format!("{targets}, {repetitions}"), &percent(&pages));
         }
     }
-    table.0
+    table.into_text()
 }

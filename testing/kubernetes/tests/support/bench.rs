@@ -12,7 +12,7 @@ use brewbench_agent::{
     engine::k6::K6,
     generators::Generators,
     host::idle_wait::IdleWait,
-    run::execute::{self, RunContext},
+    run::{context::RunContext, execute},
     sandbox::Sandbox,
     target::{Cluster as Used, kubernetes::Patience},
     wire::{

@@ -1,29 +1,13 @@
-//! The verdict limits of a scenario: each with its default and its reason, and a form to change them.
+//! The verdict limits of a scenario: each with its default and its reason, and its form.
 
 use std::collections::BTreeMap;
 
-use axum::{
-    Form,
-    extract::{Path, State},
-    http::StatusCode,
-    response::{IntoResponse, Redirect, Response},
-};
-
-use super::scenarios;
 use crate::{
-    app::{
-        error::{Error, Result},
-        state::AppState,
-    },
-    auth::caller::Submit,
     results::{
         store::verdicts::ScenarioLimits,
         verdict::limits::{Limit, Limits},
     },
-    web::{
-        address,
-        time_ago::{self, Moment},
-    },
+    web::time_ago::{self, Moment},
 };
 
 /// The section of the page with the limits.
@@ -86,7 +70,7 @@ impl LimitsPart {
 }
 
 /// Parses the form; an empty field means the default.
-fn parse(form: &BTreeMap<String, String>) -> std::result::Result<Limits, String> {
+pub fn parse(form: &BTreeMap<String, String>) -> Result<Limits, String> {
     let mut limits = Limits::default();
     if form.contains_key("reset") {
         return Ok(limits);
@@ -97,29 +81,6 @@ fn parse(form: &BTreeMap<String, String>) -> std::result::Result<Limits, String>
         }
     }
     Ok(limits)
-}
-
-/// `POST /scenarios/{name}/limits`: stores the limits, or shows the page again with the error.
-pub async fn set(
-    Submit(caller): Submit,
-    State(state): State<AppState>,
-    Path(name): Path<String>,
-    Form(form): Form<BTreeMap<String, String>>,
-) -> Result<Response> {
-    match parse(&form) {
-        Ok(limits) => {
-            crate::results::api::limits::change(&state, &caller, &name, &limits).await?;
-            Ok(Redirect::to(&format!("/scenarios/{}#limits", address::segment(&name))).into_response())
-        }
-        Err(fault) => match scenarios::page_of(&state, &caller, &name, None).await {
-            Ok(mut page) => {
-                page.limits = page.limits.with_input(&form, fault);
-                Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
-            }
-            Err(Error::NotFound(_)) => Err(Error::Invalid(fault)),
-            Err(other) => Err(other),
-        },
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use brewbench_agent::{series::histogram::Histogram, wire::series::Series};
 use serde_json::{Value, json};
 
-use super::curves::{Points, TIME};
+use crate::results::pages::run::charts::curves::{Points, TIME};
 use crate::{
     results::series::model::{LatencyBody, SeriesBody, latencies},
     web::{

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::curves::{self, Curve, From, Head, Points};
+use crate::results::pages::run::charts::curves::{self, Curve, From, Head, Points};
 use crate::{
     metrics::Metric,
     results::series::model::{SecondBody, SeriesBody},

@@ -7,7 +7,7 @@ mod over_time;
 use brewbench_agent::{reports::summary::Summary, wire::series::Series};
 use serde_json::{Value, json};
 
-use self::curves::Points;
+use crate::results::pages::run::charts::curves::Points;
 use crate::{
     metrics::Metric,
     results::series::model::SeriesBody,

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use crate::{
     app::{
-        error::{Error, ErrorBody, Input, Result},
+        error::{Error, ErrorBody, Result},
+        input::Input,
         state::AppState,
     },
     auth::{

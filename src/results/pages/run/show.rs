@@ -12,17 +12,13 @@ use brewbench_agent::{
     wire::{now_ms, series::Series, target::TargetKind},
 };
 
-use super::{
-    charts,
-    checks::{self, CheckGroup, Threshold},
-    headline::{self, Warning},
-    logs::{Logs, LogsQuery},
-    machine,
-    metrics::{self, Metrics},
-    remarks::Remarks,
-    rules::Rules,
-    work,
-};
+use crate::results::pages::run::charts;
+use crate::results::pages::run::checks::{self, CheckGroup, Threshold};
+use crate::results::pages::run::headline::{self, Warning};
+use crate::results::pages::run::logs::{Logs, LogsQuery};
+use crate::results::pages::run::machine;
+use crate::results::pages::run::metrics::{self, Metrics};
+use crate::results::pages::run::rules::Rules;
 use crate::{
     app::{
         error::{Error, QueryParams, Result},
@@ -31,13 +27,14 @@ use crate::{
     },
     auth::{caller::Read, model::Scope},
     distributed::{self, pages::Generators, shares::GeneratorList},
-    live::feed::Rate,
+    live::feed::{LiveFeed, Rate},
     results::{
         blob,
         environment::facts::{self, Fact, Group},
         evidence::Evidence,
         import::ImportedFile,
         logs::RunLogs,
+        pages::run::{phases::PhaseTiming, timeseries::TimeSeries},
         series::model::SideCores,
         store::{
             downsampled,
@@ -47,11 +44,7 @@ use crate::{
     runs::{
         api, lookup,
         model::{Origin, Run},
-        pages::{
-            phases::PhaseTiming,
-            row::{Doing, Line},
-            timeseries::TimeSeries,
-        },
+        pages::row::{Doing, Line},
         verdict::Verdict,
     },
     web::{
@@ -62,6 +55,7 @@ use crate::{
         time_ago::{self, Moment},
     },
 };
+use crate::{results::pages::run::work, runs::pages::remarks::Remarks};
 
 /// The page.
 #[derive(Debug, Template, WebTemplate)]
@@ -167,8 +161,8 @@ impl Stored {
         let shares = distributed::api::read(state, run, evidence.as_ref()).await?;
         let series = crate::results::api::series::current(state, run).await?;
         let id = run.id.to_wire().ok();
-        let rate = id.and_then(|id| state.live_feed.rate(id));
-        let step = id.and_then(|id| state.live_feed.step(id));
+        let rate = id.and_then(|id| state.memory::<LiveFeed>().rate(id));
+        let step = id.and_then(|id| state.memory::<LiveFeed>().step(id));
         let judged = verdicts::judged_by(pool, &run.id).await?;
         let phases = crate::runs::store::phases(pool, &run.id).await?;
         let reduced = downsampled::reduction(pool, &run.id).await?;
@@ -209,7 +203,7 @@ impl RunView {
             }),
             repetitions: cell.iter().map(|other| other.repetition).collect::<BTreeSet<_>>().len(),
             enforced: machine::enforced(&run),
-            stages: crate::runs::pages::phases::timings(&phases, now),
+            stages: crate::results::pages::run::phases::timings(&phases, now),
             figures: summary.as_ref().map(|summary| Figures {
                 taken: (run.origin == Origin::Import)
                     .then(|| ImportedFile::from_summary(None, &run.id, summary).sentence()),

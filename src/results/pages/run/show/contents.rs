@@ -1,6 +1,6 @@
 //! The sections of a run's page.
 
-use super::RunView;
+use crate::results::pages::run::show::RunView;
 use crate::web::contents::Contents;
 
 impl RunView {

@@ -3,7 +3,7 @@
 
 use brewbench_agent::wire::series::Series;
 
-use super::charts;
+use crate::results::pages::run::charts;
 use crate::{
     results::series::{
         model::{SecondBody, SeriesBody, SideCores, UsageBody, limit_points},
