@@ -153,7 +153,7 @@ impl RunCounts {
 
     fn count(runs: &[Run]) -> Self {
         let mut counts = Self::default();
-        for run in runs.iter().filter(|run| !run.profiled) {
+        for run in runs.iter().filter(|run| !run.spec.profiled) {
             let place = match (run.phase.as_str(), run.verdict) {
                 ("finished", Some(Verdict::Valid)) => &mut counts.valid,
                 ("finished", Some(Verdict::Suspect)) => &mut counts.suspect,

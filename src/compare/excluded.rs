@@ -38,7 +38,7 @@ pub fn excluded_runs(subjects: &[Subject], rows: &[Row]) -> Vec<ExcludedRun> {
         for cell in &row.cells {
             for run in &cell.runs {
                 let state = match (run.phase.as_str(), run.verdict) {
-                    ("finished", _) if run.profiled => "profiled",
+                    ("finished", _) if run.spec.profiled => "profiled",
                     ("finished", Some(Verdict::Invalid) | None) => "invalid",
                     (phase @ ("failed" | "cancelled" | "lost"), _) => phase,
                     _ => continue,
@@ -58,7 +58,7 @@ pub fn excluded_runs(subjects: &[Subject], rows: &[Row]) -> Vec<ExcludedRun> {
 }
 
 fn reason(run: &Run) -> String {
-    if run.profiled {
+    if run.spec.profiled {
         return "a profiler slows the target down, so the run is no measurement".to_owned();
     }
     let reasons = run.reasons.iter().filter(|reason| reason.verdict == Verdict::Invalid).map(|reason| &reason.text);

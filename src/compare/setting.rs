@@ -68,13 +68,13 @@ pub(crate) fn setting_of(run: &Run, by: By) -> Setting {
         // Agents and labels may differ in their code: `comparability` looks at each of them.
         code: code_of(run).filter(|_| matches!(by, By::Size | By::Load)),
         by,
-        scenario: run.scenario.clone(),
-        scenario_sha256: run.scenario_sha256.clone(),
-        parameters: run.parameters.clone(),
+        scenario: run.spec.scenario.clone(),
+        scenario_sha256: run.spec.scenario_sha256.clone(),
+        parameters: run.spec.parameters.clone(),
         load: load_of(run).filter(|_| has_load),
-        vus: run.vus.filter(|_| has_load),
+        vus: run.spec.vus.filter(|_| has_load),
         peak: if has_load { peak(run) } else { 0 },
-        size: run.size.clone().filter(|_| by != By::Size),
+        size: run.spec.size.clone().filter(|_| by != By::Size),
     }
 }
 

@@ -13,6 +13,7 @@ pub mod name;
 pub mod offer;
 pub mod outcome;
 pub mod profile;
+pub mod run_spec;
 pub mod series;
 pub mod target;
 pub mod traffic;

@@ -25,6 +25,8 @@ use crate::{
     },
     dashboard,
     fleet::presence::{Connected, Presence},
+    placement::offer::size_fault,
+    runs::model::RunSize,
     web::{
         address,
         confirm::Confirm,
@@ -115,7 +117,7 @@ impl Typed {
 fn line(size: MachineSize, connected: &[(String, Connected)], used: &[String]) -> Line {
     let (mut givers, mut lacking) = (Vec::new(), Vec::new());
     for (name, agent) in connected {
-        match agent.size_fault(size.vcpus, size.memory_bytes, size.replicas) {
+        match size_fault(&RunSize::from(&size), &agent.hello) {
             None => givers.push(name.clone()),
             Some(lack) => lacking.push(format!("{name} {lack}")),
         }
