@@ -4,10 +4,7 @@
 //! same. Runs of one target in one setting are its repetitions. In a comparison by something other than the target, the
 //! target is part of the setting instead.
 
-use std::{
-    cmp::Ordering,
-    collections::{BTreeMap, BTreeSet, btree_map::Entry},
-};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use brewbench_agent::wire::{
     load::{Load, Shape},
@@ -18,7 +15,7 @@ use utoipa::ToSchema;
 
 use crate::{
     app::ids::ExperimentId,
-    compare::setting::{Setting, order, setting_of, settings},
+    compare::setting::{Setting, same, setting_of, settings},
     runs::{
         code::{code_of, words},
         load,
@@ -184,7 +181,8 @@ pub fn select(runs: Vec<Run>, marks: &Marks, by: By) -> Selection {
     for run in runs {
         let place = |found: Option<usize>| found.unwrap_or_default();
         let subject = place(subjects.iter().position(|subject| subject.has(&run, by)));
-        let setting = place(settings.iter().position(|setting| same(setting, &setting_of(&run, by))));
+        let own = setting_of(&run, by);
+        let setting = place(settings.iter().position(|setting| same(setting, &own)));
         match groups.iter_mut().find(|group| (group.subject, group.setting) == (subject, setting)) {
             Some(group) => group.runs.push(run),
             None => groups.push(Group { subject, setting, runs: vec![run] }),
@@ -285,10 +283,6 @@ fn targets(runs: &[Run], marks: &Marks) -> Vec<Subject> {
         Subject { key, target: target.clone(), version: version.clone(), kind: *kind, code: code.clone(), mark, label }
     };
     all.iter().map(subject).collect()
-}
-
-pub(crate) fn same(one: &Setting, other: &Setting) -> bool {
-    order(one, other) == Ordering::Equal
 }
 
 #[cfg(test)]

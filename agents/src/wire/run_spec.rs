@@ -151,3 +151,64 @@ impl RunSpec {
 fn fifteen_digits(number: f64) -> f64 {
     format!("{number:.14e}").parse().unwrap_or(number)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::load::{Closed, Form, Open};
+
+    fn spec() -> RunSpec {
+        let size = Size { name: "small".to_owned(), vcpus: 0.5, memory_bytes: 1 << 20, replicas: 1 };
+        let spec = RunSpec {
+            target: "servy".to_owned(),
+            size: Some(size),
+            scenario: Some("hash".to_owned()),
+            scenario_sha256: Some("00aa".to_owned()),
+            parameters: [("N".to_owned(), "5".to_owned())].into(),
+            ..RunSpec::default()
+        };
+        let form = Form::constant(10, 2.0).expect("a form");
+        spec.under(Load::Closed(Closed::new(form).expect("a load")))
+    }
+
+    #[test]
+    fn the_keys_of_a_spec_never_change() {
+        let key = r#"["servy",0.5,1048576,"hash","00aa",{"N":"5"},{"kind":"vus","vus":10},10]"#;
+        assert_eq!(spec().plan_key(), key);
+        assert_eq!(spec().cell_key(None, None), format!("{key} "));
+        assert_eq!(spec().cell_key(Some("k6 1.8.1"), Some(TargetKind::Process)), format!("{key} k6 1.8.1"));
+        assert_eq!(spec().cell_key(Some("k6 1.8.1"), Some(TargetKind::Url)), format!("{key} k6 1.8.1 url"));
+        let size = spec().size.map(|size| Size { replicas: 3, ..size });
+        let many = RunSpec { size, cluster_generators: 2, ..spec() };
+        let end = r#",10,{"replicas":3,"cluster_generators":2}]"#;
+        assert!(many.plan_key().ends_with(end), "{}", many.plan_key());
+        let open = Open::new(Form::constant(100, 2.0).expect("a form"), None).expect("a load");
+        let rate = r#",{"kind":"rate","rate":100,"max_vus":10},null]"#;
+        assert!(spec().under(Load::Open(open)).plan_key().ends_with(rate));
+        assert_eq!(RunSpec::default().plan_key(), r#"["",null,null,null,null,{},null,null]"#);
+    }
+
+    #[test]
+    fn what_makes_no_other_cell_is_not_part_of_the_key() {
+        let form = Form::constant(10, 60.0).expect("a form");
+        let longer = spec().under(Load::Closed(Closed::new(form).expect("a load")));
+        let size = spec().size.map(|size| Size { name: "half".to_owned(), ..size });
+        let warmer = RunSpec { size, warm_up_s: Some(9.0), warm_up_auto: true, profiled: true, ..spec() };
+        let elsewhere = RunSpec { generators: vec!["one".to_owned()], ..spec() };
+        for other in [longer, warmer, elsewhere] {
+            assert_eq!(other.plan_key(), spec().plan_key());
+        }
+    }
+
+    #[test]
+    fn a_warm_up_is_never_longer_than_a_load() {
+        let warm_up = |warm_up_s, warm_up_auto| RunSpec { warm_up_s, warm_up_auto, ..spec() };
+        assert_eq!(warm_up(Some(2.5), true).longest_warm_up(), Duration::from_secs(25));
+        assert_eq!(warm_up(None, true).longest_warm_up(), Duration::ZERO);
+        assert_eq!(warm_up(Some(f64::NAN), false).warm_up(), Duration::ZERO);
+        for (seconds, auto, is_fine) in [(86_400.0, false, true), (8_641.0, true, false), (1e300, false, false)] {
+            assert_eq!(warm_up(Some(seconds), auto).fault().is_none(), is_fine, "{seconds}");
+        }
+        assert!(RunSpec { size: None, ..spec() }.fault().is_some_and(|why| why.contains("size")));
+    }
+}

@@ -183,8 +183,8 @@ pub struct NewRun<'a> {
 pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx::Result<()> {
     let insert = format!(
         "insert into run (phase, origin, id, experiment_id, repetition, retries, required_agent, agent_label, block,
-             created_by, queued_at, phase_at, {COLUMNS})
-         values ('queued', 'agent', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {PARAMETERS})"
+             created_by, queued_at, phase_at, plan_key, {COLUMNS})
+         values ('queued', 'agent', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {PARAMETERS})"
     );
     let insert = sqlx::query(AssertSqlSafe(insert))
         .bind(&run.id)
@@ -196,7 +196,8 @@ pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx:
         .bind(run.block)
         .bind(run.created_by)
         .bind(run.now)
-        .bind(run.now);
+        .bind(run.now)
+        .bind(run.spec.plan_key());
     SpecColumns::from(run.spec).bind(insert).execute(&mut *connection).await?;
     enter(connection, &run.id, "queued", run.now).await
 }

@@ -26,9 +26,9 @@ pub async fn queue_retry(
 ) -> sqlx::Result<bool> {
     let insert = format!(
         "insert into run (id, phase, retries, queued_at, phase_at, experiment_id, retry_of, origin, version, repetition,
-             required_agent, agent_label, block, created_by, priority, {COLUMNS})
+             required_agent, agent_label, block, created_by, priority, plan_key, {COLUMNS})
          select ?2, 'queued', retries - 1, ?3, ?3, experiment_id, id, origin, version, repetition,
-             required_agent, agent_label, block, created_by, priority, {COLUMNS}
+             required_agent, agent_label, block, created_by, priority, plan_key, {COLUMNS}
          from run
          where id = ?1 and origin = 'agent' and retries > 0 and (phase in ('lost', 'failed') or verdict = 'invalid')
              and not exists (select 1 from run other where other.retry_of = ?1)"

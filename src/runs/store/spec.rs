@@ -15,8 +15,8 @@ macro_rules! columns {
         /// A spec as stored, one field per column.
         #[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
         pub struct SpecColumns {
-            $first: $type,
-            $($column: $types,)*
+            pub(crate) $first: $type,
+            $(pub(crate) $column: $types,)*
         }
 
         /// The columns in reading order.
@@ -150,6 +150,71 @@ impl From<&RunSpec> for SpecColumns {
             profiled: profiled.into(),
             generators: serde_json::json!(generators).to_string(),
             cluster_generators,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brewbench_agent::wire::load::Load;
+    use sqlx::AssertSqlSafe;
+
+    use super::*;
+    use crate::{
+        app::{db, ids::RunId},
+        runs::{
+            load::tests::{rate, vus, vus_stages},
+            store::{self, NewRun},
+            testing,
+        },
+    };
+
+    /// The plan key as databases computed it before the program did, of a run with one replica and no Pods.
+    const EARLIER: &str = "json_array(target, vcpus, memory_bytes, scenario, scenario_sha256, json(parameters), \
+        json_remove(load, '$.duration_s'), vus)";
+
+    fn specs() -> Vec<RunSpec> {
+        let spec = testing::spec("servy");
+        let sized = |vcpus| spec.size.clone().map(|size| Size { vcpus, ..size });
+        let sizes =
+            [0.1, 0.25, 1.0 / 3.0, 1.1, 16.0, 1_000.5].map(|vcpus| RunSpec { size: sized(vcpus), ..spec.clone() });
+        let loads = [Load::Script, rate(2_000, 10.5), vus(3, 1.0), vus_stages("1s:5,1500ms:0")];
+        let loads = loads.map(|load| spec.clone().under(load));
+        let parameters = [("ROUTE", "/a \"quoted\" \\ path"), ("SIZE", "größer\n")];
+        let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let odd = RunSpec { target: "it's \"odd\"".to_owned(), parameters, profiled: true, ..spec.clone() };
+        let unsized_one = RunSpec { size: None, scenario: None, load: None, warm_up_auto: true, ..spec.clone() };
+        let generators = vec!["one".to_owned(), "two".to_owned()];
+        let distributed = RunSpec { generators, warm_up_s: Some(0.5), ..spec };
+        [sizes.as_slice(), loads.as_slice(), &[odd, unsized_one, distributed]].concat()
+    }
+
+    #[tokio::test]
+    async fn a_spec_is_stored_and_read_and_has_the_key_that_databases_gave_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let db = db::open(folder.path()).await.expect("a database");
+        let mut connection = db.write.acquire().await.expect("a connection");
+        for spec in &specs() {
+            let id = RunId::now();
+            let run = NewRun {
+                id: id.clone(),
+                experiment: None,
+                spec,
+                repetition: 1,
+                retries: 0,
+                required_agent: None,
+                agent_label: None,
+                block: 0,
+                created_by: "ada",
+                now: 1,
+            };
+            store::queue(&mut connection, &run).await.expect("queued");
+            let stored = store::one(&db.rows, &id).await.expect("a row").expect("a run");
+            assert_eq!(stored.spec, *spec);
+            let keys = format!("select plan_key, cell_key, {EARLIER} from run where id = ?");
+            let keys: (String, String, String) =
+                sqlx::query_as(AssertSqlSafe(keys)).bind(&id).fetch_one(&mut *connection).await.expect("keys");
+            assert_eq!(keys, (spec.plan_key(), stored.cell_key(), spec.plan_key()));
         }
     }
 }
