@@ -20,6 +20,7 @@ use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::load::Load;
 use brewbench_agent::wire::messages::Finding;
 use brewbench_agent::wire::outcome::{Ended, Outcome};
+use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_testing::{public_folder, skip};
 use support::{Bench, job, scenario};
 use tokio_util::sync::CancellationToken;
@@ -200,7 +201,11 @@ async fn a_program_without_a_network_gets_no_socket() {
 
 /// Runs a script with its own load against a target.
 async fn run(bench: &Bench, script: &str) -> Outcome {
-    let job = Job { scenario: scenario(script), load: Load::Script, warm_up_ms: 0, ..job("good") };
+    let job = Job {
+        scenario: scenario(script),
+        spec: RunSpec { load: Some(Load::Script), warm_up_s: Some(0.0), ..job("good").spec },
+        ..job("good")
+    };
     execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await
 }
 

@@ -12,6 +12,7 @@ use brewbench_agent::run::execute;
 use brewbench_agent::wire::job::{Job, Role, Segment};
 use brewbench_agent::wire::messages::Gate;
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
+use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_agent::wire::{Phase, now_ms};
 use support::{Bench, job, vus};
 use tokio::sync::{mpsc, watch};
@@ -109,7 +110,7 @@ fn measuring_since(outcome: &Outcome) -> i64 {
 #[tokio::test]
 async fn two_generators_load_one_target_simultaneously_with_their_segments() {
     let Some(benches) = benches("together", 2).await else { return };
-    let job = Job { load: vus(3, 2_000), ..job("good") };
+    let job = Job { spec: RunSpec { load: Some(vus(3, 2_000)), ..job("good").spec }, ..job("good") };
     let (outcomes, phases) = run_distributed(&benches, &job, |_| true, &CancellationToken::new()).await;
     assert_eq!(phases, [Phase::Preparing, Phase::WarmingUp, Phase::Measuring, Phase::Collecting]);
     for outcome in &outcomes {
@@ -144,7 +145,7 @@ async fn a_run_cancelled_at_a_gate_or_under_load_leaves_nothing_behind() {
     let Some(benches) = benches("cancelled", 2).await else { return };
     for last in [None, Some(Gate::Load), Some(Gate::Measure)] {
         let cancel = CancellationToken::new();
-        let job = Job { load: vus(2, 600_000), ..job("good") };
+        let job = Job { spec: RunSpec { load: Some(vus(2, 600_000)), ..job("good").spec }, ..job("good") };
         let stop = cancel.clone();
         // At the gate after the last one that opens all participants wait, or k6 is running.
         let opens = move |gate| {

@@ -9,6 +9,7 @@ use brewbench_agent::run::execute;
 use brewbench_agent::sandbox::firewall::{self, Firewall, Reachable};
 use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::load::Load;
+use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_testing::skip;
 use support::{Bench, job, scenario};
 use tokio_util::sync::CancellationToken;
@@ -127,7 +128,11 @@ async fn a_script_reaches_its_target_and_nothing_else() {
            ws.connect('ws://127.0.0.1:{port}/', () => {{}});
          }};"
     );
-    let job = Job { scenario: scenario(&script), load: Load::Script, ..job("good") };
+    let job = Job {
+        scenario: scenario(&script),
+        spec: RunSpec { load: Some(Load::Script), ..job("good").spec },
+        ..job("good")
+    };
     let outcome = execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await;
     let log = &outcome.generator_log;
     assert!(log.contains("target 200") && log.contains("faults 3"), "{:?} {log}", outcome.ended);

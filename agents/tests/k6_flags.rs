@@ -13,6 +13,7 @@ use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::load::Load;
 use brewbench_agent::wire::outcome::{Ended, Outcome};
+use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_testing::public_folder;
 use support::{Bench, job, scenario};
 use tokio_util::sync::CancellationToken;
@@ -82,7 +83,11 @@ async fn run_with(version: &str, job: &Job) -> (Outcome, Vec<String>, String) {
 
 #[tokio::test]
 async fn every_flag_of_a_run_exists_in_k6_1_and_2() {
-    let own_load = Job { load: Load::Script, scenario: scenario(support::SCRIPT), ..job("good") };
+    let own_load = Job {
+        scenario: scenario(support::SCRIPT),
+        spec: RunSpec { load: Some(Load::Script), ..job("good").spec },
+        ..job("good")
+    };
     for version in ["1.0.0", "2.0.0", "2.2.0"] {
         for job in [job("good"), own_load.clone()] {
             let (outcome, arguments, _) = run_with(version, &Job { run: RunId::now(), ..job }).await;

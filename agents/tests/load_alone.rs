@@ -9,6 +9,7 @@ use brewbench_agent::run::execute;
 use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::load::{Form, Load, Open, Stage};
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
+use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_agent::wire::series::{Second, Window};
 use brewbench_testing::Counter;
 use support::{Bench, job, scenario, vus};
@@ -34,7 +35,11 @@ async fn run_on(target: &Counter, script: &str, load: Load) -> Option<Outcome> {
     );
     std::fs::write(bench.work.targets.join("counter.toml"), manifest).expect("a manifest");
     let script = scenario(&format!("{IMPORTS}{script}"));
-    let job = Job { warm_up_ms: 0, load, scenario: script, ..job("counter") };
+    let job = Job {
+        scenario: script,
+        spec: RunSpec { warm_up_s: Some(0.0), load: Some(load), ..job("counter").spec },
+        ..job("counter")
+    };
     let outcome = execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await;
     bench.assert_clean(job.run);
     Some(outcome)

@@ -7,12 +7,17 @@ use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::load::Load;
 use brewbench_agent::wire::load_record::LoadRecord;
 use brewbench_agent::wire::outcome::{Ended, Outcome};
+use brewbench_agent::wire::run_spec::RunSpec;
 use support::{Bench, job, scenario, vus};
 use tokio_util::sync::CancellationToken;
 
 async fn run(bench: &Bench, script: &str, load: Load) -> (Outcome, LoadRecord) {
     bench.offer("good", "");
-    let job = Job { scenario: scenario(script), load, warm_up_ms: 0, ..job("good") };
+    let job = Job {
+        scenario: scenario(script),
+        spec: RunSpec { load: Some(load), warm_up_s: Some(0.0), ..job("good").spec },
+        ..job("good")
+    };
     let outcome = execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await;
     bench.assert_clean(job.run);
     assert_eq!(outcome.ended, Ended::Finished, "{}", outcome.generator_log);
@@ -115,8 +120,12 @@ async fn a_load_cut_short_says_by_what() {
 
     let script = "import http from 'k6/http'; import exec from 'k6/execution';
         export default function () { http.get(__ENV.BASE_URL); if (__ITER === 3) exec.test.abort('no more items'); }";
-    for warm_up_ms in [0, 5_000] {
-        let job = Job { scenario: scenario(script), load: vus(1, 60_000), warm_up_ms, ..job("good") };
+    for warm_up_s in [0.0, 5.0] {
+        let job = Job {
+            scenario: scenario(script),
+            spec: RunSpec { load: Some(vus(1, 60_000)), warm_up_s: Some(warm_up_s), ..job("good").spec },
+            ..job("good")
+        };
         let outcome = execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await;
         assert_eq!(outcome.ended, Ended::Finished, "{}", outcome.generator_log);
         let why = outcome.conditions.load_record.and_then(|record| record.cut_short).expect("a reason");

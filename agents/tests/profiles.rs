@@ -14,6 +14,7 @@ use brewbench_agent::target::Containers;
 use brewbench_agent::wire::job::{Job, Size};
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use brewbench_agent::wire::profile::{ProfileKind, ProfileSource, Profiled, RunProfile};
+use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_testing::{Guest, Image, Podman, skip};
 use support::{Bench, job, processes_with, scenario, vus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -63,7 +64,11 @@ fn offer_bundled(bench: &Bench, name: &str, profile: &str) -> Option<()> {
 
 /// A profiled run of `/hash`.
 fn hashing(target: &str, duration_ms: u64) -> Job {
-    Job { scenario: scenario(HASH), load: vus(4, duration_ms), warm_up_ms: 0, profiled: true, ..job(target) }
+    Job {
+        scenario: scenario(HASH),
+        spec: RunSpec { load: Some(vus(4, duration_ms)), warm_up_s: Some(0.0), profiled: true, ..job(target).spec },
+        ..job(target)
+    }
 }
 
 async fn run(bench: &Bench, job: &Job) -> Outcome {
@@ -138,7 +143,11 @@ async fn the_bundled_rust_target_is_profiled_by_perf() {
 async fn context_switches_of_lasting_threads_are_counted() {
     let Some(bench) = bench("profile switches").await else { return };
     let Some(()) = offer_bundled(&bench, "rust-hyper", "perf = true") else { return };
-    let outcome = run(&bench, &Job { profiled: false, ..hashing("rust-hyper", 1_500) }).await;
+    let outcome = run(
+        &bench,
+        &Job { spec: RunSpec { profiled: false, ..hashing("rust-hyper", 1_500).spec }, ..hashing("rust-hyper", 1_500) },
+    )
+    .await;
     let counters = outcome.conditions.counters.expect("counters");
     let switches = counters.voluntary_switches.zip(counters.involuntary_switches);
     assert!(switches.is_some_and(|(voluntary, _)| voluntary > 0) && counters.page_faults.is_some(), "{counters:?}");
@@ -186,7 +195,7 @@ async fn a_command_profiles_by_collapsed_stacks() {
     std::fs::set_permissions(&profiler, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
     let command = "[profile]\ncommand = [\"./profiler\", \"{pid}\", \"{pids}\", \"{s}\", \"{hz}\"]";
     bench.offer("good", command);
-    let observed = profiled(&bench, &Job { profiled: true, ..job("good") }).await;
+    let observed = profiled(&bench, &Job { spec: RunSpec { profiled: true, ..job("good").spec }, ..job("good") }).await;
     let (profile, stacks) = only(&observed);
     let mut frames = names(&stacks, "");
     frames.sort_unstable();
@@ -202,12 +211,14 @@ async fn a_command_profiles_by_collapsed_stacks() {
         ("trap '' INT; sleep 600; :", "did not end"),
     ] {
         std::fs::write(&profiler, format!("#!/bin/sh\n{script}\n")).expect("a script");
-        let Profiled { profiles, faults } = profiled(&bench, &Job { profiled: true, ..job("good") }).await;
+        let Profiled { profiles, faults } =
+            profiled(&bench, &Job { spec: RunSpec { profiled: true, ..job("good").spec }, ..job("good") }).await;
         assert!(profiles.is_empty() && faults.len() == 1 && faults[0].contains(words), "{script}: {faults:?}");
     }
 
     bench.offer("good", "[profile]\ncommand = [\"sh\", \"-c\", \"echo 'main;work 1'; : {pid} {output}\"]");
-    let Profiled { faults, .. } = profiled(&bench, &Job { profiled: true, ..job("good") }).await;
+    let Profiled { faults, .. } =
+        profiled(&bench, &Job { spec: RunSpec { profiled: true, ..job("good").spec }, ..job("good") }).await;
     assert_eq!(faults, ["profile.command: sh wrote no file {output}"]);
 }
 
@@ -264,7 +275,11 @@ async fn the_monitor_of_a_virtual_machine_is_profiled_by_perf() {
     );
     std::fs::write(bench.work.targets.join("guest.toml"), manifest).expect("a manifest");
     let size = Size { name: "1/256MiB".to_owned(), vcpus: 1.0, memory_bytes: 256 << 20, replicas: 1 };
-    let profiled = profiled(&bench, &Job { size, ..hashing("guest", 2_000) }).await;
+    let profiled = profiled(
+        &bench,
+        &Job { spec: RunSpec { size: Some(size), ..hashing("guest", 2_000).spec }, ..hashing("guest", 2_000) },
+    )
+    .await;
     let (profile, stacks) = only(&profiled);
     assert_eq!(profile.source, ProfileSource::Perf);
     let programs: Vec<_> = stacks.frames.iter().map(|frame| frame.module.as_str()).collect();
@@ -309,7 +324,11 @@ async fn of_endpoint(bench: &Bench, base: &str, profile: &str) -> Profiled {
         "name = \"there\"\nversion = \"1\"\n[url]\nbase = \"{base}\"\n[ready]\npath = \"/\"\n[profile]\n{profile}\n"
     );
     std::fs::write(bench.work.targets.join("there.toml"), text).expect("a manifest");
-    profiled(bench, &Job { profiled: true, warm_up_ms: 0, ..job("there") }).await
+    profiled(
+        bench,
+        &Job { spec: RunSpec { profiled: true, warm_up_s: Some(0.0), ..job("there").spec }, ..job("there") },
+    )
+    .await
 }
 
 fn one_stack(kind: ProfileKind, function: &str, value: u64) -> Vec<u8> {
@@ -361,7 +380,8 @@ async fn what_the_owner_does_not_allow_is_not_attached() {
     let Some(mut bench) = bench("profile owner").await else { return };
     bench.work.profilers.clear();
     bench.offer("good", "");
-    let Profiled { profiles, faults } = profiled(&bench, &Job { profiled: true, ..job("good") }).await;
+    let Profiled { profiles, faults } =
+        profiled(&bench, &Job { spec: RunSpec { profiled: true, ..job("good").spec }, ..job("good") }).await;
     assert!(profiles.is_empty());
     assert_eq!(faults, ["the agent's owner does not allow perf: start the agent with --profilers perf"]);
     let unasked = run(&bench, &job("good")).await;
@@ -375,10 +395,18 @@ async fn a_target_that_forks_or_exits_while_perf_observes_it_leaves_nothing() {
         return;
     }
     bench.offer("restarting", "");
-    let profiled = profiled(&bench, &Job { profiled: true, warm_up_ms: 0, ..job("restarting") }).await;
+    let profiled = profiled(
+        &bench,
+        &Job { spec: RunSpec { profiled: true, warm_up_s: Some(0.0), ..job("restarting").spec }, ..job("restarting") },
+    )
+    .await;
     assert_eq!(profiled.faults, Vec::<String>::new(), "{profiled:?}");
     bench.offer("mortal", "");
-    let outcome = run(&bench, &Job { profiled: true, load: vus(1, 600_000), ..job("mortal") }).await;
+    let outcome = run(
+        &bench,
+        &Job { spec: RunSpec { profiled: true, load: Some(vus(1, 600_000)), ..job("mortal").spec }, ..job("mortal") },
+    )
+    .await;
     assert!(matches!(&outcome.ended, Ended::Failed { cause: Cause::TargetDied, .. }), "{outcome:?}");
 }
 
@@ -389,7 +417,10 @@ async fn a_cancelled_run_leaves_no_perf() {
         return;
     }
     bench.offer("good", "");
-    let job = Job { profiled: true, load: vus(1, 600_000), warm_up_ms: 0, ..job("good") };
+    let job = Job {
+        spec: RunSpec { profiled: true, load: Some(vus(1, 600_000)), warm_up_s: Some(0.0), ..job("good").spec },
+        ..job("good")
+    };
     let cancel = CancellationToken::new();
     let cancelling = async {
         while perfs(&job).is_empty() {
@@ -419,7 +450,10 @@ async fn profiled_child() {
     bench.work.profilers = ProfileSource::ALL.to_vec();
     bench.offer("good", "");
     bench.work.work_folder = folder;
-    let job = Job { profiled: true, load: vus(1, 600_000), warm_up_ms: 0, ..job("good") };
+    let job = Job {
+        spec: RunSpec { profiled: true, load: Some(vus(1, 600_000)), warm_up_s: Some(0.0), ..job("good").spec },
+        ..job("good")
+    };
     execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await;
 }
 

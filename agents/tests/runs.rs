@@ -13,10 +13,11 @@ use brewbench_agent::host::idle_wait::IdleWait;
 use brewbench_agent::run::execute;
 use brewbench_agent::sandbox::Side;
 use brewbench_agent::sandbox::cage::user;
-use brewbench_agent::wire::job::Job;
+use brewbench_agent::wire::job::{Job, Size};
 use brewbench_agent::wire::load::{Closed, Form, Load, Open, Stage};
 use brewbench_agent::wire::messages::Finding;
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
+use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_agent::wire::target::TargetKind;
 use brewbench_agent::wire::{Phase, RunId, now_ms};
 use support::{Bench, job, processes_with, scenario, vus};
@@ -31,7 +32,7 @@ async fn run(bench: &Bench, job: &Job) -> Outcome {
 /// Runs a long job on a target that misbehaves, and returns why it failed.
 async fn failure(bench: &Bench, manner: &str, tables: &str, cause: Cause) -> (String, Outcome) {
     bench.offer(manner, tables);
-    let job = Job { load: vus(1, 600_000), ..job(manner) };
+    let job = Job { spec: RunSpec { load: Some(vus(1, 600_000)), ..job(manner).spec }, ..job(manner) };
     let outcome = run(bench, &job).await;
     match outcome.ended.clone() {
         Ended::Failed { reason, cause: reported } => {
@@ -160,7 +161,15 @@ async fn failures_are_counted_each_second_whatever_system_tags_a_script_chooses(
     bench.offer("breaking", "");
     let script = "import http from 'k6/http'; export const options = { systemTags: ['method'] };\n\
                   export default function () { http.get(`${__ENV.BASE_URL}/`); }";
-    let outcome = run(&bench, &Job { scenario: scenario(script), warm_up_ms: 0, ..job("breaking") }).await;
+    let outcome = run(
+        &bench,
+        &Job {
+            scenario: scenario(script),
+            spec: RunSpec { warm_up_s: Some(0.0), ..job("breaking").spec },
+            ..job("breaking")
+        },
+    )
+    .await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     let series = outcome.series.expect("a series").unpack().expect("a series");
     let failed: u64 = series.measured.expect("a window").seconds.iter().map(|second| second.failed.total()).sum();
@@ -189,7 +198,11 @@ async fn a_target_that_exits_during_the_load_ends_the_run_at_once() {
     let Some(bench) = Bench::new("mortal").await else { return };
     bench.offer("mortal", "");
     let load = vus(1, 600_000);
-    let outcome = run(&bench, &Job { load, warm_up_ms: 0, ..job("mortal") }).await;
+    let outcome = run(
+        &bench,
+        &Job { spec: RunSpec { load: Some(load), warm_up_s: Some(0.0), ..job("mortal").spec }, ..job("mortal") },
+    )
+    .await;
     let Ended::Failed { reason, cause: Cause::TargetDied } = outcome.ended else { panic!("{:?}", outcome.ended) };
     let expected = "target mortal exited during the measurement: exit status 4; \
                      last output: unruly is mortal | enough of this";
@@ -280,7 +293,9 @@ async fn a_worker_replaced_during_the_measurement_is_detected() {
     for bench in [Bench::new("restarting").await, Bench::unlimited("restarting too").await] {
         let Some(bench) = bench else { return };
         bench.offer("restarting", "");
-        let outcome = run(&bench, &Job { warm_up_ms: 0, ..job("restarting") }).await;
+        let outcome =
+            run(&bench, &Job { spec: RunSpec { warm_up_s: Some(0.0), ..job("restarting").spec }, ..job("restarting") })
+                .await;
         assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
         assert_eq!((outcome.conditions.processes, outcome.conditions.processes_gone), (Some(2), Some(1)));
     }
@@ -300,7 +315,11 @@ async fn a_response_that_differs_after_the_load_is_described() {
         export default function () { http.get(__ENV.BASE_URL); sleep(0.022); }";
     for (manner, sentence) in sentences {
         bench.offer(manner, "");
-        let slow = Job { scenario: scenario(script), load: Load::Script, warm_up_ms: 1_100, ..job(manner) };
+        let slow = Job {
+            scenario: scenario(script),
+            spec: RunSpec { load: Some(Load::Script), warm_up_s: Some(1.1), ..job(manner).spec },
+            ..job(manner)
+        };
         let outcome = run(&bench, &slow).await;
         assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
         assert_eq!(outcome.conditions.response_change.as_deref(), Some(sentence), "{manner}");
@@ -328,7 +347,7 @@ async fn a_size_that_the_machine_does_not_have_is_refused() {
     for (vcpus, memory_bytes, word) in [(4096.0, 1 << 20, "4096 vCPUs"), (1.0, 1 << 60, "MiB"), (f64::NAN, 1, "vCPUs")]
     {
         let mut job = job("good");
-        (job.size.vcpus, job.size.memory_bytes) = (vcpus, memory_bytes);
+        job.spec.size = job.spec.size.map(|size| Size { vcpus, memory_bytes, ..size });
         let Ended::Failed { reason, cause: Cause::Other } = run(&bench, &job).await.ended else { panic!("it ran") };
         assert!(reason.starts_with("the size ") && reason.contains(word), "{reason}");
     }
@@ -356,11 +375,12 @@ async fn options_thresholds_files_and_parameters_of_a_script_are_used() {
         export function handleSummary(data) {
             return { stdout: 'own summary ' + __ENV.WHAT + __ENV.MORE + __ENV.PATH, 'left.txt': 'x' };
         }";
-    let mut job = Job { load: Load::Script, warm_up_ms: 0, ..job("good") };
+    let mut job =
+        Job { spec: RunSpec { load: Some(Load::Script), warm_up_s: Some(0.0), ..job("good").spec }, ..job("good") };
     job.scenario = scenario(script);
     job.scenario.files.insert("paths.json".to_owned(), "[\"/a\"]".to_owned());
     job.scenario.defaults = [("WHAT", "default "), ("MORE", "more ")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
-    job.parameters = [("WHAT".to_owned(), "given ".to_owned())].into();
+    job.spec.parameters = [("WHAT".to_owned(), "given ".to_owned())].into();
     let outcome = run(&bench, &job).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     assert_eq!(requests(&outcome), 7);
@@ -374,7 +394,7 @@ async fn the_warm_up_of_a_scripts_own_load_is_cut_short() {
     let script = "import http from 'k6/http'; import { sleep } from 'k6';
         export const options = { vus: 1, duration: '1s' };
         export default function () { http.get(__ENV.BASE_URL); sleep(0.4); }";
-    let mut job = Job { load: Load::Script, ..job("good") };
+    let mut job = Job { spec: RunSpec { load: Some(Load::Script), ..job("good").spec }, ..job("good") };
     job.scenario = scenario(script);
     let started = Instant::now();
     let outcome = run(&bench, &job).await;
@@ -391,7 +411,7 @@ async fn a_rate_in_stages_starts_the_iterations_of_its_shape() {
     let stages = stages.map(|(duration_ms, target)| Stage { duration_ms, target }).to_vec();
     let load = Load::Open(Open::new(Form::Stages(stages), None).expect("a load"));
     assert_eq!(load.iterations(), Some(35.0));
-    let outcome = run(&bench, &Job { load, ..job("good") }).await;
+    let outcome = run(&bench, &Job { spec: RunSpec { load: Some(load), ..job("good").spec }, ..job("good") }).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     let (done, dropped) = (count(&outcome, "iterations").expect("a count"), count(&outcome, "dropped_iterations"));
     assert!(done <= 36, "{done}");
@@ -406,7 +426,7 @@ async fn iterations_without_a_free_virtual_user_are_dropped() {
     bench.offer("good", "");
     let form = Form::Constant { level: 20, duration_ms: 1_000 };
     let load = Load::Open(Open::new(form, Some(1)).expect("a load"));
-    let mut job = Job { load, warm_up_ms: 0, ..job("good") };
+    let mut job = Job { spec: RunSpec { load: Some(load), warm_up_s: Some(0.0), ..job("good").spec }, ..job("good") };
     job.scenario = scenario(
         "import http from 'k6/http'; import { sleep } from 'k6';
         export default function () { http.get(__ENV.BASE_URL); sleep(0.4); }",
@@ -439,7 +459,7 @@ async fn a_load_replaces_only_the_load_of_a_script() {
         }";
     let stages = [(500, 2), (500, 0)].map(|(duration_ms, target)| Stage { duration_ms, target }).to_vec();
     let load = Load::Closed(Closed::new(Form::Stages(stages)).expect("a load"));
-    let mut job = Job { load, ..job("good") };
+    let mut job = Job { spec: RunSpec { load: Some(load), ..job("good").spec }, ..job("good") };
     job.scenario = scenario(script);
     let outcome = run(&bench, &job).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
@@ -459,7 +479,8 @@ async fn scripts_rejected_by_k6_are_failures_with_its_message() {
         ("import x from 'k6/x/y'; export default () => {}", vus(1, 1000), "k6/x/y"),
     ];
     for (script, load, words) in cases {
-        let mut job = Job { load, warm_up_ms: 0, ..job("good") };
+        let mut job =
+            Job { spec: RunSpec { load: Some(load), warm_up_s: Some(0.0), ..job("good").spec }, ..job("good") };
         job.scenario = scenario(script);
         let ended = run(&bench, &job).await.ended;
         let Ended::Failed { reason, cause: Cause::Script } = ended else { panic!("{script}: {ended:?}") };
@@ -533,9 +554,9 @@ async fn cancelling_ends_a_run_in_every_phase() {
     ];
     for (target, at) in cases {
         let length_ms = if at == Phase::Collecting { 1_000 } else { 600_000 };
-        let mut job = Job { load: vus(1, length_ms), ..job(target) };
+        let mut job = Job { spec: RunSpec { load: Some(vus(1, length_ms)), ..job(target).spec }, ..job(target) };
         if at == Phase::WarmingUp {
-            job.warm_up_ms = 600_000;
+            job.spec.warm_up_s = Some(600.0);
         }
         let cancel = CancellationToken::new();
         let (entered, mut phases) = tokio::sync::mpsc::unbounded_channel();
@@ -565,7 +586,10 @@ async fn cancelling_ends_a_run_in_every_phase() {
 async fn a_dropped_run_leaves_nothing_behind() {
     let Some(bench) = Bench::new("dropped").await else { return };
     bench.offer("parent", "");
-    let job = Job { load: vus(1, 600_000), warm_up_ms: 0, ..job("parent") };
+    let job = Job {
+        spec: RunSpec { load: Some(vus(1, 600_000)), warm_up_s: Some(0.0), ..job("parent").spec },
+        ..job("parent")
+    };
     let (entered, mut phases) = tokio::sync::mpsc::unbounded_channel();
     let cancel = CancellationToken::new();
     tokio::select! {

@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use brewbench_agent::run::execute;
 use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::outcome::Ended;
+use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_agent::wire::traffic::{Peer, Traffic};
 use support::web::Web;
 use support::{Bench, job, scenario, vus};
@@ -15,7 +16,11 @@ use tokio_util::sync::CancellationToken;
 /// Runs a script for four seconds and returns the traffic.
 async fn traffic(bench: &Bench, manner: &str, script: &str) -> Traffic {
     bench.offer(manner, "");
-    let job = Job { load: vus(2, 4_000), scenario: scenario(script), ..job(manner) };
+    let job = Job {
+        scenario: scenario(script),
+        spec: RunSpec { load: Some(vus(2, 4_000)), ..job(manner).spec },
+        ..job(manner)
+    };
     let outcome = execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await;
     bench.assert_clean(job.run);
     assert_eq!(outcome.ended, Ended::Finished, "{}", outcome.generator_log);

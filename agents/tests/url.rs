@@ -4,8 +4,9 @@ mod support;
 
 use brewbench_agent::run::execute;
 use brewbench_agent::wire::Phase;
-use brewbench_agent::wire::job::{Job, Role};
+use brewbench_agent::wire::job::{Job, Role, Size};
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
+use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_agent::wire::target::Identity;
 use support::web::Web;
 use support::{Bench, job, vus};
@@ -19,7 +20,7 @@ fn offer(bench: &Bench, base: &str, tables: &str) {
 }
 
 async fn run(bench: &Bench) -> Outcome {
-    let job = Job { warm_up_ms: 0, ..job("remote") };
+    let job = Job { spec: RunSpec { warm_up_s: Some(0.0), ..job("remote").spec }, ..job("remote") };
     let outcome = execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await;
     bench.assert_clean(job.run);
     outcome
@@ -95,7 +96,10 @@ async fn a_restart_during_the_measurement_is_noticed() {
     let web = Web::start("127.0.0.1:0").await;
     let base = format!("http://{}", web.at);
     offer(&bench, &base, &format!("[metrics]\nscrape = \"{base}/metrics\""));
-    let job = Job { warm_up_ms: 0, load: vus(1, 2_000), ..job("remote") };
+    let job = Job {
+        spec: RunSpec { warm_up_s: Some(0.0), load: Some(vus(1, 2_000)), ..job("remote").spec },
+        ..job("remote")
+    };
     let outcome = execute::run(&job, &bench.work, &CancellationToken::new(), |phase| {
         if phase == Phase::Measuring {
             web.restart();
@@ -171,8 +175,11 @@ async fn a_larger_size_than_the_machine_is_no_obstacle() {
     let Some(bench) = Bench::new("url size").await else { return };
     let web = Web::start("127.0.0.1:0").await;
     offer(&bench, &format!("http://{}", web.at), "");
-    let mut job = Job { warm_up_ms: 0, load: vus(1, 1_000), ..job("remote") };
-    (job.size.vcpus, job.size.memory_bytes) = (4_096.0, 1 << 50);
+    let mut job = Job {
+        spec: RunSpec { warm_up_s: Some(0.0), load: Some(vus(1, 1_000)), ..job("remote").spec },
+        ..job("remote")
+    };
+    job.spec.size = job.spec.size.map(|size| Size { vcpus: 4_096.0, memory_bytes: 1 << 50, ..size });
     let outcome = execute::run(&job, &bench.work, &CancellationToken::new(), |_| {}).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
 }

@@ -10,6 +10,7 @@ use brewbench_agent::sandbox::cage::user::User;
 use brewbench_agent::target::vm::check_kvm;
 use brewbench_agent::wire::job::{Job, Size};
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
+use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_agent::wire::target::Identity;
 use brewbench_testing::Guest;
 use support::{Bench, job, vus};
@@ -55,7 +56,7 @@ impl Site {
 
     fn job(vcpus: f64) -> Job {
         let size = Size { name: format!("{vcpus}/128MiB"), vcpus, memory_bytes: 128 << 20, replicas: 1 };
-        Job { size, ..job("guest") }
+        Job { spec: RunSpec { size: Some(size), ..job("guest").spec }, ..job("guest") }
     }
 
     async fn run(&self, job: &Job) -> Outcome {
@@ -160,7 +161,8 @@ async fn qemu_boots_a_disk_and_never_changes_it() {
     let before = std::fs::read(&disk).expect("a disk");
     site.offer_qemu(&format!("disk = '{}'", disk.display()));
     let mut job = Site::job(1.0);
-    (job.size.name, job.size.memory_bytes) = ("1/256MiB".to_owned(), 256 << 20);
+    let (name, memory_bytes) = ("1/256MiB".to_owned(), 256 << 20);
+    job.spec.size = job.spec.size.map(|size| Size { name, memory_bytes, ..size });
     let outcome = site.run(&job).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     assert!(outcome.target_log.contains("guest: /dev/vda is writable: true"), "{}", outcome.target_log);
@@ -192,7 +194,7 @@ async fn a_guest_that_qemu_can_not_boot_says_why() {
         ),
     ] {
         site.offer_qemu(&table);
-        let job = Job { load: vus(1, 20_000), ..Site::job(2.0) };
+        let job = Job { spec: RunSpec { load: Some(vus(1, 20_000)), ..Site::job(2.0).spec }, ..Site::job(2.0) };
         let (reason, found) = site.failure(&job).await;
         assert!(reason.starts_with("target guest") && reason.contains(words), "{table}: {reason}");
         assert_eq!(found, cause, "{reason}");

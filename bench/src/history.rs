@@ -158,6 +158,8 @@ pub async fn fill(pool: &SqlitePool, runs: u32) -> anyhow::Result<()> {
     .bind(runs)
     .execute(&mut *transaction)
     .await?;
+    let keys = "update run set plan_key = json_array(target, vcpus, memory_bytes, scenario) where plan_key = ''";
+    sqlx::query(keys).execute(&mut *transaction).await?;
     sqlx::query(
         "insert into run_label (label, run_seq) select 'release-' || (seq % 10), seq from run where seq % 40 = 0",
     )

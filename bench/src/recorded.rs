@@ -65,8 +65,10 @@ async fn cells(connection: &mut SqliteConnection, name: &str, count: u32) -> any
     .bind(count)
     .bind(name)
     .bind(RUNS)
-    .execute(connection)
+    .execute(&mut *connection)
     .await?;
+    let keys = "update run set plan_key = json_array(target, vcpus, memory_bytes, scenario) where plan_key = ''";
+    sqlx::query(keys).execute(connection).await?;
     Ok(())
 }
 

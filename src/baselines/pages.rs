@@ -79,7 +79,7 @@ async fn index(Read(caller): Read, state: State<AppState>) -> Result<IndexPage> 
 
 async fn show(Read(caller): Read, state: State<AppState>, name: Path<String>) -> Result<ShowPage> {
     let BaselineWithRuns { baseline, runs } = api::show(Read(caller.clone()), State(state.0.clone()), name).await?.0;
-    let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let targets: Vec<&str> = runs.iter().map(|run| run.spec.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     let shell = Shell::signed_in(format!("Baseline {}", baseline.name), Section::Compare, &caller.name);
     let lines = runs.into_iter().map(|run| Line::new(run, &marks)).collect();

@@ -93,7 +93,7 @@ async fn by_id(state: &AppState, id: &str) -> Result<(Kind, Vec<Run>)> {
 pub async fn of_experiment(state: &AppState, id: &ExperimentId) -> Result<Vec<Run>> {
     let all = crate::runs::store::of_experiment(&state.db.rows, id).await?;
     let retried: HashSet<&RunId> = all.iter().filter_map(|run| run.retry_of.as_ref()).collect();
-    let is_measured = |run: &&Run| !run.profiled && (run.phase != Phase::Lost || !retried.contains(&run.id));
+    let is_measured = |run: &&Run| !run.spec.profiled && (run.phase != Phase::Lost || !retried.contains(&run.id));
     Ok(all.iter().filter(is_measured).cloned().collect())
 }
 

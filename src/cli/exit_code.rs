@@ -47,7 +47,12 @@ pub fn judge_runs(runs: &[RunData]) -> ExitCode {
         } else {
             run.phase.as_str()
         };
-        eprintln!("{} (repetition {}) {word}: {}", run.target, run.repetition, table::plain(&why.unwrap_or_default()));
+        eprintln!(
+            "{} (repetition {}) {word}: {}",
+            run.spec.target,
+            run.repetition,
+            table::plain(&why.unwrap_or_default())
+        );
     }
     if bad.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(RUNS_NOT_USABLE) }
 }

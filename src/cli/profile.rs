@@ -172,7 +172,7 @@ impl Of {
         let Some(id) = &self.experiment else { return Ok(None) };
         let path = format!("api/v1/experiments/{}", encoded(id));
         let found: ExperimentWithRuns = common.connect()?.client.get(&path).await?;
-        let profiled = found.runs.into_iter().filter(|run| run.profiled && run.has_result()).collect::<Vec<_>>();
+        let profiled = found.runs.into_iter().filter(|run| run.spec.profiled && run.has_result()).collect::<Vec<_>>();
         if profiled.is_empty() {
             bail!("experiment {id} has no profiled runs; submit one with --profile");
         }
@@ -182,16 +182,16 @@ impl Of {
     /// Returns the ids of a target's profiled runs, or the ids as given.
     fn runs(&self, runs: Option<&[Run]>, target: &str) -> anyhow::Result<String> {
         let Some(runs) = runs else { return Ok(target.to_owned()) };
-        let is_size = |run: &Run| match (&self.size, &run.size) {
+        let is_size = |run: &Run| match (&self.size, &run.spec.size) {
             (Some(wanted), Some(size)) => {
                 *wanted == size.name || *wanted == short_size(size.vcpus, size.memory_bytes, size.replicas)
             }
             (None, _) => true,
             (Some(_), None) => false,
         };
-        let found: Vec<&Run> = runs.iter().filter(|run| run.target == target && is_size(run)).collect();
+        let found: Vec<&Run> = runs.iter().filter(|run| run.spec.target == target && is_size(run)).collect();
         if found.is_empty() {
-            let mut targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+            let mut targets: Vec<&str> = runs.iter().map(|run| run.spec.target.as_str()).collect();
             targets.sort_unstable();
             targets.dedup();
             bail!("no profiled runs of {target:?}; profiled: {}", targets.join(", "));

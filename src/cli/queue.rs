@@ -68,14 +68,14 @@ fn rows(list: &QueueList) -> String {
     }
     let head = [">#", "run", "target", "size", "agent", ">starts in"];
     let row = |waiting: &Waiting| {
-        let size = waiting.run.size.as_ref().map(|size| short_size(size.vcpus, size.memory_bytes, size.replicas));
+        let size = waiting.run.spec.size.as_ref().map(|size| short_size(size.vcpus, size.memory_bytes, size.replicas));
         let any = || waiting.agent_label.as_ref().map_or("any".to_owned(), |label| format!("any {label}"));
         let agent = waiting.required_agent.clone().unwrap_or_else(any);
         let starts = waiting.starts_in_s.map_or("–".to_owned(), duration::text);
         vec![
             waiting.position.to_string(),
             short_id(&waiting.run.id),
-            cut(&waiting.run.target, 16),
+            cut(&waiting.run.spec.target, 16),
             size.unwrap_or_else(|| "–".to_owned()),
             cut(&agent, 12),
             starts,

@@ -145,7 +145,7 @@ pub fn thousands(value: f64) -> String {
 
 /// Summarizes the load of a run.
 fn load_text(run: &Run) -> String {
-    run.load.as_ref().map_or("–".to_owned(), load::words).replace('\u{a0}', " ")
+    run.spec.load.as_ref().map_or("–".to_owned(), load::words).replace('\u{a0}', " ")
 }
 
 /// Formats a share from 0 to 1 as a percentage.
@@ -166,18 +166,21 @@ pub fn runs_now(runs: &[Run], now: &[RunNow]) -> String {
     let loads_differ = runs.windows(2).any(|pair| load_text(&pair[0]) != load_text(&pair[1]));
     let head = ["id", "target", "size", ">rep", "state", ">req/s", ">p99 ms", ">failed"];
     let row = |run: &Run| {
-        let size =
-            run.size.as_ref().map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes, size.replicas));
+        let size = run
+            .spec
+            .size
+            .as_ref()
+            .map_or("–".to_owned(), |size| short_size(size.vcpus, size.memory_bytes, size.replicas));
         let verdict = run.verdict.filter(|_| run.phase == Phase::Finished);
         let state = verdict.map_or(run.phase.words(), |verdict| verdict.as_str().to_owned());
         // What is wrong with a profiled run matters less than that it is no measurement.
-        let state = if run.profiled && run.has_result() { "profiled".to_owned() } else { state };
+        let state = if run.spec.profiled && run.has_result() { "profiled".to_owned() } else { state };
         let failed = percent(run.figures.error_rate);
         let repetition = run.repetition.to_string();
         let rate = now.iter().find(|now| now.run == run.id).and_then(|now| now.rps);
         let rps = rate.map_or_else(|| figure(run.figures.rps), |rate| format!("now {}", figure(Some(rate))));
         let p99 = figure(run.figures.p99_ms);
-        vec![short_id(&run.id), cut(&run.target, 20), size, repetition, state, rps, p99, failed]
+        vec![short_id(&run.id), cut(&run.spec.target, 20), size, repetition, state, rps, p99, failed]
     };
     let rows = table(&head, runs, row);
     if loads_differ { with_loads(&rows, runs) } else { rows }
@@ -208,7 +211,7 @@ pub fn short_id(id: &RunId) -> String {
 /// Formats runs with their labels.
 pub fn labels(runs: &[Run]) -> String {
     let id = |run: &Run| short_id(&run.id);
-    let row = |run: &Run| vec![id(run), cut(&run.target, 20), run.labels.join(" · ")];
+    let row = |run: &Run| vec![id(run), cut(&run.spec.target, 20), run.labels.join(" · ")];
     let head = ["id", "target", "labels"];
     table(&head, runs, row)
 }
@@ -248,7 +251,7 @@ pub fn cut_middle(name: &str, max: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::{load::tests::rate, testing::finished};
+    use crate::runs::{load::tests::rate, model::RunSpec, testing::finished};
 
     #[test]
     fn figures_have_four_digits_and_unknown_ones_are_dashes() {
@@ -262,7 +265,7 @@ mod tests {
     fn loads_are_shown_if_they_differ() {
         let (one, other) = (finished("servy", 1), finished("servy", 2));
         assert!(!runs(&[one.clone(), other.clone()]).contains("VUs"));
-        let other = Run { load: Some(rate(2_000, 10.0)), ..other };
+        let other = Run { spec: RunSpec { load: Some(rate(2_000, 10.0)), ..other.spec.clone() }, ..other };
         let text = runs(&[one, other]);
         assert!(text.contains("10 VUs") && text.contains("2,000 iterations/s"), "{text}");
     }
@@ -289,8 +292,11 @@ mod tests {
 
     #[test]
     fn runs_with_different_loads_fit_eighty_columns() {
-        let long = Run { target: "a-target-with-a-name-of-many-letters".to_owned(), ..finished("x", 1) };
-        let other = Run { load: Some(rate(2_000, 10.0)), ..long.clone() };
+        let long = Run {
+            spec: RunSpec { target: "a-target-with-a-name-of-many-letters".to_owned(), ..finished("x", 1).spec },
+            ..finished("x", 1)
+        };
+        let other = Run { spec: RunSpec { load: Some(rate(2_000, 10.0)), ..long.spec.clone() }, ..long.clone() };
         let text = runs(&[long.clone(), long, other]);
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert_eq!(text.lines().filter(|line| line.starts_with("load: ")).count(), 2, "{text}");

@@ -28,7 +28,7 @@ pub fn hide_agents(runs: &mut [Run], history: &mut History, options: &mut Option
     let past = mem::take(history);
     for run in runs {
         let own = past.get(&cell_id(run)).cloned();
-        run.agent.iter_mut().chain(&mut run.generators).for_each(hide);
+        run.agent.iter_mut().chain(&mut run.spec.generators).for_each(hide);
         history.extend(own.map(|own| (cell_id(run), own)));
         let reasons = run.reasons.iter_mut().map(|reason| &mut reason.text);
         for text in run.error.iter_mut().chain(reasons) {
@@ -38,7 +38,7 @@ pub fn hide_agents(runs: &mut [Run], history: &mut History, options: &mut Option
 }
 
 fn numbered(runs: &[Run]) -> BTreeMap<String, String> {
-    let all: BTreeSet<&String> = runs.iter().flat_map(|run| run.agent.iter().chain(&run.generators)).collect();
+    let all: BTreeSet<&String> = runs.iter().flat_map(|run| run.agent.iter().chain(&run.spec.generators)).collect();
     let width = all.len().to_string().len();
     all.into_iter().zip(1..).map(|(name, number)| (name.clone(), format!("agent {number:0width$}"))).collect()
 }

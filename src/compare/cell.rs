@@ -154,7 +154,7 @@ impl RunCounts {
 
     fn count(runs: &[Run]) -> Self {
         let mut counts = Self::default();
-        for run in runs.iter().filter(|run| !run.profiled) {
+        for run in runs.iter().filter(|run| !run.spec.profiled) {
             let place = match (run.phase, run.verdict) {
                 (Phase::Finished, Some(Verdict::Valid)) => &mut counts.valid,
                 (Phase::Finished, Some(Verdict::Suspect)) => &mut counts.suspect,

@@ -136,9 +136,9 @@ impl Circumstance {
             Self::Engine => known(run.engine.as_ref().map(Engine::to_string)),
             // A kind is unknown only of imports, which have an origin of their own.
             Self::Kinds => run.target_kind.map(|kind| kind.to_string()),
-            Self::Durations => known(run.duration_s.map(seconds)),
-            Self::WarmUps if run.warm_up_auto => Some("until the target was steady".to_owned()),
-            Self::WarmUps => known(run.warm_up_s.map(seconds)),
+            Self::Durations => known(run.spec.duration_s.map(seconds)),
+            Self::WarmUps if run.spec.warm_up_auto => Some("until the target was steady".to_owned()),
+            Self::WarmUps => known(run.spec.warm_up_s.map(seconds)),
             Self::Limits => known(run.enforced.as_ref().map(|by| format!("CPU {}, memory {}", by.cpu, by.memory))),
             Self::Origins => Some(match run.origin {
                 Origin::Agent => "measured by an agent".to_owned(),

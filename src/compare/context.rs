@@ -59,7 +59,7 @@ async fn environments(state: &AppState, runs: &[Run]) -> Result<Environments> {
 }
 
 async fn accepted(state: &AppState, runs: &[Run]) -> Result<Vec<AcceptedDifference>> {
-    let targets: BTreeSet<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let targets: BTreeSet<&str> = runs.iter().map(|run| run.spec.target.as_str()).collect();
     let targets: Vec<&str> = targets.into_iter().collect();
     Ok(crate::differences::store::between(&state.db.read, &targets).await?)
 }

@@ -120,11 +120,11 @@ pub fn between(sides: [Side<'_>; 2], known: &Known) -> Vec<WorkDifference> {
         let described: Vec<String> =
             sides.iter().zip(&values).map(|(side, value)| format!("{} {value}", side.name)).collect();
         let covers = |accepted: &&AcceptedDifference| {
-            accepted.covers([&one.target, &other.target], one.scenario.as_deref(), fact)
+            accepted.covers([&one.spec.target, &other.spec.target], one.spec.scenario.as_deref(), fact)
         };
         Some(WorkDifference {
             fact,
-            targets: [one.target.clone(), other.target.clone()],
+            targets: [one.spec.target.clone(), other.spec.target.clone()],
             cells: [0, 1],
             values,
             text: format!("{} differ: {}", fact.title(), described.join(", ")),
@@ -265,10 +265,10 @@ fn checks_passed(run: &Run) -> Option<f64> {
 fn reconnected(run: &Run) -> Option<[f64; 2]> {
     let bounds = [run.work.min_new_connections?, run.work.max_new_connections?];
     let requests = run.figures.requests.filter(|requests| *requests > 0)?;
-    let users = match &run.load {
+    let users = match &run.spec.load {
         Some(Load::Closed(closed)) => closed.vus().peak(),
         Some(Load::Open(open)) => open.max_vus(),
-        Some(Load::Script) | None => run.vus.unwrap_or(0),
+        Some(Load::Script) | None => run.spec.vus.unwrap_or(0),
     };
     Some(bounds.map(|new| new.saturating_sub(users.into()) as f64 / requests as f64))
 }

@@ -39,7 +39,7 @@ pub fn excluded_runs(subjects: &[Subject], rows: &[Row]) -> Vec<ExcludedRun> {
         for cell in &row.cells {
             for run in &cell.runs {
                 let state = match (run.phase, run.verdict) {
-                    (Phase::Finished, _) if run.profiled => "profiled",
+                    (Phase::Finished, _) if run.spec.profiled => "profiled",
                     (Phase::Finished, Some(Verdict::Invalid) | None) => "invalid",
                     (phase @ (Phase::Failed | Phase::Cancelled | Phase::Lost), _) => phase.as_str(),
                     _ => continue,
@@ -59,7 +59,7 @@ pub fn excluded_runs(subjects: &[Subject], rows: &[Row]) -> Vec<ExcludedRun> {
 }
 
 fn reason(run: &Run) -> String {
-    if run.profiled {
+    if run.spec.profiled {
         return "a profiler slows the target down, so the run is no measurement".to_owned();
     }
     let reasons = run.reasons.iter().filter(|reason| reason.verdict == Verdict::Invalid).map(|reason| &reason.text);

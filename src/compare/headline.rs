@@ -43,7 +43,7 @@ pub fn in_common(rows: &[Row]) -> String {
         let noun = if only_sizes_differ(&settings) { "machine size" } else { "setting" };
         parts.push(format::plural(settings.len(), noun));
     }
-    if let Some(seconds) = one(runs().map(|run| run.duration_s)) {
+    if let Some(seconds) = one(runs().map(|run| run.spec.duration_s)) {
         parts.push(format!("{} measured", format::duration(Some(seconds)).text()));
     }
     if let Some(agent) = one(runs().map(|run| run.agent.clone())) {

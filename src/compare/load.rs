@@ -132,7 +132,7 @@ async fn load(state: &AppState, chosen: &Chosen, ids: &[RunId], place: Place) ->
         return Err(Error::NotFound(format!("run {}", ids.join(", "))));
     }
     let missing: Vec<_> = ids.iter().filter(|id| !runs.iter().any(|run| run.id == **id)).cloned().collect();
-    let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let targets: Vec<&str> = runs.iter().map(|run| run.spec.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     let have_ended = runs.iter().all(|run| run.phase.is_final());
     let (mut options, mut known) = (chosen.options()?, context::known(state, &runs).await?);

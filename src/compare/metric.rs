@@ -165,7 +165,7 @@ impl Metric {
 
     /// The primary metric of these runs: throughput, or p99 if the load fixes the throughput.
     pub fn primary<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Self {
-        let mut loads = runs.into_iter().filter_map(|run| run.load.as_ref()).peekable();
+        let mut loads = runs.into_iter().filter_map(|run| run.spec.load.as_ref()).peekable();
         let is_open = loads.peek().is_some() && loads.all(|load| matches!(load, Load::Open(_)));
         if is_open { Self::P99Ms } else { Self::Rps }
     }

@@ -198,7 +198,7 @@ fn several_machines(rows: &[Row]) -> Option<Note> {
 fn durations(rows: &[Row]) -> Option<Note> {
     let mut durations: BTreeSet<String> = BTreeSet::new();
     for row in rows.iter().filter(|row| row.rivals().count() > 1) {
-        let text = |run: &Run| run.duration_s.map_or("unknown".to_owned(), |seconds| format!("{seconds} s"));
+        let text = |run: &Run| run.spec.duration_s.map_or("unknown".to_owned(), |seconds| format!("{seconds} s"));
         let values: BTreeSet<String> = row.cells.iter().flat_map(Cell::counting).map(text).collect();
         if values.len() > 1 {
             durations.extend(values);

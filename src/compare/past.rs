@@ -29,9 +29,7 @@ pub type History = BTreeMap<String, Vec<PastRun>>;
 
 /// Identifies runs that share a past: everything but the version and the repetition is the same.
 pub fn cell_id(run: &Run) -> String {
-    let size = run.size.as_ref().map(|size| (size.vcpus, size.memory_bytes, size.replicas));
-    let Run { target, target_kind, scenario_sha256, parameters, load, vus, engine, agent, .. } = run;
-    serde_json::json!([target, target_kind, size, scenario_sha256, parameters, load, vus, engine, agent]).to_string()
+    serde_json::json!([run.cell_key(), run.spec.load, run.agent]).to_string()
 }
 
 /// Returns one run that counts of each cell, by which its past is queried.

@@ -4,10 +4,7 @@
 //! same. Runs of one target in one setting are its repetitions. In a comparison by something other than the target, the
 //! target is part of the setting instead.
 
-use std::{
-    cmp::Ordering,
-    collections::{BTreeMap, BTreeSet, btree_map::Entry},
-};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use brewbench_agent::wire::{
     load::{Load, Shape},
@@ -18,7 +15,7 @@ use utoipa::ToSchema;
 
 use crate::{
     app::ids::ExperimentId,
-    compare::setting::{Setting, order, setting_of, settings},
+    compare::setting::{Setting, same, setting_of, settings},
     runs::{
         code::{code_of, words},
         load,
@@ -101,7 +98,7 @@ impl Subject {
         match by {
             By::Target => {
                 let is_version =
-                    (&self.target, &self.version, self.kind) == (&run.target, &run.version, run.target_kind);
+                    (&self.target, &self.version, self.kind) == (&run.spec.target, &run.version, run.target_kind);
                 is_version && self.code == code_of(run)
             }
             By::Size | By::Load | By::Agent | By::Label => self.key == key(run, by),
@@ -138,7 +135,7 @@ pub fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
     let versions = only_values(&runs, |run| run.version.clone());
     let kinds = only_values(&runs, |run| run.target_kind);
     for run in runs.iter_mut().filter(|run| !run.counts()) {
-        let place = (run.experiment.clone(), run.target.clone());
+        let place = (run.experiment.clone(), run.spec.target.clone());
         run.version = run.version.take().or_else(|| versions.get(&place).cloned().flatten());
         run.target_kind = run.target_kind.or_else(|| kinds.get(&place).copied().flatten());
     }
@@ -155,7 +152,7 @@ pub fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
 type Place = (Option<ExperimentId>, String, Option<String>);
 
 fn place(run: &Run) -> Place {
-    (run.experiment.clone(), run.target.clone(), run.version.clone())
+    (run.experiment.clone(), run.spec.target.clone(), run.version.clone())
 }
 
 /// Targets of experiments, with the value that all their runs share.
@@ -165,7 +162,7 @@ fn only_values<T: PartialEq>(runs: &[Run], value: impl Fn(&Run) -> Option<T>) ->
     let mut known = OnlyValues::new();
     for run in runs {
         let Some(value) = value(run) else { continue };
-        match known.entry((run.experiment.clone(), run.target.clone())) {
+        match known.entry((run.experiment.clone(), run.spec.target.clone())) {
             Entry::Occupied(mut other) => {
                 let is_same = other.get().as_ref() == Some(&value);
                 other.insert(Some(value).filter(|_| is_same));
@@ -184,7 +181,8 @@ pub fn select(runs: Vec<Run>, marks: &Marks, by: By) -> Selection {
     for run in runs {
         let place = |found: Option<usize>| found.unwrap_or_default();
         let subject = place(subjects.iter().position(|subject| subject.has(&run, by)));
-        let setting = place(settings.iter().position(|setting| same(setting, &setting_of(&run, by))));
+        let own = setting_of(&run, by);
+        let setting = place(settings.iter().position(|setting| same(setting, &own)));
         match groups.iter_mut().find(|group| (group.subject, group.setting) == (subject, setting)) {
             Some(group) => group.runs.push(run),
             None => groups.push(Group { subject, setting, runs: vec![run] }),
@@ -199,8 +197,8 @@ pub fn select(runs: Vec<Run>, marks: &Marks, by: By) -> Selection {
 
 pub(crate) fn key(run: &Run, by: By) -> String {
     match by {
-        By::Target => key_of(&run.target, run.version.as_deref()),
-        By::Size => run.size.as_ref().map_or_else(|| "unknown size".to_owned(), |size| size.name.clone()),
+        By::Target => key_of(&run.spec.target, run.version.as_deref()),
+        By::Size => run.spec.size.as_ref().map_or_else(|| "unknown size".to_owned(), |size| size.name.clone()),
         By::Load => load_of(run).unwrap_or_else(|| "unknown load".to_owned()),
         By::Agent => run.agent.clone().unwrap_or_else(|| "unknown agent".to_owned()),
         By::Label if run.labels.is_empty() => "no label".to_owned(),
@@ -213,13 +211,13 @@ fn key_of(target: &str, version: Option<&str>) -> String {
 }
 
 pub(crate) fn load_of(run: &Run) -> Option<String> {
-    run.load.as_ref().map(|load| load::with_unusual_max_vus(load).replace('\u{a0}', " "))
+    run.spec.load.as_ref().map(|load| load::with_unusual_max_vus(load).replace('\u{a0}', " "))
 }
 
 /// Returns sizes, loads, agents or labels as subjects, smallest first, with colours by position.
 pub(crate) fn others(runs: &[Run], by: By) -> Vec<Subject> {
     let mut all: Vec<&Run> = runs.iter().collect();
-    let cores = |run: &Run| run.size.as_ref().map_or(0.0, RunSize::total_vcpus);
+    let cores = |run: &Run| run.spec.size.as_ref().map_or(0.0, RunSize::total_vcpus);
     all.sort_by(|a, b| match by {
         By::Size => cores(a).total_cmp(&cores(b)),
         By::Load => (peak(a), load_of(a)).cmp(&(peak(b), load_of(b))),
@@ -244,13 +242,15 @@ pub(crate) fn others(runs: &[Run], by: By) -> Vec<Subject> {
 }
 
 pub(crate) fn peak(run: &Run) -> u32 {
-    run.load.as_ref().and_then(Load::shape).map_or(0, Shape::peak)
+    run.spec.load.as_ref().and_then(Load::shape).map_or(0, Shape::peak)
 }
 
 fn targets(runs: &[Run], marks: &Marks) -> Vec<Subject> {
     type Named = (String, Option<String>, Option<TargetKind>);
-    let all: BTreeSet<(Named, Option<String>)> =
-        runs.iter().map(|run| ((run.target.clone(), run.version.clone(), run.target_kind), code_of(run))).collect();
+    let all: BTreeSet<(Named, Option<String>)> = runs
+        .iter()
+        .map(|run| ((run.spec.target.clone(), run.version.clone(), run.target_kind), code_of(run)))
+        .collect();
     let names: BTreeSet<Named> = all.iter().map(|(named, _)| named.clone()).collect();
     let versions = |target: &str| {
         let versions: BTreeSet<_> =
@@ -283,10 +283,6 @@ fn targets(runs: &[Run], marks: &Marks) -> Vec<Subject> {
         Subject { key, target: target.clone(), version: version.clone(), kind: *kind, code: code.clone(), mark, label }
     };
     all.iter().map(subject).collect()
-}
-
-pub(crate) fn same(one: &Setting, other: &Setting) -> bool {
-    order(one, other) == Ordering::Equal
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@ use std::{cmp::Ordering, collections::BTreeMap};
 
 use brewbench_agent::wire::target::TargetKind;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::{
-    compare::selection::{By, key, load_of, peak, same},
+    compare::selection::{By, key, load_of, peak},
     runs::{
         code::{code_of, words},
-        model::{Run, RunSize},
+        model::{Run, RunSize, RunSpec},
     },
     web::format,
 };
@@ -43,6 +44,9 @@ pub struct Setting {
     /// What is compared and therefore not part of the setting.
     #[serde(default)]
     pub by: By,
+    /// Identifies it; empty if it was read from JSON.
+    #[serde(skip)]
+    key: String,
 }
 
 pub(crate) fn settings(runs: &[Run], by: By) -> Vec<Setting> {
@@ -62,20 +66,36 @@ pub(crate) fn settings(runs: &[Run], by: By) -> Vec<Setting> {
 
 pub(crate) fn setting_of(run: &Run, by: By) -> Setting {
     let has_load = by != By::Load;
+    let target = (by != By::Target).then(|| target_of(run));
+    // Agents and labels may differ in their code: `comparability` looks at each of them.
+    let code = code_of(run).filter(|_| matches!(by, By::Size | By::Load));
     Setting {
         label: String::new(),
-        target: (by != By::Target).then(|| target_of(run)),
-        // Agents and labels may differ in their code: `comparability` looks at each of them.
-        code: code_of(run).filter(|_| matches!(by, By::Size | By::Load)),
+        key: json!([key_of(&run.spec, by), target, code]).to_string(),
+        target,
+        code,
         by,
-        scenario: run.scenario.clone(),
-        scenario_sha256: run.scenario_sha256.clone(),
-        parameters: run.parameters.clone(),
+        scenario: run.spec.scenario.clone(),
+        scenario_sha256: run.spec.scenario_sha256.clone(),
+        parameters: run.spec.parameters.clone(),
         load: load_of(run).filter(|_| has_load),
-        vus: run.vus.filter(|_| has_load),
+        vus: run.spec.vus.filter(|_| has_load),
         peak: if has_load { peak(run) } else { 0 },
-        size: run.size.clone().filter(|_| by != By::Size),
+        size: run.spec.size.clone().filter(|_| by != By::Size),
     }
+}
+
+/// Returns the plan key without the target and what is compared. Where load comes from makes runs not comparable, but no
+/// other setting.
+fn key_of(spec: &RunSpec, by: By) -> String {
+    let size = spec.size.clone().filter(|_| by != By::Size);
+    let (load, vus) = if by == By::Load { (None, None) } else { (spec.load.clone(), spec.vus) };
+    RunSpec { target: String::new(), size, load, vus, cluster_generators: 0, ..spec.clone() }.plan_key()
+}
+
+/// Whether two settings are the same.
+pub(crate) fn same(one: &Setting, other: &Setting) -> bool {
+    one.key == other.key
 }
 
 /// Returns target and version, with any kind but the usual one.
@@ -88,7 +108,7 @@ fn target_of(run: &Run) -> String {
 }
 
 /// Orders settings. Sizes are equal if their cores and memory are, whatever their names.
-pub(crate) fn order(one: &Setting, other: &Setting) -> Ordering {
+fn order(one: &Setting, other: &Setting) -> Ordering {
     let rest = |setting: &Setting| {
         let load = (setting.vus, setting.peak, setting.load.clone());
         let script = (setting.scenario.clone(), setting.scenario_sha256.clone(), setting.parameters.clone());

@@ -76,12 +76,12 @@ pub enum Knee {
 
 /// Returns the unit of the loads of all runs; none if they have several units.
 fn unit(rows: &[Row]) -> Option<&'static str> {
-    let of = |run: &Run| match run.load {
+    let of = |run: &Run| match run.spec.load {
         Some(Load::Closed(_)) => Some("virtual users"),
         Some(Load::Open(_)) => Some("iterations/s"),
         Some(Load::Script) => None,
         // Imports only know the number of virtual users.
-        None => run.vus.map(|_| "virtual users"),
+        None => run.spec.vus.map(|_| "virtual users"),
     };
     let mut units = rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs).map(of);
     let first = units.next()??;
@@ -307,6 +307,7 @@ mod tests {
         },
         runs::{
             load::tests::{vus, vus_stages},
+            model::RunSpec,
             verdict::Verdict,
         },
         web::series_style::Marks,
@@ -314,7 +315,8 @@ mod tests {
 
     fn at(users: u32, rps: f64) -> Run {
         let id = format!("servy-{users}").into();
-        Run { id, load: Some(vus(users, 10.0)), vus: Some(users), ..faster(run("servy", 1), rps / 10_000.0) }
+        let run = faster(run("servy", 1), rps / 10_000.0);
+        Run { id, spec: run.spec.clone().under(vus(users, 10.0)), ..run }
     }
 
     fn sentences(runs: Vec<Run>) -> Option<Vec<String>> {
@@ -375,8 +377,7 @@ mod tests {
     #[test]
     fn staged_virtual_users_are_a_sweep() {
         let stages = |most: u32, rps: f64| Run {
-            load: Some(vus_stages(&format!("1s:{most},9s:{most}"))),
-            vus: None,
+            spec: at(most, rps).spec.under(vus_stages(&format!("1s:{most},9s:{most}"))),
             ..at(most, rps)
         };
         let runs = [(10, 1_000.0), (20, 1_900.0), (40, 1_900.0)].map(|(n, rps)| stages(n, rps)).to_vec();
@@ -387,7 +388,10 @@ mod tests {
     fn two_loads_or_other_differences_are_not_a_sweep() {
         let mut runs = [(1, 1_000.0), (2, 1_900.0)].map(|(n, rps)| at(n, rps)).to_vec();
         assert_eq!(sentences(runs.clone()), None);
-        runs.push(Run { scenario: Some("bytes".to_owned()), ..at(4, 3_000.0) });
+        runs.push(Run {
+            spec: RunSpec { scenario: Some("bytes".to_owned()), ..at(4, 3_000.0).spec },
+            ..at(4, 3_000.0)
+        });
         assert_eq!(sentences(runs), None);
     }
 }

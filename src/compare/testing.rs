@@ -24,7 +24,7 @@ pub fn sized(target: &str, repetition: u32, vcpus: f64) -> Run {
     let name = format!("{vcpus} vCPU / {} GiB", 2.0 * vcpus);
     let mut run = faster(run(target, repetition), vcpus.sqrt());
     run.id = format!("{target}-{vcpus}-{repetition}").into();
-    run.size = Some(RunSize { name, vcpus, memory_bytes: 1 << 33, replicas: 1 });
+    run.spec.size = Some(RunSize { name, vcpus, memory_bytes: 1 << 33, replicas: 1 });
     run
 }
 

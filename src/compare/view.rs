@@ -110,7 +110,7 @@ pub struct TimeseriesCharts {
 
 /// Returns the measurements; if there are none, the profiled runs, to show why they are not compared.
 fn without_profiled(runs: Vec<Run>) -> Vec<Run> {
-    let (profiled, measured): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| run.profiled);
+    let (profiled, measured): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| run.spec.profiled);
     if measured.is_empty() { profiled } else { measured }
 }
 
@@ -283,7 +283,7 @@ fn measure_again(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Stri
         subjects[cell.subject].target != base.target && cell.stats.iter().any(|stat| stat.apart.is_some())
     };
     let cell = rows.iter().flat_map(|row| &row.cells).find(apart)?;
-    let run = cell.counting().find(|run| run.load.is_some())?;
+    let run = cell.counting().find(|run| run.spec.load.is_some())?;
     let query = form_urlencoded::Serializer::new(String::new())
         .append_pair("run", run.id.as_str())
         .append_pair("target", &base.target)

@@ -87,7 +87,7 @@ pub fn list(
     });
     let runs = broken.iter().map(|line| Item {
         state: Some((line.state(), line.mark)),
-        title: line.run.target.clone(),
+        title: line.run.spec.target.clone(),
         href: format!("/runs/{}", line.run.id),
         when: Some(time_ago::ago(line.run.finished_at_ms)),
         reason: line.run.error.clone().unwrap_or_else(|| {

@@ -60,7 +60,7 @@ impl Running {
         // Runs in progress come before queued ones.
         let mut runs = crate::runs::store::unfinished(&state.db.rows, limit).await?;
         runs.retain(|run| run.phase != Phase::Queued);
-        let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+        let targets: Vec<&str> = runs.iter().map(|run| run.spec.target.as_str()).collect();
         let marks = crate::catalog::store::marks(pool, &targets).await?;
         let mut active = Vec::new();
         for run in runs {
@@ -110,7 +110,9 @@ impl Active {
 
     /// Returns the name of the experiment, or of the target of a run without one.
     pub fn title(&self) -> &str {
-        self.experiment.as_ref().map_or(self.doing.line.run.target.as_str(), |(experiment, _)| experiment.name.as_str())
+        self.experiment
+            .as_ref()
+            .map_or(self.doing.line.run.spec.target.as_str(), |(experiment, _)| experiment.name.as_str())
     }
 
     /// Returns the path of the experiment, or of a run without one.

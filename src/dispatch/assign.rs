@@ -2,12 +2,9 @@
 
 use std::collections::HashSet;
 
-use brewbench_agent::{
-    scenarios,
-    wire::{
-        job::{Job, Role, Scenario, Segment, Size},
-        now_ms,
-    },
+use brewbench_agent::wire::{
+    job::{Job, Role, Segment},
+    now_ms,
 };
 
 use crate::{
@@ -19,17 +16,17 @@ use crate::{
         renewal::lease_end,
         store::{
             leases,
-            queue::{self, QueuedRun},
+            queue::{self, Place, QueuedRun},
         },
     },
     distributed::coordinate::{give_up, publish_change},
     fleet::presence::{Connected, Presence},
     placement::{
         affinity::Affinity,
-        feasibility::Source,
-        wait_reason::{EligibleAgents, Needs, Reason, generators_wait, ineligible},
+        feasibility::Needs,
+        wait_reason::{EligibleAgents, Reason, generators_wait, ineligible},
     },
-    runs::{load, model::WARM_UP_FACTOR, store::retries::HeldRun},
+    runs::store::retries::HeldRun,
 };
 
 /// Assigns to each free agent the first queued run that it can do.
@@ -46,19 +43,17 @@ pub async fn assign(state: &AppState, presence: &Presence) -> Result<()> {
     if queued.is_empty() {
         return Ok(());
     }
-    let generators: Vec<Vec<String>> = queued.iter().map(generators).collect::<Result<_>>()?;
-    let all_needs: Vec<Needs> =
-        queued.iter().zip(&generators).map(|(run, generators)| needs(run, generators)).collect::<Result<_>>()?;
-    let waiting = queued.iter().map(|run| run.experiment_id.as_ref()).zip(all_needs.iter().copied());
+    let all_needs: Vec<Needs> = queued.iter().map(|QueuedRun { spec, place }| place.needs(spec)).collect();
+    let waiting = queued.iter().map(|run| run.place.experiment_id.as_ref()).zip(all_needs.iter().copied());
     let mut connected = presence.list();
     let mut affinity = Affinity::new(waiting, &connected);
     let mut reserved = HashSet::new();
     for (run, needs) in queued.iter().zip(&all_needs) {
-        let experiment = run.experiment_id.as_ref();
-        let eligible = affinity.eligible(needs, experiment, run.home.as_deref(), &connected);
+        let experiment = run.place.experiment_id.as_ref();
+        let eligible = affinity.eligible(needs, experiment, run.place.home.as_deref(), &connected);
         let Some(host) = find_host(needs, &eligible, &connected, &mut reserved) else { continue };
-        let participants = Participants { host, generators: find_agents(needs.generators, &connected) };
-        if tried.insert(run.id.clone()) && participants.start(state, presence, run).await? {
+        let participants = Participants { host, generators: find_agents(&run.spec.generators, &connected) };
+        if tried.insert(run.place.id.clone()) && participants.start(state, presence, run).await? {
             affinity.record_start(needs, experiment, &participants.host.0);
         }
         connected = presence.list();
@@ -82,11 +77,11 @@ fn find_host(
         |(name, agent): &&(String, Connected)| agent.takes_runs() && ineligible(needs, eligible, name, agent).is_none();
     let is_free = |(name, agent): &&(String, Connected)| agent.is_free() && !reserved.contains(name);
     let free = connected.iter().filter(can).find(is_free);
-    if needs.generators.is_empty() {
+    if needs.spec.generators.is_empty() {
         return free.cloned();
     }
     let generators = generators_wait(needs, connected, &[]);
-    let all_free = generators.is_none() && !needs.generators.iter().any(|name| reserved.contains(name));
+    let all_free = generators.is_none() && !needs.spec.generators.iter().any(|name| reserved.contains(name));
     if let Some(free) = free.filter(|_| all_free) {
         return Some(free.clone());
     }
@@ -94,7 +89,7 @@ fn find_host(
         && let Some((name, _)) = free.or_else(|| connected.iter().find(can))
     {
         reserved.insert(name.clone());
-        reserved.extend(needs.generators.iter().cloned());
+        reserved.extend(needs.spec.generators.iter().cloned());
     }
     None
 }
@@ -115,10 +110,11 @@ impl Participants {
     /// Returns false if the run is no longer queued or a participant has disconnected.
     async fn start(&self, state: &AppState, presence: &Presence, run: &QueuedRun) -> Result<bool> {
         let Self { host: (name, agent), generators } = self;
+        let Place { id, experiment_id, .. } = &run.place;
         let names: Vec<String> = generators.iter().map(|(name, _)| name.clone()).collect();
         let job = job(state, run).await?;
         let (now, expires) = (now_ms(), lease_end(state));
-        if !leases::lease(&state.db.write, &run.id, name, &names, (now, expires)).await? {
+        if !leases::lease(&state.db.write, id, name, &names, (now, expires)).await? {
             return Ok(false);
         }
         let of = u32::try_from(names.len()).unwrap_or(u32::MAX);
@@ -130,69 +126,33 @@ impl Participants {
             let started = presence.start(name, agent.connection, job.clone());
             if !started {
                 // The agent may have reconnected before the lease was stored; that connection would never get the job.
-                leases::give_back(&state.db.write, &run.id, name, now_ms()).await?;
+                leases::give_back(&state.db.write, id, name, now_ms()).await?;
             }
             started
         } else {
             let started = start(&self.host, Role::Host)
                 && parts.into_iter().all(|(index, part)| start(part, Role::Generator(Segment { index, of })));
             if !started {
-                give_up(state, &run.id, "one of its agents disconnected just as it started").await?;
+                give_up(state, id, "one of its agents disconnected just as it started").await?;
             }
             started
         };
-        publish_change(state, &HeldRun { id: run.id.clone(), experiment_id: run.experiment_id.clone() });
+        publish_change(state, &HeldRun { id: id.clone(), experiment_id: experiment_id.clone() });
         Ok(started)
     }
 }
 
-fn generators(run: &QueuedRun) -> Result<Vec<String>> {
-    serde_json::from_str(&run.generators).map_err(Error::internal)
-}
-
-fn needs<'a>(run: &'a QueuedRun, generators: &'a [String]) -> Result<Needs<'a>> {
-    let is_bundled = scenarios::is_bundled_hash(&run.scenario_sha256);
-    Ok(Needs {
-        run: run.id.to_wire().map_err(Error::internal)?,
-        target: &run.target,
-        size: &run.size_name,
-        vcpus: run.vcpus,
-        memory_bytes: run.memory_bytes.cast_unsigned(),
-        replicas: run.replicas,
-        source: if is_bundled { Source::Bundled } else { Source::User },
-        agent: run.required_agent.as_deref(),
-        label: run.agent_label.as_deref(),
-        block: run.block,
-        generators,
-        cluster_generators: u32::try_from(run.cluster_generators).map_err(Error::internal)?,
-        profiled: run.profiled != 0,
-    })
-}
-
 async fn job(state: &AppState, run: &QueuedRun) -> Result<Job> {
-    let scenario = crate::catalog::store::revision(&state.db.read, &run.scenario, &run.scenario_sha256).await?;
-    let scenario: Scenario = scenario.ok_or_else(|| Error::NotFound(format!("scenario of run {}", run.id)))?;
-    let mut parameters = scenario.defaults.clone();
-    parameters
-        .extend(serde_json::from_str::<std::collections::BTreeMap<_, _>>(&run.parameters).map_err(Error::internal)?);
+    let QueuedRun { spec, place: Place { id, experiment_id, .. } } = run;
+    let (Some(name), Some(sha256)) = (&spec.scenario, &spec.scenario_sha256) else {
+        return Err(Error::NotFound(format!("scenario of run {id}")));
+    };
+    let scenario = crate::catalog::store::revision(&state.db.read, name, sha256).await?;
     Ok(Job {
-        run: run.id.to_wire().map_err(Error::internal)?,
-        experiment: run.experiment_id.as_ref().map(ToString::to_string),
-        target: run.target.clone(),
-        size: Size {
-            name: run.size_name.clone(),
-            vcpus: run.vcpus,
-            memory_bytes: run.memory_bytes.cast_unsigned(),
-            replicas: run.replicas,
-        },
-        scenario,
-        parameters,
-        load: load::read(&run.load).map_err(Error::internal)?,
-        warm_up_ms: run.warm_up_ms.cast_unsigned(),
-        warm_up_max_ms: (run.warm_up_auto != 0)
-            .then(|| run.warm_up_ms.cast_unsigned().saturating_mul(WARM_UP_FACTOR.into())),
+        run: id.to_wire().map_err(Error::internal)?,
+        experiment: experiment_id.as_ref().map(ToString::to_string),
+        spec: spec.clone(),
+        scenario: scenario.ok_or_else(|| Error::NotFound(format!("scenario of run {id}")))?,
         role: Role::Alone,
-        profiled: run.profiled != 0,
-        cluster_generators: u32::try_from(run.cluster_generators).map_err(Error::internal)?,
     })
 }

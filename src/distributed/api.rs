@@ -28,6 +28,7 @@ pub async fn show(_: Read, State(state): State<AppState>, Path(id): Path<RunId>)
 
 /// Returns the shares of a run, from its evidence if it has a result.
 pub async fn read(state: &AppState, run: &Run, evidence: Option<&Evidence>) -> Result<GeneratorList> {
-    let states = if run.generators.is_empty() { Vec::new() } else { parts::states(&state.db.read, &run.id).await? };
+    let states =
+        if run.spec.generators.is_empty() { Vec::new() } else { parts::states(&state.db.read, &run.id).await? };
     Ok(GeneratorList::of(run, evidence, &states))
 }

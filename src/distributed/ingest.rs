@@ -22,7 +22,7 @@ use crate::{
         settlement::Settled,
         store::{parts, verdicts},
     },
-    runs::store::retries,
+    runs::{model::RunSpec, store::retries},
 };
 
 /// Settles a result by the rule in [`crate::results::ingest`]. It is committed when this returns.
@@ -58,7 +58,7 @@ pub async fn accept(db: &Db, agent: &str, mut outcome: Outcome) -> Result<Settle
 }
 
 /// Settles a run whose agent had the load generated in its cluster.
-async fn settle_cluster(db: &Db, agent: &str, outcome: &Outcome, requested: verdicts::Requested) -> Result<Settled> {
+async fn settle_cluster(db: &Db, agent: &str, outcome: &Outcome, requested: RunSpec) -> Result<Settled> {
     let (host, generators) = Part::of_cluster(agent, outcome);
     match merge::merge(&host, &generators) {
         Ok(Merged { outcome: merged, evidence }) => {

@@ -36,7 +36,7 @@ impl Generators {
             thresholds: list
                 .thresholds
                 .into_iter()
-                .map(|threshold| ThresholdRow { threshold, agents: run.generators.clone() })
+                .map(|threshold| ThresholdRow { threshold, agents: run.spec.generators.clone() })
                 .collect(),
             rows: list.generators.into_iter().map(|share| Row { share }).collect(),
         })

@@ -25,15 +25,15 @@ use crate::{
         store::{
             endings::{self, Ending},
             parts::{self, PartResult, PartRow},
-            verdicts::{self, Requested},
+            verdicts,
         },
         verdict::{self, judge::judge_failure, model::Judgement},
     },
-    runs::store::retries,
+    runs::{model::RunSpec, store::retries},
 };
 
 /// Settles the part of an agent. It is committed when this returns.
-pub async fn settle(db: &Db, agent: &str, outcome: &Outcome, requested: &Requested) -> Result<Settled> {
+pub async fn settle(db: &Db, agent: &str, outcome: &Outcome, requested: &RunSpec) -> Result<Settled> {
     // Another part may arrive while this one is processed, but each only once.
     for _ in 0..=requested.generators.len() + 1 {
         if let Some(settled) = try_once(db, agent, outcome, requested).await? {
@@ -44,7 +44,7 @@ pub async fn settle(db: &Db, agent: &str, outcome: &Outcome, requested: &Request
 }
 
 /// Settles a part; none if another part arrived in the meantime and the caller must try again.
-async fn try_once(db: &Db, agent: &str, outcome: &Outcome, requested: &Requested) -> Result<Option<Settled>> {
+async fn try_once(db: &Db, agent: &str, outcome: &Outcome, requested: &RunSpec) -> Result<Option<Settled>> {
     let (id, now) = (RunId::from(outcome.run), now_ms());
     let rows = parts::list(&db.read, &id).await?;
     let Some(mine) = rows.iter().find(|row| row.agent == agent) else {
@@ -129,7 +129,7 @@ fn failure(place: i64, agent: &str, outcome: &Outcome) -> Option<Failure> {
 fn failed_conclusion<'a>(
     place: i64,
     outcome: &'a Outcome,
-    requested: &Requested,
+    requested: &RunSpec,
     end: Failure,
 ) -> Result<Conclusion<'a>> {
     // Only the host knows how the size was enforced and the conditions of the measurement.

@@ -80,8 +80,8 @@ impl GeneratorList {
     /// Lists the generators of a run, from its evidence or, during the run, from the states of its parts.
     pub fn of(run: &Run, evidence: Option<&Evidence>, states: &[PartState]) -> Self {
         let seen = evidence.map_or(&[][..], |evidence| &evidence.generators);
-        let names: Vec<String> = match run.cluster_generators {
-            0 => run.generators.clone(),
+        let names: Vec<String> = match run.spec.cluster_generators {
+            0 => run.spec.generators.clone(),
             count => (0..count as usize).map(|index| cluster_name(seen, index)).collect(),
         };
         let one = |(index, agent): (usize, &String)| {

@@ -122,13 +122,13 @@ async fn add_repetitions(
     let last = last_repetition(&runs);
     let planned = experiment.plan.repetitions;
     let plan = extended_plan(&experiment, &runs, repetitions)?;
-    let planned_runs = next_runs::repetitions(&plan, &inputs.sizes, last + 1..=last + repetitions);
+    let planned_runs = next_runs::repetitions(&plan, &inputs, last + 1..=last + repetitions);
     let act = caller.does(Action::RepetitionsAdded, id.as_str()).with(json!({"repetitions": repetitions}));
     let mut transaction = state.db.write.begin().await?;
     if !experiments::store::replan(&mut transaction, id, planned, &plan, &act).await? {
         return conflict("another user has just added repetitions; reload the experiment");
     }
-    submission::queue(&mut transaction, &experiment, &inputs, &planned_runs, (&caller.name, now_ms())).await?;
+    submission::queue(&mut transaction, &experiment, &planned_runs, (&caller.name, now_ms())).await?;
     transaction.commit().await?;
     state.work.notify_one();
     publish_change(state, id).await
@@ -136,7 +136,7 @@ async fn add_repetitions(
 
 /// Returns the number of the last measured repetition.
 fn last_repetition(runs: &[Run]) -> u32 {
-    runs.iter().filter(|run| !run.profiled).map(|run| run.repetition).max().unwrap_or(0)
+    runs.iter().filter(|run| !run.spec.profiled).map(|run| run.repetition).max().unwrap_or(0)
 }
 
 /// Returns the plan with this many more repetitions than the experiment has.

@@ -50,9 +50,9 @@ impl<'a> Baseline<'a> {
         let is_repeatable = |run: &&Run| {
             run.counts()
                 && run.origin == Origin::Agent
-                && run.size.is_some()
-                && run.scenario.is_some()
-                && run.load.is_some()
+                && run.spec.size.is_some()
+                && run.spec.scenario.is_some()
+                && run.spec.load.is_some()
         };
         let runs: Vec<&Run> = runs.iter().filter(is_repeatable).collect();
         if runs.is_empty() {
@@ -69,14 +69,14 @@ impl<'a> Baseline<'a> {
             return Err("knee: can't be combined with against; a baseline is measured under its own load".to_owned());
         }
         let given = Some(plan.scenario).filter(|scenario| !scenario.is_empty());
-        let scenario = self.one("scenario", given, |run| run.scenario.clone(), String::clone)?;
+        let scenario = self.one("scenario", given, |run| run.spec.scenario.clone(), String::clone)?;
         let given = Some(plan.parameters).filter(|parameters| !parameters.is_empty());
-        let parameters = self.one("parameters", given, |run| Some(run.parameters.clone()), describe_parameters)?;
+        let parameters = self.one("parameters", given, |run| Some(run.spec.parameters.clone()), describe_parameters)?;
         let size_name = |run: &Run| Some(known_size(run, known_sizes)?.name.clone());
         let full_name = |size: String| find_size(known_sizes, &size).map_or(size, |size| size.name.clone());
         let given = plan.sizes.into_iter().map(full_name).collect();
         let sizes = self.several("sizes", given, size_name, String::clone)?;
-        let mut loads = self.several("loads", plan.loads, |run| run.load.clone(), describe_load)?;
+        let mut loads = self.several("loads", plan.loads, |run| run.spec.load.clone(), describe_load)?;
         loads.sort_by_key(|load| load.shape().map(Shape::peak));
         let own = self.targets()?;
         let is_own = |name: &&String| own.iter().any(|target| target.name == **name);
@@ -132,11 +132,11 @@ impl<'a> Baseline<'a> {
     fn targets(&self) -> Result<Vec<Versioned>, String> {
         let mut targets: BTreeMap<&str, &Run> = BTreeMap::new();
         for run in &self.runs {
-            let first = targets.entry(&run.target).or_insert(run);
+            let first = targets.entry(&run.spec.target).or_insert(run);
             if first.version != run.version {
                 let [one, other] =
                     [first.version.as_deref(), run.version.as_deref()].map(|version| version.unwrap_or("unknown"));
-                let (name, target) = (self.name, &run.target);
+                let (name, target) = (self.name, &run.spec.target);
                 return Err(format!("against: {name:?} has {target} in versions {one} and {other}; only one can run"));
             }
         }
@@ -147,7 +147,7 @@ impl<'a> Baseline<'a> {
 
 /// Returns the current size with the cores and memory of a run, which may have been renamed since.
 fn known_size<'a>(run: &Run, known: &'a [MachineSize]) -> Option<&'a MachineSize> {
-    let size = run.size.as_ref()?;
+    let size = run.spec.size.as_ref()?;
     known.iter().find(|other| RunSize { name: size.name.clone(), ..RunSize::from(*other) } == *size)
 }
 
@@ -250,7 +250,7 @@ mod tests {
     use crate::{
         catalog::model::size_name,
         experiments::describe::tests::plan,
-        runs::{load::tests::vus, testing::finished},
+        runs::{load::tests::vus, model::RunSpec, testing::finished},
     };
 
     fn size(vcpus: f64, gib: u64) -> MachineSize {
@@ -259,14 +259,17 @@ mod tests {
 
     fn on(run: Run, size: &MachineSize) -> Run {
         let MachineSize { name, vcpus, memory_bytes, replicas } = size.clone();
-        Run { size: Some(RunSize { name, vcpus, memory_bytes, replicas }), ..run }
+        Run { spec: RunSpec { size: Some(RunSize { name, vcpus, memory_bytes, replicas }), ..run.spec.clone() }, ..run }
     }
 
     /// Returns runs in two sizes, under 10 and 20 VUs, with a payload.
     fn baseline() -> Vec<Run> {
         let run = |vcpus: f64, level: u32| Run {
-            load: Some(vus(level, 10.0)),
-            parameters: BTreeMap::from([("payload".to_owned(), "1M".to_owned())]),
+            spec: RunSpec {
+                load: Some(vus(level, 10.0)),
+                parameters: BTreeMap::from([("payload".to_owned(), "1M".to_owned())]),
+                ..on(finished("servy", 1), &size(vcpus, 4)).spec
+            },
             ..on(finished("servy", 1), &size(vcpus, 4))
         };
         vec![run(2.0, 20), run(2.0, 10), run(1.0, 10), run(1.0, 20)]
@@ -337,7 +340,7 @@ mod tests {
             change(&mut runs[0]);
             complete(candidate_plan(), &runs).expect_err("a refusal")
         };
-        let scenario = with(|run| run.scenario = Some("site-mix".to_owned()));
+        let scenario = with(|run| run.spec.scenario = Some("site-mix".to_owned()));
         assert_eq!(scenario, "scenario: \"main\" was measured with site-mix; hash; name one of them");
         let version = with(|run| run.version = Some("1.1".to_owned()));
         assert_eq!(version, "against: \"main\" has servy in versions 1.1 and 1.0; only one can run");

@@ -116,10 +116,10 @@ pub fn describe_retries(runs: &[Run]) -> Option<String> {
     let what = if first.phase == Phase::Finished { "is invalid" } else { first.phase.as_str() };
     let why = why.and_then(|why| why.lines().next()).map_or_else(String::new, |why| format!(" ({why})"));
     Some(match retried.len() {
-        1 => format!("1 run was retried: {}, repetition {} {what}{why}", first.target, first.repetition),
+        1 => format!("1 run was retried: {}, repetition {} {what}{why}", first.spec.target, first.repetition),
         count => format!(
             "{count} runs were retried; the first: {}, repetition {} {what}{why}",
-            first.target, first.repetition
+            first.spec.target, first.repetition
         ),
     })
 }

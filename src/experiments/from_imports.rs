@@ -97,9 +97,9 @@ async fn create(state: &AppState, caller: &Caller, gathering: Gathering) -> Resu
 
 /// Reconstructs a plan from the runs. It has no scenario, so it can't be submitted.
 fn plan(name: &str, runs: &[Run]) -> Result<Plan> {
-    let targets: BTreeSet<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let targets: BTreeSet<&str> = runs.iter().map(|run| run.spec.target.as_str()).collect();
     let sizes: BTreeSet<&str> =
-        runs.iter().filter_map(|run| run.size.as_ref()).map(|size| size.name.as_str()).collect();
+        runs.iter().filter_map(|run| run.spec.size.as_ref()).map(|size| size.name.as_str()).collect();
     let repetitions = runs.iter().map(|run| run.repetition).max().unwrap_or(1);
     let plan = json!({"name": name, "targets": targets, "sizes": sizes, "scenario": "", "load": {"kind": "script"},
         "warm_up_s": 0.0, "repetitions": repetitions});

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use brewbench_agent::wire::load::Load;
 use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
+    Deserialize, Deserializer, Serialize,
     de::{Error, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 use utoipa::ToSchema;
@@ -13,7 +13,7 @@ use crate::{
     experiments::{knee::model::Knee, stopping_rule::StoppingRule},
     runs::{
         load::LoadBody,
-        model::{Run, RunSize, WARM_UP_FACTOR},
+        model::{Run, RunSize, RunSpec, WARM_UP_FACTOR},
     },
 };
 
@@ -44,7 +44,7 @@ pub struct Plan {
     /// One load, or several constant loads that differ only in their level. Default: the script's own options.
     ///
     /// A single load may also be given as `load`.
-    #[serde(default, alias = "load", serialize_with = "write_loads", deserialize_with = "read_loads")]
+    #[serde(default, alias = "load", deserialize_with = "read_loads")]
     #[schema(value_type = Vec<LoadBody>)]
     pub loads: Vec<Load>,
     /// Instead of loads: a search for the highest rate at which an objective holds.
@@ -139,15 +139,25 @@ impl Plan {
         Self { warm_up_s: Some(self.warm_up_s()), warm_up_auto, ..self }
     }
 
+    /// Returns what its runs measure, without target, size and load, of which it has several.
+    pub fn spec(&self, scenario_sha256: &str) -> RunSpec {
+        RunSpec {
+            scenario: Some(self.scenario.clone()),
+            scenario_sha256: Some(scenario_sha256.to_owned()),
+            parameters: self.parameters.clone(),
+            warm_up_s: Some(self.warm_up_s()),
+            warm_up_auto: self.warm_up_auto,
+            generators: self.generators.clone(),
+            cluster_generators: self.cluster_generators,
+            ..RunSpec::default()
+        }
+    }
+
     /// Returns the maximum duration of the warm-up of a run, in seconds.
     pub fn longest_warm_up_s(&self) -> f64 {
         let shortest_s = self.warm_up_s();
         if self.warm_up_auto { shortest_s * f64::from(WARM_UP_FACTOR) } else { shortest_s }
     }
-}
-
-fn write_loads<S: Serializer>(loads: &[Load], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(loads.iter().map(LoadBody::from))
 }
 
 /// Deserializes one load or a list of loads.
@@ -201,7 +211,7 @@ pub fn share_text(share: f64) -> String {
 /// Returns the machine sizes of runs, smallest first.
 pub fn sizes(runs: &[Run]) -> Vec<RunSize> {
     let mut sizes: Vec<RunSize> = Vec::new();
-    for size in runs.iter().filter_map(|run| run.size.as_ref()) {
+    for size in runs.iter().filter_map(|run| run.spec.size.as_ref()) {
         if !sizes.contains(size) {
             sizes.push(size.clone());
         }

@@ -75,7 +75,7 @@ pub fn progress(experiment: &Experiment, runs: &[Run], now_ms: i64) -> Progress 
         _ => ExperimentState::InProgress,
     };
     let several = experiment.plan.loads.len() > 1 || experiment.plan.knee.is_some();
-    let now = active.map(|run| match &run.load {
+    let now = active.map(|run| match &run.spec.load {
         Some(load) if several => format!("{} · {}", describe(run), load::words(load)),
         _ => describe(run),
     });

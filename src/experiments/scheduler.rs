@@ -71,16 +71,15 @@ async fn advance(state: &AppState, id: &ExperimentId) -> Result<()> {
 
 async fn decide(state: &AppState, experiment: &Experiment, runs: &[Run]) -> Result<()> {
     let inputs = experiments::store::run_inputs(&state.db.read, &experiment.id).await?;
-    let planned =
-        inputs.as_ref().map_or_else(Vec::new, |inputs| next_runs::next(&experiment.plan, &inputs.sizes, runs));
+    let planned = inputs.as_ref().map_or_else(Vec::new, |inputs| next_runs::next(&experiment.plan, inputs, runs));
     let mut transaction = state.db.write.begin().await?;
     match inputs {
-        Some(inputs) if !planned.is_empty() => {
+        Some(_) if !planned.is_empty() => {
             if !experiments::store::is_open(&mut transaction, &experiment.id).await? {
                 return Ok(());
             }
             let by = (experiment.created_by.as_str(), now_ms());
-            submission::queue(&mut transaction, experiment, &inputs, &planned, by).await?;
+            submission::queue(&mut transaction, experiment, &planned, by).await?;
         }
         _ => {
             experiments::store::end(&mut transaction, &experiment.id).await?;

@@ -177,8 +177,8 @@ pub fn pairs(plan: &Plan, first: &str, runs: &[Run], narrower_than: Option<f64>)
             let metric = if matches!(wanted, Load::Open(_)) { Metric::P99Ms } else { Metric::Rps };
             let measured = |target: &str| -> Vec<&Run> {
                 let same = |run: &&Run| {
-                    let sized = run.size.as_ref().is_some_and(|own| own.name == size.name);
-                    run.target == *target && sized && run.load.as_ref() == Some(wanted) && run.counts()
+                    let sized = run.spec.size.as_ref().is_some_and(|own| own.name == size.name);
+                    run.spec.target == *target && sized && run.spec.load.as_ref() == Some(wanted) && run.counts()
                 };
                 runs.iter().filter(same).collect()
             };
@@ -294,9 +294,9 @@ mod tests {
     fn under_a_given_rate_the_p99_decides() {
         let open = Plan { loads: vec![rate(1_000, 10.0)], ..adaptive_plan() };
         let at = |target: &str, figures: [f64; 4]| {
-            let run = |(run, p99): (Run, f64)| Run {
-                load: Some(rate(1_000, 10.0)),
-                ..figured(run, |figures| (figures.rps, figures.p99_ms) = (Some(1_000.0), Some(p99)))
+            let run = |(mut run, p99): (Run, f64)| {
+                run.spec.load = Some(rate(1_000, 10.0));
+                figured(run, |figures| (figures.rps, figures.p99_ms) = (Some(1_000.0), Some(p99)))
             };
             measured(target, &[0.0; 4]).into_iter().zip(figures).map(run).collect::<Vec<_>>()
         };

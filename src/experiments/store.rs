@@ -1,12 +1,13 @@
 //! SQL of experiments.
 
+use brewbench_agent::wire::load::Load;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{
     app::{db::decode, ids::ExperimentId},
     auth::audit::{self, AuditEvent},
     experiments::{model::Experiment, plan::Plan},
-    runs::model::RunSize,
+    runs::model::{RunSize, RunSpec},
 };
 
 /// What the runs of an experiment need besides its plan.
@@ -16,6 +17,14 @@ pub struct RunInputs {
     pub sizes: Vec<RunSize>,
     /// The scenario's revision.
     pub scenario_sha256: String,
+}
+
+impl RunInputs {
+    /// Returns what a run of a plan measures.
+    pub fn spec(&self, plan: &Plan, target: &str, size: &RunSize, load: &Load) -> RunSpec {
+        let (target, size) = (target.to_owned(), Some(size.clone()));
+        RunSpec { target, size, ..plan.spec(&self.scenario_sha256) }.under(load.clone())
+    }
 }
 
 /// Stores an experiment.

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use brewbench_agent::{
-    scenarios,
-    wire::{job::Scenario, load::Load, now_ms, variables},
-};
+use brewbench_agent::wire::{job::Scenario, load::Load, now_ms, variables};
 use sqlx::SqliteConnection;
 
 use super::against::{Baseline, Completed};
@@ -30,12 +27,12 @@ use crate::{
         plan_faults,
         store::RunInputs,
     },
-    fleet::presence::Presence,
-    placement::feasibility::{Needs, Source, compiles_at_run_time, obstacle},
+    fleet::presence::{Connected, Presence},
+    placement::feasibility::{Cells, Needs, compiles_at_run_time, obstacle},
     runs::{
         lookup,
-        model::RunSize,
-        store::{NewRun, cells::Planned},
+        model::{RunSize, RunSpec},
+        store::NewRun,
     },
 };
 
@@ -54,7 +51,7 @@ const MAX_WARM_UP_S: f64 = 24.0 * 3_600.0;
 pub struct Checked {
     plan: Plan,
     sizes: Vec<MachineSize>,
-    scenario_sha256: String,
+    inputs: RunInputs,
 }
 
 impl Checked {
@@ -68,35 +65,28 @@ impl Checked {
         &self.plan
     }
 
-    /// Returns the hash of the scenario's revision.
-    pub fn scenario_sha256(&self) -> &str {
-        &self.scenario_sha256
-    }
-
-    /// Returns the sizes.
-    pub fn sizes(&self) -> &[MachineSize] {
-        &self.sizes
-    }
-
     /// Returns the cells of the plan, whose past scatter determines its power: first one of each target.
-    pub fn cells(&self) -> impl Iterator<Item = Planned<'_>> {
-        let Self { plan, sizes, scenario_sha256 } = self;
-        let settings = sizes.iter().flat_map(|size| plan.loads.iter().map(move |load| (size, load)));
-        settings.flat_map(move |(size, load)| {
-            let MachineSize { vcpus, memory_bytes, replicas, .. } = *size;
-            let Plan { scenario, parameters, .. } = plan;
-            plan.targets.iter().map(move |target| Planned {
-                target,
-                vcpus,
-                memory_bytes,
-                replicas,
-                scenario,
-                scenario_sha256,
-                parameters,
-                load,
-            })
-        })
+    pub fn cells(&self) -> impl Iterator<Item = RunSpec> {
+        let Self { plan, inputs, .. } = self;
+        let settings = inputs.sizes.iter().flat_map(|size| plan.loads.iter().map(move |load| (size, load)));
+        settings
+            .flat_map(move |(size, load)| plan.targets.iter().map(move |target| inputs.spec(plan, target, size, load)))
     }
+
+    /// Describes why an agent can't do all of the plan, if it can't.
+    pub fn obstacle_on(&self, agent: &str, connected: &[(String, Connected)]) -> Option<String> {
+        let Self { plan, sizes, inputs } = self;
+        let spec = needed(plan, &inputs.scenario_sha256);
+        let is_named = plan.agent.as_ref().is_none_or(|named| named == agent);
+        // No agent has an empty name.
+        let needs = Needs::of_plan(&spec, Some(if is_named { agent } else { "" }), plan.agent_label.as_deref());
+        obstacle(needs, Cells { targets: &plan.targets, sizes }, connected)
+    }
+}
+
+/// Returns what agents must be able to measure for a plan.
+fn needed(plan: &Plan, scenario_sha256: &str) -> RunSpec {
+    RunSpec { profiled: plan.profiled_repetitions > 0, ..plan.spec(scenario_sha256) }
 }
 
 /// Checks that a plan is valid and that connected agents can do it. Errors start with the field and a colon.
@@ -108,26 +98,18 @@ pub async fn check(state: &AppState, presence: &Presence, plan: Plan) -> Result<
     let scenario = scenario.ok_or_else(|| Error::Invalid(format!("scenario: {:?} does not exist", plan.scenario)))?;
     check_parameters(&plan, &scenario)?;
     check_label(state, &plan).await?;
-    let scenario_source = if scenarios::is_bundled(&scenario) { Source::Bundled } else { Source::User };
-    let needs = Needs {
-        targets: &plan.targets,
-        sizes: &sizes,
-        scenario: &plan.scenario,
-        scenario_source,
-        agent: plan.agent.as_deref(),
-        label: plan.agent_label.as_deref(),
-        generators: &plan.generators,
-        cluster_generators: plan.cluster_generators,
-        profiled: plan.profiled_repetitions > 0,
-    };
+    let spec = needed(&plan, &scenario.sha256());
+    let needs = Needs::of_plan(&spec, plan.agent.as_deref(), plan.agent_label.as_deref());
+    let cells = Cells { targets: &plan.targets, sizes: &sizes };
     let connected = presence.list();
-    let compiles = compiles_at_run_time(needs, &connected);
-    if let Some(obstacle) = obstacle(needs, &connected)
+    let compiles = compiles_at_run_time(needs, cells, &connected);
+    if let Some(obstacle) = obstacle(needs, cells, &connected)
         && !(connected.is_empty() && can_wait(state, &plan).await?)
     {
         return Err(Error::Conflict(obstacle));
     }
-    Ok(Checked { plan: plan.with_warm_up(compiles), sizes, scenario_sha256: scenario.sha256() })
+    let inputs = RunInputs { sizes: sizes.iter().map(RunSize::from).collect(), scenario_sha256: scenario.sha256() };
+    Ok(Checked { plan: plan.with_warm_up(compiles), sizes, inputs })
 }
 
 /// Whether registered agents could do the plan once they connect.
@@ -198,7 +180,7 @@ fn check_parameters(plan: &Plan, scenario: &Scenario) -> Result<()> {
 
 /// Creates an experiment and queues its runs.
 pub async fn create(state: &AppState, checked: Checked, by: Caller) -> Result<ExperimentWithRuns> {
-    let Checked { plan, sizes, scenario_sha256 } = checked;
+    let Checked { plan, sizes, inputs } = checked;
     let plan = Plan { seed: Some(plan.seed.unwrap_or_else(rand::random)), ..plan };
     let experiment = Experiment {
         id: ExperimentId::now(),
@@ -212,7 +194,7 @@ pub async fn create(state: &AppState, checked: Checked, by: Caller) -> Result<Ex
         paused_at_ms: None,
         paused_by: None,
     };
-    store(state, &experiment, &sizes, &scenario_sha256, &by).await?;
+    store(state, &experiment, &sizes, &inputs, &by).await?;
     state.work.notify_one();
     let full = crate::experiments::lookup::find_with_runs(state, &experiment.id).await?;
     for run in &full.runs {
@@ -317,19 +299,14 @@ async fn find_sizes(state: &AppState, plan: &Plan) -> Result<Vec<MachineSize>> {
     Ok(sizes)
 }
 
-fn run_inputs(sizes: &[MachineSize], scenario_sha256: String) -> RunInputs {
-    RunInputs { sizes: sizes.iter().map(RunSize::from).collect(), scenario_sha256 }
-}
-
 async fn store(
     state: &AppState,
     experiment: &Experiment,
     sizes: &[MachineSize],
-    scenario_sha256: &str,
+    inputs: &RunInputs,
     caller: &Caller,
 ) -> Result<()> {
-    let inputs = run_inputs(sizes, scenario_sha256.to_owned());
-    let planned = next_runs::first(&experiment.plan, &inputs.sizes);
+    let planned = next_runs::first(&experiment.plan, inputs);
     let mut transaction = state.db.write.begin().await?;
     // In the transaction that queues them: other submissions wait for it.
     let (own, all) = crate::runs::store::queued_by(&mut transaction, &caller.name).await?;
@@ -338,9 +315,9 @@ async fn store(
         let act = caller.does(Action::SizeAdded, &size.name);
         catalog::store::insert_size_once(&mut transaction, size, experiment.created_at_ms, &act).await?;
     }
-    experiments::store::insert(&mut transaction, experiment, &inputs).await?;
+    experiments::store::insert(&mut transaction, experiment, inputs).await?;
     let by = (experiment.created_by.as_str(), experiment.created_at_ms);
-    queue(&mut transaction, experiment, &inputs, &planned, by).await?;
+    queue(&mut transaction, experiment, &planned, by).await?;
     Ok(transaction.commit().await?)
 }
 
@@ -360,42 +337,25 @@ fn check_room(name: &str, more: usize, own: usize, all: usize) -> Result<(), Str
 pub async fn queue(
     connection: &mut SqliteConnection,
     experiment: &Experiment,
-    inputs: &RunInputs,
     planned: &[PlannedRun],
     (created_by, now): (&str, i64),
 ) -> Result<()> {
     let plan = &experiment.plan;
-    let parameters = serde_json::to_string(&plan.parameters).map_err(Error::internal)?;
-    for PlannedRun { target, size, load, repetition, profiled } in planned {
+    for PlannedRun { spec, repetition } in planned {
         let run = NewRun {
             id: RunId::now(),
             experiment: Some(&experiment.id),
-            target,
-            size: Some(size),
-            scenario: Some(&plan.scenario),
-            scenario_sha256: Some(&inputs.scenario_sha256),
-            parameters: &parameters,
-            load,
-            warm_up_ms: Some(milliseconds(plan.warm_up_s())),
-            warm_up_auto: plan.warm_up_auto,
+            spec,
             repetition: *repetition,
-            profiled: *profiled,
             // A knee search handles failed runs itself: a failure may show that the target is overloaded.
             retries: if plan.knee.is_some() { 0 } else { plan.retries },
             required_agent: plan.agent.as_deref(),
             agent_label: plan.agent_label.as_deref(),
             block: if plan.spread { *repetition } else { 0 },
-            generators: &plan.generators,
-            cluster_generators: plan.cluster_generators,
             created_by,
             now,
         };
         crate::runs::store::queue(connection, &run).await?;
     }
     Ok(())
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "checked to be less than a day")]
-fn milliseconds(seconds: f64) -> i64 {
-    (seconds * 1_000.0).round() as i64
 }

@@ -2,7 +2,7 @@
 
 use brewbench_agent::wire::load::{Closed, Fault, Form, Load, Open};
 
-use crate::{runs::load::constant, web::format};
+use crate::web::format;
 
 /// The most levels of a sweep.
 pub const MAX_LEVELS: usize = 50;
@@ -172,7 +172,7 @@ impl Sweep {
 /// Creates the loads of a sweep, or returns the fault of the first invalid one.
 pub fn loads(unit: Unit, levels: &[u32], duration_s: f64, max_vus: Option<u32>) -> Result<Vec<Load>, Fault> {
     let load = |level: &u32| {
-        let form = constant(*level, duration_s)?;
+        let form = Form::constant(*level, duration_s)?;
         match unit {
             Unit::Vus => Closed::new(form).map(Load::Closed),
             Unit::Rate => Open::new(form, max_vus).map(Load::Open),

@@ -257,7 +257,7 @@ async fn views(state: &AppState, presence: &Presence) -> Result<Vec<View>> {
 /// Returns table rows of these runs, newest first.
 pub(crate) async fn lines(state: &AppState, ids: &[RunId]) -> Result<Vec<Line>> {
     let runs = crate::runs::store::by_ids(&state.db.rows, ids).await?;
-    let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let targets: Vec<&str> = runs.iter().map(|run| run.spec.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     Ok(runs.into_iter().rev().map(|run| Line::new(run, &marks)).collect())
 }

@@ -9,13 +9,12 @@ use brewbench_agent::wire::{
     self,
     job::{Job, Scenario},
     messages::{Finding, Hello, ServerMessage},
-    target::TargetKind,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{catalog::model::Engine, fleet::model::Availability, web::format};
+use crate::{catalog::model::Engine, fleet::model::Availability};
 
 /// A connected agent.
 #[derive(Clone, Debug)]
@@ -60,44 +59,6 @@ impl Connected {
     /// Returns whether it has a label.
     pub fn has_label(&self, label: &str) -> bool {
         self.labels.iter().any(|own| own == label)
-    }
-
-    /// Returns why its machine is too small for a machine size, if it is.
-    pub fn lacks(&self, vcpus: f64, memory_bytes: u64) -> Option<String> {
-        let machine = &self.hello.machine;
-        if vcpus > f64::from(machine.cores) {
-            return Some(format!("has {}", format::plural(machine.cores as usize, "core")));
-        }
-        (memory_bytes > machine.memory_bytes)
-            .then(|| format!("has {:.1} GiB of memory", machine.memory_bytes as f64 / (1024.0 * 1024.0 * 1024.0)))
-    }
-
-    /// Returns why it can start no target of a machine size, if it can't. A Pod needs nothing of its machine.
-    pub fn size_fault(&self, vcpus: f64, memory_bytes: u64, replicas: u32) -> Option<String> {
-        if self.hello.targets.iter().any(|offer| offer.identity.kind() == TargetKind::Kubernetes) {
-            return None;
-        }
-        if replicas > 1 {
-            return Some("offers no target of kind kubernetes".to_owned());
-        }
-        self.lacks(vcpus, memory_bytes)
-    }
-
-    /// Returns whether it offers a target as Pods, of which there may be several.
-    pub fn replicates(&self, target: &str) -> bool {
-        let mut offers = self.hello.targets.iter().filter(|offer| offer.name == target);
-        offers.any(|offer| offer.identity.kind() == TargetKind::Kubernetes)
-    }
-
-    /// Returns whether it offers a target that runs elsewhere, which needs nothing of its machine.
-    pub fn reaches(&self, target: &str) -> bool {
-        let is_elsewhere = |kind| matches!(kind, TargetKind::Url | TargetKind::Kubernetes);
-        self.hello.targets.iter().any(|offer| offer.name == target && is_elsewhere(offer.identity.kind()))
-    }
-
-    /// Returns whether it offers a target as one that compiles while it runs.
-    pub fn compiles_at_run_time(&self, target: &str) -> bool {
-        self.hello.targets.iter().any(|offer| offer.name == target && offer.compiles_at_run_time)
     }
 
     /// Returns whether it offers a target.

@@ -49,7 +49,7 @@ impl TargetVersion {
     /// Whether a run belongs to it. A run that failed before its version was known belongs to every version.
     fn has(&self, run: &Run) -> bool {
         let failed_early = run.version.is_none() && !run.counts();
-        run.target == self.target && (failed_early || run.version == self.version)
+        run.spec.target == self.target && (failed_early || run.version == self.version)
     }
 }
 
@@ -123,10 +123,10 @@ fn pairs(baseline: &Side, candidate: &Side) -> Result<Vec<(TargetVersion, Target
 
 /// Returns the targets of a side by name and version, or the requested one.
 fn targets(side: &Side) -> Result<Vec<TargetVersion>, String> {
-    let names: BTreeSet<&str> = side.runs.iter().map(|run| run.target.as_str()).collect();
+    let names: BTreeSet<&str> = side.runs.iter().map(|run| run.spec.target.as_str()).collect();
     let mut all = Vec::new();
     for name in names {
-        let of_name = side.runs.iter().filter(|run| run.target == name);
+        let of_name = side.runs.iter().filter(|run| run.spec.target == name);
         let versions: BTreeSet<Option<&String>> =
             of_name.filter(|run| run.version.is_some() || run.counts()).map(|run| run.version.as_ref()).collect();
         let target = |version: Option<&String>| TargetVersion { target: name.to_owned(), version: version.cloned() };

@@ -78,7 +78,7 @@ mod tests {
     use crate::{
         compare::testing::run,
         results::{conditions::Conditions, environment::facts::RunEnvironment},
-        runs::model::Origin,
+        runs::model::{Origin, RunSpec},
     };
 
     fn thrice(make: impl Fn(u32) -> Run) -> Vec<Run> {
@@ -113,13 +113,16 @@ mod tests {
     fn each_confounder_describes_both_sides() {
         let other = |run: Run| Run {
             agent: Some("laptop".to_owned()),
-            generators: vec!["bench-02".to_owned()],
             engine: None,
             target_kind: Some(TargetKind::Url),
-            duration_s: Some(60.0),
-            warm_up_s: Some(60.0),
             enforced: None,
             origin: Origin::Import,
+            spec: RunSpec {
+                generators: vec!["bench-02".to_owned()],
+                duration_s: Some(60.0),
+                warm_up_s: Some(60.0),
+                ..run.spec.clone()
+            },
             ..run
         };
         let found = confounders(&cell(other), &Environments::new());

@@ -17,7 +17,7 @@ const MOST_TARGETS: usize = 3;
 pub fn title((base, base_runs): (&Resolved, &[&Run]), (new, new_runs): (&Resolved, &[&Run])) -> String {
     let [mut candidate, mut baseline] = [new_runs, base_runs].map(targets);
     let agent = |run: &Run| run.agent.as_ref().map(|agent| format!(" on {agent}"));
-    let size = |run: &Run| run.size.as_ref().map(|size| format!(", {}", size.name));
+    let size = |run: &Run| run.spec.size.as_ref().map(|size| format!(", {}", size.name));
     for [own, other] in [only(agent, new_runs, base_runs), only(size, new_runs, base_runs)] {
         candidate.push_str(&own);
         baseline.push_str(&other);
@@ -61,7 +61,9 @@ fn targets(runs: &[&Run]) -> String {
         .iter()
         .filter(|run| run.version.is_some() || runs.iter().all(|run| run.version.is_none()))
         .map(|run| {
-            run.version.as_ref().map_or_else(|| run.target.clone(), |version| format!("{} ({version})", run.target))
+            run.version
+                .as_ref()
+                .map_or_else(|| run.spec.target.clone(), |version| format!("{} ({version})", run.spec.target))
         })
         .collect();
     match names.len() {

@@ -33,7 +33,7 @@ pub struct LiveChart {
 
 /// Draws throughput and latency of a run in progress from its last seconds.
 pub fn charts(run: &Run, mark: Mark, seconds: &[LiveSecond]) -> [LiveChart; 2] {
-    let planned = run.duration_s.zip(run.longest_warm_up_s()).map(|(duration, warm_up)| duration + warm_up);
+    let planned = run.spec.duration_s.zip(run.longest_warm_up_s()).map(|(duration, warm_up)| duration + warm_up);
     [
         LiveChart::new("Throughput", "requests/s", mark, seconds, planned, |second| second.rps),
         LiveChart::new("p99", "ms", mark, seconds, planned, |second| second.p99_ms),

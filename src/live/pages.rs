@@ -245,7 +245,7 @@ impl Page {
     async fn read(state: &AppState, id: &RunId, scope: Scope) -> Result<Self> {
         let run = lookup::found(state, id).await?;
         let stored = Stored::read(state, &run).await?;
-        let mark = stored.marks.of(&run.target);
+        let mark = stored.marks.of(&run.spec.target);
         let (cell, phases) = (stored.cell.clone(), stored.phases.clone());
         let parts = stored.series.iter().flat_map(|series| series.parts().map(|(part, _)| part)).collect();
         let cores = SideCores::new(&run, stored.evidence());

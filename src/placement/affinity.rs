@@ -20,10 +20,7 @@ use std::{
 use crate::{
     app::ids::ExperimentId,
     fleet::{model::Availability, presence::Connected},
-    placement::{
-        feasibility::unfit,
-        wait_reason::{EligibleAgents, Needs},
-    },
+    placement::{feasibility::Needs, offer::unfit, wait_reason::EligibleAgents},
 };
 
 /// The agents that can do all runs of each experiment, and where its blocks have just started.
@@ -46,14 +43,14 @@ impl Affinity {
         for (experiment, needs) in waiting {
             let Some(experiment) = experiment else { continue };
             // All repetitions of a cell need the same.
-            if seen.insert((experiment, needs.target, needs.size)) {
+            if seen.insert((experiment, &needs.spec.target, needs.spec.size.as_ref().map(|size| &size.name))) {
                 cells.entry(experiment).or_default().push(needs);
             }
         }
         // An agent that can do the only cell of an experiment can do all of it: no need to list those.
         let able = cells.into_iter().filter(|(_, cells)| cells.len() > 1).map(|(experiment, cells)| {
             let may_start = |needs: &Needs<'_>, agent: &Connected| {
-                unfit(needs.demand(), agent).is_none() && needs.label.is_none_or(|label| agent.has_label(label))
+                unfit(needs.spec, &agent.hello).is_none() && needs.label.is_none_or(|label| agent.has_label(label))
             };
             let can = |agent: &Connected| cells.iter().all(|needs| may_start(needs, agent));
             let able = taking.iter().filter(|(_, agent)| can(agent)).map(|(name, _)| name.clone());
@@ -85,7 +82,7 @@ impl Affinity {
         let just_started = || self.started.get(&(experiment.clone(), needs.block)).map(String::as_str);
         if let Some(home) = home.or_else(just_started) {
             let agent = connected.iter().find(|(name, _)| name == home);
-            let is_unable = agent.is_some_and(|(_, agent)| unfit(needs.demand(), agent).is_some());
+            let is_unable = agent.is_some_and(|(_, agent)| unfit(needs.spec, &agent.hello).is_some());
             return if is_unable { any } else { EligibleAgents::Home(home.to_owned()) };
         }
         match self.able.get(experiment) {

@@ -4,4 +4,5 @@
 pub mod affinity;
 pub mod eta;
 pub mod feasibility;
+pub mod offer;
 pub mod wait_reason;

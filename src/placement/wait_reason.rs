@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use brewbench_agent::wire;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -11,53 +10,16 @@ use crate::{
         model::{Agent, Availability},
         presence::Connected,
     },
-    placement::feasibility::{Demand, NO_REPLICAS, Source, Unfit, unfit},
+    placement::{
+        feasibility::Needs,
+        offer::{NO_REPLICAS, Unfit, unfit},
+    },
+    runs::model::RunSpec,
 };
 
 mod generators;
 
 pub use generators::generators_wait;
-
-/// What a run needs from an agent.
-#[derive(Clone, Copy, Debug)]
-pub struct Needs<'a> {
-    /// The run.
-    pub run: wire::RunId,
-    /// The target's name.
-    pub target: &'a str,
-    /// The machine size's name.
-    pub size: &'a str,
-    /// CPU cores.
-    pub vcpus: f64,
-    /// Memory in bytes.
-    pub memory_bytes: u64,
-    /// Instances of the target.
-    pub replicas: u32,
-    /// Where the scenario comes from.
-    pub source: Source,
-    /// The only agent allowed, if requested.
-    pub agent: Option<&'a str>,
-    /// The label that its agent must have, if requested.
-    pub label: Option<&'a str>,
-    /// Runs of the experiment with the same block stay on one machine: 0 for all runs, otherwise the repetition.
-    pub block: i64,
-    /// The agents that generate the load; empty if the host does.
-    pub generators: &'a [String],
-    /// Number of load generators in the cluster of the host; 0 for none.
-    pub cluster_generators: u32,
-    /// Whether the target is profiled.
-    pub profiled: bool,
-}
-
-impl Needs<'_> {
-    /// Returns what the run needs from its host.
-    pub fn demand(&self) -> Demand<'_> {
-        let Self { target, vcpus, memory_bytes, replicas, source, generators, cluster_generators, profiled, .. } =
-            *self;
-        let has_generators = !generators.is_empty();
-        Demand { target, vcpus, memory_bytes, replicas, source, has_generators, cluster_generators, profiled }
-    }
-}
 
 /// The agents that may host a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,11 +62,12 @@ pub enum Ineligible {
 /// Returns why an agent can't host a run, if it can't.
 pub fn ineligible(needs: &Needs<'_>, eligible: &EligibleAgents, name: &str, agent: &Connected) -> Option<Ineligible> {
     // A generator never hosts the target: both would share its cores.
-    if !eligible.admits(name, agent) || needs.generators.iter().any(|generator| generator == name) {
+    if !eligible.admits(name, agent) || needs.spec.generators.iter().any(|generator| generator == name) {
         return Some(Ineligible::NotRequested);
     }
-    let declined = || agent.declined.contains(&needs.run).then_some(Ineligible::Declined);
-    unfit(needs.demand(), agent).map(Ineligible::Unfit).or_else(declined)
+    let has_declined = needs.run.is_some_and(|run| agent.declined.contains(&run));
+    let declined = || has_declined.then_some(Ineligible::Declined);
+    unfit(needs.spec, &agent.hello).map(Ineligible::Unfit).or_else(declined)
 }
 
 /// Why a run waits.
@@ -270,7 +233,7 @@ fn unable(needs: &Needs<'_>, obstacles: &[(&str, &Ineligible)]) -> WaitReason {
         return WaitReason::without_agents(Reason::NoLoadAddress, sentence);
     }
     let no_profile = obstacles.iter().find_map(|(name, obstacle)| match obstacle {
-        Ineligible::Unfit(Unfit::NoProfile(why)) => Some(format!("{name} can't profile {}: {why}", needs.target)),
+        Ineligible::Unfit(Unfit::NoProfile(why)) => Some(format!("{name} can't profile {}: {why}", needs.spec.target)),
         _ => None,
     });
     if let Some(sentence) = no_profile {
@@ -284,8 +247,9 @@ fn unable(needs: &Needs<'_>, obstacles: &[(&str, &Ineligible)]) -> WaitReason {
         })
         .collect();
     if !small.is_empty() {
-        let sentence =
-            format!("no agent that offers {} can provide {}: {}", needs.target, needs.size, small.join(", "));
+        let RunSpec { target, size, .. } = needs.spec;
+        let size = size.as_ref().map_or("its size", |size| &size.name);
+        let sentence = format!("no agent that offers {target} can provide {size}: {}", small.join(", "));
         return WaitReason::without_agents(Reason::DoesNotFit, sentence);
     }
     let subject = match (needs.agent, needs.label) {
@@ -293,7 +257,7 @@ fn unable(needs: &Needs<'_>, obstacles: &[(&str, &Ineligible)]) -> WaitReason {
         (None, Some(label)) => format!("no connected agent labelled {label} offers"),
         (None, None) => "no connected agent offers".to_owned(),
     };
-    WaitReason::without_agents(Reason::NotOffered, format!("{subject} {}", needs.target))
+    WaitReason::without_agents(Reason::NotOffered, format!("{subject} {}", needs.spec.target))
 }
 
 /// Describes an agent with a fault; the end of a sentence about it.
@@ -321,7 +285,7 @@ fn listed(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dispatch::queue::list::fixtures::{agent, needs, working};
+    use crate::dispatch::queue::list::fixtures::{agent, needs, spec, working};
 
     fn describe(needs: &Needs<'_>, connected: &[(String, Connected)]) -> (Reason, String) {
         let eligible = needs.agent.map_or(EligibleAgents::Any, |name| EligibleAgents::Only(name.to_owned()));
@@ -338,10 +302,11 @@ mod tests {
         let (reason, sentence) = describe(&needs("fast"), &[poor.clone(), small.clone()]);
         assert_eq!(reason, Reason::DoesNotFit);
         assert_eq!(sentence, "no agent that offers fast can provide 2/4GiB: small has 1 core");
-        let foreign = Needs { source: Source::User, ..needs("fast") };
+        let of_user = RunSpec { scenario_sha256: Some("00aa".to_owned()), ..spec("fast") };
+        let foreign = Needs { spec: &of_user, ..needs("fast") };
         assert_eq!(describe(&foreign, &[agent("rack", |_| ()), small]).0, Reason::ScriptNotTaken);
         let unwilling = agent("rack", |agent| {
-            agent.declined.insert(needs("fast").run);
+            agent.declined.extend(needs("fast").run);
         });
         assert_eq!(describe(&needs("fast"), &[poor, unwilling]).0, Reason::Declined);
     }
@@ -391,8 +356,9 @@ mod tests {
 
     #[test]
     fn a_distributed_run_needs_a_host_that_accepts_load_and_all_generators() {
-        let generators = ["one".to_owned(), "two".to_owned()];
-        let needs = Needs { generators: &generators, source: Source::User, ..needs("fast") };
+        let (generators, scenario_sha256) = (vec!["one".to_owned(), "two".to_owned()], Some("00aa".to_owned()));
+        let spec = RunSpec { generators, scenario_sha256, ..spec("fast") };
+        let needs = Needs { spec: &spec, ..needs("fast") };
         let open = |agent: &mut Connected| Arc::make_mut(&mut agent.hello).load_address = Some([10, 0, 0, 5].into());
         let willing = |agent: &mut Connected| Arc::make_mut(&mut agent.hello).any_scenario = true;
         let describe = |connected: &[(String, Connected)]| {

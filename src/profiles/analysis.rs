@@ -40,7 +40,7 @@ pub fn table(side: &Side, kind: ProfileKind, overhead: Vec<Overhead>, limit: usi
     };
     ProfileTable {
         kind,
-        target: side.first().target.clone(),
+        target: side.first().spec.target.clone(),
         version: side.first().version.clone(),
         unit: scale.unit.to_owned(),
         total: whole * scale.factor,
@@ -88,14 +88,14 @@ impl<'a> Compared<'a> {
     /// Returns the names that distinguish both sides: the targets, with their versions if the targets are the same.
     fn labels(&self) -> [String; 2] {
         let [one, other] = self.sides.map(Side::first);
-        if one.target != other.target {
-            return [one.target.clone(), other.target.clone()];
+        if one.spec.target != other.spec.target {
+            return [one.spec.target.clone(), other.spec.target.clone()];
         }
         if one.version != other.version {
             let label = |version: &Option<String>| version.clone().unwrap_or_else(|| "unknown version".to_owned());
-            return [one, other].map(|run| format!("{} {}", run.target, label(&run.version)));
+            return [one, other].map(|run| format!("{} {}", run.spec.target, label(&run.version)));
         }
-        [format!("{} (baseline)", one.target), format!("{} (candidate)", other.target)]
+        [format!("{} (baseline)", one.spec.target), format!("{} (candidate)", other.spec.target)]
     }
 
     /// Returns the comparison with at most `limit` functions.
@@ -128,7 +128,7 @@ impl<'a> Compared<'a> {
         let side = self.sides[place];
         let (baseline, candidate) = self.tree.whole.split_at(self.sides[0].runs.len());
         ProfileSide {
-            target: side.first().target.clone(),
+            target: side.first().spec.target.clone(),
             version: side.first().version.clone(),
             label,
             profiles: side.profiles.iter().map(ProfileInfo::from).collect(),

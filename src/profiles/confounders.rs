@@ -6,16 +6,16 @@ use crate::runs::{load, model::Run};
 
 /// Everything but the target that profiled runs of one cell share, in words.
 pub fn setting(run: &Run) -> [(&'static str, String); 7] {
-    let parameters = run.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+    let parameters = run.spec.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
     [
-        ("Machine sizes", run.size.as_ref().map(|size| size.name.clone()).unwrap_or_default()),
-        ("Scenarios", run.scenario.clone().unwrap_or_default()),
+        ("Machine sizes", run.spec.size.as_ref().map(|size| size.name.clone()).unwrap_or_default()),
+        ("Scenarios", run.spec.scenario.clone().unwrap_or_default()),
         (
             "Scenario revisions",
-            run.scenario_sha256.as_ref().map(|hash| hash.chars().take(12).collect()).unwrap_or_default(),
+            run.spec.scenario_sha256.as_ref().map(|hash| hash.chars().take(12).collect()).unwrap_or_default(),
         ),
         ("Parameters", parameters.join(", ")),
-        ("Loads", run.load.as_ref().map(load::words).unwrap_or_default()),
+        ("Loads", run.spec.load.as_ref().map(load::words).unwrap_or_default()),
         ("Agents", run.agent.clone().unwrap_or_default()),
         ("Kinds of targets", run.target_kind.map(|kind| kind.to_string()).unwrap_or_default()),
     ]
@@ -49,7 +49,7 @@ mod tests {
         let sources = confounders((&one, perf), (&other, ProfileSource::Pprof));
         assert_eq!(sources, ["Profilers differ: perf and pprof"]);
         other.agent = Some("rack-2".to_owned());
-        other.parameters.insert("SIZE".to_owned(), "9".to_owned());
+        other.spec.parameters.insert("SIZE".to_owned(), "9".to_owned());
         let found = confounders((&one, perf), (&other, perf));
         assert_eq!(found.len(), 2, "{found:?}");
         assert_eq!(found[0], "Parameters differ: none and SIZE=9");

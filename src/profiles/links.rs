@@ -60,7 +60,7 @@ impl SettingLinks {
 
 /// Returns the profiled cells of an experiment's runs, by setting, targets in the order of their first run.
 pub fn links(runs: &[Run], marks: &Marks) -> Vec<SettingLinks> {
-    let profiled: Vec<&Run> = runs.iter().filter(|run| run.profiled && run.has_result()).collect();
+    let profiled: Vec<&Run> = runs.iter().filter(|run| run.spec.profiled && run.has_result()).collect();
     let mut settings: Vec<_> = Vec::new();
     for run in &profiled {
         if !settings.contains(&setting(run)) {
@@ -73,12 +73,12 @@ pub fn links(runs: &[Run], marks: &Marks) -> Vec<SettingLinks> {
         let parts = one.iter().enumerate().filter(|(place, _)| varies(*place)).map(|(_, (_, text))| text.as_str());
         let mut cells: Vec<CellLink> = Vec::new();
         for run in profiled.iter().filter(|run| setting(run) == *one) {
-            match cells.iter_mut().find(|cell| cell.target == run.target && cell.version == run.version) {
+            match cells.iter_mut().find(|cell| cell.target == run.spec.target && cell.version == run.version) {
                 Some(cell) => cell.runs.push(run.id.clone()),
                 None => cells.push(CellLink {
-                    target: run.target.clone(),
+                    target: run.spec.target.clone(),
                     version: run.version.clone(),
-                    mark: marks.of(&run.target),
+                    mark: marks.of(&run.spec.target),
                     runs: vec![run.id.clone()],
                 }),
             }
@@ -92,13 +92,16 @@ pub fn links(runs: &[Run], marks: &Marks) -> Vec<SettingLinks> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::testing::finished;
+    use crate::runs::{model::RunSpec, testing::finished};
 
     #[test]
     fn profiled_runs_are_grouped_by_setting_and_target() {
-        let profiled = |target: &str, repetition| Run { profiled: true, ..finished(target, repetition) };
+        let profiled = |target: &str, repetition| Run {
+            spec: RunSpec { profiled: true, ..finished(target, repetition).spec },
+            ..finished(target, repetition)
+        };
         let mut large = profiled("servy", 9);
-        large.size.as_mut().expect("a size").name = "16 vCPU".to_owned();
+        large.spec.size.as_mut().expect("a size").name = "16 vCPU".to_owned();
         let runs = [finished("servy", 1), profiled("servy", 2), profiled("gosherve", 3), profiled("servy", 4), large];
         let links = links(&runs, &Marks::default());
         assert_eq!(links.len(), 2);

@@ -94,7 +94,7 @@ pub async fn side(state: &AppState, field: &str, ids: &str, kind: ProfileKind) -
 
 /// Returns why a run has no profile to show.
 fn fault(run: &Run) -> Option<String> {
-    if !run.profiled {
+    if !run.spec.profiled {
         return Some(format!("run {} was not profiled", run.id));
     }
     (!run.has_result()).then(|| format!("run {} has no valid result", run.id))
@@ -103,7 +103,7 @@ fn fault(run: &Run) -> Option<String> {
 /// Returns why these runs are not added up.
 fn other_cell(runs: &[Run]) -> Option<String> {
     let first = runs.first()?;
-    let cell = |run: &Run| (run.target.clone(), run.version.clone(), super::confounders::setting(run));
+    let cell = |run: &Run| (run.spec.target.clone(), run.version.clone(), super::confounders::setting(run));
     let other = runs.iter().find(|run| cell(run) != cell(first))?;
     Some(format!("runs {} and {} belong to different cells, so they can't be added", first.id, other.id))
 }

@@ -29,13 +29,16 @@ pub fn overhead(profiled: &[Run], repetitions: &[Run]) -> Vec<Overhead> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::testing::{figured, finished};
+    use crate::runs::{
+        model::RunSpec,
+        testing::{figured, finished},
+    };
 
     #[test]
     fn profiled_runs_are_compared_with_the_measured_ones_only() {
         let with = |cpu: f64, profiled| {
             let run = figured(finished("servy", 1), |figures| figures.cpu_ms_per_request = Some(cpu));
-            Run { profiled, ..run }
+            Run { spec: RunSpec { profiled, ..run.spec.clone() }, ..run }
         };
         let profiled: Vec<Run> = [0.11, 0.111, 0.112, 0.109].map(|cpu| with(cpu, true)).into();
         let measured: Vec<Run> = [0.1, 0.101, 0.099, 0.1].map(|cpu| with(cpu, false)).into();

@@ -33,11 +33,11 @@ pub struct Profiled {
 pub async fn of(state: &AppState, comparison: &Comparison) -> Result<Vec<Profiled>> {
     let compared = || comparison.rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs);
     let experiments: BTreeSet<_> = compared().filter_map(|run| run.experiment.as_ref()).collect();
-    let targets: BTreeSet<&str> = compared().map(|run| run.target.as_str()).collect();
+    let targets: BTreeSet<&str> = compared().map(|run| run.spec.target.as_str()).collect();
     let mut all = Vec::new();
     for experiment in experiments {
         let mut runs = crate::runs::store::of_experiment(&state.db.rows, experiment).await?;
-        runs.retain(|run| targets.contains(run.target.as_str()));
+        runs.retain(|run| targets.contains(run.spec.target.as_str()));
         for setting in links::links(&runs, &Marks::default()) {
             for (baseline, candidate, query) in setting.pairs() {
                 if all.len() == MOST_PAIRS {

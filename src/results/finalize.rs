@@ -23,9 +23,7 @@ use crate::{
         store::{
             costs,
             endings::{self, Ending},
-            profiles,
-            verdicts::{self, Requested},
-            work,
+            profiles, verdicts, work,
         },
         verdict::{
             generators,
@@ -36,7 +34,7 @@ use crate::{
             setup::clock_set,
         },
     },
-    runs::store::retries,
+    runs::{model::RunSpec, store::retries},
 };
 
 /// Larger packed series are dropped: agents send some 100 kB at most.
@@ -58,7 +56,7 @@ pub struct Conclusion<'a> {
 
 impl<'a> Conclusion<'a> {
     /// Prepares a result. The work is done here, outside of the write transaction.
-    pub fn new(outcome: &'a Outcome, requested: Requested, evidence: Evidence) -> Result<Self> {
+    pub fn new(outcome: &'a Outcome, requested: RunSpec, evidence: Evidence) -> Result<Self> {
         let scenario = requested.scenario.clone();
         let (series, stored) = series(outcome);
         let packed = packed(&evidence)?;
@@ -71,7 +69,7 @@ impl<'a> Conclusion<'a> {
     /// Prepares a part that ends its run without metrics, with the run's error and verdict.
     pub fn failed(
         outcome: &'a Outcome,
-        requested: Requested,
+        requested: RunSpec,
         evidence: &Evidence,
         enforced: Option<Enforced>,
         (error, failure): (String, Option<Judgement>),
@@ -170,7 +168,7 @@ struct End {
 }
 
 impl End {
-    fn from_outcome(outcome: &Outcome, requested: Requested, evidence: Evidence, series: StoredSeries) -> Self {
+    fn from_outcome(outcome: &Outcome, requested: RunSpec, evidence: Evidence, series: StoredSeries) -> Self {
         match &outcome.ended {
             Ended::Finished => Self::finished(outcome, requested, evidence, series),
             Ended::Failed { reason, cause } => {
@@ -188,7 +186,7 @@ impl End {
         Self { phase, error: Some(error), input: None, failure: None }
     }
 
-    fn finished(outcome: &Outcome, requested: Requested, evidence: Evidence, series: StoredSeries) -> Self {
+    fn finished(outcome: &Outcome, requested: RunSpec, evidence: Evidence, series: StoredSeries) -> Self {
         let parsed = match outcome.summary.as_deref().map(|text| read::parse_own(text.as_bytes())) {
             Some(Ok(parsed)) => parsed,
             Some(Err(fault)) => {
@@ -209,7 +207,8 @@ impl End {
             figures.thresholds = Some(count(evaluated().count()));
             figures.thresholds_failed = crossed.map(|all| count(all.into_iter().filter(|crossed| *crossed).count()));
         }
-        let Requested { load, vcpus, .. } = requested;
+        let RunSpec { load, size, .. } = requested;
+        let vcpus = size.map(|size| size.total_vcpus());
         let kind = outcome.target.as_ref().map(Identity::kind);
         let execution = Execution { kind, enforced: outcome.enforced, vcpus, load, evidence, series };
         let input = VerdictInput { figures, execution: Some(execution) };

@@ -27,9 +27,8 @@ use crate::{
         evidence::Evidence,
         finalize::Conclusion,
         settlement::{Open, Settled, enter, still_open},
-        store::verdicts,
     },
-    runs::store::retries,
+    runs::{model::RunSpec, store::retries},
 };
 
 /// Applies the rule above to the result of a run on one machine; committed when this returns.
@@ -37,7 +36,7 @@ pub async fn settle(
     db: &Db,
     agent: &str,
     outcome: &Outcome,
-    requested: verdicts::Requested,
+    requested: RunSpec,
     evidence: Evidence,
 ) -> Result<Settled> {
     let id = RunId::from(outcome.run);

@@ -42,7 +42,7 @@ impl RunLogs {
             None => Vec::new(),
             // A generator that failed the run of several has its log here.
             Some(evidence) if evidence.generators.is_empty() => {
-                let agent = run.agent.clone().filter(|_| run.generators.is_empty());
+                let agent = run.agent.clone().filter(|_| run.spec.generators.is_empty());
                 vec![GeneratorLog { agent, log: evidence.generator_log.clone(), lines: None }]
             }
             Some(evidence) => evidence
@@ -98,7 +98,7 @@ pub fn pieces<'a>(line: &'a str, text: &str) -> Vec<(&'a str, bool)> {
 
 /// Returns the target's last output; None if another agent's part ended the run before its agent sent any.
 pub fn target_log(run: &Run, evidence: &Evidence) -> Option<String> {
-    let is_known = run.generators.is_empty() || !evidence.environment.is_empty();
+    let is_known = run.spec.generators.is_empty() || !evidence.environment.is_empty();
     is_known.then(|| evidence.target_log.clone())
 }
 

@@ -69,7 +69,7 @@ impl ImportedPage {
     /// Whether they are repetitions of several targets whose index does not prove a balanced order.
     fn is_of_unknown_order(&self) -> bool {
         let runs = || self.imported.iter().map(|(line, _)| &line.run);
-        let targets: BTreeSet<&str> = runs().map(|run| run.target.as_str()).collect();
+        let targets: BTreeSet<&str> = runs().map(|run| run.spec.target.as_str()).collect();
         targets.len() > 1 && runs().any(|run| run.repetition > 1 && !run.interleaved)
     }
 
@@ -143,7 +143,7 @@ pub async fn imported(
     if runs.is_empty() {
         return Err(Error::NotFound("run with these ids".to_owned()));
     }
-    let targets: Vec<&str> = runs.iter().map(|run| run.target.as_str()).collect();
+    let targets: Vec<&str> = runs.iter().map(|run| run.spec.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     let mut imported = Vec::with_capacity(runs.len());
     for run in runs {

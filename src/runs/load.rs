@@ -1,185 +1,18 @@
 //! A load as JSON, as text, and as typed by users. Pure.
 
-use std::time::Duration;
-
-use brewbench_agent::wire::load::{Closed, Fault, Form, Load, Open, Part, Shape, Stage};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+pub use brewbench_agent::wire::load::LoadBody;
+use brewbench_agent::wire::load::{Form, Load, Open, Shape, Stage};
 
 use crate::web::format;
 
-/// A load. Durations are in seconds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum LoadBody {
-    /// The script's own options.
-    Script,
-    /// A constant number of virtual users: each starts an iteration when its previous one has ended.
-    Vus {
-        /// 1 to 100,000.
-        vus: u32,
-        /// 1 s to a day.
-        duration_s: f64,
-    },
-    /// Virtual users in stages, starting from zero.
-    VusStages {
-        /// At most 100 stages, 1 s to a day in total.
-        stages: Vec<StageBody>,
-    },
-    /// A constant arrival rate: iterations start on schedule, whether or not earlier ones have ended.
-    Rate {
-        /// Iterations per second, 1 to 1,000,000.
-        rate: u32,
-        /// 1 s to a day.
-        duration_s: f64,
-        /// Maximum number of virtual users; default: a tenth of the rate, 10 to 1,000.
-        #[serde(default)]
-        max_vus: Option<u32>,
-    },
-    /// An arrival rate in stages, starting from zero.
-    RateStages {
-        /// At most 100 stages, 1 s to a day in total.
-        stages: Vec<StageBody>,
-        /// Maximum number of virtual users; default: a tenth of the highest rate, 10 to 1,000.
-        #[serde(default)]
-        max_vus: Option<u32>,
-    },
-}
-
-/// A linear ramp from the previous level; a jump if it takes no time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StageBody {
-    /// Duration, seconds.
-    pub duration_s: f64,
-    /// Level at its end: virtual users, or iterations per second.
-    pub target: u32,
-}
-
-impl TryFrom<LoadBody> for Load {
-    type Error = Fault;
-
-    fn try_from(body: LoadBody) -> Result<Self, Fault> {
-        let stages = |stages: Vec<StageBody>| {
-            let stage = |StageBody { duration_s, target }| {
-                Ok(Stage { duration_ms: milliseconds(duration_s, Part::Stages)?, target })
-            };
-            stages.into_iter().map(stage).collect::<Result<_, Fault>>().map(Form::Stages)
-        };
-        Ok(match body {
-            LoadBody::Script => Self::Script,
-            LoadBody::Vus { vus, duration_s } => Self::Closed(Closed::new(constant(vus, duration_s)?)?),
-            LoadBody::VusStages { stages: given } => Self::Closed(Closed::new(stages(given)?)?),
-            LoadBody::Rate { rate, duration_s, max_vus } => {
-                Self::Open(Open::new(constant(rate, duration_s)?, max_vus)?)
-            }
-            LoadBody::RateStages { stages: given, max_vus } => Self::Open(Open::new(stages(given)?, max_vus)?),
-        })
-    }
-}
-
-impl From<&Load> for LoadBody {
-    fn from(load: &Load) -> Self {
-        let seconds = |ms: u64| ms as f64 / 1_000.0;
-        let stages = |stages: &[Stage]| {
-            stages
-                .iter()
-                .map(|stage| StageBody { duration_s: seconds(stage.duration_ms), target: stage.target })
-                .collect()
-        };
-        match load {
-            Load::Script => Self::Script,
-            Load::Closed(closed) => match closed.vus().form() {
-                Form::Constant { level, duration_ms } => Self::Vus { vus: *level, duration_s: seconds(*duration_ms) },
-                Form::Stages(given) => Self::VusStages { stages: stages(given) },
-            },
-            Load::Open(open) => {
-                let max_vus = Some(open.max_vus());
-                match open.rate().form() {
-                    Form::Constant { level, duration_ms } => {
-                        Self::Rate { rate: *level, duration_s: seconds(*duration_ms), max_vus }
-                    }
-                    Form::Stages(given) => Self::RateStages { stages: stages(given), max_vus },
-                }
-            }
-        }
-    }
-}
-
-/// A constant level for a number of seconds.
-pub fn constant(level: u32, duration_s: f64) -> Result<Form, Fault> {
-    Ok(Form::Constant { level, duration_ms: milliseconds(duration_s, Part::Duration)? })
-}
-
-fn milliseconds(seconds: f64, part: Part) -> Result<u64, Fault> {
-    let fault = |_| Fault { part, text: format!("{seconds} is not a valid number of seconds") };
-    let duration = Duration::try_from_secs_f64(seconds).map_err(fault)?;
-    Ok(u64::try_from((duration + Duration::from_micros(500)).as_millis()).unwrap_or(u64::MAX))
-}
-
-/// For `#[serde(with = …)]`: serializes a load as [`LoadBody`].
-pub mod json {
-    use brewbench_agent::wire::load::Load;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
-
-    use super::LoadBody;
-
-    /// Serializes a load.
-    pub fn serialize<S: Serializer>(load: &Load, serializer: S) -> Result<S::Ok, S::Error> {
-        LoadBody::from(load).serialize(serializer)
-    }
-
-    /// Deserializes and validates a load.
-    pub fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Load, D::Error> {
-        let body = LoadBody::deserialize(deserializer)?;
-        body.try_into().map_err(|fault| D::Error::custom(format!("load: {fault}")))
-    }
-}
-
-/// For `#[serde(with = …)]`: serializes an optional load.
-pub mod json_if_any {
-    use brewbench_agent::wire::load::Load;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
-
-    use super::LoadBody;
-
-    /// Serializes a load.
-    pub fn serialize<S: Serializer>(load: &Option<Load>, serializer: S) -> Result<S::Ok, S::Error> {
-        load.as_ref().map(LoadBody::from).serialize(serializer)
-    }
-
-    /// Deserializes and validates a load.
-    pub fn deserialize<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<Load>, D::Error> {
-        let body = Option::<LoadBody>::deserialize(deserializer)?;
-        let load = body.map(Load::try_from).transpose();
-        load.map_err(|fault| D::Error::custom(format!("load: {fault}")))
-    }
-}
-
 /// Serializes a load for the database.
 pub fn to_json(load: &Load) -> String {
-    serde_json::to_string(&LoadBody::from(load)).unwrap_or_default()
+    serde_json::to_string(load).unwrap_or_default()
 }
 
 /// Reads a load from the database, as written by [`to_json`].
-pub fn read(text: &str) -> Result<Load, Box<dyn std::error::Error + Send + Sync>> {
-    Ok(serde_json::from_str::<LoadBody>(text)?.try_into()?)
-}
-
-/// The number of virtual users, if constant.
-pub fn constant_vus(load: &Load) -> Option<u32> {
-    match load {
-        Load::Closed(closed) => match closed.vus().form() {
-            Form::Constant { level, .. } => Some(*level),
-            Form::Stages(_) => None,
-        },
-        Load::Script | Load::Open(_) => None,
-    }
-}
-
-/// Duration in milliseconds; none if the script's own options set it.
-pub fn duration_ms(load: &Load) -> Option<i64> {
-    load.duration().and_then(|duration| i64::try_from(duration.as_millis()).ok())
+pub fn read(text: &str) -> serde_json::Result<Load> {
+    serde_json::from_str(text)
 }
 
 /// The load in words: `50 VUs`, `2,000 iterations/s`, `0 → 100 VUs in 3 stages`.
@@ -267,6 +100,8 @@ pub fn stages_text(stages: &[Stage]) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use brewbench_agent::wire::load::{Closed, StageBody};
+
     use super::*;
 
     /// A constant number of virtual users.

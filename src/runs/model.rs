@@ -1,25 +1,23 @@
 //! A stored run, as used by JSON, pages and commands. Pure.
 
-use std::collections::BTreeMap;
-
-use brewbench_agent::wire::{Phase, load::Load, target::TargetKind};
+use brewbench_agent::wire::{Phase, target::TargetKind};
+pub use brewbench_agent::wire::{
+    job::Size as RunSize,
+    run_spec::{RunSpec, WARM_UP_FACTOR},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
     app::ids::{ExperimentId, RunId},
-    catalog::model::{Engine, MachineSize, one_replica},
+    catalog::model::{Engine, MachineSize},
     metrics::Figures,
     runs::{
-        load,
         verdict::{Reason, Verdict},
         work::RunWork,
     },
     web::format,
 };
-
-/// Maximum length of an automatic warm-up, as a multiple of its minimum.
-pub const WARM_UP_FACTOR: u32 = 10;
 
 /// One run: a single measurement of one target with one size and one load. Unknown values are null, never zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -43,29 +41,13 @@ pub struct Run {
     /// True for runs of agents; for imported runs only if the index of their folder says so.
     #[serde(default)]
     pub interleaved: bool,
-    /// Name of the target.
-    pub target: String,
+    /// What it measures.
+    #[serde(flatten)]
+    pub spec: RunSpec,
     /// Version of the target.
     pub version: Option<String>,
-    /// Machine size of the target.
-    pub size: Option<RunSize>,
-    /// Name of the scenario.
-    pub scenario: Option<String>,
-    /// Hash of the scenario's revision.
-    pub scenario_sha256: Option<String>,
-    /// Parameters of the scenario that were set in the submission.
-    pub parameters: BTreeMap<String, String>,
-    /// The load; null for an import.
-    #[serde(with = "load::json_if_any")]
-    #[schema(value_type = Option<load::LoadBody>)]
-    pub load: Option<Load>,
-    /// Number of virtual users, if constant.
-    pub vus: Option<u32>,
     /// Number of the repetition of its cell, from 1; profiled runs are numbered separately.
     pub repetition: u32,
-    /// Whether the target was profiled. Such a run is no measurement: it enters no comparison, trend or gate.
-    #[serde(default)]
-    pub profiled: bool,
     /// Phase.
     #[schema(value_type = String, example = "finished")]
     pub phase: Phase,
@@ -93,29 +75,16 @@ pub struct Run {
     pub thresholds: Option<u32>,
     /// Number of crossed thresholds; null if unknown for some, as may be with several load generators.
     pub thresholds_failed: Option<u32>,
-    /// Warm-up before the measurement, seconds; the minimum if the warm-up is automatic.
-    pub warm_up_s: Option<f64>,
-    /// Whether the warm-up is automatic: it lasts until the target is steady.
-    #[serde(default)]
-    pub warm_up_auto: bool,
     /// Actual length of an automatic warm-up, seconds.
     #[serde(default)]
     pub warmed_up_s: Option<f64>,
     /// Whether the target was steady at the end of an automatic warm-up.
     #[serde(default)]
     pub warm_up_steady: Option<bool>,
-    /// Duration of the load, seconds; null if the script's own options set it.
-    pub duration_s: Option<f64>,
     /// How the machine size was enforced.
     pub enforced: Option<RunEnforced>,
     /// The agent; in a distributed run, the host that ran the target.
     pub agent: Option<String>,
-    /// Agents that generated the load of a distributed run. Percentiles then come from their merged histograms.
-    #[serde(default)]
-    pub generators: Vec<String>,
-    /// Number of load generators in the cluster of the agent; 0 if the load came from agents.
-    #[serde(default)]
-    pub cluster_generators: u32,
     /// The load generator; null if not yet known.
     pub engine: Option<Engine>,
     /// How the target was provided: `process` or `url`; null if not yet known.
@@ -148,36 +117,10 @@ pub enum Origin {
     Import,
 }
 
-/// Machine size of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct RunSize {
-    /// E.g. `2 vCPU / 4 GiB`.
-    pub name: String,
-    /// Cores.
-    pub vcpus: f64,
-    /// Memory without swap.
-    pub memory_bytes: u64,
-    /// Number of instances that shared the load, each with these cores and this memory.
-    #[serde(default = "one_replica")]
-    pub replicas: u32,
-}
-
 impl From<&MachineSize> for RunSize {
     fn from(size: &MachineSize) -> Self {
         let MachineSize { name, vcpus, memory_bytes, replicas } = size.clone();
         Self { name, vcpus, memory_bytes, replicas }
-    }
-}
-
-impl RunSize {
-    /// Returns the cores of all replicas.
-    pub fn total_vcpus(&self) -> f64 {
-        self.vcpus * f64::from(self.replicas)
-    }
-
-    /// Returns the memory of all replicas.
-    pub fn total_memory_bytes(&self) -> u64 {
-        self.memory_bytes.saturating_mul(self.replicas.into())
     }
 }
 
@@ -211,17 +154,23 @@ pub fn in_cluster(count: u32) -> String {
 }
 
 impl Run {
+    /// Returns the cell key, as the column `cell_key` has it.
+    pub fn cell_key(&self) -> String {
+        self.spec.cell_key(self.engine.as_ref().map(ToString::to_string).as_deref(), self.target_kind)
+    }
+
     /// Describes which machines generated its load; `None` if that was the agent's own.
     pub fn load_from(&self) -> Option<String> {
-        if self.cluster_generators > 0 {
-            return Some(in_cluster(self.cluster_generators));
+        let RunSpec { generators, cluster_generators, .. } = &self.spec;
+        if *cluster_generators > 0 {
+            return Some(in_cluster(*cluster_generators));
         }
-        (!self.generators.is_empty()).then(|| self.generators.join(", "))
+        (!generators.is_empty()).then(|| generators.join(", "))
     }
 
     /// Whether the run may be compared: it is finished, not invalid, and was not profiled.
     pub fn counts(&self) -> bool {
-        !self.profiled && self.has_result()
+        !self.spec.profiled && self.has_result()
     }
 
     /// Whether the run is finished and not invalid.
@@ -231,15 +180,14 @@ impl Run {
 
     /// Maximum length of the warm-up, seconds.
     pub fn longest_warm_up_s(&self) -> Option<f64> {
-        let factor = if self.warm_up_auto { WARM_UP_FACTOR } else { 1 };
-        self.warm_up_s.map(|seconds| seconds * f64::from(factor))
+        self.spec.warm_up_s.map(|_| self.spec.longest_warm_up().as_secs_f64())
     }
 
     /// The warm-up in words: its length, or how long the target took to become steady.
     pub fn warm_up_text(&self) -> Option<String> {
         let seconds = |seconds: f64| format::duration(Some(seconds)).text().to_owned();
-        if !self.warm_up_auto {
-            return self.warm_up_s.map(seconds);
+        if !self.spec.warm_up_auto {
+            return self.spec.warm_up_s.map(seconds);
         }
         Some(match (self.warmed_up_s.map(seconds), self.warm_up_steady) {
             (Some(took), Some(true)) => format!("{took} until the target was steady"),

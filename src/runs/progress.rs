@@ -9,9 +9,9 @@ const OVERHEAD_S: f64 = 1.5;
 
 /// Describes a run in one line.
 pub fn describe(run: &Run) -> String {
-    let size = run.size.as_ref().map_or(String::new(), |size| format!(" · {}", size.name));
+    let size = run.spec.size.as_ref().map_or(String::new(), |size| format!(" · {}", size.name));
     let phase = run.phase.words();
-    format!("{}{size} · repetition {} · {phase}", run.target, run.repetition)
+    format!("{}{size} · repetition {} · {phase}", run.spec.target, run.repetition)
 }
 
 /// How long runs of an experiment take. Many runs share one, which looks at all of them once.
@@ -30,7 +30,7 @@ impl Typical {
 
     /// Total time of a run, in seconds: as long as the others take, or as planned.
     pub fn total_s(self, run: &Run) -> Option<f64> {
-        self.0.or_else(|| Some(planned_s(run.duration_s?, run.longest_warm_up_s()?)))
+        self.0.or_else(|| Some(planned_s(run.spec.duration_s?, run.longest_warm_up_s()?)))
     }
 
     /// Remaining time of a run, in seconds.
@@ -88,7 +88,7 @@ mod tests {
             (remaining_s(&now, &[], started + 60_000), share(&now, &[], started + 60_000)),
             (Some(0.0), Some(1.0))
         );
-        now.duration_s = None;
+        now.spec.duration_s = None;
         assert_eq!((remaining_s(&now, &[], started), share(&now, &[], started)), (None, None));
         assert_eq!(remaining_s(&finished("servy", 1), &[], started), Some(0.0));
     }

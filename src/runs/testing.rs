@@ -1,7 +1,5 @@
 //! Fixture runs for unit tests.
 
-use std::collections::BTreeMap;
-
 use brewbench_agent::wire::target::TargetKind;
 
 use super::load::tests::vus;
@@ -9,7 +7,7 @@ use crate::{
     catalog::model::Engine,
     metrics::Figures,
     runs::{
-        model::{Origin, Run, RunEnforced, RunSize},
+        model::{Origin, Run, RunEnforced, RunSize, RunSpec},
         verdict::{Reason, Verdict},
         work::RunWork,
     },
@@ -72,24 +70,31 @@ pub fn judged(mut run: Run, verdict: Verdict, text: &str) -> Run {
     run
 }
 
+/// What these runs measure.
+pub fn spec(target: &str) -> RunSpec {
+    let size = RunSize { name: "2 vCPU / 4 GiB".to_owned(), vcpus: 2.0, memory_bytes: 4 << 30, replicas: 1 };
+    let spec = RunSpec {
+        target: target.to_owned(),
+        size: Some(size),
+        scenario: Some("hash".to_owned()),
+        scenario_sha256: Some("00aa00aa11bb11bb".to_owned()),
+        warm_up_s: Some(2.0),
+        ..RunSpec::default()
+    };
+    spec.under(vus(10, 10.0))
+}
+
 fn started(target: &str, repetition: u32, phase: &str) -> Run {
     Run {
         id: format!("{target}-{repetition}").into(),
         experiment: Some("e".to_owned().into()),
         retry_of: None,
-        profiled: false,
         labels: Vec::new(),
         note: None,
         origin: Origin::Agent,
         interleaved: true,
-        target: target.to_owned(),
         version: Some("1.0".to_owned()),
-        size: Some(RunSize { name: "2 vCPU / 4 GiB".to_owned(), vcpus: 2.0, memory_bytes: 4 << 30, replicas: 1 }),
-        scenario: Some("hash".to_owned()),
-        scenario_sha256: Some("00aa00aa11bb11bb".to_owned()),
-        parameters: BTreeMap::new(),
-        load: Some(vus(10, 10.0)),
-        vus: Some(10),
+        spec: spec(target),
         repetition,
         phase: phase.parse().expect("a phase"),
         verdict: None,
@@ -103,15 +108,10 @@ fn started(target: &str, repetition: u32, phase: &str) -> Run {
         checks_failed: None,
         thresholds: None,
         thresholds_failed: None,
-        warm_up_s: Some(2.0),
-        warm_up_auto: false,
         warmed_up_s: None,
         warm_up_steady: None,
-        duration_s: Some(10.0),
         enforced: None,
         agent: Some("bench-01".to_owned()),
-        generators: Vec::new(),
-        cluster_generators: 0,
         engine: None,
         target_kind: None,
         target_identity: None,

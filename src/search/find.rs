@@ -101,13 +101,13 @@ async fn runs(state: &AppState, query: &Query, limit: i64) -> Result<Group> {
     let Some(prefix) = query.as_id() else { return Ok(Vec::new()) };
     let ids = crate::search::store::runs(&state.db.read, prefix, limit).await?;
     let found = crate::runs::store::by_ids(&state.db.rows, &ids).await?;
-    let targets: Vec<&str> = found.iter().map(|run| run.target.as_str()).collect();
+    let targets: Vec<&str> = found.iter().map(|run| run.spec.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     let hit = |run: &crate::runs::model::Run| {
         let title = run.id.to_string();
         let rank = query.rank(&title).unwrap_or(Rank::Part);
         let url = url(state, &format!("runs/{title}"))?;
-        let (detail, mark) = (Some(progress::describe(run)), Some(marks.of(&run.target)));
+        let (detail, mark) = (Some(progress::describe(run)), Some(marks.of(&run.spec.target)));
         Ok((rank, Hit { kind: Kind::Run, title, detail, url, mark }))
     };
     found.iter().rev().map(hit).collect()

@@ -2,17 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::{load::Load, target::TargetKind};
+use brewbench_agent::wire::target::TargetKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
-use crate::runs::{
-    load,
-    model::RunSize,
-    store::cells::{CellColumns, CellRow},
-};
+use crate::runs::{load, model::RunSize, store::cells::CellRow};
 
 /// A cell over time: one target in all its versions, on one size, under one scenario and load, by one agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -59,9 +55,9 @@ pub struct KnownCell {
 /// Groups rows by cell.
 pub fn group(rows: Vec<CellRow>) -> Vec<KnownCell> {
     let mut all: Vec<KnownCell> = Vec::new();
-    for CellRow { columns, runs, newest_at_ms } in rows {
-        let cell = Cell::of(&columns);
-        let key = columns.key;
+    for row in rows {
+        let cell = Cell::of(&row);
+        let CellRow { key, runs, newest_at_ms, .. } = row;
         match all.iter_mut().find(|known| known.cell.id == cell.id && known.cell.target == cell.target) {
             Some(known) => {
                 known.runs += runs;
@@ -75,53 +71,44 @@ pub fn group(rows: Vec<CellRow>) -> Vec<KnownCell> {
 }
 
 impl Cell {
-    fn of(columns: &CellColumns) -> Self {
-        let CellColumns {
-            target, size_name, vcpus, memory_bytes, replicas, scenario, scenario_sha256, parameters, ..
-        } = columns;
-        let exact = |load: &Load| load::exact(load).replace('\u{a0}', " ");
-        let load = columns.load.as_deref().and_then(|text| load::read(text).ok()).map(|load| exact(&load));
-        let vus = columns.vus.map(|count| format!("{count} {}", if count == 1 { "VU" } else { "VUs" }));
+    fn of(CellRow { spec, engine, kind, agent, .. }: &CellRow) -> Self {
+        let load = spec.load.as_ref().map(|load| load::exact(load).replace('\u{a0}', " "));
+        let vus = spec.vus.map(|count| format!("{count} {}", if count == 1 { "VU" } else { "VUs" }));
         // A size is identified by its cores and memory, not by its name.
+        let size = spec.size.as_ref();
+        // Pins, links and annotations hold the id: it is the digest that it was before there were cell keys.
         let identity = json!([
-            target,
-            vcpus,
-            memory_bytes,
-            scenario,
-            scenario_sha256,
-            parameters,
+            spec.target,
+            size.map(|size| size.vcpus),
+            size.map(|size| size.memory_bytes),
+            spec.scenario,
+            spec.scenario_sha256,
+            json!(spec.parameters).to_string(),
             load,
-            columns.vus,
-            columns.agent
+            spec.vus,
+            agent
         ]);
         // One instance has the id that it had before there were several.
-        let identity = if *replicas == 1 { identity } else { json!([identity, replicas]) };
+        let identity = if spec.replicas() == 1 { identity } else { json!([identity, spec.replicas()]) };
         let earlier_id = digest(&identity);
         // A program has the id that it had before there were other kinds.
-        let kind = columns.kind.filter(|kind| *kind != TargetKind::Process);
-        let id = match (&columns.engine, kind) {
+        let other_kind = kind.filter(|kind| *kind != TargetKind::Process);
+        let id = match (engine, other_kind) {
             (None, None) => earlier_id.clone(),
             (Some(engine), None) => digest(&json!([identity, engine])),
             (engine, Some(kind)) => digest(&json!([identity, engine, kind])),
         };
-        let size = match (size_name, vcpus, memory_bytes) {
-            (Some(name), Some(vcpus), Some(memory)) => {
-                let memory_bytes = u64::try_from(*memory).unwrap_or_default();
-                Some(RunSize { name: name.clone(), vcpus: *vcpus, memory_bytes, replicas: *replicas })
-            }
-            _ => None,
-        };
         Self {
             id,
-            target: target.clone(),
-            size,
-            scenario: scenario.clone(),
-            scenario_sha256: scenario_sha256.clone(),
-            parameters: serde_json::from_str(parameters).unwrap_or_default(),
+            target: spec.target.clone(),
+            size: spec.size.clone(),
+            scenario: spec.scenario.clone(),
+            scenario_sha256: spec.scenario_sha256.clone(),
+            parameters: spec.parameters.clone(),
             load: load.or(vus),
-            engine: columns.engine.clone(),
-            kind: columns.kind,
-            agent: columns.agent.clone(),
+            engine: engine.clone(),
+            kind: *kind,
+            agent: agent.clone(),
             earlier_id,
         }
     }
@@ -150,47 +137,47 @@ fn digest(identity: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use brewbench_agent::wire::load::Load;
 
-    fn row(load: Option<&str>, size_name: &str) -> CellRow {
-        let columns = CellColumns {
+    use super::*;
+    use crate::runs::{load::tests::vus, model::RunSpec};
+
+    fn row(load: Option<Load>, size_name: &str) -> CellRow {
+        let key = format!("{load:?}");
+        let spec = RunSpec {
             target: "servy".to_owned(),
-            size_name: Some(size_name.to_owned()),
-            vcpus: Some(2.0),
-            memory_bytes: Some(4 << 30),
-            replicas: 1,
+            size: Some(RunSize { name: size_name.to_owned(), vcpus: 2.0, memory_bytes: 4 << 30, replicas: 1 }),
             scenario: Some("hash".to_owned()),
             scenario_sha256: Some("00aa00aa00aa".to_owned()),
-            parameters: "{}".to_owned(),
-            load: load.map(str::to_owned),
+            load,
             vus: Some(10),
-            engine: Some("k6 1.8.1".to_owned()),
-            kind: Some(TargetKind::Process),
-            agent: Some("rack".to_owned()),
-            key: format!("{load:?}"),
+            ..RunSpec::default()
         };
-        CellRow { columns, runs: 3, newest_at_ms: 1 }
+        let (engine, kind) = (Some("k6 1.8.1".to_owned()), Some(TargetKind::Process));
+        CellRow { spec, engine, kind, agent: Some("rack".to_owned()), key, runs: 3, newest_at_ms: 1 }
     }
 
     #[test]
     fn a_cell_ignores_the_length_of_the_load_and_the_name_of_the_size() {
-        let vus = |seconds: u32| format!(r#"{{"kind": "vus", "vus": 10, "duration_s": {seconds}}}"#);
-        let all =
-            group(vec![row(Some(&vus(10)), "2 vCPU / 4 GiB"), row(Some(&vus(60)), "medium"), row(None, "medium")]);
+        let all = group(vec![
+            row(Some(vus(10, 10.0)), "2 vCPU / 4 GiB"),
+            row(Some(vus(10, 60.0)), "medium"),
+            row(None, "medium"),
+        ]);
         let [both, other] = all.as_slice() else { panic!("two cells: {all:?}") };
         assert_eq!((both.runs, both.keys.len(), other.keys.len()), (6, 2, 1));
         assert_eq!(both.cell.setting(), "hash · revision 00aa00aa · 10 VUs · 2 vCPU / 4 GiB · k6 1.8.1 · on rack");
         assert_ne!(both.cell.id, other.cell.id);
         assert_eq!(both.cell.id.len(), 16);
         let mut newer = row(None, "medium");
-        newer.columns.engine = Some("k6 2.2.0".to_owned());
+        newer.engine = Some("k6 2.2.0".to_owned());
         let upgraded = group(vec![row(None, "medium"), newer]);
         let [before, after] = upgraded.as_slice() else { panic!("two cells: {upgraded:?}") };
         assert_ne!(before.cell.id, after.cell.id, "another load generator is another cell");
         assert_eq!(before.cell.earlier_id, after.cell.earlier_id);
         let with = |kind| {
             let mut one = row(None, "medium");
-            one.columns.kind = kind;
+            one.kind = kind;
             group(vec![one]).remove(0).cell
         };
         assert_eq!(with(None).id, with(Some(TargetKind::Process)).id, "as before there were other kinds");

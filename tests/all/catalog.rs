@@ -259,7 +259,7 @@ async fn variables_that_a_script_reads_are_its_parameters() {
     }
     submit(&user, &plan(json!({"ROUTE": "/x"}))).await;
     let job = agent.job().await;
-    assert_eq!(job.parameters.get("ROUTE").map(String::as_str), Some("/x"));
+    assert_eq!(job.spec.parameters.get("ROUTE").map(String::as_str), Some("/x"));
 }
 
 #[tokio::test]

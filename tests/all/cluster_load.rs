@@ -60,7 +60,7 @@ fn generator(job: &Job, number: usize, summary: &str) -> Generator {
 /// Finishes the next run of an agent, by Pods if it asks for them.
 pub async fn finish(agent: &mut Agent) {
     let job = agent.job().await;
-    let count = job.cluster_generators as usize;
+    let count = job.spec.cluster_generators as usize;
     let part = |number| generator(&job, number, &scaled(1.0 / (count + number) as f64));
     let generators: Vec<Generator> = (1..=count).map(part).collect();
     let measured = if count > 0 { host_outcome(&job) } else { outcome(&job, &good()) };
@@ -99,7 +99,7 @@ async fn a_load_from_pods_needs_an_agent_that_allows_it() {
     }
     let (_, runs) = submit(&user, &plan(2, &json!({}))).await;
     let job = agent.job().await;
-    assert_eq!((job.run.to_string(), job.cluster_generators), (runs[0].clone(), 2));
+    assert_eq!((job.run.to_string(), job.spec.cluster_generators), (runs[0].clone(), 2));
 }
 
 #[tokio::test]

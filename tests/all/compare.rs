@@ -25,7 +25,7 @@ async fn measure(app: &App, user: &Actor, percent: f64, change: impl Fn(&mut BTr
     for number in 0..runs.len() {
         let job = agent.job().await;
         let noise = 1.0 + 0.001 * number as f64;
-        let is_slow = job.target == "slow";
+        let is_slow = job.spec.target == "slow";
         let summary = scaled(if is_slow { noise * (1.0 - percent / 100.0) } else { noise });
         let mut result = outcome(&job, &summary);
         if is_slow {

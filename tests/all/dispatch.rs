@@ -72,8 +72,8 @@ async fn a_rate_that_k6_missed_makes_a_run_suspect() {
         let load = json!({"kind": "rate", "rate": rate, "duration_s": 1.0});
         let (_, runs) = submit(&user, &plan_with(&json!({"load": load}))).await;
         let job = agent.job().await;
-        assert_eq!(job.load.iterations(), Some(f64::from(rate)));
-        assert!(matches!(&job.load, Load::Open(open) if open.max_vus() == 1_000), "{:?}", job.load);
+        assert_eq!(job.spec.load().iterations(), Some(f64::from(rate)));
+        assert!(matches!(job.spec.load(), Load::Open(open) if open.max_vus() == 1_000), "{:?}", job.spec.load);
         agent.finish(&job, &good()).await;
         let run = user.run(&runs[0]).await;
         assert_eq!(run["verdict"], verdict, "{run}");
@@ -83,7 +83,7 @@ async fn a_rate_that_k6_missed_makes_a_run_suspect() {
     let stages =
         json!({"kind": "vus_stages", "stages": [{"duration_s": 0.5, "target": 9}, {"duration_s": 1, "target": 0}]});
     let (experiment, runs) = submit(&user, &plan_with(&json!({"load": stages}))).await;
-    assert_eq!(agent.job().await.load.shape().expect("a shape").points(), [(0, 0), (500, 9), (1_500, 0)]);
+    assert_eq!(agent.job().await.spec.load().shape().expect("a shape").points(), [(0, 0), (500, 9), (1_500, 0)]);
     let run = user.run(&runs[0]).await;
     assert_eq!((&run["vus"], &run["duration_s"]), (&json!(null), &json!(1.5)));
     let pages = user.in_browser();

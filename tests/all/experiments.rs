@@ -169,8 +169,8 @@ async fn a_user_script_runs_only_on_agents_that_allow_it() {
     let (_, runs) = submit(&user, &plan_with(&json!({"scenario": "mine", "parameters": {"N": "5"}}))).await;
     let job = willing.job().await;
     assert_eq!((job.run.to_string(), job.scenario.script.as_str()), (runs[0].clone(), "export default 1"));
-    let parameters: Vec<_> = job.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    assert_eq!(parameters, ["M=2", "N=5"]);
+    let parameters: Vec<_> = job.spec.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!((parameters, job.scenario.defaults["M"].as_str()), (vec!["N=5".to_owned()], "2"));
 }
 
 #[tokio::test]
@@ -184,11 +184,12 @@ async fn runs_are_assigned_one_at_a_time_in_shuffled_order() {
     for id in &runs {
         let job = agent.job().await;
         assert_eq!(&job.run.to_string(), id);
-        assert_eq!((job.warm_up_ms, job.size.vcpus, job.size.memory_bytes), (2_500, 1.0, 256 << 20));
+        let size = job.spec.size.as_ref().expect("a size");
+        assert_eq!((job.spec.warm_up_s, size.vcpus, size.memory_bytes), (Some(2.5), 1.0, 256 << 20));
         let list = user.get(&format!("/api/v1/runs?experiment={experiment}")).await.ok().json();
         let phases: Vec<_> = list["runs"].as_array().expect("runs").iter().map(|run| text(&run["phase"])).collect();
         assert_eq!(phases.iter().filter(|phase| *phase == "leased").count(), 1, "{phases:?}");
-        targets.push(job.target.clone());
+        targets.push(job.spec.target.clone());
         agent.finish(&job, &good()).await;
     }
     targets.sort();
@@ -254,7 +255,7 @@ async fn compared_with(end: impl FnOnce(&brewbench_agent::wire::job::Job) -> Out
     let mut end = Some(end);
     for id in &runs {
         let job = agent.job().await;
-        match end.take_if(|_| job.target == "slow") {
+        match end.take_if(|_| job.spec.target == "slow") {
             Some(end) => agent.end(end(&job)).await,
             // Far fewer requests than the summary of a target that is down.
             None => agent.finish(&job, &good()).await,
@@ -334,24 +335,20 @@ async fn targets_are_warmed_up_until_steady_if_one_of_them_compiles_while_it_run
         plan
     };
     let cases = [
-        (plan(&["fast"], &Value::Null), (2_000, None)),
-        (plan(&["slow"], &Value::Null), (2_000, Some(20_000))),
-        (plan(&["fast", "slow"], &Value::Null), (2_000, Some(20_000))),
-        (plan(&["fast", "slow"], &json!(2.0)), (2_000, None)),
+        (plan(&["fast"], &Value::Null), (Some(2.0), false)),
+        (plan(&["slow"], &Value::Null), (Some(2.0), true)),
+        (plan(&["fast", "slow"], &Value::Null), (Some(2.0), true)),
+        (plan(&["fast", "slow"], &json!(2.0)), (Some(2.0), false)),
     ];
     for (plan, expected) in cases {
         let (experiment, runs) = submit(&user, &plan).await;
         for _ in &runs {
             let job = agent.job().await;
-            assert_eq!((job.warm_up_ms, job.warm_up_max_ms), expected, "{plan}");
+            assert_eq!((job.spec.warm_up_s, job.spec.warm_up_auto), expected, "{plan}");
             agent.finish(&job, &good()).await;
         }
         let stored = user.get(&format!("/api/v1/experiments/{experiment}")).await.ok().json();
         let stored = &stored["experiment"]["plan"];
-        assert_eq!(
-            (&stored["warm_up_s"], stored["warm_up_auto"] == true),
-            (&json!(2.0), expected.1.is_some()),
-            "{stored}"
-        );
+        assert_eq!((&stored["warm_up_s"], stored["warm_up_auto"] == true), (&json!(2.0), expected.1), "{stored}");
     }
 }

@@ -123,7 +123,7 @@ async fn an_experiment_stays_on_one_agent_until_it_is_disabled() {
     assert!(text(&away["waiting"][0]["message"]).contains("is measured on rich, which is not connected"), "{away}");
     set_availability(&admin, "rich", "disabled").await;
     let taken_over = poor.job().await;
-    assert_eq!(taken_over.target, "fast", "the only target that it offers");
+    assert_eq!(taken_over.spec.target, "fast", "the only target that it offers");
     assert_eq!(admin.run(&taken_over.run.to_string()).await["experiment"], experiment);
 }
 

@@ -185,7 +185,7 @@ async fn do_all(app: &App, user: &Actor, agent: &mut Agent, id: &str, scatter: f
         }
         let job = agent.job().await;
         done += 1;
-        let faster = if job.target == "fast" { 1.2 } else { 1.0 };
+        let faster = if job.spec.target == "fast" { 1.2 } else { 1.0 };
         let noise = 1.0 + scatter * f64::from(done * 7 % 5);
         agent.finish(&job, &scaled(faster * noise)).await;
     }
@@ -266,7 +266,7 @@ async fn search(app: &App, user: &Actor, agent: &mut Agent, knee: f64, changes: 
             continue;
         }
         let job = agent.job().await;
-        let rate = f64::from(job.load.shape().expect("a shape").peak());
+        let rate = f64::from(job.spec.load().shape().expect("a shape").peak());
         agent.finish(&job, &with_p99(if rate <= knee { 10.0 } else { 90.0 })).await;
     }
 }
@@ -320,7 +320,7 @@ async fn a_knee_search_of_suspect_runs_is_undecided_everywhere() {
         }
         let job = agent.job().await;
         // The objective holds at each rate up to 5,000.
-        let holds = job.load.shape().expect("a shape").peak() <= 5_000;
+        let holds = job.spec.load().shape().expect("a shape").peak() <= 5_000;
         let mut outcome = outcome(&job, &with_p99(if holds { 10.0 } else { 90.0 }));
         outcome.conditions.idle_wait = Some(busy);
         agent.end(outcome).await;

@@ -27,6 +27,7 @@ use brewbench_agent::{
         messages::Gate,
         now_ms,
         outcome::{Conditions, Ended, Outcome},
+        run_spec::RunSpec,
     },
 };
 use brewbench_testing::{Counter, public_folder};
@@ -168,22 +169,21 @@ async fn the_merged_rate_of_two_generators_is_over_their_loads() {
         export function teardown() { get('/teardown'); sleep(2); }";
     let closed = Closed::new(Form::Constant { level: 5, duration_ms: 3_000 }).expect("a load");
     let size = Size { name: "s".to_owned(), vcpus: 1.0, memory_bytes: 1 << 30, replicas: 1 };
-    let (files, defaults, parameters) = <(BTreeMap<_, _>, BTreeMap<_, _>, BTreeMap<_, _>)>::default();
+    let (files, defaults) = <(BTreeMap<_, _>, BTreeMap<_, _>)>::default();
     let scenario =
         Scenario { name: "s".to_owned(), kind: ScenarioKind::K6, script: script.to_owned(), files, defaults };
     let job = Job {
         run: RunId::now(),
         experiment: None,
-        target: "counter".to_owned(),
-        size,
         scenario,
-        parameters,
-        load: Load::Closed(closed),
-        warm_up_ms: 0,
-        warm_up_max_ms: None,
         role: Role::Alone,
-        profiled: false,
-        cluster_generators: 0,
+        spec: RunSpec {
+            target: "counter".to_owned(),
+            size: Some(size),
+            load: Some(Load::Closed(closed)),
+            warm_up_s: Some(0.0),
+            ..RunSpec::default()
+        },
     };
     let (report, reports) = mpsc::unbounded_channel::<Report>();
     let (one, first) = watch::channel(None);

@@ -9,7 +9,7 @@ use brewbench::{
     runs::filter::Filter,
 };
 use serde_json::json;
-use sqlx::Row;
+use sqlx::{AssertSqlSafe, Row};
 use tempfile::TempDir;
 
 use crate::harness::{
@@ -73,6 +73,36 @@ async fn databases_of_all_earlier_versions_are_migrated_to_the_current_schema() 
         assert_eq!(applied(&old).await, applied(&new).await, "{}", fixture.display());
         let runs = brewbench::runs::store::list(&old.rows, &Filter::default(), 100).await.expect("runs");
         assert!(runs.len() >= 3, "{}", fixture.display());
+    }
+}
+
+/// The cell key as databases computed it before the program stored the key of the plan.
+const EARLIER_KEY: &str = "iif(replicas = 1,
+        json_array(target, vcpus, memory_bytes, scenario, scenario_sha256, json(parameters),
+            json_remove(load, '$.duration_s'), vus),
+        json_array(target, vcpus, memory_bytes, scenario, scenario_sha256, json(parameters),
+            json_remove(load, '$.duration_s'), vus, replicas))
+    || ' ' || coalesce(engine, '') || iif(coalesce(target_kind, 'process') = 'process', '', ' ' || target_kind)
+    || iif(cluster_generators = 0, '', ' ' || cluster_generators || ' generators')";
+
+#[tokio::test]
+async fn runs_of_earlier_versions_stay_in_their_cells() {
+    for fixture in fixtures() {
+        let folder = data_with(&fixture);
+        let db = db::open(folder.path()).await.unwrap_or_else(|fault| panic!("{}: {fault}", fixture.display()));
+        let counts = format!(
+            "select count(*), count(distinct cell_key), count(distinct {EARLIER_KEY}), \
+             count(distinct json_array(cell_key, {EARLIER_KEY})) from run"
+        );
+        let (runs, new, old, both): (u32, u32, u32, u32) =
+            sqlx::query_as(AssertSqlSafe(counts)).fetch_one(&db.read).await.expect("counts");
+        assert!(runs >= 3 && old >= 2, "{}: {runs} runs of {old} cells", fixture.display());
+        assert_eq!((new, both), (old, old), "{}", fixture.display());
+        for run in brewbench::runs::store::list(&db.rows, &Filter::default(), 1_000).await.expect("runs") {
+            let stored = sqlx::query_as("select plan_key, cell_key from run where id = ?").bind(&run.id);
+            let stored: (String, String) = stored.fetch_one(&db.read).await.expect("keys");
+            assert_eq!(stored, (run.spec.plan_key(), run.cell_key()), "{}", fixture.display());
+        }
     }
 }
 

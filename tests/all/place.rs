@@ -105,7 +105,7 @@ async fn contradictory_choices_of_agents_are_refused() {
 async fn measure(agent: &mut Agent) -> Job {
     let job = agent.job().await;
     let machine = if agent.name == "two" { 0.95 } else { 1.0 };
-    let target = if job.target == "slow" { 0.8 } else { 1.0 };
+    let target = if job.spec.target == "slow" { 0.8 } else { 1.0 };
     agent.finish(&job, &scaled(machine * target)).await;
     job
 }

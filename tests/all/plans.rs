@@ -68,14 +68,15 @@ fn statements(text: &str) -> Vec<String> {
     let calls = text
         .split("sqlx::query")
         .skip(1)
-        .filter(|call| ["!", "_as!", "_scalar!"].iter().any(|kind| call.starts_with(kind)));
+        .filter(|call| ["!", "_as!", "_scalar!", "_as::<"].iter().any(|kind| call.starts_with(kind)));
     let literal = |call: &str| {
         let (from, end) = match (call.find("r#\""), call.find('"')) {
             (Some(raw), Some(plain)) if raw < plain => (raw + 3, "\"#"),
             (_, Some(plain)) => (plain + 1, "\""),
             (_, None) => return None,
         };
-        let sql = call[from..].split(end).next()?;
+        // A statement that names the columns of a spec takes them from a constant.
+        let sql = call[from..].split(end).next()?.replace("{COLUMNS}", "run.*");
         let line = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
         Some(line.collect::<Vec<_>>().join(" ").split_whitespace().collect::<Vec<_>>().join(" "))
     };

@@ -10,7 +10,11 @@ use std::{
 };
 
 use brewbench::{
-    app::{db, local_admin},
+    app::{
+        db,
+        error::Error,
+        local_admin::{self, LocalAdminError},
+    },
     auth::{model::Scope, users::NewToken},
     live::feed::LiveFeed,
     runs::{filter::Filter, model::Run},
@@ -272,7 +276,12 @@ pub async fn user_of(program: &Running, data: &Path) -> Actor {
     let address = program.wait_for("brewbench listens on ").await;
     let name = format!("test {}", uuid::Uuid::now_v7());
     let token = NewToken { name, scope: Scope::Submit, expires_in_days: None, never_expires: false };
-    let token = local_admin::token(data, &token).await.expect("a token");
+    // A server that starts may hold the database for a while.
+    let token = until(program, "a token", async || match local_admin::token(data, &token).await {
+        Err(LocalAdminError::Refused(Error::Busy { .. })) => None,
+        token => Some(token.expect("a token")),
+    })
+    .await;
     brewbench_agent::connection::client::prepare_tls();
     Actor::anonymous(&format!("http://{address}/").parse().expect("an address")).with_secret(&token.secret)
 }

@@ -60,12 +60,12 @@ fn series(factor: f64) -> Packed {
 
 /// What an agent would send: `slow` burns a fifth more in one function, and runs differ a little.
 fn measured(job: &Job, number: u64) -> Outcome {
-    let is_slow = job.target == "slow";
+    let is_slow = job.spec.target == "slow";
     let noise = 1.0 + number as f64 * 0.002;
     let burnt = if is_slow { 200 } else { 0 };
     let lines = [("main;serve;hash", 700 + number), ("main;serve;write", 300 - number), ("main;serve;burn", burnt)];
     let profiled =
-        job.profiled.then(|| Profiled { profiles: vec![profile(ProfileKind::Cpu, &lines)], faults: Vec::new() });
+        job.spec.profiled.then(|| Profiled { profiles: vec![profile(ProfileKind::Cpu, &lines)], faults: Vec::new() });
     let series = Some(series(noise * if is_slow { 1.2 } else { 1.0 }));
     Outcome { profiled, series, ..outcome(job, &good()) }
 }
@@ -231,7 +231,7 @@ async fn a_missing_or_hostile_profile_makes_the_run_suspect_or_an_error_and_neve
         Profiled { profiles: vec![garbage], faults: Vec::new() },
     ] {
         let job = agent.job().await;
-        assert!(job.profiled);
+        assert!(job.spec.profiled);
         agent.end(Outcome { profiled: Some(profiled), ..measured(&job, 1) }).await;
     }
     let run = user.run(&runs[1]).await;

@@ -25,15 +25,15 @@ fn k6_of(run: &str) -> Vec<i32> {
     processes_of(run, "brewbench-measured.js")
 }
 
-/// Runs ten seconds of load during which some processes are stopped for four.
+/// Runs 14 seconds of load during which some processes are stopped for seven.
 async fn stopped(bench: &mut Bench, request: Request<'_>, of: fn(&str) -> Vec<i32>) -> Value {
-    let (id, job) = bench.job(Request { duration_s: 10.0, ..request }, None).await;
+    let (id, job) = bench.job(Request { duration_s: 14.0, ..request }, None).await;
     let stop = async {
         bench.measuring.notified().await;
         tokio::time::sleep(Duration::from_secs(3)).await;
         let pids = of(&id);
         signal(&pids, Signal::SIGSTOP);
-        tokio::time::sleep(Duration::from_secs(4)).await;
+        tokio::time::sleep(Duration::from_secs(7)).await;
         signal(&pids, Signal::SIGCONT);
     };
     bench.execute(&id, &job, stop).await
@@ -44,7 +44,7 @@ fn sentence(run: &Value) -> String {
     assert!(codes(run).contains(&"stalled".to_owned()), "{run}");
     let reason = run["reasons"].as_array().expect("reasons").iter().find(|reason| reason["code"] == "stalled");
     let reason = reason.expect("just found");
-    assert_eq!(reason["verdict"], "invalid", "three of ten seconds: {reason}");
+    assert_eq!(reason["verdict"], "invalid", "half of the load: {reason}");
     text(&reason["text"])
 }
 

@@ -37,7 +37,7 @@ async fn a_plan_with_several_loads_has_runs_of_each_and_its_page_shows_loads() {
     for id in &runs {
         let job = agent.job().await;
         assert_eq!(&job.run.to_string(), id);
-        peaks.push(job.load.shape().expect("a shape").peak());
+        peaks.push(job.spec.load().shape().expect("a shape").peak());
         agent.finish(&job, &good()).await;
     }
     peaks.sort_unstable();
@@ -53,7 +53,10 @@ async fn a_plan_with_several_loads_has_runs_of_each_and_its_page_shows_loads() {
     let run =
         brewbench::runs::store::one(&app.state.db.rows, &runs[0].clone().into()).await.expect("a run").expect("a run");
     let cell = brewbench::runs::store::repetitions(&app.state.db.rows, &run).await.expect("runs");
-    assert!(cell.len() == 2 && cell.iter().all(|other| other.load == run.load), "another load is another cell");
+    assert!(
+        cell.len() == 2 && cell.iter().all(|other| other.spec.load == run.spec.load),
+        "another load is another cell"
+    );
 }
 
 #[tokio::test]

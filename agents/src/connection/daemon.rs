@@ -329,7 +329,11 @@ impl Daemon {
         let gates = Gates::new(on_gate, self.opened.subscribe());
         let work = async move {
             let on_phase = |phase| drop(report.send(Report::Phase(job.run, phase)));
-            tracing::info!(target = job.target, size = job.size.name, "run started");
+            tracing::info!(
+                target = job.spec.target,
+                size = job.spec.size.as_ref().map(|size| &size.name),
+                "run started"
+            );
             let outcome = match job.role {
                 Role::Alone => execute::run(&job, &context, &stop, on_phase).await,
                 Role::Host | Role::Generator(_) => execute::run_part(&job, &context, gates, &stop, on_phase).await,

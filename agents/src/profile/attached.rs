@@ -47,7 +47,7 @@ pub struct Subject<'a> {
 
 /// Returns the whole seconds to observe: k6 needs a moment at both ends.
 pub fn seconds(job: &Job) -> u64 {
-    job.load.duration().map_or(OF_SCRIPTS, |load| load.as_secs().saturating_sub(1)).max(1)
+    job.spec.load().duration().map_or(OF_SCRIPTS, |load| load.as_secs().saturating_sub(1)).max(1)
 }
 
 /// A profiler that observes. Dropping it ends it.

@@ -5,11 +5,10 @@ use crate::run::context::RunContext;
 use crate::sandbox::cores;
 use crate::target::{self, Manifest};
 use crate::wire::engine::EngineOffer;
-use crate::wire::job::Job;
+use crate::wire::job::{Job, Size};
 
 /// Checks that the machine has the resources of the job's size.
-pub fn check_size(job: &Job) -> Result<(), String> {
-    let size = &job.size;
+pub fn check_size(size: &Size) -> Result<(), String> {
     let (cores, memory) = (cores::allowed().len(), machine::memory_bytes());
     if !(size.vcpus > 0.0 && size.vcpus <= cores as f64) {
         return Err(format!("the size {} needs {} vCPUs, but this machine has {cores}", size.name, size.vcpus));
@@ -44,12 +43,16 @@ mod tests {
     use crate::wire::engine::Capability;
     use crate::wire::job::{Role, Segment};
     use crate::wire::load::{Closed, Form, Load};
+    use crate::wire::run_spec::RunSpec;
     use crate::wire::samples::a_job;
 
     #[test]
     fn a_load_generator_without_a_needed_capability_is_refused() {
         let form = Form::Constant { level: 1, duration_ms: 1_000 };
-        let plain = Job { load: Load::Closed(Closed::new(form).expect("a load")), ..a_job() };
+        let plain = Job {
+            spec: RunSpec { load: Some(Load::Closed(Closed::new(form).expect("a load"))), ..a_job().spec },
+            ..a_job()
+        };
         let engine = |capabilities: &[Capability]| EngineOffer {
             name: "vegeta".to_owned(),
             version: "12.8".to_owned(),
@@ -62,12 +65,12 @@ mod tests {
         assert_eq!(check_engine(&plain, &engine(&[])), Ok(()));
         let cases = [
             (
-                Job { load: Load::Script, ..plain.clone() },
+                Job { spec: RunSpec { load: Some(Load::Script), ..plain.spec.clone() }, ..plain.clone() },
                 "vegeta 12.8 can't run a script's own load, which this run needs",
             ),
             (Job { role, ..plain.clone() }, "vegeta 12.8 can't generate a segment of a load, which this run needs"),
             (
-                Job { warm_up_max_ms: Some(1), ..plain.clone() },
+                Job { spec: RunSpec { warm_up_auto: true, ..plain.spec.clone() }, ..plain.clone() },
                 "vegeta 12.8 can't report metrics every second, which this run needs",
             ),
         ];
@@ -75,6 +78,12 @@ mod tests {
             assert_eq!(check_engine(&job, &engine(&[])), Err(sentence.to_owned()));
             assert_eq!(check_engine(&job, &engine(&job.needs())), Ok(()));
         }
-        assert_eq!(check_engine(&Job { role: Role::Host, load: Load::Script, ..plain }, &engine(&[])), Ok(()));
+        assert_eq!(
+            check_engine(
+                &Job { role: Role::Host, spec: RunSpec { load: Some(Load::Script), ..plain.spec.clone() }, ..plain },
+                &engine(&[])
+            ),
+            Ok(())
+        );
     }
 }

@@ -67,9 +67,9 @@ impl Site {
             let reason = "this agent generates no load in a cluster: start it with --kubernetes and --generators";
             return Err(Failure::by(Cause::Other)(reason.to_owned()));
         };
-        if job.cluster_generators > generators.most {
+        if job.spec.cluster_generators > generators.most {
             let reason =
-                format!("{} generators; this agent's owner allows {}", job.cluster_generators, generators.most);
+                format!("{} generators; this agent's owner allows {}", job.spec.cluster_generators, generators.most);
             return Err(Failure::by(Cause::Other)(reason));
         }
         let Prepared { serving, bounds: Bounds { longest, .. } } =
@@ -82,14 +82,14 @@ impl Site {
         let limits = context.reach.limits(Some(&own));
         let load = Load { job, cluster, generators, base_url, limits, address, longest };
         self.note_idle_memory(&mut record.outcome.conditions).await;
-        let mut parts = vec![Series::default(); job.cluster_generators as usize];
-        if job.warm_up_ms > 0 {
+        let mut parts = vec![Series::default(); job.spec.cluster_generators as usize];
+        if !job.spec.warm_up().is_zero() {
             record.enter(Phase::WarmingUp);
             let warm = self.round(&load, Round::WarmUp, || {}).await?;
             parts = warm.parts;
         }
         serving.known.confirm().await;
-        if job.profiled {
+        if job.spec.profiled {
             self.begin_profile(job, context, &serving, &record.outcome.cores).await;
         }
         let counting = self.begin_counting().await;
@@ -144,7 +144,7 @@ impl Site {
 
     /// Opens the port to which generators push.
     async fn listen(&self, load: &Load<'_>, name: &str) -> Result<Recording, Failure> {
-        let jobs: Vec<String> = (0..load.job.cluster_generators).map(|index| job_name(name, index)).collect();
+        let jobs: Vec<String> = (0..load.job.spec.cluster_generators).map(|index| job_name(name, index)).collect();
         let watched = Watched {
             target: self.target.as_ref().and_then(Running::source),
             generator: None,
@@ -169,7 +169,7 @@ impl Site {
     ) -> Result<Vec<Placed>, Failure> {
         let broken = Failure::by(Cause::Generator);
         let remote = load.remote(round, recording.url(), &self.script).map_err(&broken)?;
-        let plan = runners::Round { name, count: load.job.cluster_generators, remote, longest: load.longest };
+        let plan = runners::Round { name, count: load.job.spec.cluster_generators, remote, longest: load.longest };
         let runners = Runners::new(load.cluster, load.generators, plan).await.map_err(&broken)?;
         // From here on they are removed, even if this is cancelled.
         let runners = self.runners.insert(runners);
@@ -190,7 +190,7 @@ impl Site {
         let arrivals = recording.arrivals();
         // A script's own load is not limited to the warm-up; k6 limits the others.
         let longest = match round {
-            Round::WarmUp => Duration::from_millis(load.job.warm_up_ms) + MARGIN,
+            Round::WarmUp => load.job.spec.warm_up() + MARGIN,
             Round::Measure => load.longest,
         };
         tokio::select! {

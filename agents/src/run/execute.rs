@@ -200,7 +200,7 @@ impl Site {
         if job.role != Role::Host {
             outcome.conditions.script_may_wait = Some(script.may_wait());
         }
-        let quota = (job.role != Role::Host && job.cluster_generators == 0).then(OwnQuota::find);
+        let quota = (job.role != Role::Host && job.spec.cluster_generators == 0).then(OwnQuota::find);
         outcome.conditions.generator_quota = quota.as_ref().and_then(OwnQuota::cores);
         context.live.begin(job.run);
         Ok(Self {

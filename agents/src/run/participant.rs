@@ -49,7 +49,7 @@ impl Site {
         if job.role != Role::Alone && barrier.is_open() {
             return Err(alone());
         }
-        if job.cluster_generators > 0 {
+        if job.spec.cluster_generators > 0 {
             return Box::pin(self.work_with_cluster(job, context, record)).await;
         }
         let Prepared { mut serving, bounds } = self.prepare(job, context, &mut record.outcome).await?;
@@ -80,12 +80,12 @@ impl Site {
             Some(load) if !barrier.is_open() => Some(self.start_paused(load, context).await?),
             _ => None,
         };
-        let patience = WAIT_FOR_OTHERS + Duration::from_millis(job.warm_up_max_ms.unwrap_or(job.warm_up_ms));
+        let patience = WAIT_FOR_OTHERS + job.spec.longest_warm_up();
         self.meet(&mut barrier, (Gate::Measure, own_url), patience, "during the warm-up").await?;
         if let Some(serving) = &mut serving {
             serving.known.confirm().await;
         }
-        if let Some(serving) = serving.as_ref().filter(|_| job.profiled) {
+        if let Some(serving) = serving.as_ref().filter(|_| job.spec.profiled) {
             self.begin_profile(job, context, serving, &record.outcome.cores).await;
         }
         let counting = self.begin_counting().await;
@@ -138,7 +138,7 @@ impl Site {
         };
         let inspecting = async {
             if job.role == Role::Host {
-                let longest = WAIT_FOR_OTHERS + job.load.duration().unwrap_or(LONGEST_SCRIPT);
+                let longest = WAIT_FOR_OTHERS + job.spec.load().duration().unwrap_or(LONGEST_SCRIPT);
                 return Ok(Bounds { longest, rps_limit: None });
             }
             let bounds = context.engine.bounds(script, generator_group, &cores).await;
@@ -181,7 +181,7 @@ impl Site {
         load: Option<&LoadOn<'_>>,
         record: &mut Record<F>,
     ) -> Result<(), Failure> {
-        if job.warm_up_ms == 0 {
+        if job.spec.warm_up().is_zero() {
             return Ok(());
         }
         record.enter(Phase::WarmingUp);

@@ -14,37 +14,37 @@ use crate::target::vm::Guest;
 use crate::target::{Provided, Running};
 use crate::wire::job::{Job, MAX_REPLICAS, Role};
 use crate::wire::outcome::{Cores, Outcome, Placement};
-use crate::wire::target::TargetKind;
 
 /// Prepares the job's target. A program gets a group with the limits of its size.
 pub(super) fn target(job: &Job, context: &RunContext, folder: &Path, outcome: &mut Outcome) -> Result<Running, String> {
-    let manifest = find_target(&job.target, context)?;
+    let manifest = find_target(&job.spec.target, context)?;
     outcome.target_version.clone_from(&manifest.version);
     outcome.environment.extend(environment::target::facts(&manifest));
     let kind = manifest.provided.kind();
-    let replicas = job.size.replicas;
-    if !(1..=MAX_REPLICAS).contains(&replicas) || replicas > 1 && kind != TargetKind::Kubernetes {
+    let size = job.spec.size.clone().ok_or("a run needs a machine size")?;
+    let replicas = size.replicas;
+    if !(1..=MAX_REPLICAS).contains(&replicas) || replicas > 1 && !kind.may_replicate() {
         return Err(format!("a target of kind {kind} can't have {replicas} replicas"));
     }
-    if !matches!(kind, TargetKind::Url | TargetKind::Kubernetes) {
-        check_size(job)?;
+    if !kind.is_elsewhere() {
+        check_size(&size)?;
     }
     let cores = outcome.cores.target.clone();
     match manifest.provided.clone() {
         Provided::Process(program) => {
             let (home, group) = (home(folder)?, open_group(job, context, Side::Target)?);
-            outcome.enforced = group.limit(&job.size);
+            outcome.enforced = group.limit(&size);
             Ok(Running::process(manifest, program, group, cores, home))
         }
         Provided::Vm(machine) => {
             let (home, group) = (home(folder)?, open_group(job, context, Side::Target)?);
             group.bound(machine::memory_bytes());
-            Ok(Running::vm(manifest, Guest::new(machine, group, cores, home, job.size.clone())?))
+            Ok(Running::vm(manifest, Guest::new(machine, group, cores, home, size)?))
         }
         Provided::Container(container) => {
             let RunContext { containers, sandbox, .. } = context;
             let (containers, sandbox) = (containers.clone(), sandbox.clone());
-            let prepared = Prepared { container, containers, sandbox, size: job.size.clone(), cores, run: job.run };
+            let prepared = Prepared { container, containers, sandbox, size, cores, run: job.run };
             Ok(Running::container(manifest, prepared))
         }
         Provided::Url(_) if job.role == Role::Host => {
@@ -57,7 +57,7 @@ pub(super) fn target(job: &Job, context: &RunContext, folder: &Path, outcome: &m
             let cluster = context.cluster.clone().ok_or("the agent uses no cluster: start it with --kubernetes")?;
             outcome.cores = Cores { target: Vec::new(), generator: cores::allowed() };
             outcome.conditions.placement = None;
-            let prepared = kubernetes::Prepared { workload, cluster, size: job.size.clone(), run: job.run };
+            let prepared = kubernetes::Prepared { workload, cluster, size, run: job.run };
             Ok(Running::kubernetes(manifest, prepared))
         }
         Provided::Url(remote) => {
@@ -89,6 +89,7 @@ pub(super) fn assign_cores(job: &Job) -> (Cores, Option<Placement>) {
         Role::Host => Neighbour::None,
         Role::Generator(_) => return (Cores { target: Vec::new(), generator: cores::allowed() }, None),
     };
-    let (cores, placement) = cores::assign(&cores::physical(), job.size.vcpus, neighbour);
+    let (cores, placement) =
+        cores::assign(&cores::physical(), job.spec.size.as_ref().map_or(0.0, |size| size.vcpus), neighbour);
     (cores, Some(placement))
 }

@@ -38,10 +38,9 @@ impl Site {
         let broken = Failure::by(Cause::Generator);
         self.start(load, context, Round::WarmUp).await?;
         let begun = Instant::now();
-        let longest = job.warm_up_max_ms.unwrap_or(job.warm_up_ms);
         let level = level(job, self.recording.as_ref().map(|(_, recording)| recording.so_far()), &self.live);
         // k6 limits the duration itself unless it is too short; a script's own load is interrupted.
-        let length = match (&job.load, Duration::from_millis(longest)) {
+        let length = match (job.spec.load(), job.spec.longest_warm_up()) {
             (Load::Closed(_) | Load::Open(_), length) if length >= SHORTEST => length + WARM_UP_GRACE,
             (_, length) => length,
         };
@@ -56,7 +55,7 @@ impl Site {
             () = sleep(length) => (None, false),
         };
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let outcome = job.warm_up_max_ms.map(|_| WarmUp { took_ms, steady });
+        let outcome = job.spec.warm_up_auto.then_some(WarmUp { took_ms, steady });
         // A script that aborts its warm-up aborts the measured load, too, and that is recorded.
         if let Some(status) = early.filter(|status| !engine::is_aborted(*status)) {
             return engine::judge(status, &generator.log().await).map_err(broken).map(|()| outcome);
@@ -138,9 +137,9 @@ impl Site {
 /// Waits until the target is level and the minimum warm-up is over; forever if that is not requested, or nothing is
 /// recorded.
 fn level(job: &Job, so_far: Option<SoFar>, live: &Live) -> impl Future<Output = ()> + use<> {
-    let shortest = Duration::from_millis(job.warm_up_ms);
-    let so_far = so_far.filter(|_| job.warm_up_max_ms.is_some());
-    let (is_open, mut news) = (matches!(job.load, Load::Open(_)), live.listen());
+    let shortest = job.spec.warm_up();
+    let so_far = so_far.filter(|_| job.spec.warm_up_auto);
+    let (is_open, mut news) = (matches!(job.spec.load(), Load::Open(_)), live.listen());
     async move {
         let Some(so_far) = so_far else { return std::future::pending().await };
         sleep(shortest).await;

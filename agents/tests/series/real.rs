@@ -4,6 +4,7 @@ use brewbench_agent::run::execute;
 use brewbench_agent::series::histogram::Histogram;
 use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::outcome::{Ended, Outcome};
+use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_agent::wire::series::{Gaps, Second, Series, Usage, Window};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -48,7 +49,11 @@ fn assert_agree(histogram: &Histogram, summary: &Value) {
 async fn the_series_of_a_run_agrees_with_its_summary() {
     let Some(bench) = Bench::new("series").await else { return };
     bench.offer("good", "");
-    let job = Job { load: vus(2, 3000), warm_up_ms: 1000, scenario: scenario(SCRIPT), ..job("good") };
+    let job = Job {
+        scenario: scenario(SCRIPT),
+        spec: RunSpec { load: Some(vus(2, 3000)), warm_up_s: Some(1.0), ..job("good").spec },
+        ..job("good")
+    };
     let (outcome, series) = run(&bench, &job).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     let Window { seconds, usage, gaps, .. } = series.measured.expect("a measured phase");
@@ -96,7 +101,11 @@ async fn a_script_with_thousands_of_pages_has_a_complete_series() {
     bench.offer("good", "");
     let pages = "import http from 'k6/http';
         export default function () { http.get(`${__ENV.BASE_URL}/${__VU}/${__ITER}`); }";
-    let job = Job { scenario: scenario(pages), load: vus(2, 2000), warm_up_ms: 0, ..job("good") };
+    let job = Job {
+        scenario: scenario(pages),
+        spec: RunSpec { load: Some(vus(2, 2000)), warm_up_s: Some(0.0), ..job("good").spec },
+        ..job("good")
+    };
     let (outcome, series) = run(&bench, &job).await;
     let Window { seconds, gaps, .. } = series.measured.expect("a measured phase");
     assert_eq!(seconds.iter().map(Second::requests).sum::<u64>(), metric(&outcome, "http_reqs")["count"]);
@@ -120,7 +129,10 @@ async fn without_control_groups_processes_are_sampled() {
 async fn a_failed_run_has_the_series_up_to_the_failure() {
     let Some(bench) = Bench::new("series-death").await else { return };
     bench.offer("mortal", "");
-    let job = Job { load: vus(1, 60_000), warm_up_ms: 0, ..job("mortal") };
+    let job = Job {
+        spec: RunSpec { load: Some(vus(1, 60_000)), warm_up_s: Some(0.0), ..job("mortal").spec },
+        ..job("mortal")
+    };
     let (outcome, series) = run(&bench, &job).await;
     assert!(matches!(outcome.ended, Ended::Failed { .. }), "{outcome:?}");
     let measured = series.measured.expect("a measured phase");
@@ -133,7 +145,8 @@ async fn a_script_without_requests_has_a_summary_and_an_empty_series() {
     let Some(bench) = Bench::new("series-idle").await else { return };
     bench.offer("good", "");
     let idle = "import { sleep } from 'k6'; export default function () { sleep(0.1); }";
-    let job = Job { scenario: scenario(idle), warm_up_ms: 0, ..job("good") };
+    let job =
+        Job { scenario: scenario(idle), spec: RunSpec { warm_up_s: Some(0.0), ..job("good").spec }, ..job("good") };
     let (outcome, series) = run(&bench, &job).await;
     assert!(outcome.summary.is_some(), "{outcome:?}");
     let seconds = series.measured.expect("a measured phase").seconds;

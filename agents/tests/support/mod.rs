@@ -12,6 +12,7 @@ use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
 use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::{Job, Role, Scenario, ScenarioKind, Size};
 use brewbench_agent::wire::load::{Closed, Form, Load};
+use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_testing::{public_folder, skip};
 
 pub mod web;
@@ -112,17 +113,16 @@ pub fn unruly() -> PathBuf {
 pub fn job(target: &str) -> Job {
     Job {
         experiment: None,
-        cluster_generators: 0,
         run: RunId::now(),
-        target: target.to_owned(),
-        size: Size { name: "1 vCPU / 64 MiB".to_owned(), vcpus: 1.0, memory_bytes: 64 << 20, replicas: 1 },
         scenario: scenario(SCRIPT),
-        parameters: BTreeMap::new(),
-        load: vus(1, 1000),
-        warm_up_ms: 200,
-        warm_up_max_ms: None,
         role: Role::Alone,
-        profiled: false,
+        spec: RunSpec {
+            target: target.to_owned(),
+            size: Some(Size { name: "1 vCPU / 64 MiB".to_owned(), vcpus: 1.0, memory_bytes: 64 << 20, replicas: 1 }),
+            load: Some(vus(1, 1000)),
+            warm_up_s: Some(0.2),
+            ..RunSpec::default()
+        },
     }
 }
 

@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::RunId;
 use super::engine::Capability;
-use super::load::{LONGEST, Load};
+use super::load::Load;
+use super::run_spec::RunSpec;
 
 /// A run as sent to an agent. It names a target in the agent's manifests and can't include one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,48 +18,22 @@ pub struct Job {
     /// Its experiment, if it belongs to one.
     #[serde(default)]
     pub experiment: Option<String>,
-    /// Name of a target in the agent's manifests.
-    pub target: String,
-    /// The machine size of the target.
-    pub size: Size,
+    /// What it measures.
+    pub spec: RunSpec,
     /// The script and its data files.
     pub scenario: Scenario,
-    /// Environment of the script (`__ENV`); overrides the scenario's defaults.
-    pub parameters: BTreeMap<String, String>,
-    /// Level and duration of the load.
-    pub load: Load,
-    /// Duration of the warm-up; 0 for none.
-    pub warm_up_ms: u64,
-    /// Maximum duration of a warm-up that ends when the target is level; `None` for a fixed `warm_up_ms`.
-    #[serde(default)]
-    pub warm_up_max_ms: Option<u64>,
     /// This agent's part of the run.
     #[serde(default)]
     pub role: Role,
-    /// Whether the target is profiled during the measurement.
-    #[serde(default)]
-    pub profiled: bool,
-    /// Number of load generators in the agent's cluster; 0 if the agent itself generates the load.
-    #[serde(default)]
-    pub cluster_generators: u32,
 }
 
 impl Job {
     /// Explains why an agent must not execute it: a server is not trusted with more than a run may need.
     pub fn fault(&self) -> Option<String> {
-        let Self { size, warm_up_ms, warm_up_max_ms, cluster_generators, .. } = self;
-        let longest = u64::try_from(LONGEST.as_millis()).unwrap_or(u64::MAX);
-        if [Some(*warm_up_ms), *warm_up_max_ms].into_iter().flatten().any(|time| time > longest) {
-            return Some(format!("a warm-up of more than {longest} ms is not possible"));
-        }
-        if !(size.vcpus > 0.0 && size.vcpus <= MOST_VCPUS) {
-            return Some(format!("a machine size has more than 0 and at most {MOST_VCPUS} vCPUs"));
-        }
-        if *cluster_generators > MOST_GENERATORS {
-            return Some(format!("a run has at most {MOST_GENERATORS} load generators"));
-        }
-        let named = self.parameters.len() + self.scenario.defaults.len() + self.scenario.files.len();
-        (named > MOST_NAMES).then(|| format!("a scenario has at most {MOST_NAMES} parameters and files"))
+        let Self { spec, scenario, .. } = self;
+        let named = spec.parameters.len() + scenario.defaults.len() + scenario.files.len();
+        let too_many = || format!("a scenario has at most {MOST_NAMES} parameters and files");
+        spec.fault().or_else(|| (named > MOST_NAMES).then(too_many))
     }
 
     /// Returns the capabilities that the load generator must have.
@@ -70,9 +45,9 @@ impl Job {
             // Results of segments are merged from their histograms.
             Role::Generator(_) => &[Segments, Pausing, Series, Percentiles],
         };
-        let script = (self.load == Load::Script).then_some(Scripts);
+        let script = (*self.spec.load() == Load::Script).then_some(Scripts);
         // Whether the target is level is decided by per-second data.
-        let warm_up = self.warm_up_max_ms.map(|_| Series);
+        let warm_up = self.spec.warm_up_auto.then_some(Series);
         role.iter().copied().chain(script).chain(warm_up).collect()
     }
 }
@@ -142,19 +117,17 @@ impl Segment {
 /// Maximum number of load generators of a run.
 pub const MOST_GENERATORS: u32 = 1_000;
 
-/// Maximum cores of a machine size, far more than machines have.
-const MOST_VCPUS: f64 = 100_000.0;
-
 /// Maximum number of parameters, defaults and files together; each has a name.
 const MOST_NAMES: usize = 10_000;
 
 /// Maximum number of replicas of a target.
 pub const MAX_REPLICAS: u32 = 100;
 
-/// Resources available to the target.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A machine size: what the target gets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = RunSize)]
 pub struct Size {
-    /// Display name, e.g. `2 vCPU / 4 GiB`.
+    /// E.g. `2 vCPU / 4 GiB`.
     pub name: String,
     /// Cores; 0.5 is half of one.
     pub vcpus: f64,
@@ -167,6 +140,18 @@ pub struct Size {
 
 const fn one() -> u32 {
     1
+}
+
+impl Size {
+    /// Returns the cores of all replicas.
+    pub fn total_vcpus(&self) -> f64 {
+        self.vcpus * f64::from(self.replicas)
+    }
+
+    /// Returns the memory of all replicas.
+    pub fn total_memory_bytes(&self) -> u64 {
+        self.memory_bytes.saturating_mul(self.replicas.into())
+    }
 }
 
 /// The load generator that a scenario is written for.
@@ -226,6 +211,7 @@ pub fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::LONGEST;
     use crate::samples::a_job;
 
     #[test]
@@ -250,16 +236,17 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_a_server_sends_costs_little(index: u32, of: u32, warm_up_ms: u64, most: u64, vcpus: f64, pods: u32) {
+        fn whatever_a_server_sends_costs_little(index: u32, of: u32, warm_up_s: f64, auto: bool, vcpus: f64, pods: u32) {
             let sent = serde_json::json!({"index": index, "of": of});
             if let Ok(segment) = serde_json::from_value::<Segment>(sent) {
                 let text = segment.sequence().len() + segment.segment().len();
                 proptest::prop_assert!(text <= 16 * MOST_GENERATORS as usize, "{} bytes", text);
             }
-            let size = Size { vcpus, ..a_job().size };
-            let job = Job { warm_up_ms, warm_up_max_ms: Some(most), size, cluster_generators: pods, ..a_job() };
+            let mut job = a_job();
+            job.spec.size = job.spec.size.map(|size| Size { vcpus, ..size });
+            job.spec = RunSpec { warm_up_s: Some(warm_up_s), warm_up_auto: auto, cluster_generators: pods, ..job.spec };
             if job.fault().is_none() {
-                proptest::prop_assert!(warm_up_ms.max(most) <= 86_400_000 && pods <= MOST_GENERATORS);
+                proptest::prop_assert!(job.spec.longest_warm_up() <= LONGEST && pods <= MOST_GENERATORS);
                 proptest::prop_assert!(vcpus > 0.0 && vcpus.is_finite());
             }
         }

@@ -22,6 +22,7 @@ pub mod offer;
 pub mod outcome;
 pub mod profile;
 pub mod reports;
+pub mod run_spec;
 #[cfg(any(test, feature = "samples"))]
 pub mod samples;
 pub mod sanitize;

@@ -18,7 +18,7 @@ pub const LONGEST: Duration = Duration::from_hours(24);
 
 /// The load on a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Raw", into = "Raw")]
+#[serde(try_from = "LoadBody", into = "LoadBody")]
 pub enum Load {
     /// The load in the script's `options`.
     Script,
@@ -61,7 +61,7 @@ pub enum Form {
 }
 
 /// A linear ramp from the previous level; a step if its duration is zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage {
     /// Duration.
     pub duration_ms: u64,
@@ -118,6 +118,26 @@ impl Load {
             Self::Script => None,
             Self::Closed(closed) => Some(&closed.vus),
             Self::Open(open) => Some(&open.rate),
+        }
+    }
+
+    /// Returns the number of virtual users, if constant.
+    pub fn constant_vus(&self) -> Option<u32> {
+        match self {
+            Self::Closed(Closed { vus: Shape(Form::Constant { level, .. }) }) => Some(*level),
+            Self::Closed(_) | Self::Script | Self::Open(_) => None,
+        }
+    }
+
+    /// Returns it as JSON without the duration of a constant load.
+    pub fn without_duration(&self) -> String {
+        match LoadBody::from(self.clone()) {
+            LoadBody::Vus { vus, .. } => format!(r#"{{"kind":"vus","vus":{vus}}}"#),
+            LoadBody::Rate { rate, max_vus, .. } => {
+                let max_vus = max_vus.map_or_else(|| "null".to_owned(), |vus| vus.to_string());
+                format!(r#"{{"kind":"rate","rate":{rate},"max_vus":{max_vus}}}"#)
+            }
+            body => serde_json::to_string(&body).unwrap_or_default(),
         }
     }
 
@@ -261,48 +281,110 @@ fn check_stages(stages: &[Stage], most: u32) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A load in its serialized form.
-#[derive(Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-enum Raw {
+/// A load in its serialized form. Durations are in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum LoadBody {
+    /// The script's own options.
     Script,
-    Vus { vus: u32, duration_ms: u64 },
-    VusStages { stages: Vec<Stage> },
-    Rate { rate: u32, duration_ms: u64, max_vus: u32 },
-    RateStages { stages: Vec<Stage>, max_vus: u32 },
+    /// A constant number of virtual users: each starts an iteration when its previous one has ended.
+    Vus {
+        /// 1 to 100,000.
+        vus: u32,
+        /// 1 s to a day.
+        duration_s: f64,
+    },
+    /// Virtual users in stages, starting from zero.
+    VusStages {
+        /// At most 100 stages, 1 s to a day in total.
+        stages: Vec<StageBody>,
+    },
+    /// A constant arrival rate: iterations start on schedule, whether or not earlier ones have ended.
+    Rate {
+        /// Iterations per second, 1 to 1,000,000.
+        rate: u32,
+        /// 1 s to a day.
+        duration_s: f64,
+        /// Maximum number of virtual users; default: a tenth of the rate, 10 to 1,000.
+        #[serde(default)]
+        max_vus: Option<u32>,
+    },
+    /// An arrival rate in stages, starting from zero.
+    RateStages {
+        /// At most 100 stages, 1 s to a day in total.
+        stages: Vec<StageBody>,
+        /// Maximum number of virtual users; default: a tenth of the highest rate, 10 to 1,000.
+        #[serde(default)]
+        max_vus: Option<u32>,
+    },
 }
 
-impl TryFrom<Raw> for Load {
+/// A linear ramp from the previous level; a jump if it takes no time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StageBody {
+    /// Duration, seconds.
+    pub duration_s: f64,
+    /// Level at its end: virtual users, or iterations per second.
+    pub target: u32,
+}
+
+impl TryFrom<LoadBody> for Load {
     type Error = Fault;
 
-    fn try_from(raw: Raw) -> Result<Self, Fault> {
-        let constant = |level, duration_ms| Form::Constant { level, duration_ms };
-        Ok(match raw {
-            Raw::Script => Self::Script,
-            Raw::Vus { vus, duration_ms } => Self::Closed(Closed::new(constant(vus, duration_ms))?),
-            Raw::VusStages { stages } => Self::Closed(Closed::new(Form::Stages(stages))?),
-            Raw::Rate { rate, duration_ms, max_vus } => {
-                Self::Open(Open::new(constant(rate, duration_ms), Some(max_vus))?)
+    fn try_from(body: LoadBody) -> Result<Self, Fault> {
+        let stages = |stages: Vec<StageBody>| {
+            let stage = |StageBody { duration_s, target }| {
+                Ok(Stage { duration_ms: milliseconds(duration_s, Part::Stages)?, target })
+            };
+            stages.into_iter().map(stage).collect::<Result<_, Fault>>().map(Form::Stages)
+        };
+        Ok(match body {
+            LoadBody::Script => Self::Script,
+            LoadBody::Vus { vus, duration_s } => Self::Closed(Closed::new(Form::constant(vus, duration_s)?)?),
+            LoadBody::VusStages { stages: given } => Self::Closed(Closed::new(stages(given)?)?),
+            LoadBody::Rate { rate, duration_s, max_vus } => {
+                Self::Open(Open::new(Form::constant(rate, duration_s)?, max_vus)?)
             }
-            Raw::RateStages { stages, max_vus } => Self::Open(Open::new(Form::Stages(stages), Some(max_vus))?),
+            LoadBody::RateStages { stages: given, max_vus } => Self::Open(Open::new(stages(given)?, max_vus)?),
         })
     }
 }
 
-impl From<Load> for Raw {
+impl From<Load> for LoadBody {
     fn from(load: Load) -> Self {
+        let seconds = |ms: u64| ms as f64 / 1_000.0;
+        let stages = |stages: Vec<Stage>| {
+            let body = |Stage { duration_ms, target }| StageBody { duration_s: seconds(duration_ms), target };
+            stages.into_iter().map(body).collect()
+        };
         match load {
             Load::Script => Self::Script,
             Load::Closed(Closed { vus: Shape(form) }) => match form {
-                Form::Constant { level: vus, duration_ms } => Self::Vus { vus, duration_ms },
-                Form::Stages(stages) => Self::VusStages { stages },
+                Form::Constant { level, duration_ms } => Self::Vus { vus: level, duration_s: seconds(duration_ms) },
+                Form::Stages(given) => Self::VusStages { stages: stages(given) },
             },
-            Load::Open(Open { rate: Shape(form), max_vus }) => match form {
-                Form::Constant { level: rate, duration_ms } => Self::Rate { rate, duration_ms, max_vus },
-                Form::Stages(stages) => Self::RateStages { stages, max_vus },
+            Load::Open(Open { rate: Shape(form), max_vus }) => match (form, Some(max_vus)) {
+                (Form::Constant { level, duration_ms }, max_vus) => {
+                    Self::Rate { rate: level, duration_s: seconds(duration_ms), max_vus }
+                }
+                (Form::Stages(given), max_vus) => Self::RateStages { stages: stages(given), max_vus },
             },
         }
     }
+}
+
+impl Form {
+    /// Returns a constant level for a number of seconds.
+    pub fn constant(level: u32, duration_s: f64) -> Result<Self, Fault> {
+        Ok(Self::Constant { level, duration_ms: milliseconds(duration_s, Part::Duration)? })
+    }
+}
+
+fn milliseconds(seconds: f64, part: Part) -> Result<u64, Fault> {
+    let fault = |_| Fault { part, text: format!("{seconds} is not a valid number of seconds") };
+    let duration = Duration::try_from_secs_f64(seconds).map_err(fault)?;
+    Ok(u64::try_from(duration.saturating_add(Duration::from_micros(500)).as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -334,7 +416,7 @@ mod tests {
         let fault = |form, vus| Open::new(form, vus).expect_err("a fault").to_string();
         assert_eq!(fault(constant(0, 1_000), None), "rate: between 1 and 1000000");
         assert_eq!(fault(constant(5, 1_000), Some(0)), "max_vus: between 1 and 100000");
-        let text = r#"{"kind":"rate","rate":0,"duration_ms":1000,"max_vus":1}"#;
+        let text = r#"{"kind":"rate","rate":0,"duration_s":1,"max_vus":1}"#;
         assert!(serde_json::from_str::<Load>(text).expect_err("a fault").to_string().contains("rate: between"));
     }
 

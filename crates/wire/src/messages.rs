@@ -276,6 +276,7 @@ mod tests {
     use super::*;
     use crate::job::{Role, Scenario, ScenarioKind, Segment, Size};
     use crate::load::{Closed, Form, Load, Open, Stage};
+    use crate::run_spec::RunSpec;
     use crate::series::{Packed, Series, Window};
 
     fn round_trips<T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug>(message: &T) {
@@ -333,16 +334,17 @@ mod tests {
             round_trips(&ServerMessage::Start(Box::new(Job {
                 run,
                 experiment: None,
-                target: "t".to_owned(),
-                size: Size { name: "s".to_owned(), vcpus: 0.5, memory_bytes: 1 << 28, replicas: 1 },
                 scenario: scenario.clone(),
-                parameters: BTreeMap::new(),
-                load,
-                warm_up_ms: 2_000,
-                warm_up_max_ms: None,
                 role: Role::Generator(Segment { index: 1, of: 2 }),
-                profiled: true,
-                cluster_generators: 4,
+                spec: RunSpec {
+                    target: "t".to_owned(),
+                    size: Some(Size { name: "s".to_owned(), vcpus: 0.5, memory_bytes: 1 << 28, replicas: 1 }),
+                    load: Some(load),
+                    warm_up_s: Some(2.0),
+                    profiled: true,
+                    cluster_generators: 4,
+                    ..RunSpec::default()
+                },
             })));
         }
         round_trips(&ServerMessage::Welcome { protocol: 1, name: "a".to_owned(), heartbeat_ms: 2_000 });

@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use crate::counters::Counters;
 use crate::engine::{Capability, EngineOffer, EngineVersion};
 use crate::job::{Job, Role, Size};
-use crate::load::Load;
 use crate::messages::{GeneratorsOffer, Hello, Machine, TargetOffer};
 use crate::outcome::{
     Cause, Conditions, CoreUse, Cores, Ended, Enforced, Generator, Mechanism, NetworkUse, Observed, Outcome, PhaseTime,
     Placement, WarmUp,
 };
 use crate::profile::{ProfileOffer, Profiled};
+use crate::run_spec::RunSpec;
 use crate::series::{Packed, Series};
 use crate::target::Identity;
 use crate::work_done::WorkDone;
@@ -62,19 +62,13 @@ pub fn hello() -> Hello {
 
 /// Returns a job for a complete run, with the load of a bundled script.
 pub fn a_job() -> Job {
+    let size = Size { name: "s".to_owned(), vcpus: 1.0, memory_bytes: 1, replicas: 1 };
     Job {
         run: RunId::now(),
         experiment: None,
-        target: "t".to_owned(),
-        size: Size { name: "s".to_owned(), vcpus: 1.0, memory_bytes: 1, replicas: 1 },
+        spec: RunSpec { target: "t".to_owned(), size: Some(size), ..RunSpec::default() },
         scenario: crate::scenarios::bundled().remove(0),
-        parameters: BTreeMap::new(),
-        load: Load::Script,
-        warm_up_ms: 0,
-        warm_up_max_ms: None,
         role: Role::Alone,
-        profiled: false,
-        cluster_generators: 0,
     }
 }
 

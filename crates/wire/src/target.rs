@@ -34,6 +34,16 @@ impl TargetKind {
     /// All kinds.
     pub const ALL: [Self; 5] = [Self::Process, Self::Container, Self::Vm, Self::Url, Self::Kubernetes];
 
+    /// Whether it runs outside the agent's machine: it uses nothing of that, and only this agent may load it.
+    pub fn is_elsewhere(self) -> bool {
+        matches!(self, Self::Url | Self::Kubernetes)
+    }
+
+    /// Whether several equal instances of it can share the load.
+    pub fn may_replicate(self) -> bool {
+        self == Self::Kubernetes
+    }
+
     /// Returns the name in manifests, columns and commands.
     pub fn as_str(self) -> &'static str {
         match self {

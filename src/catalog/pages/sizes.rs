@@ -24,7 +24,8 @@ use crate::{
         model::{MachineSize, parse_memory, size_name},
     },
     fleet::presence::{Connected, Presence},
-    runs::store::latest,
+    placement::offer::size_fault,
+    runs::{model::RunSize, store::latest},
     web::{
         address,
         confirm::Confirm,
@@ -115,7 +116,7 @@ impl Typed {
 fn line(size: MachineSize, connected: &[(String, Connected)], used: &[String]) -> Line {
     let (mut givers, mut lacking) = (Vec::new(), Vec::new());
     for (name, agent) in connected {
-        match agent.size_fault(size.vcpus, size.memory_bytes, size.replicas) {
+        match size_fault(&RunSize::from(&size), &agent.hello) {
             None => givers.push(name.clone()),
             Some(lack) => lacking.push(format!("{name} {lack}")),
         }

@@ -180,7 +180,7 @@ impl Import {
 /// Prints the detected format of each file, and why they do not count as measured in turn.
 fn report(imported: &Imported) {
     for (file, run) in imported.files.iter().zip(&imported.runs) {
-        let name = file.file.as_deref().unwrap_or(&run.target);
+        let name = file.file.as_deref().unwrap_or(&run.spec.target);
         eprintln!("{}: {}", table::plain(name), table::plain(&file.sentence()));
     }
     if let Some(fault) = &imported.order_fault {

@@ -55,10 +55,10 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
     let count = |value: Option<u64>| value.map_or("–".to_owned(), |value| thousands(value as f64));
     let mut lines = vec![
         ("id", run.id.to_string()),
-        ("target", format!("{} {}", run.target, run.version.as_deref().unwrap_or(""))),
-        ("size", run.size.as_ref().map_or("–".to_owned(), |size| size.name.clone())),
-        ("scenario", run.scenario.clone().unwrap_or_else(|| "–".to_owned())),
-        ("load", run.load.as_ref().map_or("–".to_owned(), load::with_max_vus).replace('\u{a0}', " ")),
+        ("target", format!("{} {}", run.spec.target, run.version.as_deref().unwrap_or(""))),
+        ("size", run.spec.size.as_ref().map_or("–".to_owned(), |size| size.name.clone())),
+        ("scenario", run.spec.scenario.clone().unwrap_or_else(|| "–".to_owned())),
+        ("load", run.spec.load.as_ref().map_or("–".to_owned(), load::with_max_vus).replace('\u{a0}', " ")),
         ("repetition", run.repetition.to_string()),
         ("phase", run.phase.words()),
         ("verdict", run.verdict.map_or("–", Verdict::as_str).to_owned()),
@@ -97,7 +97,7 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
         ("agent", run.agent.clone().unwrap_or_else(|| "–".to_owned())),
     ]);
     lines.extend(generators.iter().map(|one| ("generator", share(one))));
-    lines.extend(thresholds.iter().map(|one| ("threshold", threshold(one, &run.generators))));
+    lines.extend(thresholds.iter().map(|one| ("threshold", threshold(one, &run.spec.generators))));
     lines.extend([("engine", run.engine.as_ref().map_or_else(|| "–".to_owned(), ToString::to_string))]);
     lines.extend(run.labels.iter().map(|label| ("label", label.clone())));
     lines.extend(run.note.iter().flat_map(|note| note.lines()).map(|line| ("note", line.to_owned())));

@@ -158,7 +158,7 @@ fn different_executables_are_compared_between_cells_and_a_confounder_within_one(
         let comparison = Comparison::by(runs.clone(), &Marks::default(), &Options::default(), &known);
         comparison.rows[0].confounders.clone()
     };
-    assert_eq!(confounders(&with_sum(|run| run.target.clone())), []);
+    assert_eq!(confounders(&with_sum(|run| run.spec.target.clone())), []);
     assert_eq!(confounders(&with_sum(|run| run.repetition.to_string()))[0].what, "Setups of a target");
 }
 

@@ -94,7 +94,7 @@ fn a_size_without_runs_of_one_target_has_a_note() {
 fn percentiles_from_merged_histograms_have_a_note() {
     let mut runs = both();
     for run in &mut runs {
-        run.generators = vec!["gen-1".to_owned(), "gen-2".to_owned()];
+        run.spec.generators = vec!["gen-1".to_owned(), "gen-2".to_owned()];
     }
     let notes = titles(runs);
     let expected = "Percentiles from merged histograms. The load of 12 runs";

@@ -3,7 +3,10 @@
 use super::*;
 use crate::{
     compare::testing::{run, sized},
-    runs::load::tests::{rate, vus, vus_stages},
+    runs::{
+        load::tests::{rate, vus, vus_stages},
+        model::RunSpec,
+    },
 };
 
 #[test]
@@ -84,7 +87,7 @@ fn runs_of_different_code_are_no_repetitions_of_each_other() {
 #[test]
 fn sizes_and_loads_are_never_mixed_and_sizes_are_sorted() {
     let mut hard = sized("servy", 1, 4.0);
-    (hard.load, hard.vus) = (Some(vus(50, 10.0)), Some(50));
+    (hard.spec.load, hard.spec.vus) = (Some(vus(50, 10.0)), Some(50));
     let selection = select(
         vec![sized("servy", 1, 16.0), sized("servy", 1, 4.0), sized("servy", 1, 1.0), hard],
         &Marks::default(),
@@ -98,7 +101,10 @@ fn sizes_and_loads_are_never_mixed_and_sizes_are_sorted() {
 
 #[test]
 fn different_loads_are_never_mixed_but_durations_may_differ() {
-    let loaded = |load: Load| Run { vus: load::constant_vus(&load), load: Some(load), ..run("servy", 1) };
+    let loaded = |load: Load| {
+        let run = run("servy", 1);
+        Run { spec: run.spec.clone().under(load), ..run }
+    };
     let labels = |loads: Vec<Load>| {
         let settings = select(loads.into_iter().map(loaded).collect(), &Marks::default(), By::Target).settings;
         settings.into_iter().map(|setting| setting.label.replace('\u{a0}', " ")).collect::<Vec<_>>()
@@ -114,14 +120,14 @@ fn different_loads_are_never_mixed_but_durations_may_differ() {
         ]
     );
     assert_eq!(labels(vec![vus(10, 5.0), vus(10, 50.0)]).len(), 1);
-    let import = Run { load: None, ..run("servy", 1) };
+    let import = Run { spec: RunSpec { load: None, ..run("servy", 1).spec }, ..run("servy", 1) };
     assert_eq!(select(vec![import, run("servy", 2)], &Marks::default(), By::Target).settings.len(), 2);
 }
 
 #[test]
 fn two_revisions_of_a_scenario_are_two_settings() {
     let mut other = run("servy", 1);
-    other.scenario_sha256 = Some("ffffffff00000000".to_owned());
+    other.spec.scenario_sha256 = Some("ffffffff00000000".to_owned());
     let selection = select(vec![run("servy", 1), other], &Marks::default(), By::Target);
     let labels: Vec<_> = selection.settings.iter().map(|setting| setting.label.as_str()).collect();
     assert_eq!(labels, ["revision 00aa00aa", "revision ffffffff"]);

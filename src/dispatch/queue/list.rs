@@ -2,14 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::{scenarios, wire::now_ms};
+use brewbench_agent::wire::now_ms;
 
 use crate::{
-    app::{
-        error::{Error, Result},
-        ids::RunId,
-        state::AppState,
-    },
+    app::{error::Result, ids::RunId, state::AppState},
     dispatch::{
         queue::model::{QueueList, Waiting},
         store::queue::WaitingRun,
@@ -21,8 +17,8 @@ use crate::{
     placement::{
         affinity::Affinity,
         eta::{Wait, starts},
-        feasibility::Source,
-        wait_reason::{Needs, WaitReason, paused, wait_reason},
+        feasibility::Needs,
+        wait_reason::{WaitReason, paused, wait_reason},
     },
     runs::{
         model::Run,
@@ -37,14 +33,14 @@ pub const MAX_LISTED: i64 = 500;
 pub async fn load_queue(state: &AppState, presence: &Presence) -> Result<QueueList> {
     let pool = &state.db.read;
     let rows = crate::dispatch::store::queue::waiting(pool, MAX_LISTED).await?;
-    let ids: Vec<_> = rows.iter().map(|row| row.id.clone()).collect();
+    let ids: Vec<_> = rows.iter().map(|row| row.place.id.clone()).collect();
     let mut by_id: BTreeMap<RunId, Run> =
         crate::runs::store::by_ids(&state.db.rows, &ids).await?.into_iter().map(|run| (run.id.clone(), run)).collect();
     let (running, total) = crate::runs::store::unfinished_count(pool).await?;
     let working = crate::runs::store::unfinished(&state.db.rows, i64::try_from(running).unwrap_or(MAX_LISTED)).await?;
     let known = crate::fleet::store::agents(pool).await?;
     // A run that was assigned between the two queries is left out.
-    let pairs = rows.into_iter().filter_map(|row| by_id.remove(&row.id).map(|run| (row, run))).collect();
+    let pairs = rows.into_iter().filter_map(|row| by_id.remove(&row.place.id).map(|run| (row, run))).collect();
     let waiting = describe(pairs, &presence.list(), &known, &working, now_ms())?;
     Ok(QueueList { total, waiting, working })
 }
@@ -57,7 +53,7 @@ pub(crate) fn describe(
     working: &[Run],
     now_ms: i64,
 ) -> Result<Vec<Waiting>> {
-    let needs: Vec<Needs> = pairs.iter().map(|(row, run)| needs(row, run)).collect::<Result<_>>()?;
+    let needs: Vec<Needs> = pairs.iter().map(|(row, run)| row.place.needs(&run.spec)).collect();
     let with_needs = pairs.iter().zip(&needs);
     let waiting = with_needs.clone().map(|((_, run), needs)| (run.experiment.as_ref(), *needs));
     let affinity = Affinity::new(waiting, connected);
@@ -65,14 +61,14 @@ pub(crate) fn describe(
         if row.is_paused {
             return paused(row.paused_by.as_deref());
         }
-        let eligible = affinity.eligible(needs, run.experiment.as_ref(), row.home.as_deref(), connected);
+        let eligible = affinity.eligible(needs, run.experiment.as_ref(), row.place.home.as_deref(), connected);
         wait_reason(needs, &eligible, connected, known)
     };
     let reasons: Vec<WaitReason> = with_needs.map(reason).collect();
     let waits: Vec<Wait> = pairs
         .iter()
         .zip(&reasons)
-        .map(|((_, run), wait)| Wait { agents: &wait.agents, with: &run.generators, takes_s: total_s(run, &[]) })
+        .map(|((_, run), wait)| Wait { agents: &wait.agents, with: &run.spec.generators, takes_s: total_s(run, &[]) })
         .collect();
     let starts = starts(&waits, &free_in(connected, working, now_ms));
     let mut list = Vec::new();
@@ -81,8 +77,8 @@ pub(crate) fn describe(
             position: list.len() + 1,
             run,
             experiment_name: row.experiment_name,
-            required_agent: row.required_agent,
-            agent_label: row.agent_label,
+            required_agent: row.place.required_agent,
+            agent_label: row.place.agent_label,
             agents: wait.agents,
             reason: wait.reason,
             message: wait.sentence,
@@ -91,26 +87,6 @@ pub(crate) fn describe(
         });
     }
     Ok(list)
-}
-
-pub(crate) fn needs<'a>(row: &'a WaitingRun, run: &'a Run) -> Result<Needs<'a>> {
-    let size = run.size.as_ref();
-    let is_bundled = run.scenario_sha256.as_deref().is_some_and(scenarios::is_bundled_hash);
-    Ok(Needs {
-        run: run.id.to_wire().map_err(Error::internal)?,
-        target: &run.target,
-        size: size.map_or("", |size| size.name.as_str()),
-        vcpus: size.map_or(0.0, |size| size.vcpus),
-        memory_bytes: size.map_or(0, |size| size.memory_bytes),
-        replicas: size.map_or(1, |size| size.replicas),
-        source: if is_bundled { Source::Bundled } else { Source::User },
-        agent: row.required_agent.as_deref(),
-        label: row.agent_label.as_deref(),
-        block: row.block,
-        generators: &run.generators,
-        cluster_generators: run.cluster_generators,
-        profiled: run.profiled,
-    })
 }
 
 /// Returns in how many seconds each agent is free, if known.
@@ -145,8 +121,11 @@ pub(crate) mod fixtures {
     use tokio_util::sync::CancellationToken;
     use uuid::Uuid;
 
-    use super::{Needs, Source};
-    use crate::fleet::{model::Availability, presence::Connected};
+    use super::Needs;
+    use crate::{
+        fleet::{model::Availability, presence::Connected},
+        runs::model::{RunSize, RunSpec},
+    };
 
     /// Returns a connected agent with 8 cores and 32 GiB that offers `fast`.
     pub fn agent(name: &str, change: impl FnOnce(&mut Connected)) -> (String, Connected) {
@@ -207,22 +186,15 @@ pub(crate) mod fixtures {
         agent.busy = Some(wire::RunId(Uuid::max()));
     }
 
-    /// Returns the needs of a run of a target at 2 vCPU / 4 GiB.
-    pub fn needs(target: &str) -> Needs<'_> {
-        Needs {
-            run: wire::RunId(Uuid::nil()),
-            target,
-            size: "2/4GiB",
-            vcpus: 2.0,
-            memory_bytes: 4 << 30,
-            replicas: 1,
-            source: Source::Bundled,
-            agent: None,
-            label: None,
-            block: 0,
-            generators: &[],
-            cluster_generators: 0,
-            profiled: false,
-        }
+    /// Returns the spec of a run of a target at 2 vCPU / 4 GiB.
+    pub fn spec(target: &str) -> RunSpec {
+        let size = RunSize { name: "2/4GiB".to_owned(), vcpus: 2.0, memory_bytes: 4 << 30, replicas: 1 };
+        RunSpec { target: target.to_owned(), size: Some(size), ..RunSpec::default() }
+    }
+
+    /// Returns the needs of such a run.
+    pub fn needs(target: &str) -> Needs<'static> {
+        let spec = Box::leak(Box::new(spec(target)));
+        Needs { spec, agent: None, label: None, run: Some(wire::RunId(Uuid::nil())), block: 0 }
     }
 }

@@ -138,7 +138,7 @@ impl Queue {
     async fn read(state: &AppState, presence: &Presence, scope: Scope) -> Result<Self> {
         let QueueList { total, waiting, working } = load_queue(state, presence).await?;
         let targets: Vec<&str> =
-            waiting.iter().map(|waiting| &waiting.run).chain(&working).map(|run| run.target.as_str()).collect();
+            waiting.iter().map(|waiting| &waiting.run).chain(&working).map(|run| run.spec.target.as_str()).collect();
         let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
         let now = now_ms();
         let doing = working.into_iter().map(|run| Doing::new(run, &marks, &[], now)).collect();

@@ -1,107 +1,97 @@
 //! SQL of the queue.
 
-use sqlx::SqlitePool;
+use sqlx::{AssertSqlSafe, SqlitePool};
 
 use crate::{
     app::ids::{ExperimentId, RunId},
     auth::{audit, audit::AuditEvent},
+    placement::feasibility::Needs,
+    runs::{
+        model::RunSpec,
+        store::spec::{COLUMNS, SpecColumns},
+    },
 };
 
 /// A queued run with everything that its job needs.
 #[derive(Clone, Debug)]
 pub struct QueuedRun {
-    /// Its id.
+    /// What it measures.
+    pub spec: RunSpec,
+    /// What determines where it runs.
+    pub place: Place,
+}
+
+/// What determines where a queued run may run.
+#[derive(Clone, Debug, sqlx::FromRow)]
+pub struct Place {
+    /// The run's id.
     pub id: RunId,
     /// Its experiment.
     pub experiment_id: Option<ExperimentId>,
-    /// The target's name.
-    pub target: String,
-    /// The machine size's name.
-    pub size_name: String,
-    /// CPU cores.
-    pub vcpus: f64,
-    /// Memory in bytes.
-    pub memory_bytes: i64,
-    /// Instances of the target.
-    pub replicas: u32,
-    /// The scenario's name.
-    pub scenario: String,
-    /// The scenario's revision.
-    pub scenario_sha256: String,
-    /// Parameters as JSON.
-    pub parameters: String,
-    /// Load as JSON.
-    pub load: String,
-    /// Warm-up in milliseconds; the minimum of an automatic one.
-    pub warm_up_ms: i64,
-    /// 1 if the warm-up continues until the target is steady.
-    pub warm_up_auto: i64,
     /// The only agent that may do it.
     pub required_agent: Option<String>,
     /// The label that its agent must have.
     pub agent_label: Option<String>,
     /// Runs of the experiment with the same block stay on one machine: 0 for all runs, otherwise the repetition.
     pub block: i64,
-    /// Agents that generate the load, as JSON.
-    pub generators: String,
-    /// Number of load generators in the cluster of the agent.
-    pub cluster_generators: i64,
-    /// 1 if the target is profiled.
-    pub profiled: i64,
     /// Host of the first run of its block that was not lost, unless that agent is disabled, revoked or removed.
     pub home: Option<String>,
 }
 
+impl Place {
+    /// Returns what the run needs from an agent.
+    pub fn needs<'a>(&'a self, spec: &'a RunSpec) -> Needs<'a> {
+        let (agent, label) = (self.required_agent.as_deref(), self.agent_label.as_deref());
+        Needs { spec, agent, label, run: self.id.to_wire().ok(), block: self.block }
+    }
+}
+
 /// Returns all queued runs in queue order, without those of paused experiments.
 pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
-    sqlx::query_as!(
-        QueuedRun,
-        r#"select id as "id: RunId", experiment_id as "experiment_id: ExperimentId", target, size_name as "size_name!", vcpus as "vcpus!",
-                  memory_bytes as "memory_bytes!", replicas as "replicas: u32", scenario as "scenario!", scenario_sha256 as "scenario_sha256!",
-                  parameters, load as "load!", warm_up_ms as "warm_up_ms!", warm_up_auto, required_agent, agent_label, block,
-                  generators, cluster_generators, profiled,
-                  (select agent.name from run earlier cross join agent on agent.name = earlier.agent
-                   where earlier.experiment_id = run.experiment_id and earlier.block = run.block
-                       and earlier.agent is not null and earlier.phase <> 'lost'
-                       and agent.availability <> 'disabled' and agent.revoked_at is null
-                   order by earlier.seq limit 1) as "home?: String"
-           from run
-           where phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost') -- as its index has it
-               and not exists (select 1 from experiment where id = run.experiment_id and paused_at is not null)
-           order by priority desc, seq"#
-    )
+    let rows = sqlx::query_as::<_, Row>(AssertSqlSafe(format!(
+        "select {COLUMNS}, id, experiment_id, required_agent, agent_label, block,
+             (select agent.name from run earlier cross join agent on agent.name = earlier.agent
+              where earlier.experiment_id = run.experiment_id and earlier.block = run.block
+                  and earlier.agent is not null and earlier.phase <> 'lost'
+                  and agent.availability <> 'disabled' and agent.revoked_at is null
+              order by earlier.seq limit 1) as home
+         from run
+         where phase = 'queued' and phase not in ('finished', 'failed', 'cancelled', 'lost') -- as its index has it
+             and not exists (select 1 from experiment where id = run.experiment_id and paused_at is not null)
+         order by priority desc, seq"
+    )))
     .fetch_all(pool)
-    .await
+    .await?;
+    rows.into_iter().map(|Row { spec, place }| Ok(QueuedRun { spec: spec.try_into()?, place })).collect()
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    #[sqlx(flatten)]
+    spec: SpecColumns,
+    #[sqlx(flatten)]
+    place: Place,
 }
 
 /// A waiting run with everything that determines its wait reason.
 #[derive(Clone, Debug)]
 pub struct WaitingRun {
-    /// Its id.
-    pub id: RunId,
+    /// What determines where it runs.
+    pub place: Place,
     /// Name of its experiment.
     pub experiment_name: Option<String>,
     /// Whether its experiment is paused.
     pub is_paused: bool,
     /// The user who paused it.
     pub paused_by: Option<String>,
-    /// The only agent that may do it.
-    pub required_agent: Option<String>,
-    /// The label that its agent must have.
-    pub agent_label: Option<String>,
-    /// Runs of the experiment with the same block stay on one machine: 0 for all runs, otherwise the repetition.
-    pub block: i64,
-    /// Host of the first run of its block that was not lost, unless that agent is disabled, revoked or removed.
-    pub home: Option<String>,
     /// Runs with a higher priority go first.
     pub priority: i64,
 }
 
 /// Returns up to `limit` waiting runs in queue order, including those of paused experiments.
 pub async fn waiting(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<WaitingRun>> {
-    sqlx::query_as!(
-        WaitingRun,
-        r#"select run.id as "id: RunId", experiment.name as "experiment_name?", experiment.paused_at is not null as "is_paused!: bool",
+    let rows = sqlx::query!(
+        r#"select run.id as "id: RunId", run.experiment_id as "experiment_id: ExperimentId", experiment.name as "experiment_name?", experiment.paused_at is not null as "is_paused!: bool",
                   experiment.paused_by as "paused_by?", run.required_agent, run.agent_label, run.block, run.priority,
                   (select agent.name from run earlier cross join agent on agent.name = earlier.agent
                    where earlier.experiment_id = run.experiment_id and earlier.block = run.block
@@ -114,7 +104,22 @@ pub async fn waiting(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<WaitingR
         limit
     )
     .fetch_all(pool)
-    .await
+    .await?;
+    let waiting = rows.into_iter().map(|row| WaitingRun {
+        place: Place {
+            id: row.id,
+            experiment_id: row.experiment_id,
+            required_agent: row.required_agent,
+            agent_label: row.agent_label,
+            block: row.block,
+            home: row.home,
+        },
+        experiment_name: row.experiment_name,
+        is_paused: row.is_paused,
+        paused_by: row.paused_by,
+        priority: row.priority,
+    });
+    Ok(waiting.collect())
 }
 
 /// Moves a waiting run to the front of the queue. Returns false if it is not waiting.

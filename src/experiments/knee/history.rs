@@ -179,7 +179,8 @@ pub fn searches(experiment: &Experiment, knee: &Knee, runs: &[Run]) -> Vec<Searc
 
 /// Returns the runs of one target at one size.
 pub fn search_runs<'a>(runs: &'a [Run], target: &str, size: &str) -> impl Iterator<Item = &'a Run> {
-    runs.iter().filter(move |run| run.target == target && run.size.as_ref().is_some_and(|own| own.name == size))
+    runs.iter()
+        .filter(move |run| run.spec.target == target && run.spec.size.as_ref().is_some_and(|own| own.name == size))
 }
 
 /// Returns the next step for one target at one size, whose runs have all ended.

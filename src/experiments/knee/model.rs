@@ -16,7 +16,6 @@ use crate::{
         plan::Plan,
     },
     runs::{
-        load::constant,
         model::Run,
         verdict::{Reason, Verdict},
     },
@@ -65,7 +64,7 @@ impl Knee {
 
     /// Returns the load of one rate.
     pub fn load(&self, rate: u32) -> Result<Load, Fault> {
-        Open::new(constant(rate, self.duration_s)?, self.max_vus).map(Load::Open)
+        Open::new(Form::constant(rate, self.duration_s)?, self.max_vus).map(Load::Open)
     }
 
     /// Returns the rules of the search within a plan.
@@ -83,7 +82,7 @@ impl Knee {
 
 /// Returns the rate of a run, if it is constant.
 pub fn rate_of(run: &Run) -> Option<u32> {
-    match run.load.as_ref()? {
+    match run.spec.load.as_ref()? {
         Load::Open(open) => match open.rate().form() {
             Form::Constant { level, .. } => Some(*level),
             Form::Stages(_) => None,
@@ -157,6 +156,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::runs::{
         load::tests::rate,
+        model::RunSpec,
         testing::{failed, figured, finished},
     };
 
@@ -175,7 +175,11 @@ pub(crate) mod tests {
     /// Returns a run at a rate with this p99.
     pub fn at(target: &str, level: u32, p99_ms: f64) -> Run {
         let id = format!("{target}-{level}-{p99_ms}").into();
-        let run = Run { id, load: Some(rate(level, 10.0)), ..finished(target, 1) };
+        let run = Run {
+            id,
+            spec: RunSpec { load: Some(rate(level, 10.0)), ..finished(target, 1).spec },
+            ..finished(target, 1)
+        };
         figured(run, |figures| figures.p99_ms = Some(p99_ms))
     }
 

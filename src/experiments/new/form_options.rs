@@ -1,12 +1,13 @@
 //! The options of the form for a new run, and why some are unavailable. Pure.
 
-use brewbench_agent::{scenarios, wire::target::TargetKind};
+use brewbench_agent::wire::target::TargetKind;
 
 use super::draft::Draft;
 use crate::{
     catalog::model::{MachineSize, ScenarioInfo, Target, find_size},
     fleet::{model::Agent, presence::Connected},
-    placement::feasibility::{Needs, Source, missing_generator, obstacle},
+    placement::feasibility::{Cells, Needs, missing_generator, obstacle},
+    runs::model::RunSpec,
     web::series_style::{Mark, Marks},
 };
 
@@ -70,7 +71,7 @@ pub struct Offer {
 
 /// Returns the options that are available together with the selection of a draft.
 pub fn form_options(draft: &Draft, catalog: &Catalog, connected: &[(String, Connected)]) -> Offer {
-    let options = OptionCheck { draft, connected, source: source_of(&draft.scenario, &catalog.scenarios) };
+    let options = OptionCheck { draft, connected, spec: spec(draft, &catalog.scenarios) };
     Offer {
         targets: targets(&options, catalog),
         sizes: sizes(&options, catalog),
@@ -82,20 +83,24 @@ pub fn form_options(draft: &Draft, catalog: &Catalog, connected: &[(String, Conn
     }
 }
 
-/// Returns the source of the newest revision of a scenario.
-fn source_of(name: &str, scenarios: &[ScenarioInfo]) -> Source {
-    scenarios.iter().find(|scenario| scenario.name == name).map_or(Source::User, origin)
-}
-
-fn origin(scenario: &ScenarioInfo) -> Source {
-    let is_bundled = scenarios::bundled().iter().any(|bundled| bundled.sha256() == scenario.sha256);
-    if is_bundled { Source::Bundled } else { Source::User }
+/// Returns what a draft measures, without its targets and sizes, with the newest revision of its scenario.
+fn spec(draft: &Draft, scenarios: &[ScenarioInfo]) -> RunSpec {
+    let newest = scenarios.iter().find(|scenario| scenario.name == draft.scenario);
+    RunSpec {
+        scenario: Some(draft.scenario.clone()),
+        // No scenario that is bundled has an empty hash.
+        scenario_sha256: Some(newest.map(|scenario| scenario.sha256.clone()).unwrap_or_default()),
+        generators: draft.load_from.clone(),
+        cluster_generators: draft.cluster_generators().unwrap_or(0),
+        profiled: !draft.profile.is_empty(),
+        ..RunSpec::default()
+    }
 }
 
 struct OptionCheck<'a> {
     draft: &'a Draft,
     connected: &'a [(String, Connected)],
-    source: Source,
+    spec: RunSpec,
 }
 
 impl OptionCheck<'_> {
@@ -108,8 +113,8 @@ impl OptionCheck<'_> {
     }
 
     /// Returns why no connected agent can do it. Without connected agents there is no obstacle: runs wait for one.
-    fn obstacle(&self, needs: Needs<'_>) -> Option<String> {
-        if self.connected.is_empty() { None } else { obstacle(needs, self.connected) }
+    fn obstacle(&self, needs: Needs<'_>, cells: Cells<'_>) -> Option<String> {
+        if self.connected.is_empty() { None } else { obstacle(needs, cells, self.connected) }
     }
 
     /// Returns why the agents of the draft can't do it.
@@ -124,45 +129,22 @@ impl OptionCheck<'_> {
         sizes: &[MachineSize],
         (agent, label): (Option<&str>, Option<&str>),
     ) -> Option<String> {
-        let Draft { scenario, load_from, profile, .. } = self.draft;
-        let (scenario_source, profiled) = (self.source, !profile.is_empty());
-        let cluster_generators = self.draft.cluster_generators().unwrap_or(0);
-        let generators = load_from;
-        let needs =
-            Needs { targets, sizes, scenario, scenario_source, agent, label, generators, cluster_generators, profiled };
-        self.obstacle(needs)
+        self.obstacle(Needs::of_plan(&self.spec, agent, label), Cells { targets, sizes })
     }
 
     /// Returns why no agent can run a target, regardless of the scenario.
     fn target(&self, name: &str) -> Option<String> {
-        let needs = Needs {
-            targets: &[name.to_owned()],
-            sizes: &[],
-            scenario: &self.draft.scenario,
-            scenario_source: Source::Bundled,
-            agent: self.agent(),
-            label: self.label(),
-            generators: &[],
-            cluster_generators: 0,
-            profiled: false,
-        };
-        let obstacle = self.obstacle(needs)?;
+        let spec = RunSpec::default();
+        let needs = Needs::of_plan(&spec, self.agent(), self.label());
+        let obstacle = self.obstacle(needs, Cells { targets: &[name.to_owned()], sizes: &[] })?;
         let is_about_target = obstacle.starts_with("target: ");
         Some(if is_about_target { "no connected agent offers it".to_owned() } else { short(&obstacle) })
     }
 
     fn scenario(&self, scenario: &ScenarioInfo) -> Choice {
-        let needs = Needs {
-            targets: &[],
-            sizes: &[],
-            scenario: &scenario.name,
-            scenario_source: origin(scenario),
-            agent: self.agent(),
-            label: self.label(),
-            generators: &[],
-            cluster_generators: 0,
-            profiled: false,
-        };
+        let (name, sha256) = (Some(scenario.name.clone()), Some(scenario.sha256.clone()));
+        let spec = RunSpec { scenario: name, scenario_sha256: sha256, ..RunSpec::default() };
+        let needs = Needs::of_plan(&spec, self.agent(), self.label());
         let shorten = |obstacle: String| {
             if obstacle.starts_with("scenario: ") { NOT_ALLOWED.to_owned() } else { short(&obstacle) }
         };
@@ -171,7 +153,7 @@ impl OptionCheck<'_> {
             detail: String::new(),
             mark: None,
             is_chosen: self.draft.scenario == scenario.name,
-            obstacle: self.obstacle(needs).map(shorten),
+            obstacle: self.obstacle(needs, Cells { targets: &[], sizes: &[] }).map(shorten),
         }
     }
 }
@@ -300,7 +282,7 @@ fn generators(options: &OptionCheck<'_>, catalog: &Catalog) -> Vec<Choice> {
         if options.connected.is_empty() {
             return None;
         }
-        let why = missing_generator(&agent.name, &options.draft.scenario, options.source, options.connected)?;
+        let why = missing_generator(&agent.name, &options.spec, options.connected)?;
         Some(if why.ends_with("is not connected") { "not connected".to_owned() } else { why })
     };
     let choice = |agent: &Agent| Choice {

@@ -131,16 +131,16 @@ async fn draft_from_run(state: &AppState, id: &RunId) -> Result<Draft> {
         None => None,
     };
     let draft = plan.as_ref().map_or_else(Draft::default, Draft::from_plan);
-    let draft = match &run.load {
+    let draft = match &run.spec.load {
         Some(load) => draft.with_load(load),
         None => draft,
     };
     Ok(Draft {
         name: String::new(),
-        targets: vec![run.target],
-        sizes: run.size.map(|size| size.name).into_iter().collect(),
-        scenario: run.scenario.unwrap_or_else(|| draft.scenario.clone()),
-        parameters: run.parameters,
+        targets: vec![run.spec.target],
+        sizes: run.spec.size.map(|size| size.name).into_iter().collect(),
+        scenario: run.spec.scenario.unwrap_or_else(|| draft.scenario.clone()),
+        parameters: run.spec.parameters,
         ..draft
     })
 }

@@ -134,7 +134,7 @@ fn base<'a>(plan: &'a Plan, runs: &[Run], baseline: Option<&str>) -> Option<&'a 
     let is_chosen =
         |target: &str, key: &str| key.strip_prefix(target).is_some_and(|rest| rest.is_empty() || rest.starts_with('@'));
     let chosen = baseline.and_then(|key| plan.targets.iter().find(|target| is_chosen(target, key)));
-    let counts = |target: &&String| runs.iter().any(|run| run.target == **target && run.counts());
+    let counts = |target: &&String| runs.iter().any(|run| run.spec.target == **target && run.counts());
     let first = || plan.targets.iter().filter(counts).min().or_else(|| plan.targets.iter().min());
     chosen.or_else(first).map(String::as_str)
 }

@@ -10,7 +10,7 @@ use crate::{
         testing::{failed, faster, figured, judged as judged_as, run},
     },
     runs::{
-        model::{Origin, RunSize},
+        model::{Origin, RunSize, RunSpec},
         store::cells::PastRun,
         verdict::Verdict,
     },
@@ -279,7 +279,7 @@ fn confounders_cannot_say_unless_accepted() {
 fn a_setting_without_a_counterpart_cannot_say_and_a_regression_elsewhere_wins() {
     let other = |runs: Vec<Run>| -> Vec<Run> {
         let size = Some(RunSize { name: "big".to_owned(), vcpus: 16.0, memory_bytes: 1 << 34, replicas: 1 });
-        runs.into_iter().map(|run| Run { size: size.clone(), ..run }).collect()
+        runs.into_iter().map(|run| Run { spec: RunSpec { size: size.clone(), ..run.spec.clone() }, ..run }).collect()
     };
     let alone = cell(Vec::new(), other(new(10, 1.0)));
     let gate = decided(&["rps<-5%"], &[cell(base(10), new(10, 1.0)), alone.clone()], &[]);

@@ -1,17 +1,17 @@
 //! Why the load generators of a run can't start. Pure.
 
-use super::{Needs, Reason, WaitReason, takes_none};
+use super::{Reason, WaitReason, takes_none};
 use crate::{
     fleet::{
         model::{Agent, Availability},
         presence::Connected,
     },
-    placement::feasibility::lacks_script,
+    placement::{feasibility::Needs, offer::lacks_script},
 };
 
 /// Returns why the generators of a run can't start now, if they can't; the most serious reason wins.
 pub fn generators_wait(needs: &Needs<'_>, connected: &[(String, Connected)], known: &[Agent]) -> Option<WaitReason> {
-    let reasons = needs.generators.iter().filter_map(|name| {
+    let reasons = needs.spec.generators.iter().filter_map(|name| {
         let agent = connected.iter().find(|(connected, _)| connected == name).map(|(_, agent)| agent);
         let Some(agent) = agent else {
             let is_disabled = known.iter().any(|agent| agent.name == *name && agent.state() == "disabled");
@@ -28,11 +28,11 @@ pub fn generators_wait(needs: &Needs<'_>, connected: &[(String, Connected)], kno
 
 /// Returns why a connected agent can't generate load for a run now; the end of a sentence about it.
 fn generator_obstacle(needs: &Needs<'_>, agent: &Connected) -> Option<(Reason, String)> {
-    if lacks_script(needs.source, agent) {
+    if lacks_script(needs.spec, &agent.hello) {
         let why = "runs bundled scenarios only: start it with --any-scenario";
         return Some((Reason::ScriptNotTaken, why.to_owned()));
     }
-    if agent.declined.contains(&needs.run) {
+    if needs.run.is_some_and(|run| agent.declined.contains(&run)) {
         let why = "declined this run; it is offered again when the agent reconnects";
         return Some((Reason::Declined, why.to_owned()));
     }

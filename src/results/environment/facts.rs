@@ -16,7 +16,7 @@ use crate::{
         evidence::Evidence,
         generator_record::GeneratorRecord,
     },
-    runs::model::Run,
+    runs::model::{Run, RunSpec},
 };
 
 /// The environment of one run.
@@ -67,12 +67,12 @@ impl RunEnvironment {
         // A run keeps the names of its agents, even if they are renamed later.
         let records = evidence.map_or(&[][..], |evidence| &evidence.generators);
         let environment = |(index, record): (usize, &GeneratorRecord)| GeneratorEnvironment {
-            agent: run.generators.get(index).unwrap_or(&record.agent).clone(),
+            agent: run.spec.generators.get(index).unwrap_or(&record.agent).clone(),
             facts: renamed(&record.environment),
             conditions: record.conditions.clone(),
         };
         let generators = records.iter().enumerate().map(environment).collect();
-        let Run { id, target, version, size, repetition, agent, .. } = run.clone();
+        let Run { id, version, spec: RunSpec { target, size, .. }, repetition, agent, .. } = run.clone();
         let size = size.map(|size| size.name);
         Self { run: id, target, version, size, repetition, agent, facts, conditions, generators }
     }

@@ -162,7 +162,7 @@ impl SideCores {
     /// Returns the cores of a run; those of k6 are unknown until the run has ended.
     pub fn new(run: &Run, evidence: Option<&Evidence>) -> Self {
         let count = |cores: &[usize]| Some(cores.len() as f64).filter(|count| *count > 0.0);
-        let requested = run.size.as_ref().map(|size| size.total_vcpus().ceil());
+        let requested = run.spec.size.as_ref().map(|size| size.total_vcpus().ceil());
         Self {
             target: evidence.and_then(|evidence| count(&evidence.cores.target)).or(requested),
             generator: evidence.and_then(|evidence| count(&evidence.cores.generator)),

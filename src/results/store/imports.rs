@@ -23,8 +23,8 @@ use crate::{
         verdict::{limits::Limits, model::RULES},
     },
     runs::{
-        model::Run,
-        store::row::select,
+        model::{Run, RunSpec},
+        store::{row::select, spec::SpecColumns},
         verdict::{Reason, Verdict},
     },
 };
@@ -62,9 +62,9 @@ const RUN: &str = "
         repetition, note, created_by, phase, queued_at, phase_at, finished_at, verdict, reasons, engine_name, engine_version, requests,
         failed, rps, measured_ms, avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, data_received_bytes,
         data_sent_bytes, received_per_s, iterations, dropped_iterations, checks_passed, checks_failed, thresholds,
-        thresholds_failed, interleaved, min_new_connections, max_new_connections)
+        thresholds_failed, interleaved, min_new_connections, max_new_connections, plan_key)
     values (?, 'import', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'finished', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const PHASE: &str = "insert into run_phase (run_id, phase, at) values (?, 'finished', ?)";
 const SUMMARY: &str = "insert into run_summary (run_id, body, sha256) values (?, ?, ?)";
@@ -198,25 +198,39 @@ fn unless_imported(connection: &Connection, import: &NewImport) -> Result<(), Fa
     }
 }
 
+/// Returns what an import is known to have measured.
+fn spec(import: &NewImport) -> RunSpec {
+    let NewImport { about, figures, .. } = import;
+    // The connections of an index may not have been open.
+    let vus = figures.vus_max.or(about.vus.filter(|_| figures.connections.is_none()));
+    RunSpec {
+        target: about.target.clone(),
+        size: about.size.clone(),
+        scenario: about.scenario.clone(),
+        parameters: about.parameters.clone(),
+        vus: vus.and_then(|vus| u32::try_from(vus).ok()),
+        duration_s: about.duration_s,
+        ..RunSpec::default()
+    }
+}
+
 fn run(connection: &Connection, import: &NewImport) -> Result<(), Fault> {
     let NewImport { id, about, created_by, verdict, engine, now, .. } = import;
-    let size = about.size.as_ref();
-    #[expect(clippy::cast_possible_truncation, reason = "a load lasts some days at most")]
-    let duration_ms = about.duration_s.map(|seconds| (seconds * 1_000.0).round() as i64);
+    let spec = spec(import);
+    let columns = SpecColumns::from(&spec);
     let figures = FigureColumns::from(&import.figures);
     connection.prepare_cached(RUN)?.execute(params![
         id.as_str(),
-        about.target,
+        columns.target,
         about.version,
-        size.map(|size| &size.name),
-        size.map(|size| size.vcpus),
-        size.map(|size| size.memory_bytes.cast_signed()),
-        size.map_or(1, |size| size.replicas),
-        about.scenario,
-        serde_json::to_string(&about.parameters)?,
-        // The connections of an index may not have been open.
-        import.figures.vus_max.or(about.vus.filter(|_| import.figures.connections.is_none())).map(u64::cast_signed),
-        duration_ms,
+        columns.size_name,
+        columns.vcpus,
+        columns.memory_bytes,
+        columns.replicas,
+        columns.scenario,
+        columns.parameters,
+        columns.vus,
+        columns.duration_ms,
         about.repetition,
         about.note,
         created_by,
@@ -251,6 +265,7 @@ fn run(connection: &Connection, import: &NewImport) -> Result<(), Fault> {
         about.interleaved,
         figures.min_new_connections,
         figures.max_new_connections,
+        spec.plan_key(),
     ])?;
     Ok(())
 }

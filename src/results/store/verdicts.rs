@@ -2,7 +2,7 @@
 
 use brewbench_agent::wire::{load::Load, target::TargetKind};
 use serde_json::json;
-use sqlx::{SqliteConnection, SqliteExecutor, SqlitePool};
+use sqlx::{AssertSqlSafe, SqliteConnection, SqliteExecutor, SqlitePool};
 
 use crate::{
     app::{
@@ -13,6 +13,8 @@ use crate::{
     results::verdict::{limits::Limits, model::RULES},
     runs::{
         load,
+        model::RunSpec,
+        store::spec::{COLUMNS, SpecColumns},
         verdict::{Reason, Verdict},
     },
 };
@@ -77,35 +79,11 @@ pub enum Which<'a> {
     Ids(&'a [RunId]),
 }
 
-/// The part of a run's request that its judgement needs.
-#[derive(Clone, Debug, Default)]
-pub struct Requested {
-    /// Its load; None for an import.
-    pub load: Option<Load>,
-    /// The scenario's name.
-    pub scenario: Option<String>,
-    /// The CPU share of its size, cores.
-    pub vcpus: Option<f64>,
-    /// Generators of a distributed run.
-    pub generators: Vec<String>,
-    /// Number of generators in the cluster of its agent.
-    pub cluster_generators: i64,
-}
-
-/// Loads the request of a run; the default if the run does not exist.
-pub async fn requested(pool: &SqlitePool, id: &RunId) -> sqlx::Result<Requested> {
-    let row = sqlx::query!(
-        r#"select load, scenario, vcpus * replicas as "vcpus?: f64", generators, cluster_generators
-           from run where id = ?"#,
-        id
-    )
-    .fetch_optional(pool)
-    .await?;
-    let Some(row) = row else { return Ok(Requested::default()) };
-    let load = row.load.as_deref().map(load::read).transpose().map_err(decode)?;
-    let generators = serde_json::from_str(&row.generators).map_err(decode)?;
-    let (vcpus, cluster_generators) = (row.vcpus, row.cluster_generators);
-    Ok(Requested { load, scenario: row.scenario, vcpus, generators, cluster_generators })
+/// Loads what a run was to measure; nothing if the run does not exist.
+pub async fn requested(pool: &SqlitePool, id: &RunId) -> sqlx::Result<RunSpec> {
+    let select = AssertSqlSafe(format!("select {COLUMNS} from run where id = ?"));
+    let columns: Option<SpecColumns> = sqlx::query_as(select).bind(id).fetch_optional(pool).await?;
+    columns.map_or_else(|| Ok(RunSpec::default()), RunSpec::try_from)
 }
 
 /// Loads the limits of a scenario; the defaults if it has none, or without a scenario.

@@ -141,29 +141,29 @@ fn cells(run: &Run) -> Vec<String> {
     fn word<T: ToString>(value: Option<&T>) -> String {
         value.map_or_else(String::new, T::to_string)
     }
-    let size = run.size.as_ref();
-    let parameters: Vec<_> = run.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let size = run.spec.size.as_ref();
+    let parameters: Vec<_> = run.spec.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let before = [
         run.id.to_string(),
         word(run.experiment.as_ref()),
-        run.target.clone(),
+        run.spec.target.clone(),
         word(run.version.as_ref()),
         word(size.map(|size| &size.name)),
         word(size.map(|size| &size.vcpus)),
         word(size.map(|size| &size.memory_bytes)),
         word(size.map(|size| &size.replicas)),
-        word(run.scenario.as_ref()),
+        word(run.spec.scenario.as_ref()),
         parameters.join(" "),
-        run.load.as_ref().map_or_else(String::new, load::exact).replace('\u{a0}', " "),
-        word(run.vus.as_ref()),
+        run.spec.load.as_ref().map_or_else(String::new, load::exact).replace('\u{a0}', " "),
+        word(run.spec.vus.as_ref()),
         run.repetition.to_string(),
         run.phase.to_string(),
         run.verdict.map_or("", Verdict::as_str).to_owned(),
     ];
     let figures = METRICS.iter().map(|def| word((def.get)(&run.figures).as_ref()));
     let after = [
-        word(run.warm_up_s.as_ref()),
-        run.warm_up_auto.to_string(),
+        word(run.spec.warm_up_s.as_ref()),
+        run.spec.warm_up_auto.to_string(),
         word(run.warmed_up_s.as_ref()),
         word(run.iterations.as_ref()),
         word(run.work.requests_per_iteration.as_ref()),
@@ -176,8 +176,8 @@ fn cells(run: &Run) -> Vec<String> {
         word(run.checks_passed.as_ref()),
         word(run.checks_failed.as_ref()),
         word(run.agent.as_ref()),
-        run.generators.join(" · "),
-        run.cluster_generators.to_string(),
+        run.spec.generators.join(" · "),
+        run.spec.cluster_generators.to_string(),
         word(run.engine.as_ref()),
         run.created_by.clone(),
         run.queued_at_ms.to_string(),

@@ -236,7 +236,7 @@ async fn culprits(state: &AppState, query: &RunQuery) -> Result<Vec<(String, Str
 }
 
 async fn marks(state: &AppState, lists: &[&[Run]]) -> Result<Marks> {
-    let targets: Vec<&str> = lists.iter().copied().flatten().map(|run| run.target.as_str()).collect();
+    let targets: Vec<&str> = lists.iter().copied().flatten().map(|run| run.spec.target.as_str()).collect();
     Ok(crate::catalog::store::marks(&state.db.read, &targets).await?)
 }
 
@@ -365,7 +365,7 @@ mod tests {
             ticked: ticked.iter().map(|run| run.id.clone()).collect(),
             elsewhere: ticked
                 .iter()
-                .filter(|run| run.target == "old")
+                .filter(|run| run.spec.target == "old")
                 .map(|run| Line::new(run.clone(), &marks))
                 .collect(),
             scope,
@@ -408,7 +408,7 @@ mod tests {
     fn html_in_names_is_escaped() {
         let name = "<script>alert(1)</script>";
         let mut run = finished(name, 1);
-        run.scenario = Some(name.to_owned());
+        run.spec.scenario = Some(name.to_owned());
         run.agent = Some(name.to_owned());
         let html = page(vec![measuring(name)], vec![run], Scope::Submit);
         assert!(!html.contains("<script>alert"), "{html}");

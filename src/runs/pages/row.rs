@@ -34,7 +34,7 @@ pub struct Line {
 impl Line {
     /// Creates the row of a run.
     pub fn new(run: Run, marks: &Marks) -> Self {
-        Self { mark: marks.of(&run.target), load: load(&run), run }
+        Self { mark: marks.of(&run.spec.target), load: load(&run), run }
     }
 
     /// The badge of its verdict or phase.
@@ -53,7 +53,7 @@ impl Line {
 
     /// The load with all details.
     pub fn how_hard(&self) -> Option<String> {
-        self.run.load.as_ref().map(loads::with_max_vus).or_else(|| how_hard(&self.run))
+        self.run.spec.load.as_ref().map(loads::with_max_vus).or_else(|| how_hard(&self.run))
     }
 
     /// The beginning of its note.
@@ -146,7 +146,7 @@ pub fn state(run: &Run) -> Pill {
         Some(verdict) => badge::state(verdict.as_str()).about(reasons(run)),
         None => badge::state(run.phase.as_str()),
     };
-    if run.profiled { pill.and("profiled") } else { pill }
+    if run.spec.profiled { pill.and("profiled") } else { pill }
 }
 
 /// All reasons in one line.
@@ -156,10 +156,10 @@ fn reasons(run: &Run) -> String {
 
 /// Describes scenario, parameters and load of a run.
 pub fn load(run: &Run) -> String {
-    let mut parts: Vec<String> = run.scenario.iter().cloned().collect();
-    parts.extend(run.parameters.iter().map(|(name, value)| format!("{name}={value}")));
+    let mut parts: Vec<String> = run.spec.scenario.iter().cloned().collect();
+    parts.extend(run.spec.parameters.iter().map(|(name, value)| format!("{name}={value}")));
     parts.extend(how_hard(run));
-    if let Some(seconds) = run.duration_s.or(run.figures.measured_s) {
+    if let Some(seconds) = run.spec.duration_s.or(run.figures.measured_s) {
         parts.push(seconds_text(seconds).text().to_owned());
     }
     if parts.is_empty() { "–".to_owned() } else { parts.join(" · ") }
@@ -167,7 +167,7 @@ pub fn load(run: &Run) -> String {
 
 fn how_hard(run: &Run) -> Option<String> {
     // An import has only the maximum number of VUs.
-    run.load.as_ref().map(loads::words).or_else(|| run.vus.map(vus_text))
+    run.spec.load.as_ref().map(loads::words).or_else(|| run.spec.vus.map(vus_text))
 }
 
 fn vus_text(vus: u32) -> String {
@@ -187,6 +187,7 @@ mod tests {
     use super::*;
     use crate::runs::{
         load::tests::rate,
+        model::RunSpec,
         testing::{failed, finished, judged, measuring},
         verdict::Verdict,
     };
@@ -198,17 +199,17 @@ mod tests {
     #[test]
     fn the_load_lists_known_values_only() {
         let mut run = finished("servy", 1);
-        run.parameters.insert("size".to_owned(), "10k".to_owned());
+        run.spec.parameters.insert("size".to_owned(), "10k".to_owned());
         assert_eq!(plain(&load(&run)), "hash · size=10k · 10 VUs · 10 s");
-        run.parameters.clear();
-        (run.load, run.vus, run.duration_s, run.figures.measured_s) = (None, Some(1), None, Some(10.02));
+        run.spec.parameters.clear();
+        (run.spec.load, run.spec.vus, run.spec.duration_s, run.figures.measured_s) = (None, Some(1), None, Some(10.02));
         assert_eq!(plain(&load(&run)), "hash · 1 VU · 10 s");
-        (run.load, run.figures.measured_s) = (Some(Load::Script), None);
+        (run.spec.load, run.figures.measured_s) = (Some(Load::Script), None);
         assert_eq!(load(&run), "hash · load of the script");
-        run.load = Some(rate(2_000, 10.0));
+        run.spec.load = Some(rate(2_000, 10.0));
         assert_eq!(plain(&load(&run)), "hash · 2,000 iterations/s");
-        (run.load, run.vus) = (None, None);
-        (run.origin, run.scenario) = (Origin::Import, None);
+        (run.spec.load, run.spec.vus) = (None, None);
+        (run.origin, run.spec.scenario) = (Origin::Import, None);
         assert_eq!(load(&run), "–");
     }
 
@@ -237,6 +238,6 @@ mod tests {
         let waiting = Run { phase: Phase::Queued, started_at_ms: None, ..run.clone() };
         let waiting = doing(waiting, 0);
         assert_eq!((plain(&waiting.left), waiting.share), ("takes 14 s".to_owned(), None));
-        assert_eq!(doing(Run { duration_s: None, ..run }, 0).share, None);
+        assert_eq!(doing(Run { spec: RunSpec { duration_s: None, ..run.spec.clone() }, ..run }, 0).share, None);
     }
 }

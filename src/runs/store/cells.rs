@@ -2,10 +2,8 @@
 //!
 //! A cell is identified by the column `cell_key`, and over time also by the agent.
 
-use std::collections::BTreeMap;
-
-use brewbench_agent::wire::{load::Load, target::TargetKind};
-use sqlx::SqlitePool;
+use brewbench_agent::wire::target::TargetKind;
+use sqlx::{AssertSqlSafe, SqlitePool};
 
 use crate::{
     app::{
@@ -14,88 +12,72 @@ use crate::{
         rows::Rows,
     },
     metrics,
-    runs::{load, model::Run, store::row::select},
+    runs::{
+        model::{Run, RunSpec},
+        store::{
+            row::select,
+            spec::{COLUMNS, SpecColumns},
+        },
+    },
 };
 
-/// The columns shared by the runs of a cell, as stored.
+/// A cell and the number of its runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CellColumns {
-    /// Name of the target.
-    pub target: String,
-    /// Name of the machine size.
-    pub size_name: Option<String>,
-    /// Cores.
-    pub vcpus: Option<f64>,
-    /// Memory.
-    pub memory_bytes: Option<i64>,
-    /// Instances of the target.
-    pub replicas: u32,
-    /// Name of the scenario.
-    pub scenario: Option<String>,
-    /// Revision of the scenario.
-    pub scenario_sha256: Option<String>,
-    /// Parameters as JSON.
-    pub parameters: String,
-    /// The load as JSON; none for imports.
-    pub load: Option<String>,
-    /// Number of virtual users, if constant.
-    pub vus: Option<i64>,
+pub struct CellRow {
+    /// What its newest run measured. Its other runs differ in the duration of a constant load at most.
+    pub spec: RunSpec,
     /// The load generator and its version.
     pub engine: Option<String>,
     /// Kind of the target.
     pub kind: Option<TargetKind>,
     /// The agent.
     pub agent: Option<String>,
-    /// The cell key: all of the above except the agent and the duration of a constant load.
+    /// The cell key.
     pub key: String,
-}
-
-/// A cell and the number of its runs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CellRow {
-    /// The columns shared by its runs.
-    pub columns: CellColumns,
     /// Number of runs.
     pub runs: usize,
     /// When the newest run was submitted, unix ms.
     pub newest_at_ms: i64,
 }
 
+#[derive(sqlx::FromRow)]
+struct Row {
+    #[sqlx(flatten)]
+    spec: SpecColumns,
+    engine: Option<String>,
+    target_kind: Option<String>,
+    agent: Option<String>,
+    cell_key: String,
+    runs: u32,
+    newest_at: i64,
+}
+
 /// Returns the cells of a target, or of the last `recent` runs; the cell with the newest run first.
 pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx::Result<Vec<CellRow>> {
-    let rows = sqlx::query!(
-        r#"select target as "target!", max(size_name) as "size_name?: String", vcpus as "vcpus?", memory_bytes as "memory_bytes?", replicas as "replicas!: u32",
-                  scenario as "scenario?", scenario_sha256 as "scenario_sha256?", parameters as "parameters!", load as "load?",
-                  vus as "vus?", engine as "engine?: String", max(target_kind) as "kind?: String", agent as "agent?", cell_key as "cell_key!: String", count(*) as "runs!: i64",
-                  max(queued_at) as "newest_at!: i64"
-           from run
-           where counts and (?1 is not null and target = ?1 or ?1 is null and seq > (select max(seq) from run) - ?2)
-           group by cell_key, agent
-           order by max(seq) desc"#,
-        target,
-        recent
-    )
+    let rows = sqlx::query_as::<_, Row>(AssertSqlSafe(format!(
+        "select {COLUMNS}, engine, target_kind, agent, cell_key, cell.runs, cell.newest_at
+         from (select max(seq) as newest, count(*) as runs, max(queued_at) as newest_at
+             from run
+             where counts and (?1 is not null and target = ?1 or ?1 is null and seq > (select max(seq) from run) - ?2)
+             group by cell_key, agent) as cell
+         join run on run.seq = cell.newest
+         order by cell.newest desc"
+    )))
+    .bind(target)
+    .bind(recent)
     .fetch_all(pool)
     .await?;
     rows.into_iter()
         .map(|row| {
-            let columns = CellColumns {
-                target: row.target,
-                size_name: row.size_name,
-                vcpus: row.vcpus,
-                memory_bytes: row.memory_bytes,
-                replicas: row.replicas,
-                scenario: row.scenario,
-                scenario_sha256: row.scenario_sha256,
-                parameters: row.parameters,
-                load: row.load,
-                vus: row.vus,
+            Ok(CellRow {
+                spec: row.spec.try_into()?,
                 engine: row.engine,
-                kind: row.kind.map(|kind| kind.parse().map_err(|fault: String| decode(fault))).transpose()?,
+                kind: row.target_kind.map(|kind| kind.parse().map_err(|fault: String| decode(fault))).transpose()?,
                 agent: row.agent,
                 key: row.cell_key,
-            };
-            Ok(CellRow { columns, runs: usize::try_from(row.runs).map_err(decode)?, newest_at_ms: row.newest_at })
+                runs: row.runs as usize,
+                newest_at_ms: row.newest_at,
+            })
         })
         .collect()
 }
@@ -177,51 +159,15 @@ pub async fn looks(pool: &SqlitePool, experiments: &[ExperimentId]) -> sqlx::Res
     Ok((usize::try_from(most.additions).map_err(decode)?, serde_json::from_str(&most.looks_at).map_err(decode)?))
 }
 
-/// A planned cell, identified by everything except the agent.
-#[derive(Clone, Debug)]
-pub struct Planned<'a> {
-    /// Name of the target.
-    pub target: &'a str,
-    /// Cores.
-    pub vcpus: f64,
-    /// Memory.
-    pub memory_bytes: u64,
-    /// Instances of the target.
-    pub replicas: u32,
-    /// Name of the scenario.
-    pub scenario: &'a str,
-    /// Revision of the scenario.
-    pub scenario_sha256: &'a str,
-    /// Parameters.
-    pub parameters: &'a BTreeMap<String, String>,
-    /// Load.
-    pub load: &'a Load,
-}
-
-/// Returns the newest run of a cell that counts, on any agent and with any load generator.
+/// Returns the newest run of a planned cell that counts, on any agent and with any load generator.
 /// A cell key starts with the plan key and a space.
-pub async fn newest(pool: &SqlitePool, cell: &Planned<'_>) -> sqlx::Result<Option<RunId>> {
-    let parameters = serde_json::to_string(cell.parameters).map_err(decode)?;
-    let (memory, load) = (cell.memory_bytes.cast_signed(), load::to_json(cell.load));
-    let vus = load::constant_vus(cell.load);
+pub async fn newest(pool: &SqlitePool, cell: &RunSpec) -> sqlx::Result<Option<RunId>> {
+    let plan_key = cell.plan_key();
     sqlx::query_scalar!(
-        r#"with planned (plan_key) as (
-             values (iif(?9 = 1, json_array(?1, ?2, ?3, ?4, ?5, json(?6), json_remove(?7, '$.duration_s'), ?8),
-                 json_array(?1, ?2, ?3, ?4, ?5, json(?6), json_remove(?7, '$.duration_s'), ?8, ?9)))
-         )
-         select id as "id: RunId" from run
-         where cell_key >= (select plan_key || ' ' from planned) and cell_key < (select plan_key || '!' from planned)
-             and counts
-         order by seq desc limit 1"#,
-        cell.target,
-        cell.vcpus,
-        memory,
-        cell.scenario,
-        cell.scenario_sha256,
-        parameters,
-        load,
-        vus,
-        cell.replicas
+        r#"select id as "id: RunId" from run
+           where cell_key >= ?1 || ' ' and cell_key < ?1 || '!' and counts
+           order by seq desc limit 1"#,
+        plan_key
     )
     .fetch_optional(pool)
     .await

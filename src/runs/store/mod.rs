@@ -6,16 +6,15 @@ pub mod latest;
 pub mod remarks;
 pub mod retries;
 pub mod row;
+pub mod spec;
 pub mod trash;
 pub mod values;
 
 use std::collections::HashMap;
 
-use brewbench_agent::wire::load::Load;
 pub use history::{list, plan};
-use sqlx::{SqliteConnection, SqlitePool};
+use sqlx::{AssertSqlSafe, SqliteConnection, SqlitePool};
 
-use super::load;
 use crate::{
     app::{
         db::decode,
@@ -23,8 +22,11 @@ use crate::{
         rows::Rows,
     },
     runs::{
-        model::{Run, RunSize},
-        store::row::select,
+        model::{Run, RunSpec},
+        store::{
+            row::select,
+            spec::{COLUMNS, PARAMETERS, SpecColumns},
+        },
     },
 };
 
@@ -161,26 +163,10 @@ pub struct NewRun<'a> {
     pub id: RunId,
     /// Experiment.
     pub experiment: Option<&'a ExperimentId>,
-    /// Name of the target.
-    pub target: &'a str,
-    /// Machine size.
-    pub size: Option<&'a RunSize>,
-    /// Name of the scenario.
-    pub scenario: Option<&'a str>,
-    /// Revision of the scenario.
-    pub scenario_sha256: Option<&'a str>,
-    /// Parameters of the scenario as JSON.
-    pub parameters: &'a str,
-    /// Load.
-    pub load: &'a Load,
-    /// Requested warm-up.
-    pub warm_up_ms: Option<i64>,
-    /// Whether the warm-up lasts until the target is steady.
-    pub warm_up_auto: bool,
+    /// What it measures.
+    pub spec: &'a RunSpec,
     /// Number of the repetition, from 1.
     pub repetition: u32,
-    /// Whether the target is profiled.
-    pub profiled: bool,
     /// Remaining retries if the run fails, is lost or is invalid.
     pub retries: u32,
     /// The required agent.
@@ -189,10 +175,6 @@ pub struct NewRun<'a> {
     pub agent_label: Option<&'a str>,
     /// Number of the block; runs of one block stay on one machine.
     pub block: u32,
-    /// Agents that generate the load of a distributed run.
-    pub generators: &'a [String],
-    /// Number of load generators in the cluster of the agent.
-    pub cluster_generators: u32,
     /// The user who submitted the run.
     pub created_by: &'a str,
     /// When the run was submitted, unix ms.
@@ -201,47 +183,24 @@ pub struct NewRun<'a> {
 
 /// Stores a run as queued.
 pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx::Result<()> {
-    let replicas = run.size.map_or(1, |size| size.replicas);
-    let size = run.size.map(|size| (&size.name, size.vcpus, size.memory_bytes.cast_signed()));
-    let (size_name, vcpus, memory) =
-        size.map_or((None, None, None), |(name, vcpus, memory)| (Some(name), Some(vcpus), Some(memory)));
-    let (vus, duration_ms) = (load::constant_vus(run.load), load::duration_ms(run.load));
-    let load = load::to_json(run.load);
-    let generators = serde_json::to_string(run.generators).map_err(decode)?;
-    sqlx::query!(
-        "insert into run (id, experiment_id, origin, target, size_name, vcpus, memory_bytes, scenario, scenario_sha256,
-             parameters, vus, duration_ms, warm_up_ms, repetition, required_agent, created_by, phase, queued_at, phase_at,
-             load, retries, generators, agent_label, block, warm_up_auto, profiled, cluster_generators, replicas)
-         values (?1, ?2, 'agent', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 'queued', ?16, ?16, ?17, ?18,
-             ?19, ?20, ?21, ?22, ?23, ?24, ?25)",
-        run.id,
-        run.experiment,
-        run.target,
-        size_name,
-        vcpus,
-        memory,
-        run.scenario,
-        run.scenario_sha256,
-        run.parameters,
-        vus,
-        duration_ms,
-        run.warm_up_ms,
-        run.repetition,
-        run.required_agent,
-        run.created_by,
-        run.now,
-        load,
-        run.retries,
-        generators,
-        run.agent_label,
-        run.block,
-        run.warm_up_auto,
-        run.profiled,
-        run.cluster_generators,
-        replicas
-    )
-    .execute(&mut *connection)
-    .await?;
+    let insert = format!(
+        "insert into run (phase, origin, id, experiment_id, repetition, retries, required_agent, agent_label, block,
+             created_by, queued_at, phase_at, plan_key, {COLUMNS})
+         values ('queued', 'agent', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {PARAMETERS})"
+    );
+    let insert = sqlx::query(AssertSqlSafe(insert))
+        .bind(&run.id)
+        .bind(run.experiment)
+        .bind(run.repetition)
+        .bind(run.retries)
+        .bind(run.required_agent)
+        .bind(run.agent_label)
+        .bind(run.block)
+        .bind(run.created_by)
+        .bind(run.now)
+        .bind(run.now)
+        .bind(run.spec.plan_key());
+    SpecColumns::from(run.spec).bind(insert).execute(&mut *connection).await?;
     enter(connection, &run.id, "queued", run.now).await
 }
 

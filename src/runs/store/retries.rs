@@ -1,14 +1,14 @@
 //! SQL of retries: the phase of a run, and the run queued in its place.
 
 use brewbench_agent::wire::Phase;
-use sqlx::SqliteConnection;
+use sqlx::{AssertSqlSafe, SqliteConnection};
 
 use crate::{
     app::{
         db::decode,
         ids::{ExperimentId, RunId},
     },
-    runs::store::enter,
+    runs::store::{enter, spec::COLUMNS},
 };
 
 /// A run that an agent holds a lease on.
@@ -28,24 +28,17 @@ pub async fn queue_retry(
     new_id: &RunId,
     now: i64,
 ) -> sqlx::Result<bool> {
-    let queued = sqlx::query!(
-        "insert into run (id, experiment_id, retry_of, origin, target, version, size_name, vcpus, memory_bytes, scenario,
-             scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, required_agent, agent_label, block,
-             created_by, phase, queued_at, phase_at, load, retries, priority, generators, warm_up_auto, profiled,
-             cluster_generators, replicas)
-         select ?2, experiment_id, id, origin, target, version, size_name, vcpus, memory_bytes, scenario,
-             scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, required_agent, agent_label, block,
-             created_by, 'queued', ?3, ?3, load, retries - 1, priority, generators, warm_up_auto, profiled,
-             cluster_generators, replicas
+    let insert = format!(
+        "insert into run (id, phase, retries, queued_at, phase_at, experiment_id, retry_of, origin, version, repetition,
+             required_agent, agent_label, block, created_by, priority, plan_key, {COLUMNS})
+         select ?2, 'queued', retries - 1, ?3, ?3, experiment_id, id, origin, version, repetition,
+             required_agent, agent_label, block, created_by, priority, plan_key, {COLUMNS}
          from run
          where id = ?1 and origin = 'agent' and retries > 0 and (phase in ('lost', 'failed') or verdict = 'invalid')
-             and not exists (select 1 from run other where other.retry_of = ?1)",
-        id,
-        new_id,
-        now
-    )
-    .execute(&mut *connection)
-    .await?;
+             and not exists (select 1 from run other where other.retry_of = ?1)"
+    );
+    let insert = sqlx::query(AssertSqlSafe(insert)).bind(id).bind(new_id).bind(now);
+    let queued = insert.execute(&mut *connection).await?;
     if queued.rows_affected() == 0 {
         return Ok(false);
     }

@@ -1,6 +1,6 @@
 //! Reads rows of the table `run` into [`Run`].
 
-use rusqlite::{Connection, Params, types::FromSql};
+use rusqlite::{Connection, Params};
 
 use crate::{
     app::{
@@ -11,8 +11,8 @@ use crate::{
     catalog::model::Engine,
     metrics::{Figures, counters::Counts},
     runs::{
-        load,
-        model::{Origin, Run, RunEnforced, RunSize},
+        model::{Origin, Run, RunEnforced},
+        store::spec::{self, Columns, SpecColumns},
         work::RunWork,
     },
 };
@@ -27,20 +27,11 @@ pub struct RunRow {
     pub(crate) experiment_id: Option<ExperimentId>,
     pub(crate) retry_of: Option<RunId>,
     pub(crate) origin: String,
-    pub(crate) target: String,
+    #[sqlx(flatten)]
+    pub(crate) spec: SpecColumns,
     pub(crate) version: Option<String>,
     pub(crate) target_kind: Option<String>,
     pub(crate) target_identity: Option<String>,
-    pub(crate) size_name: Option<String>,
-    pub(crate) vcpus: Option<f64>,
-    pub(crate) memory_bytes: Option<i64>,
-    pub(crate) replicas: u32,
-    pub(crate) scenario: Option<String>,
-    pub(crate) scenario_sha256: Option<String>,
-    pub(crate) parameters: String,
-    pub(crate) vus: Option<i64>,
-    pub(crate) duration_ms: Option<i64>,
-    pub(crate) warm_up_ms: Option<i64>,
     pub(crate) repetition: i64,
     pub(crate) created_by: String,
     pub(crate) agent: Option<String>,
@@ -78,75 +69,45 @@ pub struct RunRow {
     pub(crate) engine_name: Option<String>,
     pub(crate) labels: String,
     pub(crate) note: Option<String>,
-    pub(crate) load: Option<String>,
     pub(crate) target_cpu_us: Option<i64>,
     pub(crate) target_memory_bytes: Option<i64>,
     pub(crate) received_per_s: Option<f64>,
-    pub(crate) generators: String,
     pub(crate) interleaved: Option<i64>,
     pub(crate) min_new_connections: Option<i64>,
     pub(crate) max_new_connections: Option<i64>,
     pub(crate) statuses: Option<String>,
     pub(crate) protocols: Option<String>,
-    pub(crate) warm_up_auto: i64,
     pub(crate) warmed_up_ms: Option<i64>,
     pub(crate) warm_up_steady: Option<i64>,
     pub(crate) throttled_share: Option<f64>,
     pub(crate) startup_ms: Option<f64>,
     pub(crate) idle_memory_bytes: Option<i64>,
-    pub(crate) profiled: i64,
     pub(crate) counters: Option<String>,
-    pub(crate) cluster_generators: i64,
 }
 
 /// The columns of a row in reading order.
-pub(crate) const COLUMNS: &str = "seq, id, experiment_id, retry_of, origin, target, version, target_kind, target_identity, size_name, vcpus, \
-    memory_bytes, replicas, scenario, scenario_sha256, parameters, vus, duration_ms, warm_up_ms, repetition, created_by, agent, phase, \
+pub(crate) const COLUMNS: &str = "seq, id, experiment_id, retry_of, origin, version, target_kind, target_identity, \
+    repetition, created_by, agent, phase, \
     queued_at, phase_at, started_at, finished_at, error, verdict, reasons, requests, failed, rps, measured_ms, \
     avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, data_received_bytes, data_sent_bytes, \
     iterations, dropped_iterations, checks_passed, checks_failed, thresholds, thresholds_failed, enforced_cpu, \
-    enforced_memory, engine_version, engine_name, labels, note, load, target_cpu_us, target_memory_bytes, \
-    received_per_s, generators, interleaved, min_new_connections, max_new_connections, statuses, protocols, \
-    warm_up_auto, warmed_up_ms, warm_up_steady, throttled_share, startup_ms, idle_memory_bytes, profiled, counters, \
-    cluster_generators";
-
-/// Reads the columns of a row by position, because a lookup by name would take longer than the read.
-struct Columns<'r> {
-    row: &'r rusqlite::Row<'r>,
-    at: usize,
-}
-
-impl Columns<'_> {
-    fn next<T: FromSql>(&mut self) -> rusqlite::Result<T> {
-        self.at += 1;
-        self.row.get(self.at - 1)
-    }
-}
+    enforced_memory, engine_version, engine_name, labels, note, target_cpu_us, target_memory_bytes, \
+    received_per_s, interleaved, min_new_connections, max_new_connections, statuses, protocols, \
+    warmed_up_ms, warm_up_steady, throttled_share, startup_ms, idle_memory_bytes, counters";
 
 impl RunRow {
-    /// Reads a row of a statement that selects [`COLUMNS`].
+    /// Reads a row of a statement that selects [`COLUMNS`] and those of the spec.
     pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        let mut columns = Columns { row, at: 0 };
+        let mut columns = Columns::of(row);
         Ok(Self {
             seq: columns.next()?,
             id: columns.next()?,
             experiment_id: columns.next()?,
             retry_of: columns.next()?,
             origin: columns.next()?,
-            target: columns.next()?,
             version: columns.next()?,
             target_kind: columns.next()?,
             target_identity: columns.next()?,
-            size_name: columns.next()?,
-            vcpus: columns.next()?,
-            memory_bytes: columns.next()?,
-            replicas: columns.next()?,
-            scenario: columns.next()?,
-            scenario_sha256: columns.next()?,
-            parameters: columns.next()?,
-            vus: columns.next()?,
-            duration_ms: columns.next()?,
-            warm_up_ms: columns.next()?,
             repetition: columns.next()?,
             created_by: columns.next()?,
             agent: columns.next()?,
@@ -184,32 +145,28 @@ impl RunRow {
             engine_name: columns.next()?,
             labels: columns.next()?,
             note: columns.next()?,
-            load: columns.next()?,
             target_cpu_us: columns.next()?,
             target_memory_bytes: columns.next()?,
             received_per_s: columns.next()?,
-            generators: columns.next()?,
             interleaved: columns.next()?,
             min_new_connections: columns.next()?,
             max_new_connections: columns.next()?,
             statuses: columns.next()?,
             protocols: columns.next()?,
-            warm_up_auto: columns.next()?,
             warmed_up_ms: columns.next()?,
             warm_up_steady: columns.next()?,
             throttled_share: columns.next()?,
             startup_ms: columns.next()?,
             idle_memory_bytes: columns.next()?,
-            profiled: columns.next()?,
             counters: columns.next()?,
-            cluster_generators: columns.next()?,
+            spec: SpecColumns::read(&mut columns)?,
         })
     }
 }
 
 /// Returns the runs of a statement; `rest` follows `select … from run`.
 pub(crate) fn select(connection: &Connection, rest: &str, values: impl Params) -> Result<Vec<Run>, Fault> {
-    let mut statement = connection.prepare_cached(&format!("select {COLUMNS} from run {rest}"))?;
+    let mut statement = connection.prepare_cached(&format!("select {COLUMNS}, {} from run {rest}", spec::COLUMNS))?;
     let rows = statement.query_map(values, RunRow::read)?;
     rows.map(|row| Ok(Run::try_from(row?)?)).collect()
 }
@@ -231,20 +188,10 @@ impl TryFrom<RunRow> for Run {
             experiment_id,
             retry_of,
             origin,
-            target,
+            spec,
             version,
             target_kind,
             target_identity,
-            size_name,
-            vcpus,
-            memory_bytes,
-            replicas,
-            scenario,
-            scenario_sha256,
-            parameters,
-            vus,
-            duration_ms,
-            warm_up_ms,
             repetition,
             created_by,
             agent,
@@ -282,33 +229,22 @@ impl TryFrom<RunRow> for Run {
             engine_name,
             labels,
             note,
-            load,
             target_cpu_us,
             target_memory_bytes,
             received_per_s,
-            generators,
             interleaved,
             min_new_connections,
             max_new_connections,
             statuses,
             protocols,
-            warm_up_auto,
             warmed_up_ms,
             warm_up_steady,
             throttled_share,
             startup_ms,
             idle_memory_bytes,
-            profiled,
             counters,
-            cluster_generators,
         } = row;
         let origin = if origin == "import" { Origin::Import } else { Origin::Agent };
-        let size = match (size_name, vcpus, memory_bytes) {
-            (Some(name), Some(vcpus), Some(memory)) => {
-                Some(RunSize { name, vcpus, memory_bytes: u64::try_from(memory).map_err(decode)?, replicas })
-            }
-            _ => None,
-        };
         let (requests, failed) = (integer::<u64>(requests)?, integer::<u64>(failed)?);
         let counts = |text: Option<String>| text.as_deref().map(serde_json::from_str).transpose().map_err(decode);
         let counters: Option<Counts> = counters.as_deref().map(serde_json::from_str).transpose().map_err(decode)?;
@@ -320,16 +256,9 @@ impl TryFrom<RunRow> for Run {
             note,
             origin,
             interleaved: interleaved.map_or(origin == Origin::Agent, |is| is == 1),
-            target,
+            spec: spec.try_into()?,
             version,
-            size,
-            scenario,
-            scenario_sha256,
-            parameters: serde_json::from_str(&parameters).map_err(decode)?,
-            load: load.as_deref().map(load::read).transpose().map_err(decode)?,
-            vus: integer(vus)?,
             repetition: u32::try_from(repetition).map_err(decode)?,
-            profiled: profiled != 0,
             phase: phase.parse().map_err(decode)?,
             verdict: verdict.map(|text| text.parse()).transpose().map_err(|fault: String| decode(fault))?,
             reasons: serde_json::from_str(&reasons).map_err(decode)?,
@@ -377,15 +306,10 @@ impl TryFrom<RunRow> for Run {
             checks_failed: integer(checks_failed)?,
             thresholds: integer(thresholds)?,
             thresholds_failed: integer(thresholds_failed)?,
-            warm_up_s: warm_up_ms.map(|ms| ms as f64 / 1_000.0),
-            warm_up_auto: warm_up_auto != 0,
             warmed_up_s: warmed_up_ms.map(|ms| ms as f64 / 1_000.0),
             warm_up_steady: warm_up_steady.map(|steady| steady != 0),
-            duration_s: duration_ms.map(|ms| ms as f64 / 1_000.0),
             enforced: enforced_cpu.zip(enforced_memory).map(|(cpu, memory)| RunEnforced { cpu, memory }),
             agent,
-            generators: serde_json::from_str(&generators).map_err(decode)?,
-            cluster_generators: u32::try_from(cluster_generators).map_err(decode)?,
             engine: engine_name.map(|name| Engine { name, version: engine_version }),
             target_kind: target_kind.map(|kind| kind.parse().map_err(|fault: String| decode(fault))).transpose()?,
             target_identity,
@@ -437,7 +361,7 @@ mod tests {
         insert(&db.write).await;
         let by_name: RunRow = sqlx::query_as("select * from run").fetch_one(&db.read).await.expect("a row");
         let read = |connection: &Connection| {
-            Ok(connection.query_row(&format!("select {COLUMNS} from run"), [], RunRow::read)?)
+            Ok(connection.query_row(&format!("select {COLUMNS}, {} from run", spec::COLUMNS), [], RunRow::read)?)
         };
         assert_eq!(db.rows.read(read).await.expect("a row"), by_name);
         db.rows.close().await;

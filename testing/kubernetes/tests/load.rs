@@ -16,6 +16,7 @@ use brewbench_agent::{
         job::{Job, hex},
         load::{Closed, Form, Load},
         outcome::{Cause, Ended, Generator, Outcome},
+        run_spec::RunSpec,
         series::Second,
     },
 };
@@ -53,7 +54,7 @@ async fn limit(bench: &Bench, resource: &str, most: &str) {
 }
 
 fn distributed(target: &str, generators: u32) -> Job {
-    Job { cluster_generators: generators, ..job(target) }
+    Job { spec: RunSpec { cluster_generators: generators, ..job(target).spec }, ..job(target) }
 }
 
 /// Returns the requests in the series of a generator.
@@ -183,7 +184,7 @@ async fn what_keeps_generators_from_the_load_is_explained() {
         "const all = []; for (let i = 0; i < 1e5; i++) all.push(new Array(1e4).fill(i)); export default () => {};";
     let mut hungry = distributed("good", 2);
     hungry.scenario.script = eats.to_owned();
-    hungry.warm_up_ms = 0;
+    hungry.spec.warm_up_s = None;
     let small = "image = \"k6:1\"\nvcpus = 0.2\nmemory_mib = 64\n";
     let cases = [
         (small, &hungry, &["OOM-killed"][..]),
@@ -267,7 +268,13 @@ async fn a_cancelled_load_and_a_killed_agent_leave_nothing() {
 /// Returns a longer load, whose generators can be lost in its middle.
 fn long(generators: u32) -> Job {
     let form = Form::Constant { level: 4, duration_ms: 60_000 };
-    Job { load: Load::Closed(Closed::new(form).expect("a load")), ..distributed("good", generators) }
+    Job {
+        spec: RunSpec {
+            load: Some(Load::Closed(Closed::new(form).expect("a load"))),
+            ..distributed("good", generators).spec
+        },
+        ..distributed("good", generators)
+    }
 }
 
 #[tokio::test]

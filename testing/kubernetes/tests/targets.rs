@@ -13,6 +13,7 @@ use brewbench_agent::{
         job::{Job, Size},
         load::{Closed, Form, Load},
         outcome::{Cause, Ended, Mechanism},
+        run_spec::RunSpec,
         target::TargetKind,
     },
 };
@@ -82,7 +83,7 @@ async fn replicas_share_the_load_and_their_figures_add_up() {
     bench.offer("shop", "template = \"shop.yaml\"");
     let size = Size { name: "3x0.1/64MiB".to_owned(), vcpus: 0.1, memory_bytes: 64 << 20, replicas: 3 };
     let load = Load::Closed(Closed::new(Form::Constant { level: 12, duration_ms: 6_000 }).expect("a load"));
-    let job = Job { size, load, ..job("shop") };
+    let job = Job { spec: RunSpec { size: Some(size), load: Some(load), ..job("shop").spec }, ..job("shop") };
     let outcome = bench.run(&job).await;
     assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
     assert_eq!(outcome.environment["load.node"], "node-1, node-2");
@@ -125,11 +126,15 @@ async fn what_cannot_start_is_explained() {
         (job("unknown-image"), &["can't pull its image yet", "not found"][..], Cause::TargetNotReady),
         (job("exits"), &["exit status 3", "no configuration"], Cause::TargetDied),
         (job("eats"), &["OOM-killed"], Cause::TargetOutOfMemory),
-        (Job { size: huge, ..job("good") }, &["waits for a node", "Insufficient cpu"], Cause::TargetNotReady),
+        (
+            Job { spec: RunSpec { size: Some(huge), ..job("good").spec }, ..job("good") },
+            &["waits for a node", "Insufficient cpu"],
+            Cause::TargetNotReady,
+        ),
     ] {
         let outcome = bench.run(&job).await;
         let (reason, cause) = reason(&outcome);
-        assert!(words.iter().all(|word| reason.contains(word)), "{}: {reason}", job.target);
+        assert!(words.iter().all(|word| reason.contains(word)), "{}: {reason}", job.spec.target);
         assert_eq!(cause, expected, "{reason}");
     }
     let quota = json!({"metadata": {"name": "small"}, "spec": {"hard": {"limits.memory": "1Mi"}}});

@@ -90,9 +90,9 @@ async fn the_target_of_a_run_stays_in_the_catalog() {
         agent.connect(&app).await.expect("a welcome");
     }
     let admin = app.admin().await;
-    let path = format!("/api/v1/targets/{}", job.target);
+    let path = format!("/api/v1/targets/{}", job.spec.target);
     assert!(admin.delete(&path).await.refused(409).contains("runs use"));
-    let page = app.reader().await.in_browser().get(&format!("/targets/{}", job.target)).await.ok().text();
+    let page = app.reader().await.in_browser().get(&format!("/targets/{}", job.spec.target)).await.ok().text();
     assert!(page.contains(&"ab".repeat(32)), "its version stays: {page}");
 }
 

@@ -53,14 +53,14 @@ async fn bombs_in_profiles_are_not_stored_and_only_one_of_a_kind_is_read() {
     for _ in &ids {
         let job = agent.job().await;
         let bombs = Profiled { profiles: vec![profile(&data); 6], faults: Vec::new() };
-        let result = Outcome { profiled: job.profiled.then_some(bombs), ..outcome(&job, &good()) };
+        let result = Outcome { profiled: job.spec.profiled.then_some(bombs), ..outcome(&job, &good()) };
         let path = format!("/api/v1/agent/runs/{}/result", job.run);
         // A run of another agent: nothing is read.
         let refused = stranger.http.put(&path, &json!(result)).await.ok().json();
         assert_eq!(refused["counts"], false, "{refused}");
         agent.http.put(&path, &json!(result)).await.ok();
         agent.send_message(&AgentMessage::Done { run: job.run });
-        if job.profiled {
+        if job.spec.profiled {
             let run = user.run(&job.run.to_string()).await;
             let reasons: Vec<String> =
                 run["reasons"].as_array().expect("reasons").iter().map(|reason| text(&reason["text"])).collect();

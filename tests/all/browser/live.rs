@@ -155,7 +155,7 @@ async fn the_page_of_an_experiment_shows_the_current_run_and_how_intervals_narro
         let job = agent.job().await;
         tab.until("document.querySelector('#progress .current .target') !== null").await;
         shifts.push(tab.eval::<f64>("[window.shifted, window.shifted = 0][0]").await);
-        let speed = if job.target == "fast" { 1.3 } else { 1.0 };
+        let speed = if job.spec.target == "fast" { 1.3 } else { 1.0 };
         agent.finish(&job, &scaled(speed * (1.0 + 0.001 * ended as f64))).await;
     }
     // A browser calls a page unstable from 0.1 on.

@@ -53,7 +53,10 @@ async fn a_run_from_the_form_is_executed_by_an_agent_added_on_the_site() {
     tab.click("#forecast .go").await;
     tab.until("location.pathname.startsWith('/experiments/')").await;
     let job = agent.job().await;
-    assert_eq!((job.target.as_str(), job.size.name.as_str()), ("fast", "1 vCPU / 256 MiB"));
+    assert_eq!(
+        (job.spec.target.as_str(), job.spec.size.as_ref().expect("a size").name.as_str()),
+        ("fast", "1 vCPU / 256 MiB")
+    );
     agent.enter(job.run, Phase::Measuring);
     tab.shows("#progress", "measuring").await;
     agent.finish(&job, &good()).await;

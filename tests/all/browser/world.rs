@@ -528,9 +528,9 @@ async fn work(agent: &mut Agent, faster: Option<f64>) {
             })
             .await;
     };
-    let own = if job.target.starts_with("fast") { 1.3 } else { 1.0 };
+    let own = if job.spec.target.starts_with("fast") { 1.3 } else { 1.0 };
     let wobble = 1.0 + (now_ms() % 100) as f64 / 20_000.0;
-    let summary = scaled(faster * own * wobble * job.size.vcpus.sqrt());
+    let summary = scaled(faster * own * wobble * job.spec.size.as_ref().expect("a size").vcpus.sqrt());
     let observed = Observed {
         cpu_us: Some(2_940_000),
         throttled_us: Some(61_000),

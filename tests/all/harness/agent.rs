@@ -205,8 +205,8 @@ pub fn outcome(job: &Job, summary: &str) -> Outcome {
 
 /// Facts about a machine; some differ between jobs.
 pub fn environment(job: &Job) -> BTreeMap<String, String> {
-    let threads = format!("{:.0}", job.size.vcpus.ceil());
-    let command = format!("bin/{} --listen {{port}}", job.target);
+    let threads = format!("{:.0}", job.spec.size.as_ref().expect("a size").vcpus.ceil());
+    let command = format!("bin/{} --listen {{port}}", job.spec.target);
     let load = format!("0.{:02} 0.05 0.01", job.run.0.as_bytes()[15] % 50);
     let facts = [
         ("brewbench.protocol", "5"),

@@ -50,7 +50,7 @@ impl Remote {
     /// Builds a round of a job. The error is a sentence.
     pub fn new(job: &Job, round: Round, subject: &Subject<'_>) -> Result<Self, String> {
         let mut parameters = job.scenario.defaults.clone();
-        parameters.extend(job.parameters.clone());
+        parameters.extend(job.spec.parameters.clone());
         parameters.keys().try_for_each(|name| check_parameter(name))?;
         job.scenario.files.keys().try_for_each(|name| check_file(name))?;
         let mut files = job.scenario.files.clone();
@@ -89,7 +89,7 @@ pub fn command(folder: &str, segment: Segment) -> Vec<String> {
 
 /// Returns the script around the scenario's: with the load of the round, the limits, and a summary that is sent.
 fn entry(job: &Job, round: Round, subject: &Subject<'_>) -> String {
-    let warm_up = std::time::Duration::from_millis(job.warm_up_ms);
+    let warm_up = job.spec.warm_up();
     let blocked: Vec<String> = subject.limits.blocked.iter().map(ToString::to_string).collect();
     let stats: Vec<&str> = TREND_STATS.split(',').collect();
     let mut more = json!({"blacklistIPs": blocked, "summaryTrendStats": stats});
@@ -97,7 +97,7 @@ fn entry(job: &Job, round: Round, subject: &Subject<'_>) -> String {
         more["maxRedirects"] = json!(0);
     }
     more["systemTags"] = subject.system_tags.split(',').collect();
-    let scenario = wrapper::scenario((&job.load, warm_up), round);
+    let scenario = wrapper::scenario((job.spec.load(), warm_up), round);
     format!(
         "import http from 'k6/http';\n\
          {}{}\
@@ -144,6 +144,7 @@ fn check_file(name: &str) -> Result<(), String> {
 mod tests {
     use super::*;
     use crate::wire::load::{Closed, Form, Load};
+    use crate::wire::run_spec::RunSpec;
     use crate::wire::samples::a_job;
 
     fn subject(limits: &Limits) -> Subject<'_> {
@@ -156,7 +157,8 @@ mod tests {
     fn the_entry_sets_load_and_limits() {
         let limits = Limits { blocked: vec!["1.2.3.0/24".parse().expect("a network")], redirects: false };
         let form = Form::Constant { level: 10, duration_ms: 1_500 };
-        let job = Job { load: Load::Closed(Closed::new(form).expect("a load")), warm_up_ms: 2_000, ..a_job() };
+        let mut job = a_job();
+        job.spec = RunSpec { warm_up_s: Some(2.0), ..job.spec }.under(Load::Closed(Closed::new(form).expect("a load")));
         let remote = Remote::new(&job, Round::Measure, &subject(&limits)).expect("files");
         let entry = &remote.files[ENTRY];
         assert!(entry.contains(r#""blacklistIPs":["1.2.3.0/24"]"#) && entry.contains(r#""maxRedirects":0"#), "{entry}");
@@ -166,7 +168,8 @@ mod tests {
         assert!(remote.environment.contains(&url), "{:?}", remote.environment);
         let warm = Remote::new(&job, Round::WarmUp, &subject(&limits)).expect("files");
         assert!(warm.files[ENTRY].contains("thresholds: {}"), "{}", warm.files[ENTRY]);
-        let own = Remote::new(&Job { load: Load::Script, ..job }, Round::Measure, &subject(&limits)).expect("files");
+        job.spec.load = Some(Load::Script);
+        let own = Remote::new(&job, Round::Measure, &subject(&limits)).expect("files");
         assert!(own.files[ENTRY].contains("const kept = own.options"), "{}", own.files[ENTRY]);
     }
 
@@ -175,7 +178,7 @@ mod tests {
         let limits = Limits::default();
         let with = |parameter: &str, file: &str| {
             let mut job = a_job();
-            job.parameters.insert(parameter.to_owned(), "1".to_owned());
+            job.spec.parameters.insert(parameter.to_owned(), "1".to_owned());
             job.scenario.files.insert(file.to_owned(), String::new());
             Remote::new(&job, Round::Measure, &subject(&limits)).err()
         };

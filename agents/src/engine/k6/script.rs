@@ -53,8 +53,8 @@ pub struct Script {
 impl Script {
     /// Writes a job's scenario below `run_folder`. Fails with a sentence if a name is invalid or the disk is full.
     pub fn from_job(job: &Job, run_folder: &Path) -> Result<Self, String> {
-        let warm_up = Duration::from_millis(job.warm_up_max_ms.unwrap_or(job.warm_up_ms));
-        Self::write(&job.scenario, &job.parameters, (&job.load, warm_up), run_folder)
+        let Job { spec, scenario, .. } = job;
+        Self::write(scenario, &spec.parameters, (spec.load(), spec.longest_warm_up()), run_folder)
     }
 
     /// Writes a scenario to be inspected, with its own load.

@@ -31,7 +31,10 @@ use crate::{
     },
     fleet::presence::Presence,
     results::store::endings,
-    runs::{model::RunSize, store::NewRun},
+    runs::{
+        model::{RunSize, RunSpec},
+        store::NewRun,
+    },
 };
 
 pub struct World {
@@ -122,25 +125,24 @@ impl World {
         let scenario = scenarios::bundled().remove(0);
         let load = Load::Closed(Closed::new(Form::Constant { level: 2, duration_ms: 1_000 }).expect("a load"));
         let size = RunSize { name: "small".to_owned(), vcpus: 1.0, memory_bytes: 1 << 28, replicas: 1 };
+        let spec = RunSpec {
+            target: "fast".to_owned(),
+            size: Some(size),
+            scenario_sha256: Some(scenario.sha256()),
+            scenario: Some(scenario.name),
+            warm_up_s: Some(0.0),
+            generators: generators.to_vec(),
+            ..RunSpec::default()
+        };
         let run = NewRun {
-            cluster_generators: 0,
             id: RunId::now(),
             experiment: None,
-            target: "fast",
-            size: Some(&size),
-            scenario: Some(&scenario.name),
-            scenario_sha256: Some(&scenario.sha256()),
-            parameters: "{}",
-            load: &load,
-            warm_up_ms: Some(0),
-            warm_up_auto: false,
+            spec: &spec.under(load),
             repetition: 1,
-            profiled: false,
             retries,
             required_agent,
             agent_label: None,
             block: 0,
-            generators,
             created_by: "test",
             now: now_ms(),
         };

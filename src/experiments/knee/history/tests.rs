@@ -6,7 +6,7 @@ use crate::{
         describe::tests::{experiment, plan, queued},
         knee::model::tests::{at, knee},
     },
-    runs::load::tests::rate,
+    runs::{load::tests::rate, model::RunSpec},
 };
 
 fn knee_experiment() -> Experiment {
@@ -48,7 +48,7 @@ fn a_search_lists_its_rates_and_its_end() {
 
 #[test]
 fn a_run_that_has_not_ended_has_no_outcome() {
-    let waiting = Run { load: Some(rate(20_000, 10.0)), ..queued("servy") };
+    let waiting = Run { spec: RunSpec { load: Some(rate(20_000, 10.0)), ..queued("servy").spec }, ..queued("servy") };
     let search = search_of(&[at("servy", 1_000, 5.0), waiting]);
     assert_eq!(search.state, State::Searching);
     assert_eq!((search.path[1].outcome, search.path[1].words().as_str()), (None, "–"));

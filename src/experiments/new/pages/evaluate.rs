@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::{
-    scenarios,
-    wire::{load::Load, now_ms, variables},
-};
+use brewbench_agent::wire::{load::Load, now_ms, variables};
 
 use crate::{
     app::{
@@ -31,10 +28,7 @@ use crate::{
         model::Availability,
         presence::{Connected, Presence},
     },
-    placement::{
-        eta::{Wait, starts},
-        feasibility::{Needs, Source, obstacle},
-    },
+    placement::eta::{Wait, starts},
     runs::{progress::total_s, store::cells},
 };
 
@@ -119,18 +113,18 @@ async fn check_plan(state: &AppState, presence: &Presence, plan: Plan) -> Result
 /// Returns what earlier runs of the cells of a plan say: the largest scatter, and which targets have none.
 async fn history(state: &AppState, checked: &Checked) -> Result<CellHistory> {
     let mut history = CellHistory::default();
-    let mut known: Vec<&str> = Vec::new();
+    let mut known: Vec<String> = Vec::new();
     for cell in checked.cells().take(MAX_SAMPLED_CELLS) {
         let Some(run) = cells::newest(&state.db.read, &cell).await? else { continue };
         history.has_runs = true;
         let past = cells::past(&state.db.rows, vec![run], &[], past::MOST_RUNS).await?.concat();
-        let is_open = matches!(cell.load, Load::Open(_));
+        let is_open = matches!(cell.load, Some(Load::Open(_)));
         let Some(scatter) = past::scatter(&past, if is_open { Metric::P99Ms } else { Metric::Rps }) else { continue };
-        known.push(cell.target);
+        known.push(cell.target.clone());
         history.scatter = Some(history.scatter.map_or(scatter, |largest| largest.max(scatter)));
     }
     let sampled = checked.plan().targets.iter().take(MAX_SAMPLED_CELLS);
-    history.unknown_targets = sampled.filter(|target| !known.contains(&target.as_str())).cloned().collect();
+    history.unknown_targets = sampled.filter(|target| !known.contains(target)).cloned().collect();
     Ok(history)
 }
 
@@ -145,7 +139,7 @@ async fn place(
     let agents: Vec<String> = connected
         .iter()
         .filter(|(name, agent)| {
-            let is_able = |checked: &Checked| obstacle(needs(checked, name), connected).is_none();
+            let is_able = |checked: &Checked| checked.obstacle_on(name, connected).is_none();
             agent.availability == Availability::Enabled && checked.is_none_or(is_able)
         })
         .map(|(name, _)| name.clone())
@@ -156,7 +150,7 @@ async fn place(
         .iter()
         .map(|waiting| Wait {
             agents: &waiting.agents,
-            with: &waiting.run.generators,
+            with: &waiting.run.spec.generators,
             takes_s: total_s(&waiting.run, &[]),
         })
         .collect();
@@ -168,25 +162,6 @@ async fn place(
         // Runs that are not listed are ahead, too.
         starts_in_s: starts_in_s.filter(|_| queue.waiting.len() == queue.total),
     })
-}
-
-/// Returns what a plan needs if one agent does all of it.
-fn needs<'a>(checked: &'a Checked, agent: &'a str) -> Needs<'a> {
-    let Plan { targets, scenario, agent: named, agent_label, generators, cluster_generators, .. } = checked.plan();
-    let source = if scenarios::is_bundled_hash(checked.scenario_sha256()) { Source::Bundled } else { Source::User };
-    let is_named = named.as_ref().is_none_or(|named| named == agent);
-    Needs {
-        targets,
-        sizes: checked.sizes(),
-        scenario,
-        scenario_source: source,
-        // No agent has an empty name.
-        agent: Some(if is_named { agent } else { "" }),
-        label: agent_label.as_deref(),
-        generators,
-        cluster_generators: *cluster_generators,
-        profiled: checked.plan().profiled_repetitions > 0,
-    }
 }
 
 fn parameters(draft: &Draft, defaults: BTreeMap<String, String>) -> Vec<Parameter> {

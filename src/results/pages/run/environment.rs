@@ -143,7 +143,7 @@ fn by_weight<'a>(of: impl Fn(Weight) -> Vec<&'a FactDifference>) -> Vec<(Weight,
 fn others(environment: &RunEnvironment, with: Option<&RunEnvironment>, newest: &[Run]) -> Vec<Other> {
     let is_offered = |run: &&Run| run.has_ended() && run.origin == Origin::Agent && run.id != environment.run;
     let (same, rest): (Vec<&Run>, Vec<&Run>) =
-        newest.iter().filter(is_offered).partition(|run| run.target == environment.target);
+        newest.iter().filter(is_offered).partition(|run| run.spec.target == environment.target);
     let runs = same.into_iter().chain(rest).take(OFFERED);
     let mut others: Vec<Other> = runs
         .map(|run| {

@@ -30,7 +30,7 @@ pub fn sandbox(run: &Run, evidence: &Evidence) -> Vec<Fact> {
     let numbers = |cores: &[usize]| cores.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
     let place = |cores: &[usize]| if cores.is_empty() { "any".to_owned() } else { numbers(cores) };
     facts.push(fact("cores of the target", place(&evidence.cores.target)));
-    if run.generators.is_empty() {
+    if run.spec.generators.is_empty() {
         facts.push(fact("cores of k6", place(&evidence.cores.generator)));
     }
     facts.extend(circumstances::of_target(&evidence.conditions));
@@ -61,7 +61,7 @@ pub fn sandbox(run: &Run, evidence: &Evidence) -> Vec<Fact> {
 
 fn memory(peak: u64, run: &Run) -> String {
     let text = format::bytes(Some(peak as f64)).text().to_owned();
-    match run.size.as_ref().filter(|size| size.memory_bytes > 0) {
+    match run.spec.size.as_ref().filter(|size| size.memory_bytes > 0) {
         Some(size) => {
             let share = format::percent(Some(peak as f64 / size.total_memory_bytes() as f64));
             format!("{text}, {} of the machine size", share.text())

@@ -38,7 +38,7 @@ impl Rules {
             [] => "the default limits".to_owned(),
             named => format!("limits of its scenario ({})", named.join(", ")),
         };
-        let scenario = run.scenario.as_deref().map(address::segment);
+        let scenario = run.spec.scenario.as_deref().map(address::segment);
         Self { rules: judged.rules, limits, scenario, when: time_ago::ago(Some(judged.judged_at_ms)) }
     }
 

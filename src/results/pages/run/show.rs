@@ -149,7 +149,7 @@ impl Stored {
     pub(crate) async fn read(state: &AppState, run: &Run) -> Result<Self> {
         let pool = &state.db.read;
         let cell = crate::runs::store::repetitions(&state.db.rows, run).await?;
-        let marks = crate::catalog::store::marks(pool, &[run.target.as_str()]).await?;
+        let marks = crate::catalog::store::marks(pool, &[run.spec.target.as_str()]).await?;
         let summary = match crate::runs::store::summary(pool, &run.id).await? {
             // A summary that is no longer readable is skipped: the run still has its metrics.
             Some(body) => {
@@ -179,7 +179,7 @@ impl RunView {
 
     pub(crate) fn new(run: Run, stored: Stored, scope: Scope, now: i64) -> Self {
         let Stored { phases, summary, evidence, shares, series, rate, step, cell, marks, judged, reduced } = stored;
-        let mark = marks.of(&run.target);
+        let mark = marks.of(&run.spec.target);
         let others: Vec<&Run> = cell.iter().filter(|other| other.id != run.id).collect();
         let cores = SideCores::new(&run, evidence.as_ref());
         Self {
@@ -272,7 +272,7 @@ pub async fn one(
 ) -> Result<RunPage> {
     let mut view = RunView::read(&state, &id, caller.scope).await?;
     view.logs = view.logs.map(|logs| logs.search(query.text()));
-    let title = format!("{}, repetition {}", view.run().target, view.run().repetition);
+    let title = format!("{}, repetition {}", view.run().spec.target, view.run().repetition);
     Ok(RunPage { shell: Shell::signed_in(title, Section::Runs, &caller.name).explained_in("guide/verdict"), view })
 }
 
@@ -333,7 +333,7 @@ mod tests {
     fn html_in_names_and_logs_is_escaped() {
         let name = "<script>alert(1)</script>";
         let mut run = finished(name, 1);
-        run.parameters.insert(name.to_owned(), name.to_owned());
+        run.spec.parameters.insert(name.to_owned(), name.to_owned());
         let evidence = Evidence { target_log: name.to_owned(), generator_log: name.to_owned(), ..Evidence::default() };
         let mut summary = real();
         let odd = summary.metrics.get("http_reqs").expect("there").clone();

@@ -20,6 +20,7 @@ use brewbench_agent::{
         job::{Job, Role, Scenario, ScenarioKind, Size},
         load::{Closed, Form, Load},
         outcome::{Cause, Ended, Outcome},
+        run_spec::RunSpec,
     },
 };
 use brewbench_kubernetes_testing::{Cluster, Image, Kubelet, NodeOptions, k6_operator::STARTER};
@@ -201,16 +202,15 @@ pub fn job(target: &str) -> Job {
     Job {
         run: RunId::now(),
         experiment: None,
-        target: target.to_owned(),
-        size: Size { name: "0.5/64MiB".to_owned(), vcpus: 0.5, memory_bytes: 64 << 20, replicas: 1 },
         scenario,
-        parameters: BTreeMap::new(),
-        load: Load::Closed(Closed::new(Form::Constant { level: 4, duration_ms: 4_000 }).expect("a load")),
-        warm_up_ms: 500,
-        warm_up_max_ms: None,
         role: Role::Alone,
-        profiled: false,
-        cluster_generators: 0,
+        spec: RunSpec {
+            target: target.to_owned(),
+            size: Some(Size { name: "0.5/64MiB".to_owned(), vcpus: 0.5, memory_bytes: 64 << 20, replicas: 1 }),
+            load: Some(Load::Closed(Closed::new(Form::Constant { level: 4, duration_ms: 4_000 }).expect("a load"))),
+            warm_up_s: Some(0.5),
+            ..RunSpec::default()
+        },
     }
 }
 

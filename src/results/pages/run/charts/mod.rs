@@ -37,7 +37,7 @@ pub fn over_time(run: &Run, mark: Mark, body: &SeriesBody) -> Vec<Chart> {
     let mut charts = over_time::load(&points, body, mark);
     charts.extend(latencies::heatmap(&points, body, mark));
     charts.extend(latencies::histogram(body, mark));
-    charts.extend(over_time::resources(&points, run.size.as_ref(), mark));
+    charts.extend(over_time::resources(&points, run.spec.size.as_ref(), mark));
     charts
 }
 
