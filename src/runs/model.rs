@@ -13,7 +13,6 @@ use crate::{
     runs::{
         load,
         verdict::{Reason, Verdict},
-        work::RunWork,
     },
     web::format,
 };
@@ -78,32 +77,11 @@ pub struct Run {
     /// Metrics.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Completed iterations of the script.
-    pub iterations: Option<u64>,
-    /// Iterations that k6 did not start in time.
-    pub dropped_iterations: Option<u64>,
-    /// Properties of its requests.
-    #[serde(default)]
-    pub work: RunWork,
-    /// Passed checks.
-    pub checks_passed: Option<u64>,
-    /// Failed checks.
-    pub checks_failed: Option<u64>,
-    /// Number of thresholds in the script whose metrics have samples.
-    pub thresholds: Option<u32>,
-    /// Number of crossed thresholds; null if unknown for some, as may be with several load generators.
-    pub thresholds_failed: Option<u32>,
     /// Warm-up before the measurement, seconds; the minimum if the warm-up is automatic.
     pub warm_up_s: Option<f64>,
     /// Whether the warm-up is automatic: it lasts until the target is steady.
     #[serde(default)]
     pub warm_up_auto: bool,
-    /// Actual length of an automatic warm-up, seconds.
-    #[serde(default)]
-    pub warmed_up_s: Option<f64>,
-    /// Whether the target was steady at the end of an automatic warm-up.
-    #[serde(default)]
-    pub warm_up_steady: Option<bool>,
     /// Duration of the load, seconds; null if the script's own options set it.
     pub duration_s: Option<f64>,
     /// How the machine size was enforced.
@@ -241,7 +219,7 @@ impl Run {
         if !self.warm_up_auto {
             return self.warm_up_s.map(seconds);
         }
-        Some(match (self.warmed_up_s.map(seconds), self.warm_up_steady) {
+        Some(match (self.figures.warmed_up_s.map(seconds), self.figures.warm_up_steady) {
             (Some(took), Some(true)) => format!("{took} until the target was steady"),
             (Some(took), _) => format!("{took}, without reaching a steady state"),
             (None, _) => "until the target is steady".to_owned(),

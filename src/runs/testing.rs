@@ -11,7 +11,6 @@ use crate::{
     runs::{
         model::{Origin, Run, RunEnforced, RunSize},
         verdict::{Reason, Verdict},
-        work::RunWork,
     },
 };
 
@@ -96,17 +95,8 @@ fn started(target: &str, repetition: u32, phase: &str) -> Run {
         reasons: Vec::new(),
         error: None,
         figures: Figures::default(),
-        iterations: None,
-        dropped_iterations: None,
-        work: RunWork::default(),
-        checks_passed: None,
-        checks_failed: None,
-        thresholds: None,
-        thresholds_failed: None,
         warm_up_s: Some(2.0),
         warm_up_auto: false,
-        warmed_up_s: None,
-        warm_up_steady: None,
         duration_s: Some(10.0),
         enforced: None,
         agent: Some("bench-01".to_owned()),
