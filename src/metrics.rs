@@ -6,6 +6,7 @@ pub mod counters;
 pub mod definition;
 mod figures;
 mod text;
+pub mod work;
 
 pub use figures::Figures;
 use serde::{Deserialize, Serialize};
@@ -186,6 +187,7 @@ pub const METRICS: [MetricDef; 26] = [
         title: "Latency p99.9",
         min_requests: Some(10_000),
         sql: "p999_ms",
+        index: Some("run_by_p999"),
         get: |figures| figures.p999_ms,
         ..LATENCY
     },
@@ -211,7 +213,7 @@ pub const METRICS: [MetricDef; 26] = [
         is_latency: false,
         unit: Unit::Share,
         role: Role::Judged,
-        sql: "(failed * 1.0 / requests)",
+        sql: "error_rate",
         index: Some("run_by_error_rate"),
         get: |figures| figures.error_rate,
         ..LATENCY
@@ -226,7 +228,8 @@ pub const METRICS: [MetricDef; 26] = [
         is_latency: false,
         is_recorded: true,
         role: Role::Judged,
-        sql: "(target_cpu_us / 1000.0 / nullif(requests, 0))",
+        sql: "cpu_ms_per_request",
+        index: Some("run_by_cpu"),
         get: |figures| figures.cpu_ms_per_request,
         ..LATENCY
     },
@@ -242,6 +245,7 @@ pub const METRICS: [MetricDef; 26] = [
         unit: Unit::Bytes,
         role: Role::Judged,
         sql: "target_memory_bytes",
+        index: Some("run_by_memory"),
         get: |figures| figures.target_memory_bytes.map(|bytes| bytes as f64),
         ..LATENCY
     },
@@ -256,7 +260,8 @@ pub const METRICS: [MetricDef; 26] = [
         unit: Unit::BytesPerS,
         // It follows from the responses.
         better: None,
-        sql: "coalesce(received_per_s, data_received_bytes * 1000.0 / nullif(measured_ms, 0))",
+        sql: "received_per_s",
+        index: Some("run_by_received"),
         get: |figures| figures.received_per_s,
         ..LATENCY
     },
@@ -279,7 +284,7 @@ pub const METRICS: [MetricDef; 26] = [
         is_recorded: true,
         // It explains latencies, which already include its cost.
         role: Role::Listed,
-        sql: "throttled_share",
+        sql: "(figures ->> 'throttled_share')",
         get: |figures| figures.throttled_share,
         ..LATENCY
     },
@@ -293,7 +298,7 @@ pub const METRICS: [MetricDef; 26] = [
         is_latency: false,
         is_recorded: true,
         role: Role::Listed,
-        sql: "startup_ms",
+        sql: "(figures ->> 'startup_ms')",
         get: |figures| figures.startup_ms,
         ..LATENCY
     },
@@ -308,7 +313,7 @@ pub const METRICS: [MetricDef; 26] = [
         is_latency: false,
         is_recorded: true,
         role: Role::Listed,
-        sql: "idle_memory_bytes",
+        sql: "(figures ->> 'idle_memory_bytes')",
         get: |figures| figures.idle_memory_bytes.map(|bytes| bytes as f64),
         ..LATENCY
     },
@@ -323,7 +328,7 @@ pub const METRICS: [MetricDef; 26] = [
         unit: Unit::Count,
         better: Some(Better::Higher),
         role: Role::Listed,
-        sql: "requests",
+        sql: "(figures ->> 'requests')",
         get: |figures| figures.requests.map(|count| count as f64),
         ..LATENCY
     },
@@ -337,7 +342,7 @@ pub const METRICS: [MetricDef; 26] = [
         is_latency: false,
         unit: Unit::Count,
         role: Role::Listed,
-        sql: "failed",
+        sql: "(figures ->> 'failed')",
         get: |figures| figures.failed.map(|count| count as f64),
         ..LATENCY
     },
@@ -349,7 +354,7 @@ pub const METRICS: [MetricDef; 26] = [
         name: "min",
         title: "Latency min",
         role: Role::Listed,
-        sql: "min_ms",
+        sql: "(figures ->> 'min_ms')",
         get: |figures| figures.min_ms,
         ..LATENCY
     },
@@ -364,7 +369,7 @@ pub const METRICS: [MetricDef; 26] = [
         unit: Unit::Seconds,
         better: None,
         role: Role::Listed,
-        sql: "(measured_ms / 1000.0)",
+        sql: "(figures ->> 'measured_s')",
         get: |figures| figures.measured_s,
         ..LATENCY
     },

@@ -137,8 +137,7 @@ pub async fn fill(pool: &SqlitePool, runs: u32) -> anyhow::Result<()> {
              select i, i * 7919 % 100003 as x, case when i % 20 = 19 then 'failed' else 'finished' end as phase from n)
          insert into run (id, experiment_id, origin, target, version, size_name, vcpus, memory_bytes, scenario, parameters,
              vus, duration_ms, warm_up_ms, repetition, created_by, agent, phase, queued_at, phase_at, started_at,
-             finished_at, error, verdict, requests, failed, rps, measured_ms, avg_ms, min_ms, p50_ms, p90_ms, p95_ms,
-             p99_ms, p999_ms, max_ms, note)
+             finished_at, error, verdict, figures, note)
          select printf('%08x-0000-7000-8000-%012x', i, i), 'e' || (i / 30), 'agent', 'target-' || (x % 50),
              '1.' || (x % 7), (1 + x % 3) || ' vCPU / 4 GiB', 1 + x % 3, 4294967296,
              case when x % 4 = 0 then 'hash' else 'site-mix' end, '{}', 10, 10000, 2000, 1 + i % 5, 'person-' || (x % 9),
@@ -146,12 +145,11 @@ pub async fn fill(pool: &SqlitePool, runs: u32) -> anyhow::Result<()> {
              1700000015000 + i * 60000, case phase when 'failed' then 'the target died' end,
              case phase when 'finished' then case when x % 100 = 0 then 'invalid' when x % 10 = 0 then 'suspect'
                  else 'valid' end end,
-             case phase when 'finished' then 100000 + x end, case phase when 'finished' then x % 30 / 25 end,
-             case phase when 'finished' then 1000 + x / 7.0 end, case phase when 'finished' then 10000.0 + x % 50 end,
-             case phase when 'finished' then 5 + x / 9999.0 end, case phase when 'finished' then 0.1 end,
-             case phase when 'finished' then 4 + x / 9999.0 end, case phase when 'finished' then 8 + x / 9999.0 end,
-             case phase when 'finished' then 9 + x / 9999.0 end, case phase when 'finished' then 16 + x / 9999.0 end,
-             case phase when 'finished' then 20 + x / 9999.0 end, case phase when 'finished' then 30 + x / 9999.0 end,
+             case phase when 'finished' then json_object('requests', 100000 + x, 'failed', x % 30 / 25,
+                 'error_rate', x % 30 / 25 * 1.0 / (100000 + x), 'rps', 1000 + x / 7.0,
+                 'measured_s', (10000 + x % 50) / 1000.0, 'avg_ms', 5 + x / 9999.0, 'min_ms', 0.1,
+                 'p50_ms', 4 + x / 9999.0, 'p90_ms', 8 + x / 9999.0, 'p95_ms', 9 + x / 9999.0, 'p99_ms', 16 + x / 9999.0,
+                 'p999_ms', 20 + x / 9999.0, 'max_ms', 30 + x / 9999.0) end,
              case when i % 500 = 0 then 'after the upgrade of the kernel' end
          from r",
     )

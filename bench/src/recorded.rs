@@ -53,13 +53,14 @@ async fn cells(connection: &mut SqliteConnection, name: &str, count: u32) -> any
         "with recursive n(i) as (select 0 union all select i + 1 from n where i < ?1 - 1)
          insert into run (id, experiment_id, origin, target, version, size_name, vcpus, memory_bytes, scenario, parameters, load, vus,
              duration_ms, warm_up_ms, repetition, created_by, agent, phase, queued_at, phase_at, started_at, finished_at,
-             verdict, requests, failed, rps, measured_ms, avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms,
-             target_cpu_us, target_memory_bytes)
+             verdict, figures)
          select printf('%s-%d', ?2, i), printf('%s-%d', ?2, i / ?3), 'agent', 'recorded-' || (i % 2), '1.0', (1 + i % 3) || ' vCPU / 4 GiB', 1 + i % 3,
              4294967296, 'hash', '{}', '{\"kind\":\"vus\",\"vus\":10,\"duration_s\":30.0}', 10, 30000, 2000, 1 + i / 6,
-             'ada', 'bench-01', 'finished', 1800000000000, 1800000000000, 1800000000000, 1800000032000, 'valid', 300000, 0,
-             10000 + i * 7919 % 101, 30000, 1 + i * 7919 % 101 / 1000.0, 0.1, 0.9 + i * 7919 % 101 / 1000.0, 2, 3,
-             9 + i * 7919 % 101 / 100.0, 15, 30, 30000000, 20000000 + i
+             'ada', 'bench-01', 'finished', 1800000000000, 1800000000000, 1800000000000, 1800000032000, 'valid',
+             json_object('requests', 300000, 'failed', 0, 'error_rate', 0, 'rps', 10000 + i * 7919 % 101, 'measured_s', 30,
+                 'avg_ms', 1 + i * 7919 % 101 / 1000.0, 'min_ms', 0.1, 'p50_ms', 0.9 + i * 7919 % 101 / 1000.0, 'p90_ms', 2,
+                 'p95_ms', 3, 'p99_ms', 9 + i * 7919 % 101 / 100.0, 'p999_ms', 15, 'max_ms', 30,
+                 'cpu_ms_per_request', 0.1, 'target_memory_bytes', 20000000 + i)
          from n",
     )
     .bind(count)

@@ -21,7 +21,8 @@ use super::{
 use crate::{
     compare::{comparability::Environments, known::Known, note::Note, work_difference::WorkDifference},
     differences::{AcceptedDifference, WorkFact},
-    runs::{model::Run, work::mix},
+    metrics::work::mix,
+    runs::model::Run,
     web::format,
 };
 
@@ -200,26 +201,26 @@ fn differ(fact: WorkFact, sides: [&[&Run]; 2]) -> Option<[String; 2]> {
     let percent = |value: f64| format::percent(Some(value)).text().to_owned();
     match fact {
         WorkFact::Requests => {
-            let values = numbers(sides, Tolerance::Relative(REQUESTS), |run| run.work.requests_per_iteration)?;
+            let values = numbers(sides, Tolerance::Relative(REQUESTS), |run| run.figures.work.requests_per_iteration)?;
             Some(values.map(|value| number(value, "")))
         }
         WorkFact::Bytes => {
-            let values = numbers(sides, Tolerance::Relative(BYTES), |run| run.work.bytes_per_request)?;
+            let values = numbers(sides, Tolerance::Relative(BYTES), |run| run.figures.work.bytes_per_request)?;
             Some(values.map(|value| number(value, "\u{a0}B")))
         }
         WorkFact::Sent => sent::differ(sides).map(|values| values.map(|value| number(value, "\u{a0}B"))),
         WorkFact::Checks => numbers(sides, Tolerance::Absolute(SHARES), checks_passed).map(|both| both.map(percent)),
         WorkFact::Connections => connections(sides),
-        WorkFact::Statuses => mixes(sides, |run| run.work.statuses.as_ref()),
-        WorkFact::Protocols => mixes(sides, |run| run.work.protocols.as_ref()),
+        WorkFact::Statuses => mixes(sides, |run| run.figures.work.statuses.as_ref()),
+        WorkFact::Protocols => mixes(sides, |run| run.figures.work.protocols.as_ref()),
     }
 }
 
 /// Whether the responses differ in their headers only: without them, their bytes are equal.
 fn have_equal_bodies(sides: [&[&Run]; 2], environments: &Environments) -> bool {
-    let body = |run: &Run| Some(run.work.bytes_per_request? - head_bytes(run, environments)?);
+    let body = |run: &Run| Some(run.figures.work.bytes_per_request? - head_bytes(run, environments)?);
     let is_known = sides.iter().all(|runs| runs.iter().all(|run| body(run).is_some()));
-    let most = sides.iter().copied().flatten().filter_map(|run| run.work.bytes_per_request).fold(0.0, f64::max);
+    let most = sides.iter().copied().flatten().filter_map(|run| run.figures.work.bytes_per_request).fold(0.0, f64::max);
     is_known && numbers(sides, Tolerance::Absolute(BYTES * most), body).is_none()
 }
 
@@ -254,7 +255,7 @@ pub fn headers(subjects: &[Subject], rows: &[Row], environments: &Environments) 
 }
 
 fn checks_passed(run: &Run) -> Option<f64> {
-    let (passed, failed) = (run.checks_passed?, run.checks_failed?);
+    let (passed, failed) = (run.figures.checks_passed?, run.figures.checks_failed?);
     let all = passed.saturating_add(failed);
     (all > 0).then(|| passed as f64 / all as f64)
 }
@@ -263,7 +264,7 @@ fn checks_passed(run: &Run) -> Option<f64> {
 ///
 /// The first connection of each virtual user is not the target's choice, and would be a smaller share of a fast target.
 fn reconnected(run: &Run) -> Option<[f64; 2]> {
-    let bounds = [run.work.min_new_connections?, run.work.max_new_connections?];
+    let bounds = [run.figures.work.min_new_connections?, run.figures.work.max_new_connections?];
     let requests = run.figures.requests.filter(|requests| *requests > 0)?;
     let users = match &run.spec.load {
         Some(Load::Closed(closed)) => closed.vus().peak(),

@@ -63,7 +63,7 @@ pub struct MetricDef {
     pub role: Role,
     /// Minimum requests of a run for a percentile to be judged: ten beyond the percentile, 10/(1 − p). None for others.
     pub min_requests: Option<u64>,
-    /// The SQL expression over the table `run`.
+    /// The SQL expression over the table `run`: a generated column if an index sorts by it.
     pub sql: &'static str,
     /// The index that sorts a list by it; without one, sorting reads all runs.
     pub index: Option<&'static str>,

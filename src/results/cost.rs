@@ -2,59 +2,38 @@
 
 use brewbench_agent::wire::series::Series;
 
-use crate::metrics::counters::Counts;
-
 use super::verdict::{
     input::{Execution, StoredSeries},
     usage::throttled_share,
 };
+use crate::metrics::Figures;
 
-/// Resource use of the target, from the samples of the measured phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cost {
-    /// CPU time of all its processes, microseconds; None unless every sample has it.
-    pub cpu_us: Option<u64>,
-    /// Highest memory use of a sample, without memory that the kernel can reclaim at once.
-    pub memory_bytes: Option<u64>,
-    /// Share of the time for which its CPU quota throttled it.
-    pub throttled_share: Option<f64>,
-    /// From starting the target's process to its first verified response, milliseconds.
-    pub startup_ms: Option<f64>,
-    /// Memory that the target used before the load.
-    pub idle_memory_bytes: Option<u64>,
-    /// What the kernel and the processor counted.
-    pub counts: Option<Counts>,
+/// Adds the target's resource use to figures that have the requests; without samples, what the series shows is unknown.
+pub fn add(figures: &mut Figures, execution: &Execution) {
+    if let StoredSeries::Series(series) = &execution.series {
+        add_sampled(figures, series, execution.target_cores());
+    }
+    let conditions = &execution.evidence.conditions;
+    (figures.startup_ms, figures.idle_memory_bytes) = (conditions.startup_ms, conditions.idle_memory_bytes);
+    if let Some(counters) = &conditions.counters {
+        figures.counters = counters.counts.per_request(figures.requests);
+    }
 }
 
-impl Cost {
-    /// Returns the cost of a run; without samples, what the series shows is unknown.
-    pub fn from_execution(execution: &Execution) -> Self {
-        let sampled = match &execution.series {
-            StoredSeries::Series(series) => Self::sampled(series, execution.target_cores()),
-            StoredSeries::Missing | StoredSeries::NotRecorded => Self::default(),
-        };
-        let conditions = &execution.evidence.conditions;
-        let counts = conditions.counters.as_ref().map(|counters| counters.counts);
-        let (startup_ms, idle_memory_bytes) = (conditions.startup_ms, conditions.idle_memory_bytes);
-        Self { startup_ms, idle_memory_bytes, counts: counts.filter(|counts| *counts != Counts::default()), ..sampled }
-    }
-
-    /// Returns the cost by the samples of a series, on this many cores. A single sample has memory only.
-    fn sampled(series: &Series, cores: Option<f64>) -> Self {
-        let usage = series.measured.as_ref().map_or(&[][..], |window| &window.usage);
-        let sum =
-            |times: Option<Vec<u64>>| times.filter(|times| !times.is_empty()).map(|times| times.iter().sum::<u64>());
-        let throttled_us = sum(usage.iter().skip(1).map(|sample| sample.target.throttled_us).collect());
-        let elapsed_ms =
-            usage.first().zip(usage.last()).map(|(first, last)| f64::from(last.at_ms) - f64::from(first.at_ms));
-        let throttled = throttled_us.zip(elapsed_ms.filter(|ms| *ms > 0.0)).zip(cores);
-        Self {
-            cpu_us: sum(usage.iter().skip(1).map(|sample| sample.target.cpu_us).collect()),
-            memory_bytes: usage.iter().filter_map(|sample| sample.target.memory_bytes).max(),
-            throttled_share: throttled.map(|((us, ms), cores)| throttled_share(us as f64, ms * 1_000.0, cores)),
-            ..Self::default()
-        }
-    }
+/// Adds the resource use by the samples of a series, on this many cores. A single sample has memory only.
+fn add_sampled(figures: &mut Figures, series: &Series, cores: Option<f64>) {
+    let usage = series.measured.as_ref().map_or(&[][..], |window| &window.usage);
+    let sum = |times: Option<Vec<u64>>| times.filter(|times| !times.is_empty()).map(|times| times.iter().sum::<u64>());
+    let throttled_us = sum(usage.iter().skip(1).map(|sample| sample.target.throttled_us).collect());
+    let elapsed_ms =
+        usage.first().zip(usage.last()).map(|(first, last)| f64::from(last.at_ms) - f64::from(first.at_ms));
+    let throttled = throttled_us.zip(elapsed_ms.filter(|ms| *ms > 0.0)).zip(cores);
+    // Unknown unless every sample has it.
+    let cpu_us = sum(usage.iter().skip(1).map(|sample| sample.target.cpu_us).collect());
+    let requests = figures.requests.filter(|requests| *requests > 0);
+    figures.cpu_ms_per_request = cpu_us.zip(requests).map(|(us, requests)| us as f64 / 1_000.0 / requests as f64);
+    figures.target_memory_bytes = usage.iter().filter_map(|sample| sample.target.memory_bytes).max();
+    figures.throttled_share = throttled.map(|((us, ms), cores)| throttled_share(us as f64, ms * 1_000.0, cores));
 }
 
 #[cfg(test)]
@@ -62,16 +41,23 @@ mod tests {
     use super::*;
     use crate::results::series::model::tests::rising;
 
+    fn sampled(series: &Series, cores: Option<f64>) -> Figures {
+        let mut figures = Figures { requests: Some(1_000), ..Figures::default() };
+        add_sampled(&mut figures, series, cores);
+        figures
+    }
+
     #[test]
     fn cpu_time_is_summed_and_peak_memory_counts() {
-        let cost = Cost {
-            cpu_us: Some(5_000_000),
-            memory_bytes: Some(1 << 20),
+        let figures = Figures {
+            requests: Some(1_000),
+            cpu_ms_per_request: Some(5.0),
+            target_memory_bytes: Some(1 << 20),
             throttled_share: Some(0.0),
-            ..Cost::default()
+            ..Figures::default()
         };
-        assert_eq!(Cost::sampled(&rising(), Some(1.0)), cost);
-        assert_eq!(Cost::sampled(&rising(), None), Cost { throttled_share: None, ..cost });
+        assert_eq!(sampled(&rising(), Some(1.0)), figures);
+        assert_eq!(sampled(&rising(), None), Figures { throttled_share: None, ..figures });
     }
 
     #[test]
@@ -80,19 +66,28 @@ mod tests {
         for sample in &mut series.measured.as_mut().expect("seconds").usage {
             sample.target.throttled_us = Some(500_000);
         }
-        assert_eq!(Cost::sampled(&series, Some(1.0)).throttled_share, Some(0.5));
-        assert_eq!(Cost::sampled(&series, Some(2.0)).throttled_share, Some(0.25));
+        assert_eq!(sampled(&series, Some(1.0)).throttled_share, Some(0.5));
+        assert_eq!(sampled(&series, Some(2.0)).throttled_share, Some(0.25));
         series.measured.as_mut().expect("seconds").usage[4].target.throttled_us = None;
-        assert_eq!(Cost::sampled(&series, Some(1.0)).throttled_share, None);
+        assert_eq!(sampled(&series, Some(1.0)).throttled_share, None);
     }
 
     #[test]
     fn a_sum_with_a_missing_sample_is_unknown() {
+        let unknown = Figures { requests: Some(1_000), ..Figures::default() };
         let mut series = rising();
         series.measured.as_mut().expect("seconds").usage[4].target.cpu_us = None;
-        let cost = Cost { cpu_us: None, memory_bytes: Some(1 << 20), throttled_share: None, ..Cost::default() };
-        assert_eq!(Cost::sampled(&series, None), cost);
+        assert_eq!(sampled(&series, None), Figures { target_memory_bytes: Some(1 << 20), ..unknown.clone() });
         series.measured = None;
-        assert_eq!(Cost::sampled(&series, Some(1.0)), Cost::default());
+        assert_eq!(sampled(&series, Some(1.0)), unknown);
+    }
+
+    #[test]
+    fn cpu_time_per_request_is_unknown_without_requests() {
+        for requests in [None, Some(0)] {
+            let mut figures = Figures { requests, ..Figures::default() };
+            add_sampled(&mut figures, &rising(), None);
+            assert_eq!((figures.cpu_ms_per_request, figures.target_memory_bytes), (None, Some(1 << 20)));
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Ends a run with its result: judges it and stores it.
 
 use brewbench_agent::{
-    reports::{read, summary::Figures},
+    reports::read,
     wire::{
         Phase,
-        outcome::{Cause, Ended, Enforced, Outcome},
+        outcome::{Cause, Ended, Enforced, Outcome, WarmUp},
         profile::RunProfile,
         series::Packed,
         target::Identity,
@@ -18,12 +18,13 @@ use crate::{
         error::{Error, Result},
         ids::RunId,
     },
+    metrics::Figures,
     results::{
         evidence::{Basis, Evidence},
         store::{
-            costs,
             endings::{self, Ending},
-            profiles, verdicts, work,
+            profiles,
+            verdicts::{self, Requested},
         },
         verdict::{
             generators,
@@ -46,6 +47,7 @@ pub struct Conclusion<'a> {
     outcome: &'a Outcome,
     scenario: Option<String>,
     end: End,
+    figures: Figures,
     /// What enforced the target's machine size; None if the result is not from the target's agent.
     enforced: Option<Enforced>,
     summary: Option<Vec<u8>>,
@@ -63,7 +65,8 @@ impl<'a> Conclusion<'a> {
         let end = End::from_outcome(outcome, requested, evidence, stored);
         let summary = outcome.summary.as_deref().map(|text| blob::pack(text.as_bytes()));
         let (enforced, profiles) = (Some(outcome.enforced), profiles(outcome));
-        Ok(Self { outcome, scenario, end, enforced, summary, evidence: packed, series, profiles })
+        let figures = end.figures(outcome);
+        Ok(Self { outcome, scenario, end, figures, enforced, summary, evidence: packed, series, profiles })
     }
 
     /// Prepares a part that ends its run without metrics, with the run's error and verdict.
@@ -79,6 +82,7 @@ impl<'a> Conclusion<'a> {
         Ok(Self {
             outcome,
             scenario: requested.scenario,
+            figures: end.figures(outcome),
             end,
             enforced,
             summary: None,
@@ -90,7 +94,7 @@ impl<'a> Conclusion<'a> {
 
     /// Ends the run in any phase: the caller has decided that this result counts. Queues a due retry.
     pub async fn store(&self, connection: &mut SqliteConnection, id: &RunId, now: i64) -> Result<()> {
-        let Self { outcome, scenario, end, enforced, summary, evidence, series, profiles } = self;
+        let Self { outcome, scenario, end, figures, enforced, summary, evidence, series, profiles } = self;
         // Read within the transaction, so that a later change of the limits re-judges this run.
         let limits = verdicts::limits(&mut *connection, scenario.as_deref()).await?.limits;
         let judgement = end.judge(&limits);
@@ -100,7 +104,7 @@ impl<'a> Conclusion<'a> {
             verdict: judgement.as_ref().map(|judgement| judgement.verdict),
             reasons: judgement.as_ref().map_or(&[], |judgement| &judgement.reasons),
             limits: &limits,
-            figures: end.figures(),
+            figures: Some(figures),
             enforced_cpu: enforced.map(|enforced| enforced.cpu.as_str()),
             enforced_memory: enforced.map(|enforced| enforced.memory.as_str()),
             engine: outcome.engine.as_ref(),
@@ -115,15 +119,6 @@ impl<'a> Conclusion<'a> {
         let is_refused = matches!(outcome.ended, Ended::Failed { cause: Cause::Script, .. });
         if !is_refused && !judgement.as_ref().is_some_and(would_repeat) {
             retries::queue_retry(connection, id, &RunId::now(), now).await?;
-        }
-        if let Some(warm_up) = outcome.warm_up {
-            work::note_warm_up(connection, id, warm_up).await?;
-        }
-        if end.input.is_some() {
-            work::note(connection, id, &outcome.work.clone().checked()).await?;
-        }
-        if let Some(cost) = end.input.as_ref().and_then(VerdictInput::cost) {
-            costs::note(connection, id, cost).await?;
         }
         profiles::store(connection, id, profiles).await?;
         if end.input.is_some() {
@@ -215,8 +210,15 @@ impl End {
         Self { phase: Phase::Finished, error: None, input: Some(input), failure: None }
     }
 
-    fn figures(&self) -> Option<&Figures> {
-        self.input.as_ref().map(|input| &input.figures)
+    fn figures(&self, outcome: &Outcome) -> Figures {
+        let mut figures = self.input.as_ref().map(VerdictInput::figures).unwrap_or_default();
+        if self.input.is_some() {
+            figures.work = figures.work.with_tags(outcome.work.clone().checked(), figures.requests);
+        }
+        if let Some(WarmUp { took_ms, steady }) = outcome.warm_up {
+            (figures.warmed_up_s, figures.warm_up_steady) = (Some(took_ms as f64 / 1_000.0), Some(steady));
+        }
+        figures
     }
 
     fn judge(&self, limits: &Limits) -> Option<Judgement> {

@@ -19,7 +19,6 @@ use utoipa::ToSchema;
 use super::{
     blob,
     cells::{self, CellFinding},
-    cost::Cost,
 };
 use crate::{
     app::{
@@ -29,10 +28,11 @@ use crate::{
         state::{AppState, RunChanged},
     },
     auth::audit::{self, AuditEvent},
+    metrics::Figures,
     results::{
         evidence::Evidence,
         store::{
-            costs, downsampled,
+            downsampled, endings,
             verdicts::{Candidate, ScenarioLimits, Which},
         },
         verdict::{
@@ -112,7 +112,7 @@ type Verdicts = Vec<(Candidate, std::result::Result<Judged, String>)>;
 struct Judged {
     judgement: Judgement,
     /// Older servers did not compute it at ingest.
-    cost: Option<Cost>,
+    cost: Option<Figures>,
 }
 
 /// Judges the next delta of runs after sequence number `after`.
@@ -286,7 +286,7 @@ async fn store(db: &Db, verdicts: &Verdicts, context: &JudgingContext, act: Opti
                 .await?;
         }
         if let Some(cost) = cost {
-            costs::note(&mut transaction, &run.id, *cost).await?;
+            endings::add_figures(&mut transaction, &run.id, cost).await?;
         }
         crate::results::store::verdicts::note(&mut transaction, &run.id, &context.limits(run), now_ms()).await?;
     }

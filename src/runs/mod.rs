@@ -16,7 +16,6 @@ pub mod store;
 pub mod testing;
 pub mod verdict;
 pub mod view;
-pub mod work;
 
 use axum::Router;
 use utoipa_axum::{router::OpenApiRouter, routes};

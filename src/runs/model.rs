@@ -12,10 +12,7 @@ use crate::{
     app::ids::{ExperimentId, RunId},
     catalog::model::{Engine, MachineSize},
     metrics::Figures,
-    runs::{
-        verdict::{Reason, Verdict},
-        work::RunWork,
-    },
+    runs::verdict::{Reason, Verdict},
     web::format,
 };
 
@@ -60,27 +57,6 @@ pub struct Run {
     /// Metrics.
     #[serde(flatten)]
     pub figures: Figures,
-    /// Completed iterations of the script.
-    pub iterations: Option<u64>,
-    /// Iterations that k6 did not start in time.
-    pub dropped_iterations: Option<u64>,
-    /// Properties of its requests.
-    #[serde(default)]
-    pub work: RunWork,
-    /// Passed checks.
-    pub checks_passed: Option<u64>,
-    /// Failed checks.
-    pub checks_failed: Option<u64>,
-    /// Number of thresholds in the script whose metrics have samples.
-    pub thresholds: Option<u32>,
-    /// Number of crossed thresholds; null if unknown for some, as may be with several load generators.
-    pub thresholds_failed: Option<u32>,
-    /// Actual length of an automatic warm-up, seconds.
-    #[serde(default)]
-    pub warmed_up_s: Option<f64>,
-    /// Whether the target was steady at the end of an automatic warm-up.
-    #[serde(default)]
-    pub warm_up_steady: Option<bool>,
     /// How the machine size was enforced.
     pub enforced: Option<RunEnforced>,
     /// The agent; in a distributed run, the host that ran the target.
@@ -189,7 +165,7 @@ impl Run {
         if !self.spec.warm_up_auto {
             return self.spec.warm_up_s.map(seconds);
         }
-        Some(match (self.warmed_up_s.map(seconds), self.warm_up_steady) {
+        Some(match (self.figures.warmed_up_s.map(seconds), self.figures.warm_up_steady) {
             (Some(took), Some(true)) => format!("{took} until the target was steady"),
             (Some(took), _) => format!("{took}, without reaching a steady state"),
             (None, _) => "until the target is steady".to_owned(),

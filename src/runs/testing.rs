@@ -9,7 +9,6 @@ use crate::{
     runs::{
         model::{Origin, Run, RunEnforced, RunSize, RunSpec},
         verdict::{Reason, Verdict},
-        work::RunWork,
     },
 };
 
@@ -101,15 +100,6 @@ fn started(target: &str, repetition: u32, phase: &str) -> Run {
         reasons: Vec::new(),
         error: None,
         figures: Figures::default(),
-        iterations: None,
-        dropped_iterations: None,
-        work: RunWork::default(),
-        checks_passed: None,
-        checks_failed: None,
-        thresholds: None,
-        thresholds_failed: None,
-        warmed_up_s: None,
-        warm_up_steady: None,
         enforced: None,
         agent: Some("bench-01".to_owned()),
         engine: None,

@@ -248,8 +248,9 @@ async fn stored(app: &App, count: u32, rps: impl Fn(u32) -> f64) -> Vec<String> 
         let id = format!("00000000-0000-7000-8000-{number:012}");
         sqlx::query(
             "insert into run (id, origin, target, version, scenario, vus, duration_ms, warm_up_ms, repetition, created_by, phase,
-                 queued_at, phase_at, finished_at, verdict, requests, failed, rps, p50_ms, p99_ms, experiment_id, interleaved)
-             values (?, 'import', ?, '1.0', 'hash', 10, 10000, 0, ?, 'ada', 'finished', 1, 1, 1, 'valid', 1000, 0, ?, 1, 2, 'e', 1)",
+                 queued_at, phase_at, finished_at, verdict, experiment_id, interleaved, figures)
+             values (?, 'import', ?, '1.0', 'hash', 10, 10000, 0, ?, 'ada', 'finished', 1, 1, 1, 'valid', 'e', 1,
+                 json_object('requests', 1000, 'failed', 0, 'error_rate', 0, 'rps', ?, 'p50_ms', 1, 'p99_ms', 2))",
         )
         .bind(&id)
         .bind(if number % 2 == 0 { "even" } else { "odd" })

@@ -10,13 +10,12 @@ use crate::{
         table,
     },
     distributed::shares::{GeneratorList, GeneratorShare},
-    metrics::counters,
+    metrics::{counters, work::mix},
     results::evidence::WholeThreshold,
     runs::{
         load,
         model::{Run as RunData, RunList},
         verdict::Verdict,
-        work::mix,
     },
 };
 
@@ -87,12 +86,12 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
         ("counters", counters::describe(&run.figures).map_or("–".to_owned(), |text| text.replace('\u{a0}', " "))),
         ("warm-up", run.warm_up_text().unwrap_or_else(|| "–".to_owned()).replace('\u{a0}', " ")),
         ("measured s", figure(run.figures.measured_s)),
-        ("requests/iter.", figure(run.work.requests_per_iteration)),
-        ("bytes/request", figure(run.work.bytes_per_request)),
-        ("sent/request", figure(run.work.sent_bytes_per_request)),
+        ("requests/iter.", figure(run.figures.work.requests_per_iteration)),
+        ("bytes/request", figure(run.figures.work.bytes_per_request)),
+        ("sent/request", figure(run.figures.work.sent_bytes_per_request)),
         ("new connections", connections(run)),
-        ("statuses", counts(run.work.statuses.as_ref())),
-        ("protocols", counts(run.work.protocols.as_ref())),
+        ("statuses", counts(run.figures.work.statuses.as_ref())),
+        ("protocols", counts(run.figures.work.protocols.as_ref())),
         ("kind", run.target_kind.map_or_else(|| "–".to_owned(), |kind| kind.to_string())),
         ("agent", run.agent.clone().unwrap_or_else(|| "–".to_owned())),
     ]);
@@ -110,7 +109,7 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
 /// Formats the number of new connections, or its bounds.
 fn connections(run: &RunData) -> String {
     use table::thousands;
-    match (run.work.min_new_connections, run.work.max_new_connections) {
+    match (run.figures.work.min_new_connections, run.figures.work.max_new_connections) {
         (Some(least), Some(most)) if least == most => thousands(least as f64),
         (Some(least), Some(most)) => format!("{} to {}", thousands(least as f64), thousands(most as f64)),
         _ => "–".to_owned(),

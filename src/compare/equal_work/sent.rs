@@ -11,6 +11,6 @@ const HEADERS: f64 = 512.0;
 
 /// Returns the medians of both sides if they differ.
 pub(super) fn differ(sides: [&[&Run]; 2]) -> Option<[f64; 2]> {
-    let values = numbers(sides, Tolerance::Relative(RELATIVE), |run| run.work.sent_bytes_per_request)?;
+    let values = numbers(sides, Tolerance::Relative(RELATIVE), |run| run.figures.work.sent_bytes_per_request)?;
     ((values[0] - values[1]).abs() > HEADERS).then_some(values)
 }

@@ -10,8 +10,8 @@ use crate::{
         testing::{faster, figured, repeated, run},
         view::Comparison,
     },
+    metrics::work::RunWork,
     results::environment::facts::RunEnvironment,
-    runs::work::RunWork,
     web::series_style::Marks,
 };
 
@@ -30,8 +30,10 @@ fn with_work(run: Run) -> Run {
         ..RunWork::default()
     };
     let work = work.with_connections(Some(10), Some(10), Some(10_000));
-    let run = Run { work, checks_passed: Some(10_000), checks_failed: Some(0), ..run };
-    figured(run, |figures| figures.requests = Some(10_000))
+    figured(run, |figures| {
+        figures.requests = Some(10_000);
+        (figures.work, figures.checks_passed, figures.checks_failed) = (work, Some(10_000), Some(0));
+    })
 }
 
 fn side(change: impl Fn(&mut Run)) -> Vec<Run> {
@@ -45,7 +47,7 @@ fn side(change: impl Fn(&mut Run)) -> Vec<Run> {
 }
 
 fn connected(run: &mut Run, least: u64, most: u64) {
-    run.work = run.work.clone().with_connections(Some(least), Some(most), run.figures.requests);
+    run.figures.work = run.figures.work.clone().with_connections(Some(least), Some(most), run.figures.requests);
 }
 
 fn differences(one: &[Run], other: &[Run]) -> Vec<String> {
@@ -65,21 +67,24 @@ fn every_difference_is_named_with_both_values() {
     let plain = side(|_| {});
     for (other, expected) in [
         (
-            side(|run| run.work.requests_per_iteration = Some(2.0)),
+            side(|run| run.figures.work.requests_per_iteration = Some(2.0)),
             "Requests per iteration differ: servy 1.00, gosherve 2.00",
         ),
         (
-            side(|run| run.work.bytes_per_request = Some(12.0)),
+            side(|run| run.figures.work.bytes_per_request = Some(12.0)),
             "Response bytes per request differ: servy 1,200 B, gosherve 12.00 B",
         ),
-        (side(|run| run.work.statuses = counts(&[("304", 10_000)])), "Statuses differ: servy 200, gosherve 304"),
-        (side(|run| run.checks_failed = Some(5_000)), "Checks passed differ: servy 100 %, gosherve 66.7 %"),
+        (
+            side(|run| run.figures.work.statuses = counts(&[("304", 10_000)])),
+            "Statuses differ: servy 200, gosherve 304",
+        ),
+        (side(|run| run.figures.checks_failed = Some(5_000)), "Checks passed differ: servy 100 %, gosherve 66.7 %"),
         (
             side(|run| connected(run, 10_000, 10_000)),
             "New connections differ: servy for 0 % of the requests, gosherve for 99.9 % of the requests",
         ),
         (
-            side(|run| run.work.protocols = counts(&[("HTTP/2.0", 9)])),
+            side(|run| run.figures.work.protocols = counts(&[("HTTP/2.0", 9)])),
             "Protocols differ: servy HTTP/1.1, gosherve HTTP/2.0",
         ),
     ] {
@@ -90,21 +95,21 @@ fn every_difference_is_named_with_both_values() {
 #[test]
 fn differences_up_to_the_tolerance_are_equal() {
     let plain = side(|_| {});
-    let requests = |value| side(move |run| run.work.requests_per_iteration = Some(value));
+    let requests = |value| side(move |run| run.figures.work.requests_per_iteration = Some(value));
     assert_eq!((differences(&plain, &requests(1.0099)).len(), differences(&plain, &requests(1.0102)).len()), (0, 1));
-    let bytes = |value| side(move |run| run.work.bytes_per_request = Some(value));
+    let bytes = |value| side(move |run| run.figures.work.bytes_per_request = Some(value));
     assert_eq!((differences(&plain, &bytes(1_177.0)).len(), differences(&plain, &bytes(1_175.0)).len()), (0, 1));
-    let moved = |count| side(move |run| run.work.statuses = counts(&[("200", 10_000 - count), ("302", count)]));
+    let moved = |count| side(move |run| run.figures.work.statuses = counts(&[("200", 10_000 - count), ("302", count)]));
     assert_eq!((differences(&plain, &moved(99)).len(), differences(&plain, &moved(101)).len()), (0, 1));
 }
 
 #[test]
 fn the_scatter_of_the_repetitions_is_tolerated_and_an_outlier_is_not() {
     let bytes = |run: &mut Run, factors: [f64; 5]| {
-        run.work.bytes_per_request = Some(1_200.0 * factors[run.repetition as usize - 1]);
+        run.figures.work.bytes_per_request = Some(1_200.0 * factors[run.repetition as usize - 1]);
     };
     let scattered = side(|run| bytes(run, [0.9, 0.95, 1.0, 1.05, 1.1]));
-    let near = side(|run| run.work.bytes_per_request = Some(1_300.0));
+    let near = side(|run| run.figures.work.bytes_per_request = Some(1_300.0));
     assert_eq!(differences(&scattered, &near), Vec::<String>::new());
     let one_wrong = side(|run| bytes(run, [1.0, 1.0, 1.0, 1.0, 0.1]));
     assert_eq!(differences(&one_wrong, &near).len(), 1);
@@ -129,15 +134,18 @@ fn bounds_of_a_summary_differ_only_if_they_do_not_overlap() {
 
 #[test]
 fn facts_unknown_on_one_side_are_not_compared() {
-    let unknown = side(|run| run.work = RunWork::default());
-    assert_eq!(differences(&side(|run| run.work.requests_per_iteration = Some(7.0)), &unknown), Vec::<String>::new());
+    let unknown = side(|run| run.figures.work = RunWork::default());
+    assert_eq!(
+        differences(&side(|run| run.figures.work.requests_per_iteration = Some(7.0)), &unknown),
+        Vec::<String>::new()
+    );
 }
 
 fn compared(accepted: Vec<AcceptedDifference>, allow_confounders: bool) -> Comparison {
     let mut runs: Vec<Run> = repeated(|n| with_work(run("gosherve", n)));
     runs.extend(repeated(|n| {
         let mut run = with_work(faster(run("servy", n), 1.25));
-        run.work.bytes_per_request = Some(12.0);
+        run.figures.work.bytes_per_request = Some(12.0);
         run
     }));
     let known = Known { accepted, ..Known::default() };
@@ -187,7 +195,7 @@ fn with_heads(heads: &[(&str, f64, Option<u64>)]) -> Comparison {
     for (place, (target, bytes, head)) in heads.iter().enumerate() {
         let own = repeated(|n| {
             let mut run = with_work(faster(run(target, n), 1.0 + 0.2 * place as f64));
-            run.work.bytes_per_request = Some(*bytes);
+            run.figures.work.bytes_per_request = Some(*bytes);
             run
         });
         for run in &own {
@@ -238,7 +246,7 @@ fn a_target_with_other_work_does_not_keep_the_others_from_being_compared() {
     runs.extend(repeated(|n| with_work(faster(run("b", n), 1.2))));
     runs.extend(repeated(|n| {
         let mut run = with_work(faster(run("c", n), 3.0));
-        run.work.bytes_per_request = Some(12.0);
+        run.figures.work.bytes_per_request = Some(12.0);
         run
     }));
     let of = |baseline: Option<&str>| Comparison::new(runs.clone(), &Marks::default(), baseline);
@@ -260,7 +268,7 @@ fn a_target_with_other_work_does_not_keep_the_others_from_being_compared() {
 
 #[test]
 fn requests_that_are_not_read_are_different_work_and_headers_are_not() {
-    let sent = |bytes: f64| side(move |run| run.work.sent_bytes_per_request = Some(bytes));
+    let sent = |bytes: f64| side(move |run| run.figures.work.sent_bytes_per_request = Some(bytes));
     let unread = differences(&sent(4_194_500.0), &sent(4_000_000.0));
     assert_eq!(unread, ["Request bytes per request differ: servy 4,194,000 B, gosherve 4,000,000 B"]);
     assert_eq!(differences(&sent(90.0), &sent(160.0)), Vec::<String>::new(), "a cookie, or a longer name");

@@ -1,20 +1,17 @@
 //! SQL that ends a run: by a result, a cancellation, or the loss of its agent.
 
-use brewbench_agent::{
-    reports::summary::Figures,
-    wire::{Phase, engine::EngineVersion, target::Identity},
-};
+use brewbench_agent::wire::{Phase, engine::EngineVersion, target::Identity};
 use sqlx::{SqliteConnection, SqlitePool};
 
-use super::figures::FigureColumns;
 use crate::{
     app::ids::RunId,
+    metrics::Figures,
     results::{
         store::verdicts,
         verdict::{limits::Limits, model::Judgement},
     },
     runs::{
-        store::enter,
+        store::{enter, row::decode},
         verdict::{Reason, Verdict},
     },
 };
@@ -32,7 +29,7 @@ pub struct Ending<'a> {
     pub reasons: &'a [Reason],
     /// Limits that it was judged by.
     pub limits: &'a Limits,
-    /// Metrics from the summary.
+    /// Its figures.
     pub figures: Option<&'a Figures>,
     /// Mechanism that limited CPU time.
     pub enforced_cpu: Option<&'a str>,
@@ -123,44 +120,15 @@ pub async fn store_evidence(connection: &mut SqliteConnection, id: &RunId, body:
 async fn update(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<'_>) -> sqlx::Result<()> {
     let phase = ending.phase.as_str();
     let verdict = ending.verdict.map(Verdict::as_str);
-    let reasons = serde_json::to_string(ending.reasons).map_err(crate::app::db::decode)?;
-    // Every field is named, so that a new one fails to compile until it is stored here.
-    let FigureColumns {
-        requests,
-        failed,
-        rps,
-        measured_ms,
-        avg_ms,
-        min_ms,
-        p50_ms,
-        p90_ms,
-        p95_ms,
-        p99_ms,
-        p999_ms,
-        max_ms,
-        data_received_bytes,
-        data_sent_bytes,
-        received_per_s,
-        iterations,
-        dropped_iterations,
-        checks_passed,
-        checks_failed,
-        min_new_connections,
-        max_new_connections,
-        thresholds,
-        thresholds_failed,
-    } = ending.figures.map(FigureColumns::from).unwrap_or_default();
+    let reasons = serde_json::to_string(ending.reasons).map_err(decode)?;
+    let figures = ending.figures.map_or(Ok(None), Figures::to_stored).map_err(decode)?;
     let (engine_name, engine_version) = ending.engine.map(|EngineVersion { name, version }| (name, version)).unzip();
     let (target_kind, target_identity) = ending.target.map(|target| (target.kind().as_str(), target.text())).unzip();
     sqlx::query!(
         "update run set phase = ?2, phase_at = ?3, finished_at = ?3, error = ?4, verdict = ?5,
              reasons = ?6, enforced_cpu = ?7, enforced_memory = ?8, engine_version = coalesce(?9, engine_version),
-             target_identity = coalesce(?10, target_identity), version = coalesce(?11, version), requests = ?12, failed = ?13,
-             rps = ?14, measured_ms = ?15, avg_ms = ?16, min_ms = ?17, p50_ms = ?18, p90_ms = ?19, p95_ms = ?20,
-             p99_ms = ?21, p999_ms = ?22, max_ms = ?23, data_received_bytes = ?24, data_sent_bytes = ?25,
-             iterations = ?26, dropped_iterations = ?27, checks_passed = ?28, checks_failed = ?29, thresholds = ?30,
-             thresholds_failed = ?31, min_new_connections = ?32, max_new_connections = ?33,
-             received_per_s = ?34, engine_name = coalesce(?35, engine_name), target_kind = coalesce(?36, target_kind)
+             target_identity = coalesce(?10, target_identity), version = coalesce(?11, version), figures = ?12,
+             engine_name = coalesce(?13, engine_name), target_kind = coalesce(?14, target_kind)
          where id = ?1",
         id,
         phase,
@@ -173,34 +141,21 @@ async fn update(connection: &mut SqliteConnection, id: &RunId, ending: &Ending<'
         engine_version,
         target_identity,
         ending.version,
-        requests,
-        failed,
-        rps,
-        measured_ms,
-        avg_ms,
-        min_ms,
-        p50_ms,
-        p90_ms,
-        p95_ms,
-        p99_ms,
-        p999_ms,
-        max_ms,
-        data_received_bytes,
-        data_sent_bytes,
-        iterations,
-        dropped_iterations,
-        checks_passed,
-        checks_failed,
-        thresholds,
-        thresholds_failed,
-        min_new_connections,
-        max_new_connections,
-        received_per_s,
+        figures,
         engine_name,
         target_kind
     )
     .execute(connection)
     .await?;
+    Ok(())
+}
+
+/// Stores figures of a run that has ended; those that are unknown here stay as stored.
+pub async fn add_figures(connection: &mut SqliteConnection, id: &RunId, figures: &Figures) -> sqlx::Result<()> {
+    let Some(known) = figures.to_stored().map_err(decode)? else { return Ok(()) };
+    sqlx::query!("update run set figures = json_patch(coalesce(figures, '{}'), ?2) where id = ?1", id, known)
+        .execute(connection)
+        .await?;
     Ok(())
 }
 

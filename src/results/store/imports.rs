@@ -10,7 +10,6 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use sqlx::SqliteConnection;
 use tokio::sync::oneshot;
 
-use super::figures::FigureColumns;
 use crate::{
     app::{
         db::{Db, decode},
@@ -18,6 +17,7 @@ use crate::{
         rows::Fault,
     },
     catalog::model::Engine,
+    metrics,
     results::{
         import::about::About,
         verdict::{limits::Limits, model::RULES},
@@ -59,12 +59,9 @@ pub struct NewImport {
 /// Inserts a finished run.
 const RUN: &str = "
     insert into run (id, origin, target, version, size_name, vcpus, memory_bytes, replicas, scenario, parameters, vus, duration_ms,
-        repetition, note, created_by, phase, queued_at, phase_at, finished_at, verdict, reasons, engine_name, engine_version, requests,
-        failed, rps, measured_ms, avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, data_received_bytes,
-        data_sent_bytes, received_per_s, iterations, dropped_iterations, checks_passed, checks_failed, thresholds,
-        thresholds_failed, interleaved, min_new_connections, max_new_connections, plan_key)
-    values (?, 'import', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'finished', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
-        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        repetition, note, created_by, phase, queued_at, phase_at, finished_at, verdict, reasons, engine_name, engine_version,
+        interleaved, figures, plan_key)
+    values (?, 'import', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'finished', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const PHASE: &str = "insert into run_phase (run_id, phase, at) values (?, 'finished', ?)";
 const SUMMARY: &str = "insert into run_summary (run_id, body, sha256) values (?, ?, ?)";
@@ -218,7 +215,6 @@ fn run(connection: &Connection, import: &NewImport) -> Result<(), Fault> {
     let NewImport { id, about, created_by, verdict, engine, now, .. } = import;
     let spec = spec(import);
     let columns = SpecColumns::from(&spec);
-    let figures = FigureColumns::from(&import.figures);
     connection.prepare_cached(RUN)?.execute(params![
         id.as_str(),
         columns.target,
@@ -241,30 +237,8 @@ fn run(connection: &Connection, import: &NewImport) -> Result<(), Fault> {
         serde_json::to_string(&import.reasons)?,
         engine.name,
         engine.version,
-        figures.requests,
-        figures.failed,
-        figures.rps,
-        figures.measured_ms,
-        figures.avg_ms,
-        figures.min_ms,
-        figures.p50_ms,
-        figures.p90_ms,
-        figures.p95_ms,
-        figures.p99_ms,
-        figures.p999_ms,
-        figures.max_ms,
-        figures.data_received_bytes,
-        figures.data_sent_bytes,
-        figures.received_per_s,
-        figures.iterations,
-        figures.dropped_iterations,
-        figures.checks_passed,
-        figures.checks_failed,
-        figures.thresholds,
-        figures.thresholds_failed,
         about.interleaved,
-        figures.min_new_connections,
-        figures.max_new_connections,
+        metrics::Figures::from(&import.figures).to_stored()?,
         spec.plan_key(),
     ])?;
     Ok(())

@@ -2,12 +2,9 @@
 
 pub mod cells;
 pub mod code;
-pub mod costs;
 pub mod downsampled;
 pub mod endings;
-pub mod figures;
 pub mod imports;
 pub mod parts;
 pub mod profiles;
 pub mod verdicts;
-pub mod work;

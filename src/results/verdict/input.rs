@@ -12,15 +12,18 @@ use brewbench_agent::{
     },
 };
 
-use crate::results::{
-    conditions::Cores,
-    cost::Cost,
-    evidence::Evidence,
-    generator_record::usable,
-    verdict::{
-        judge::judge,
-        limits::Limits,
-        model::{Context, Judgement, SeriesState},
+use crate::{
+    metrics,
+    results::{
+        conditions::Cores,
+        cost,
+        evidence::Evidence,
+        generator_record::usable,
+        verdict::{
+            judge::judge,
+            limits::Limits,
+            model::{Context, Judgement, SeriesState},
+        },
     },
 };
 
@@ -62,9 +65,20 @@ pub enum StoredSeries {
 }
 
 impl VerdictInput {
-    /// Returns the resource cost, if it was measured by an agent.
-    pub fn cost(&self) -> Option<Cost> {
-        self.execution.as_ref().map(Cost::from_execution)
+    /// Returns the figures to store: those of the summary, and the target's resource use if an agent measured it.
+    pub fn figures(&self) -> metrics::Figures {
+        let mut figures = metrics::Figures::from(&self.figures);
+        if let Some(execution) = &self.execution {
+            cost::add(&mut figures, execution);
+        }
+        figures
+    }
+
+    /// Returns the target's resource use alone, if an agent measured it.
+    pub fn cost(&self) -> Option<metrics::Figures> {
+        let mut cost = metrics::Figures { requests: Some(self.figures.requests), ..metrics::Figures::default() };
+        cost::add(&mut cost, self.execution.as_ref()?);
+        Some(metrics::Figures { requests: None, ..cost })
     }
 
     /// Judges the run by these limits.

@@ -11,7 +11,7 @@ use crate::{
         ids::{ExperimentId, RunId},
         rows::Rows,
     },
-    metrics,
+    metrics::{self, Figures},
     runs::{
         model::{Run, RunSpec},
         store::{
@@ -110,29 +110,26 @@ pub struct PastRun {
 /// `except` and those more than `RECENT` runs back.
 pub async fn past(rows: &Rows, runs: Vec<RunId>, except: &[RunId], limit: i64) -> sqlx::Result<Vec<Vec<PastRun>>> {
     let except = serde_json::to_string(except).map_err(decode)?;
-    let figures: Vec<_> = metrics::compared().map(|metric| metric.def().sql).collect();
-    let count = figures.len();
-    let select = format!(
-        "select experiment_id, case origin when 'agent' then started_at end, {}
-         from (select past.*
-             from run as asked
-             join run as past indexed by run_cell
-                 on past.cell_key = asked.cell_key and past.seq > (select max(seq) from run) - ?4
-             where asked.id = ?1 and past.experiment_id is not null
-                 and past.load is asked.load and past.agent is asked.agent
-                 and past.counts and past.id not in (select value from json_each(?2))
-             order by past.seq desc limit ?3)",
-        figures.join(", ")
-    );
+    let select = "
+        select past.experiment_id, case past.origin when 'agent' then past.started_at end, past.figures
+        from run as asked
+        join run as past indexed by run_cell
+            on past.cell_key = asked.cell_key and past.seq > (select max(seq) from run) - ?4
+        where asked.id = ?1 and past.experiment_id is not null
+            and past.load is asked.load and past.agent is asked.agent
+            and past.counts and past.id not in (select value from json_each(?2))
+        order by past.seq desc limit ?3";
     rows.read(move |connection| {
-        let mut statement = connection.prepare_cached(&select)?;
+        let mut statement = connection.prepare_cached(select)?;
         let mut cells = Vec::with_capacity(runs.len());
         for run in runs {
-            let found = statement.query_map((run.as_str(), &except, limit, RECENT), |row| {
-                let figures = (2..2 + count).map(|column| row.get(column)).collect::<rusqlite::Result<_>>()?;
-                Ok(PastRun { experiment: row.get(0)?, at_ms: row.get(1)?, figures })
-            })?;
-            let mut past = found.collect::<rusqlite::Result<Vec<_>>>()?;
+            let mut found = statement.query((run.as_str(), &except, limit, RECENT))?;
+            let mut past = Vec::new();
+            while let Some(row) = found.next()? {
+                let figures = Figures::from_stored(row.get_ref(2)?.as_str_or_null()?)?;
+                let figures = metrics::compared().map(|metric| (metric.def().get)(&figures)).collect();
+                past.push(PastRun { experiment: row.get(0)?, at_ms: row.get(1)?, figures });
+            }
             past.reverse();
             cells.push(past);
         }

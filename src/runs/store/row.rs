@@ -9,11 +9,10 @@ use crate::{
         rows::Fault,
     },
     catalog::model::Engine,
-    metrics::{Figures, counters::Counts},
+    metrics::Figures,
     runs::{
         model::{Origin, Run, RunEnforced},
         store::spec::{self, Columns, SpecColumns},
-        work::RunWork,
     },
 };
 
@@ -43,57 +42,20 @@ pub struct RunRow {
     pub(crate) error: Option<String>,
     pub(crate) verdict: Option<String>,
     pub(crate) reasons: String,
-    pub(crate) requests: Option<i64>,
-    pub(crate) failed: Option<i64>,
-    pub(crate) rps: Option<f64>,
-    pub(crate) measured_ms: Option<f64>,
-    pub(crate) avg_ms: Option<f64>,
-    pub(crate) min_ms: Option<f64>,
-    pub(crate) p50_ms: Option<f64>,
-    pub(crate) p90_ms: Option<f64>,
-    pub(crate) p95_ms: Option<f64>,
-    pub(crate) p99_ms: Option<f64>,
-    pub(crate) p999_ms: Option<f64>,
-    pub(crate) max_ms: Option<f64>,
-    pub(crate) data_received_bytes: Option<f64>,
-    pub(crate) data_sent_bytes: Option<f64>,
-    pub(crate) iterations: Option<i64>,
-    pub(crate) dropped_iterations: Option<i64>,
-    pub(crate) checks_passed: Option<i64>,
-    pub(crate) checks_failed: Option<i64>,
-    pub(crate) thresholds: Option<i64>,
-    pub(crate) thresholds_failed: Option<i64>,
     pub(crate) enforced_cpu: Option<String>,
     pub(crate) enforced_memory: Option<String>,
     pub(crate) engine_version: Option<String>,
     pub(crate) engine_name: Option<String>,
     pub(crate) labels: String,
     pub(crate) note: Option<String>,
-    pub(crate) target_cpu_us: Option<i64>,
-    pub(crate) target_memory_bytes: Option<i64>,
-    pub(crate) received_per_s: Option<f64>,
     pub(crate) interleaved: Option<i64>,
-    pub(crate) min_new_connections: Option<i64>,
-    pub(crate) max_new_connections: Option<i64>,
-    pub(crate) statuses: Option<String>,
-    pub(crate) protocols: Option<String>,
-    pub(crate) warmed_up_ms: Option<i64>,
-    pub(crate) warm_up_steady: Option<i64>,
-    pub(crate) throttled_share: Option<f64>,
-    pub(crate) startup_ms: Option<f64>,
-    pub(crate) idle_memory_bytes: Option<i64>,
-    pub(crate) counters: Option<String>,
+    pub(crate) figures: Option<String>,
 }
 
 /// The columns of a row in reading order.
 pub(crate) const COLUMNS: &str = "seq, id, experiment_id, retry_of, origin, version, target_kind, target_identity, \
-    repetition, created_by, agent, phase, \
-    queued_at, phase_at, started_at, finished_at, error, verdict, reasons, requests, failed, rps, measured_ms, \
-    avg_ms, min_ms, p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms, data_received_bytes, data_sent_bytes, \
-    iterations, dropped_iterations, checks_passed, checks_failed, thresholds, thresholds_failed, enforced_cpu, \
-    enforced_memory, engine_version, engine_name, labels, note, target_cpu_us, target_memory_bytes, \
-    received_per_s, interleaved, min_new_connections, max_new_connections, statuses, protocols, \
-    warmed_up_ms, warm_up_steady, throttled_share, startup_ms, idle_memory_bytes, counters";
+    repetition, created_by, agent, phase, queued_at, phase_at, started_at, finished_at, error, verdict, reasons, \
+    enforced_cpu, enforced_memory, engine_version, engine_name, labels, note, interleaved, figures";
 
 impl RunRow {
     /// Reads a row of a statement that selects [`COLUMNS`] and those of the spec.
@@ -119,46 +81,14 @@ impl RunRow {
             error: columns.next()?,
             verdict: columns.next()?,
             reasons: columns.next()?,
-            requests: columns.next()?,
-            failed: columns.next()?,
-            rps: columns.next()?,
-            measured_ms: columns.next()?,
-            avg_ms: columns.next()?,
-            min_ms: columns.next()?,
-            p50_ms: columns.next()?,
-            p90_ms: columns.next()?,
-            p95_ms: columns.next()?,
-            p99_ms: columns.next()?,
-            p999_ms: columns.next()?,
-            max_ms: columns.next()?,
-            data_received_bytes: columns.next()?,
-            data_sent_bytes: columns.next()?,
-            iterations: columns.next()?,
-            dropped_iterations: columns.next()?,
-            checks_passed: columns.next()?,
-            checks_failed: columns.next()?,
-            thresholds: columns.next()?,
-            thresholds_failed: columns.next()?,
             enforced_cpu: columns.next()?,
             enforced_memory: columns.next()?,
             engine_version: columns.next()?,
             engine_name: columns.next()?,
             labels: columns.next()?,
             note: columns.next()?,
-            target_cpu_us: columns.next()?,
-            target_memory_bytes: columns.next()?,
-            received_per_s: columns.next()?,
             interleaved: columns.next()?,
-            min_new_connections: columns.next()?,
-            max_new_connections: columns.next()?,
-            statuses: columns.next()?,
-            protocols: columns.next()?,
-            warmed_up_ms: columns.next()?,
-            warm_up_steady: columns.next()?,
-            throttled_share: columns.next()?,
-            startup_ms: columns.next()?,
-            idle_memory_bytes: columns.next()?,
-            counters: columns.next()?,
+            figures: columns.next()?,
             spec: SpecColumns::read(&mut columns)?,
         })
     }
@@ -203,51 +133,16 @@ impl TryFrom<RunRow> for Run {
             error,
             verdict,
             reasons,
-            requests,
-            failed,
-            rps,
-            measured_ms,
-            avg_ms,
-            min_ms,
-            p50_ms,
-            p90_ms,
-            p95_ms,
-            p99_ms,
-            p999_ms,
-            max_ms,
-            data_received_bytes,
-            data_sent_bytes,
-            iterations,
-            dropped_iterations,
-            checks_passed,
-            checks_failed,
-            thresholds,
-            thresholds_failed,
             enforced_cpu,
             enforced_memory,
             engine_version,
             engine_name,
             labels,
             note,
-            target_cpu_us,
-            target_memory_bytes,
-            received_per_s,
             interleaved,
-            min_new_connections,
-            max_new_connections,
-            statuses,
-            protocols,
-            warmed_up_ms,
-            warm_up_steady,
-            throttled_share,
-            startup_ms,
-            idle_memory_bytes,
-            counters,
+            figures,
         } = row;
         let origin = if origin == "import" { Origin::Import } else { Origin::Agent };
-        let (requests, failed) = (integer::<u64>(requests)?, integer::<u64>(failed)?);
-        let counts = |text: Option<String>| text.as_deref().map(serde_json::from_str).transpose().map_err(decode);
-        let counters: Option<Counts> = counters.as_deref().map(serde_json::from_str).transpose().map_err(decode)?;
         Ok(Self {
             id,
             experiment: experiment_id,
@@ -263,51 +158,7 @@ impl TryFrom<RunRow> for Run {
             verdict: verdict.map(|text| text.parse()).transpose().map_err(|fault: String| decode(fault))?,
             reasons: serde_json::from_str(&reasons).map_err(decode)?,
             error,
-            figures: Figures {
-                error_rate: requests
-                    .zip(failed)
-                    .filter(|(total, _)| *total > 0)
-                    .map(|(total, failed)| failed as f64 / total as f64),
-                cpu_ms_per_request: requests
-                    .zip(target_cpu_us)
-                    .filter(|(total, _)| *total > 0)
-                    .map(|(total, us)| us as f64 / 1_000.0 / total as f64),
-                target_memory_bytes: integer(target_memory_bytes)?,
-                requests,
-                failed,
-                rps,
-                avg_ms,
-                min_ms,
-                p50_ms,
-                p90_ms,
-                p95_ms,
-                p99_ms,
-                p999_ms,
-                max_ms,
-                measured_s: measured_ms.map(|ms| ms / 1_000.0),
-                throttled_share,
-                startup_ms,
-                idle_memory_bytes: integer(idle_memory_bytes)?,
-                counters: counters.unwrap_or_default().per_request(requests),
-                data_received_bytes,
-                data_sent_bytes,
-                received_per_s: received_per_s.or_else(|| {
-                    let seconds = measured_ms.filter(|ms| *ms > 0.0).map(|ms| ms / 1_000.0);
-                    data_received_bytes.zip(seconds).map(|(bytes, seconds)| bytes / seconds)
-                }),
-            },
-            iterations: integer(iterations)?,
-            dropped_iterations: integer(dropped_iterations)?,
-            work: RunWork::new(requests, integer(iterations)?, data_received_bytes)
-                .with_sent(data_sent_bytes, requests)
-                .with_connections(integer(min_new_connections)?, integer(max_new_connections)?, requests)
-                .with_counts(counts(statuses)?, counts(protocols)?),
-            checks_passed: integer(checks_passed)?,
-            checks_failed: integer(checks_failed)?,
-            thresholds: integer(thresholds)?,
-            thresholds_failed: integer(thresholds_failed)?,
-            warmed_up_s: warmed_up_ms.map(|ms| ms as f64 / 1_000.0),
-            warm_up_steady: warm_up_steady.map(|steady| steady != 0),
+            figures: Figures::from_stored(figures.as_deref()).map_err(decode)?,
             enforced: enforced_cpu.zip(enforced_memory).map(|(cpu, memory)| RunEnforced { cpu, memory }),
             agent,
             engine: engine_name.map(|name| Engine { name, version: engine_version }),

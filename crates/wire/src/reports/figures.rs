@@ -11,7 +11,7 @@ use crate::reports::summary::{Kind, Metric, Shape, Summary};
 const LOG_DELAY_MS: f64 = 50.0;
 
 /// The main metrics of one run. Unknown values are absent, never zero.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     /// HTTP requests made.
     pub requests: u64,

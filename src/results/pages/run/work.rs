@@ -2,17 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    runs::{model::Run, work::mix},
-    web::format,
-};
+use crate::{metrics::work::mix, runs::model::Run, web::format};
 
 /// The text for unknown values.
 const UNKNOWN: &str = "not known";
 
 /// Returns name and value of each fact that must match for a comparison.
 pub fn work(run: &Run) -> Vec<(&'static str, String)> {
-    let work = &run.work;
+    let work = &run.figures.work;
     let known = |value: Option<f64>, unit: &str| match value {
         Some(_) => format!("{}{unit}", format::number(value).text()),
         None => UNKNOWN.to_owned(),
@@ -27,7 +24,12 @@ pub fn work(run: &Run) -> Vec<(&'static str, String)> {
         _ => UNKNOWN.to_owned(),
     };
     vec![
-        ("Iterations", run.iterations.map_or(UNKNOWN.to_owned(), |_| format::count(run.iterations).text().to_owned())),
+        (
+            "Iterations",
+            run.figures
+                .iterations
+                .map_or(UNKNOWN.to_owned(), |_| format::count(run.figures.iterations).text().to_owned()),
+        ),
         ("Requests per iteration", known(work.requests_per_iteration, "")),
         ("Response bytes per request", known(work.bytes_per_request, "\u{a0}B")),
         ("Request bytes per request", known(work.sent_bytes_per_request, "\u{a0}B")),
@@ -39,7 +41,9 @@ pub fn work(run: &Run) -> Vec<(&'static str, String)> {
 }
 
 fn known_checks(run: &Run) -> String {
-    let (Some(passed), Some(failed)) = (run.checks_passed, run.checks_failed) else { return UNKNOWN.to_owned() };
+    let (Some(passed), Some(failed)) = (run.figures.checks_passed, run.figures.checks_failed) else {
+        return UNKNOWN.to_owned();
+    };
     let total = passed.saturating_add(failed);
     let rate = (total > 0).then(|| passed as f64 / total as f64);
     format!("{} of {}", format::percent(rate).text(), format::count(Some(total)).text())
@@ -47,15 +51,20 @@ fn known_checks(run: &Run) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::runs::{testing::finished, work::RunWork};
+    use brewbench_agent::wire::work_done::WorkDone;
+
+    use crate::{
+        metrics::work::RunWork,
+        runs::testing::{figured, finished},
+    };
 
     #[test]
     fn known_values_have_units_and_others_are_not_known() {
         let work = RunWork::new(Some(1_000), Some(500), Some(1_204_000.0));
         let work = work.with_connections(Some(10), Some(10), Some(1_000)).with_sent(Some(1_204_000.0), Some(1_000));
         let statuses = [("200".to_owned(), 500), ("302".to_owned(), 500)].into();
-        let run = Run { iterations: Some(500), work: work.with_counts(Some(statuses), None), ..finished("servy", 1) };
+        let work = work.with_tags(WorkDone { statuses: Some(statuses), ..WorkDone::default() }, Some(1_000));
+        let run = figured(finished("servy", 1), |figures| (figures.iterations, figures.work) = (Some(500), work));
         let lines: Vec<String> =
             super::work(&run).iter().map(|(name, value)| format!("{name}: {value}").replace('\u{a0}', " ")).collect();
         assert_eq!(

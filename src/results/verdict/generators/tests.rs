@@ -63,22 +63,8 @@ fn judged_with(series: &Series, change: impl FnOnce(&mut [GeneratorRecord])) -> 
         measured_ms: 10_000.0,
         latency,
         ok_latency: latency,
-        blocked_ms: None,
         iterations: Some(10_000),
-        iteration_ms: None,
-        dropped_iterations: None,
-        new_connections: None,
-        data_received_bytes: None,
-        received_per_s: None,
-        data_sent_bytes: None,
-        checks_passed: None,
-        checks_failed: None,
-        vus_max: None,
-        connections: None,
-        closed_connections: None,
-        thresholds_failed: None,
-        thresholds: None,
-        negative_minima: Vec::new(),
+        ..Figures::default()
     };
     let context = Context {
         kind: None,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use brewbench_agent::wire::work_done::WorkDone;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -67,14 +68,12 @@ impl RunWork {
         }
     }
 
-    /// Adds the counts by status and by protocol.
+    /// Adds what k6's tags report: statuses, protocols and the exact number of new connections, if it is known.
     #[must_use]
-    pub fn with_counts(
-        self,
-        statuses: Option<BTreeMap<String, u64>>,
-        protocols: Option<BTreeMap<String, u64>>,
-    ) -> Self {
-        Self { statuses, protocols, ..self }
+    pub fn with_tags(self, tags: WorkDone, requests: Option<u64>) -> Self {
+        let WorkDone { statuses, protocols, new_connections: new } = tags;
+        let counted = if new.is_some() { self.with_connections(new, new, requests) } else { self };
+        Self { statuses, protocols, ..counted }
     }
 }
 
