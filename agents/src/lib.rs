@@ -22,6 +22,8 @@ pub mod doctor;
 pub mod engine;
 pub mod generators;
 pub mod host;
+#[cfg(not(feature = "kubernetes"))]
+mod no_kubernetes;
 pub mod profile;
 pub mod reports;
 pub mod run;
