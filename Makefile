@@ -9,14 +9,19 @@ PY_SPY := 0.4.3
 PREFIX ?= /usr/local
 export PATH := $(PATH):$(TOOLS)
 
-.PHONY: help demo build install dist test lint docs self-check bench bench-check bench-aa bench-kinds bench-profiles chaos soak fuzz screenshots assets k6 chromium network podman perf py-spy guest kubernetes test-kubernetes valgrind
+.PHONY: help demo build-demo build install dist test lint docs self-check bench bench-check bench-aa bench-kinds bench-profiles chaos soak fuzz screenshots assets k6 chromium network podman perf py-spy guest kubernetes test-kubernetes valgrind
 
 help: ## List targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: ## Build brewbench and compare two servers: make demo ARGS='--duration 5s --once'
-	@$(MAKE) --no-print-directory -j2 build k6
-	@$(TARGET)/release/brewbench demo $(ARGS)
+demo: ## Build quickly, without Kubernetes, and compare two servers: make demo ARGS='--duration 5s --once'
+	@# k6 gives way to cargo, and is compiled while that has work for one processor only.
+	@$(MAKE) --no-print-directory -j2 build-demo k6
+	@$(TARGET)/demo/brewbench demo $(ARGS)
+
+build-demo: assets
+	@$(CARGO) build --profile demo --locked --no-default-features --package brewbench --package rust-hyper
+	@scripts/install-targets.sh $(TARGET)/demo
 
 build: assets ## Build the program and the bundled targets in release mode
 	@$(CARGO) build --release --locked --package brewbench --package rust-hyper $(EXTRA)
@@ -28,8 +33,8 @@ install: build ## Install program, targets and systemd units: make install PREFI
 dist: build ## Pack a release archive that runs without Rust, Go or Node: make dist TO=folder
 	@scripts/dist.sh $(TARGET)/release "$(or $(TO),$(TARGET)/dist)"
 
-test: assets k6 chromium network podman perf py-spy guest ## Run all checks: format, lints, docs, tests with real k6 and a real browser
-	@scripts/test.sh $(TARGET)
+test: assets k6 chromium network podman perf py-spy guest ## Run all checks, with real k6 and a real browser, or a part: make test PART=lint, server or agents
+	@scripts/test.sh $(TARGET) $(PART)
 
 lint: assets ## Check format, clippy, rustdoc, and licences and vulnerabilities of dependencies
 	@scripts/lint.sh
@@ -75,7 +80,7 @@ soak: build k6 ## Do thousands of short runs and check for leaks: make soak RUNS
 
 fuzz: ## Fuzz every decoder of untrusted bytes, and parse a million corrupted k6 pushes: make fuzz EACH=300
 	@scripts/fuzz.sh $(or $(EACH),300)
-	@PROPTEST_CASES=250000 $(CARGO) test --release --locked --package brewbench-agent --test series hostile
+	@PROPTEST_CASES=250000 $(CARGO) test --release --locked --package brewbench-agent --test agents series::hostile
 
 screenshots: assets chromium ## Take screenshots of every page, light and dark, wide and narrow: make screenshots TO=folder
 	@scripts/screenshots.sh "$(or $(TO),$(TARGET)/screenshots)"
@@ -84,7 +89,7 @@ assets: ## Download the scripts of the web pages
 	@assets/fetch.sh
 
 k6: ## Install k6 into .tools/bin unless it is in PATH
-	@command -v k6 >/dev/null || { echo "k6: go install $(K6) into .tools/bin" >&2; GOBIN=$(TOOLS) go install $(K6); }
+	@command -v k6 >/dev/null || { echo "k6: go install $(K6) into .tools/bin" >&2; GOBIN=$(TOOLS) nice go install $(K6); }
 
 chromium: ## Install Debian's chromium unless it is installed
 	@command -v chromium >/dev/null || { echo "chromium: apt-get install chromium" >&2; \

@@ -4,8 +4,7 @@
 use std::{
     env,
     fmt::Write,
-    fs::{self, File},
-    io,
+    fs, io,
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
@@ -22,7 +21,7 @@ fn main() {
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets OUT_DIR"));
     check(check_queries(&out), "migrations");
     println!("cargo::rustc-env=BREWBENCH_BUILT_AT_MS={}", built_at_ms());
-    check(gather_assets(&out.join("assets")), "static files");
+    check(embed_assets(&out), "static files");
     check(embed_docs(&out), "documentation");
 }
 
@@ -58,39 +57,29 @@ async fn check_queries(out: &Path) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Copies our own files and those of packages into one folder and embeds it.
-fn gather_assets(folder: &Path) -> io::Result<()> {
-    let _ = fs::remove_dir_all(folder);
-    let gathered = folder.join("static");
-    fs::create_dir_all(&gathered)?;
-    println!("cargo::rerun-if-changed=static");
-    for entry in fs::read_dir("static")? {
-        let entry = entry?;
-        copy(&entry.path(), &gathered.join(entry.file_name()))?;
-    }
-    let images = gathered.join("images");
-    fs::create_dir_all(&images)?;
-    for entry in fs::read_dir("docs/images")? {
-        let entry = entry?;
-        copy(&entry.path(), &images.join(entry.file_name()))?;
+/// Writes a table of our own files and those of packages for `src/web/assets.rs`: name below `/static/`, and content.
+fn embed_assets(out: &Path) -> io::Result<()> {
+    let mut files = Vec::new();
+    for (folder, prefix) in [("static", ""), ("docs/images", "images/")] {
+        println!("cargo::rerun-if-changed={folder}");
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            files.push((format!("{prefix}{name}"), fs::canonicalize(&path)?));
+        }
     }
     for (from, to) in [(PLOTLY, "plotly.js"), (DATASTAR, "datastar.js")] {
         println!("cargo::rerun-if-changed={from}");
-        copy(Path::new(from), &gathered.join(to))
+        let path = fs::canonicalize(from)
             .map_err(|fault| io::Error::other(format!("{from}: {fault}; `make assets` fetches it")))?;
+        files.push((to.to_owned(), path));
     }
-    for folder in [&images, &gathered, folder] {
-        File::open(folder)?.set_modified(UNIX_EPOCH)?;
+    files.sort();
+    let mut table = String::from("&[\n");
+    for (name, path) in files {
+        let _ = writeln!(table, "({name:?}, include_bytes!({path:?})),");
     }
-    memory_serve::load_directory(folder.to_str().ok_or_else(|| io::Error::other("the build folder is not UTF-8"))?);
-    Ok(())
-}
-
-/// Copies a file with its modification time. memory-serve makes cargo watch the gathered folder; a file in it that is newer than
-/// the start of this script would make cargo rebuild everything each time.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    fs::copy(from, to)?;
-    File::options().write(true).open(to)?.set_modified(fs::metadata(from)?.modified()?)
+    fs::write(out.join("assets.rs"), table + "]")
 }
 
 /// Writes a table of the documentation's files for `src/docs/book.rs`: path without `.md`, and text.

@@ -1,13 +1,43 @@
 #!/bin/sh
-# Runs all checks, fastest first.
-# usage: test.sh TARGET-FOLDER
+# Runs all checks, fastest first, or a part of them: what one of several machines does.
+# usage: test.sh TARGET-FOLDER [lint|server|agents]
 set -eu
 cd "$(dirname "$0")/.."
 target=$1
-scripts/lint.sh
-echo "== build"
-cargo build --quiet --locked --workspace
-scripts/install-targets.sh "$target/debug"
-echo "== tests"
-(cd agents/targets/go-nethttp && GOTOOLCHAIN=local go test ./...)
-cargo test --locked --workspace
+part=${2:-all}
+
+# Everything is built at once: with other selections of crates or targets, libraries would have other features and be
+# built again.
+build() {
+  echo "== build"
+  cargo build --quiet --locked --workspace --bin brewbench --bin rust-hyper --examples "$@"
+  scripts/install-targets.sh "$target/debug"
+}
+
+# Tests wait for browsers, load generators, containers and virtual machines most of the time, or for their turn to measure.
+server() {
+  cargo test --locked --workspace --test all -- --test-threads "$(($(nproc) * 2))"
+}
+
+agents() {
+  (cd agents/targets/go-nethttp && GOTOOLCHAIN=local go test ./...) &&
+    cargo test --locked --workspace --lib --bins --test agents
+}
+
+case $part in
+  lint) scripts/lint.sh ;;
+  server) build --test all && server ;;
+  agents) build --tests && agents ;;
+  all)
+    scripts/lint.sh
+    build --tests
+    echo "== tests"
+    # Both mostly wait, so they run at the same time.
+    agents >"$target/agents.log" 2>&1 &
+    server && status=0 || status=$?
+    wait $! || status=1
+    cat "$target/agents.log"
+    exit "$status"
+    ;;
+  *) echo "unknown part: $part" >&2; exit 2 ;;
+esac

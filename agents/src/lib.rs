@@ -18,6 +18,8 @@ pub mod doctor;
 pub mod engine;
 pub mod generators;
 pub mod host;
+#[cfg(not(feature = "kubernetes"))]
+mod no_kubernetes;
 pub mod profile;
 pub mod run;
 pub mod sandbox;

@@ -1,7 +1,5 @@
 //! Attacks from inside the sandbox: by a target, by a script, and by an inspected script.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs::Permissions;
 use std::net::TcpListener;
@@ -22,9 +20,10 @@ use brewbench_agent::wire::messages::Finding;
 use brewbench_agent::wire::outcome::{Ended, Outcome};
 use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_testing::{public_folder, skip};
-use support::{Bench, job, scenario};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+use crate::support::{Bench, job, scenario};
 
 /// A folder with the agent's key next to the files a target may use.
 struct Machine {

@@ -1,7 +1,5 @@
 //! Runs on containers, with a real Podman and a real k6.
 
-mod support;
-
 use std::time::Duration;
 
 use brewbench_agent::run::execute;
@@ -11,8 +9,9 @@ use brewbench_agent::wire::Phase;
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use brewbench_agent::wire::target::Identity;
 use brewbench_testing::{Image, Manner, Podman, Registry, SmallDisk};
-use support::{Bench, job, unruly};
 use tokio_util::sync::CancellationToken;
+
+use crate::support::{Bench, job, unruly};
 
 /// A bench with an engine that has the unruly target as `localhost/unruly:1`.
 struct Site {

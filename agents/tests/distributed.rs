@@ -1,8 +1,6 @@
 //! Distributed runs, each participant with a real k6: they start simultaneously, their parts add up, and nothing is
 //! left.
 
-mod support;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,9 +12,10 @@ use brewbench_agent::wire::messages::Gate;
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_agent::wire::{Phase, now_ms};
-use support::{Bench, job, vus};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
+
+use crate::support::{Bench, job, vus};
 
 /// Address of the target: loopback, but not the address used in a run of one agent.
 const ADDRESS: [u8; 4] = [127, 0, 0, 2];

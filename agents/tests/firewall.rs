@@ -1,7 +1,5 @@
 //! What the kernel lets a load generator reach.
 
-mod support;
-
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::process::Command;
 
@@ -11,8 +9,9 @@ use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::load::Load;
 use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_testing::skip;
-use support::{Bench, job, scenario};
 use tokio_util::sync::CancellationToken;
+
+use crate::support::{Bench, job, scenario};
 
 /// Users that run nothing else on this machine, one per test: tests run at the same time.
 const USERS: [u32; 3] = [3_000_000_001, 3_000_000_002, 3_000_000_003];

@@ -1,7 +1,5 @@
 //! Runs with fake k6 programs that accept only the flags of a version.
 
-mod support;
-
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -15,8 +13,9 @@ use brewbench_agent::wire::load::Load;
 use brewbench_agent::wire::outcome::{Ended, Outcome};
 use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_testing::public_folder;
-use support::{Bench, job, scenario};
 use tokio_util::sync::CancellationToken;
+
+use crate::support::{Bench, job, scenario};
 
 /// Flags of k6 2.2.0 (`k6 run --help`, `k6 inspect --help`) with a value, and those without.
 const WITH_VALUE: &str = "--vus --duration --iterations --stage --execution-segment --execution-segment-sequence \
@@ -84,7 +83,7 @@ async fn run_with(version: &str, job: &Job) -> (Outcome, Vec<String>, String) {
 #[tokio::test]
 async fn every_flag_of_a_run_exists_in_k6_1_and_2() {
     let own_load = Job {
-        scenario: scenario(support::SCRIPT),
+        scenario: scenario(crate::support::SCRIPT),
         spec: RunSpec { load: Some(Load::Script), ..job("good").spec },
         ..job("good")
     };

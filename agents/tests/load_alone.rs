@@ -1,8 +1,6 @@
 //! What a run counts is its load: requests are equal to those that the target counted, to the request, and rates are over
 //! the time of the load, whatever `setup()`, `teardown()` and waits of iterations do. With a real k6.
 
-mod support;
-
 use brewbench_agent::reports::read::parse;
 use brewbench_agent::reports::summary::{Figures, Summary};
 use brewbench_agent::run::execute;
@@ -12,8 +10,9 @@ use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_agent::wire::series::{Second, Window};
 use brewbench_testing::Counter;
-use support::{Bench, job, scenario, vus};
 use tokio_util::sync::CancellationToken;
+
+use crate::support::{Bench, job, scenario, vus};
 
 const IMPORTS: &str = "import http from 'k6/http'; import { check, group, sleep } from 'k6'; import exec from 'k6/execution';\n\
                        const get = (path) => http.get(`${__ENV.BASE_URL}${path}`);\n";

@@ -1,15 +1,14 @@
 //! What a real k6 reports about its load besides its metrics.
 
-mod support;
-
 use brewbench_agent::run::execute;
 use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::load::Load;
 use brewbench_agent::wire::load_record::LoadRecord;
 use brewbench_agent::wire::outcome::{Ended, Outcome};
 use brewbench_agent::wire::run_spec::RunSpec;
-use support::{Bench, job, scenario, vus};
 use tokio_util::sync::CancellationToken;
+
+use crate::support::{Bench, job, scenario, vus};
 
 async fn run(bench: &Bench, script: &str, load: Load) -> (Outcome, LoadRecord) {
     bench.offer("good", "");

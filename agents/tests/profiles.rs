@@ -1,7 +1,5 @@
 //! Profiles of real targets by real profilers, of misbehaving endpoints, and that nothing is left of a profiler.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,10 +14,11 @@ use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use brewbench_agent::wire::profile::{ProfileKind, ProfileSource, Profiled, RunProfile};
 use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_testing::{Guest, Image, Podman, skip};
-use support::{Bench, job, processes_with, scenario, vus};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+
+use crate::support::{Bench, job, processes_with, scenario, vus};
 
 const HASH: &str = "import http from 'k6/http'; export default function () { http.get(__ENV.BASE_URL + '/hash'); }";
 
@@ -465,7 +464,11 @@ async fn a_killed_agent_leaves_no_perf() {
     let folder = tempfile::tempdir().expect("a folder");
     let own = std::env::current_exe().expect("own path");
     let mut child = Command::new(own);
-    child.args(["profiled_child", "--exact"]).env(CHILD, folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    child
+        .args(["profiles::profiled_child", "--exact"])
+        .env(CHILD, folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut child = child.spawn().expect("a child");
     let agent = format!("test profile killed {}", child.id());
     let perf = || {
@@ -490,7 +493,7 @@ async fn a_killed_agent_leaves_no_perf() {
     let sandbox = brewbench_agent::sandbox::Sandbox::detect(root, &agent);
     cleanup::remove(&sandbox, folder.path()).await;
     assert_eq!(processes_with(&agent), Vec::<i32>::new());
-    assert_eq!(support::groups_of(&agent), Vec::<PathBuf>::new());
+    assert_eq!(crate::support::groups_of(&agent), Vec::<PathBuf>::new());
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
 }
 

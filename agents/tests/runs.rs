@@ -1,7 +1,5 @@
 //! Complete runs with a real k6: their results, their failures, and that they leave nothing behind.
 
-mod support;
-
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -20,8 +18,9 @@ use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_agent::wire::target::TargetKind;
 use brewbench_agent::wire::{Phase, RunId, now_ms};
-use support::{Bench, job, processes_with, scenario, vus};
 use tokio_util::sync::CancellationToken;
+
+use crate::support::{Bench, job, processes_with, scenario, vus};
 
 async fn run(bench: &Bench, job: &Job) -> Outcome {
     let outcome = execute::run(job, &bench.work, &CancellationToken::new(), |_| {}).await;

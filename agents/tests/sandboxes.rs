@@ -1,7 +1,5 @@
 //! Real control groups, if this machine allows them, and leftovers of an earlier agent process.
 
-mod support;
-
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +12,8 @@ use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::Size;
 use brewbench_agent::wire::outcome::Mechanism;
 use brewbench_testing::skip;
-use support::{groups_of, processes_with};
+
+use crate::support::{groups_of, processes_with};
 
 /// Detects a sandbox; `None`, with a printed reason, if control groups can't be used.
 fn sandbox(test: &str) -> Option<Sandbox> {

@@ -1,7 +1,5 @@
 //! Where the load of a real k6 goes, by the sockets of the kernel.
 
-mod support;
-
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use brewbench_agent::run::execute;
@@ -9,9 +7,10 @@ use brewbench_agent::wire::job::Job;
 use brewbench_agent::wire::outcome::Ended;
 use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_agent::wire::traffic::{Peer, Traffic};
-use support::web::Web;
-use support::{Bench, job, scenario, vus};
 use tokio_util::sync::CancellationToken;
+
+use crate::support::web::Web;
+use crate::support::{Bench, job, scenario, vus};
 
 /// Runs a script for four seconds and returns the traffic.
 async fn traffic(bench: &Bench, manner: &str, script: &str) -> Traffic {

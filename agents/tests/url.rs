@@ -1,16 +1,15 @@
 //! Runs on a server that already runs, with a real k6.
 
-mod support;
-
 use brewbench_agent::run::execute;
 use brewbench_agent::wire::Phase;
 use brewbench_agent::wire::job::{Job, Role, Size};
 use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_agent::wire::target::Identity;
-use support::web::Web;
-use support::{Bench, job, vus};
 use tokio_util::sync::CancellationToken;
+
+use crate::support::web::Web;
+use crate::support::{Bench, job, vus};
 
 /// Writes the manifest of a target with this base URL.
 fn offer(bench: &Bench, base: &str, tables: &str) {

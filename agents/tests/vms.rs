@@ -1,7 +1,5 @@
 //! Runs on virtual machines, with a real QEMU, a real kernel and a real k6.
 
-mod support;
-
 use std::time::Duration;
 
 use brewbench_agent::run::execute;
@@ -13,8 +11,9 @@ use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
 use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_agent::wire::target::Identity;
 use brewbench_testing::Guest;
-use support::{Bench, job, vus};
 use tokio_util::sync::CancellationToken;
+
+use crate::support::{Bench, job, vus};
 
 /// A bench and a guest.
 struct Site {

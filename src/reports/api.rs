@@ -51,7 +51,7 @@ pub async fn report(
     let text = match format {
         Format::Html => {
             let profiles = profiles::of(&state, &comparison).await?;
-            html::text(&state, comparison, profiles).await?
+            html::text(comparison, profiles)?
         }
         Format::Markdown => {
             markdown::text(&comparison) + &markdown::profiles(&profiles::of(&state, &comparison).await?)

@@ -6,10 +6,7 @@ use askama::{Template, filters::HtmlSafe};
 use brewbench_agent::wire::now_ms;
 
 use crate::{
-    app::{
-        error::{Error, Result},
-        state::AppState,
-    },
+    app::error::{Error, Result},
     compare::view::Comparison,
     reports::profiles::Profiled,
     web::assets,
@@ -48,16 +45,16 @@ impl fmt::Display for Trusted {
 impl HtmlSafe for Trusted {}
 
 /// Renders the file.
-pub async fn text(state: &AppState, comparison: Comparison, profiles: Vec<Profiled>) -> Result<String> {
+pub fn text(comparison: Comparison, profiles: Vec<Profiled>) -> Result<String> {
     let drawn = !comparison.charts.is_empty() || comparison.timeseries.is_some();
     let report = Report {
         made_at_ms: now_ms(),
         nonce: format!("{:032x}", rand::random::<u128>()),
-        style: Trusted(assets::text(state, "app.css").await?),
+        style: Trusted(assets::text("app.css")?.to_owned()),
         // Without charts the library would be most of the file.
-        plotly: if drawn { script(state, "plotly.js").await? } else { Trusted(String::new()) },
-        charts: if drawn { script(state, "charts.js").await? } else { Trusted(String::new()) },
-        copy: script(state, "copy.js").await?,
+        plotly: if drawn { script("plotly.js")? } else { Trusted(String::new()) },
+        charts: if drawn { script("charts.js")? } else { Trusted(String::new()) },
+        copy: script("copy.js")?,
         drawn,
         comparison,
         profiles,
@@ -66,7 +63,7 @@ pub async fn text(state: &AppState, comparison: Comparison, profiles: Vec<Profil
 }
 
 /// Returns a script that can't close the element that contains it.
-async fn script(state: &AppState, name: &str) -> Result<Trusted> {
-    let text = assets::text(state, name).await?;
+fn script(name: &str) -> Result<Trusted> {
+    let text = assets::text(name)?;
     Ok(Trusted(text.replace("</script", "<\\/script").replace("<!--", "<\\!--")))
 }

@@ -1,29 +1,57 @@
 //! Static files, embedded at build time and served under names with a hash of their content.
 
-use std::sync::LazyLock;
+use std::{
+    io::Write,
+    sync::{LazyLock, OnceLock},
+};
 
 use axum::{
     Router,
-    body::{Body, to_bytes},
-    http::Request,
+    body::{Body, Bytes},
+    http::{
+        HeaderMap, HeaderName, StatusCode,
+        header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY},
+    },
+    response::Response,
+    routing::get,
 };
-use memory_serve::{CacheControl, Manifest, MemoryServe};
-use tower::ServiceExt;
+use brewbench_agent::wire::job::hex;
+use brotli::CompressorWriter;
+use flate2::{Compression, write::GzEncoder};
+use sha2::{Digest, Sha256};
 
 use crate::app::{
     error::{Error, Result},
     state::AppState,
 };
 
-static MANIFEST: LazyLock<Manifest> = LazyLock::new(|| embedded().manifest());
+/// Name below `/static/`, and content.
+const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// Unpacking is slow and leaks its result, so it happens once per process.
-static ROUTER: LazyLock<Router<AppState>> = LazyLock::new(|| embedded().into_router());
+static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| FILES.iter().map(Asset::new).collect());
+
+/// An embedded file.
+struct Asset {
+    name: &'static str,
+    content: &'static [u8],
+    /// Its address with the hash of its content.
+    address: String,
+    etag: String,
+    /// Its content, compressed for the first caller that accepts it.
+    brotli: OnceLock<Bytes>,
+    gzip: OnceLock<Bytes>,
+}
 
 /// Routes of the files, under plain and hashed names.
 /// Merge them outside any compression layer: the files are stored compressed.
 pub fn router() -> Router<AppState> {
-    ROUTER.clone()
+    ASSETS.iter().fold(Router::new(), route)
+}
+
+fn route<S: Clone + Send + Sync + 'static>(router: Router<S>, asset: &'static Asset) -> Router<S> {
+    let plain = get(async |headers: HeaderMap| asset.respond(&headers, "no-cache"));
+    let hashed = get(async |headers: HeaderMap| asset.respond(&headers, "max-age=31536000, immutable"));
+    router.route(&format!("/static/{}", asset.name), plain).route(&asset.address, hashed)
 }
 
 /// The address of a file in `static/` with the hash of its content, so that browsers may cache it for a year.
@@ -31,35 +59,116 @@ pub fn router() -> Router<AppState> {
 /// # Panics
 /// If the file is not embedded. Only templates name files, and a test checks all of them.
 pub fn asset(name: &str) -> &'static str {
-    MANIFEST.get(&format!("/static/{name}")).unwrap_or_else(|| panic!("static/{name} is not embedded"))
+    &find(name).address
 }
 
 /// The text of a file in `static/`, for pages that must work without this server.
-pub async fn text(state: &AppState, name: &str) -> Result<String> {
-    let request = Request::get(asset(name)).body(Body::empty()).map_err(Error::internal)?;
-    let router: Router = router().with_state(state.clone());
-    let response = router.oneshot(request).await.map_err(Error::internal)?;
-    let bytes = to_bytes(response.into_body(), usize::MAX).await.map_err(Error::internal)?;
-    String::from_utf8(bytes.to_vec()).map_err(Error::internal)
+///
+/// # Panics
+/// Like [`asset`].
+pub fn text(name: &str) -> Result<&'static str> {
+    str::from_utf8(find(name).content).map_err(Error::internal)
 }
 
-/// Loads the embedded files. A debug build would spend half a minute on Brotli at every start.
-fn embedded() -> MemoryServe {
-    memory_serve::load!()
-        .index_file(None)
-        .enable_brotli(!cfg!(debug_assertions))
-        .enable_gzip(true)
-        .enable_hashed_routes(true)
-        .cache_control(CacheControl::NoCache)
+fn find(name: &str) -> &'static Asset {
+    ASSETS.iter().find(|asset| asset.name == name).unwrap_or_else(|| panic!("static/{name} is not embedded"))
+}
+
+impl Asset {
+    fn new((name, content): &(&'static str, &'static [u8])) -> Self {
+        let hash = hex(&Sha256::digest(content));
+        let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
+        Self {
+            name,
+            content,
+            address: format!("/static/{stem}.{}.{ending}", &hash[..16]),
+            etag: format!("\"{hash}\""),
+            brotli: OnceLock::new(),
+            gzip: OnceLock::new(),
+        }
+    }
+
+    /// Responds with the file, compressed if the caller accepts that; without it if the caller has it.
+    fn respond(&self, request: &HeaderMap, caching: &str) -> Result<Response> {
+        let head = Response::builder()
+            .header(CACHE_CONTROL, caching)
+            .header(CONTENT_TYPE, self.content_type())
+            .header(ETAG, &self.etag)
+            .header(VARY, ACCEPT_ENCODING.as_str());
+        let has_it = values(request, &IF_NONE_MATCH).any(|tag| tag == "*" || tag.trim_start_matches("W/") == self.etag);
+        let response = if has_it {
+            head.status(StatusCode::NOT_MODIFIED).body(Body::empty())
+        } else if !self.is_image() && accepts(request, "br") {
+            let body = self.brotli.get_or_init(|| brotli(self.content)).clone();
+            head.header(CONTENT_ENCODING, "br").body(body.into())
+        } else if !self.is_image() && accepts(request, "gzip") {
+            let body = self.gzip.get_or_init(|| gzip(self.content)).clone();
+            head.header(CONTENT_ENCODING, "gzip").body(body.into())
+        } else {
+            head.body(self.content.into())
+        };
+        response.map_err(Error::internal)
+    }
+
+    fn content_type(&self) -> &'static str {
+        match self.name.rsplit_once('.') {
+            Some((_, "css")) => "text/css",
+            Some((_, "js")) => "text/javascript",
+            Some((_, "png")) => "image/png",
+            Some((_, "svg")) => "image/svg+xml",
+            _ => "application/octet-stream",
+        }
+    }
+
+    /// Whether its format is compressed already.
+    fn is_image(&self) -> bool {
+        self.content_type() == "image/png"
+    }
+}
+
+/// Whether the caller accepts an encoding.
+fn accepts(request: &HeaderMap, encoding: &str) -> bool {
+    values(request, &ACCEPT_ENCODING).any(|value| {
+        let (name, quality) = value.split_once(';').unwrap_or((value, ""));
+        let quality = quality.trim().strip_prefix("q=").and_then(|quality| quality.parse::<f32>().ok());
+        name.trim() == encoding && quality.is_none_or(|quality| quality > 0.0)
+    })
+}
+
+/// Returns the parts of a header that is a list.
+fn values<'a>(request: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    let lines = request.get_all(name).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).map(str::trim)
+}
+
+/// Compresses with a medium quality: the best takes seconds for Plotly, and saves a tenth.
+fn brotli(content: &[u8]) -> Bytes {
+    let mut encoder = CompressorWriter::new(Vec::new(), 4_096, 5, 22);
+    encoder.write_all(content).expect("memory takes every byte");
+    encoder.into_inner().into()
+}
+
+fn gzip(content: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(content).expect("memory takes every byte");
+    encoder.finish().expect("memory takes every byte").into()
 }
 
 #[cfg(test)]
 mod tests {
     use std::{fs, path::Path};
 
-    use axum::http::header;
+    use axum::http::header::CONTENT_LENGTH;
+    use tower::ServiceExt;
 
     use super::*;
+
+    /// Requests a file with a header.
+    async fn request(address: &str, (name, value): (HeaderName, &str)) -> Response {
+        let files = ASSETS.iter().fold(Router::new(), route);
+        let request = axum::http::Request::get(address).header(name, value).body(Body::empty());
+        files.oneshot(request.expect("a request")).await.expect("infallible")
+    }
 
     #[test]
     fn a_file_is_served_under_a_name_with_its_hash() {
@@ -70,11 +179,32 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_is_served_compressed_and_cacheable_for_a_year() {
-        let router: Router = embedded().into_router();
-        let request = Request::get(asset("app.css")).header(header::ACCEPT_ENCODING, "gzip").body(Body::empty());
-        let response = router.oneshot(request.expect("a request")).await.expect("infallible");
-        assert_eq!(response.headers()[header::CONTENT_ENCODING], "gzip");
-        assert_eq!(response.headers()[header::CACHE_CONTROL], "max-age=31536000, immutable");
+        for (accepted, encoding) in [("gzip", "gzip"), ("gzip, deflate, br", "br"), ("br;q=0, gzip;q=0.5", "gzip")] {
+            let response = request(asset("app.css"), (ACCEPT_ENCODING, accepted)).await;
+            assert_eq!(response.headers()[CONTENT_ENCODING], encoding, "{accepted}");
+            assert_eq!(response.headers()[CACHE_CONTROL], "max-age=31536000, immutable");
+            assert_eq!(response.headers()[VARY], "accept-encoding");
+        }
+        let response = request(asset("app.css"), (ACCEPT_ENCODING, "identity")).await;
+        assert_eq!(response.headers().get(CONTENT_ENCODING), None);
+        let image = request(asset("images/compare-dark.png"), (ACCEPT_ENCODING, "br")).await;
+        assert_eq!(image.headers().get(CONTENT_ENCODING), None, "a compressed format");
+        assert_eq!(image.headers()[CONTENT_TYPE], "image/png");
+    }
+
+    #[tokio::test]
+    async fn a_file_under_its_plain_name_is_sent_again_only_if_it_has_changed() {
+        let response = request("/static/app.css", (ACCEPT_ENCODING, "br")).await;
+        assert_eq!(response.headers()[CACHE_CONTROL], "no-cache");
+        let tag = response.headers()[ETAG].to_str().expect("text").to_owned();
+        for known in [&tag, &format!("\"another\", W/{tag}")] {
+            let response = request("/static/app.css", (IF_NONE_MATCH, known)).await;
+            assert_eq!(response.status(), StatusCode::NOT_MODIFIED, "{known}");
+        }
+        let response = request("/static/app.css", (IF_NONE_MATCH, "\"another\"")).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()[CONTENT_TYPE], "text/css");
+        assert_eq!(response.headers()[CONTENT_LENGTH].to_str().ok(), Some(&*find("app.css").content.len().to_string()));
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod address_policy;
 pub mod admission;
 pub mod barrier;
 mod budget;
+#[cfg(feature = "kubernetes")]
 mod cluster_load;
 pub mod context;
 pub mod destination;

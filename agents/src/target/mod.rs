@@ -6,7 +6,10 @@ mod answer;
 pub mod container;
 mod fingerprint;
 mod identity;
+#[cfg(feature = "kubernetes")]
 pub mod kubernetes;
+#[cfg(not(feature = "kubernetes"))]
+pub(crate) use crate::no_kubernetes as kubernetes;
 pub mod manifest;
 mod offered;
 pub mod process;

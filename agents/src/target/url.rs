@@ -1,13 +1,12 @@
 //! A server that already runs: it is found, checked and measured, but neither started nor stopped.
 
-mod exposition;
+pub(super) mod exposition;
 mod hosts;
 mod metrics;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(super) use exposition::{Labels, series};
 use hosts::Hosts;
 pub use metrics::Scraper;
 use reqwest::Url;

@@ -9,7 +9,7 @@ use brewbench_agent::wire::series::{Gaps, Second, Series, Usage, Window};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::support::{Bench, job, scenario, vus};
+use crate::support::{Bench, job, scenario, vus};
 
 /// One request in ten has an unexpected status; one page in a thousand has a unique URL; a threshold uses a system tag.
 const SCRIPT: &str = "

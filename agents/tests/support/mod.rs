@@ -1,5 +1,4 @@
 //! Shared by the tests of runs: a bench with the unruly target, jobs, and checks for leftovers.
-#![expect(dead_code, reason = "each test binary uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +22,7 @@ pub const SCRIPT: &str = "import http from 'k6/http'; export default function ()
 pub struct Bench {
     pub work: RunContext,
     pub agent: String,
-    folder: tempfile::TempDir,
+    _folder: tempfile::TempDir,
 }
 
 impl Bench {
@@ -61,7 +60,7 @@ impl Bench {
         // These tests do not depend on an idle machine.
         let idle_wait = IdleWait { longest: Duration::ZERO, ..work.idle_wait };
         let work = RunContext { idle_wait, ..work };
-        Self { work, agent, folder }
+        Self { work, agent, _folder: folder }
     }
 
     /// Writes a manifest for the unruly target; `tables` are appended to it.

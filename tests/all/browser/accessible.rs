@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, btree_map::Entry};
 
 use brewbench::auth::model::Role;
 use chromiumoxide::cdp::browser_protocol::accessibility::{AxNode, AxValue, GetFullAxTreeParams};
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::{
@@ -13,6 +14,7 @@ use super::{
     page::screenshot_folder,
     world::{Place, World, sign_in},
 };
+use crate::harness::Actor;
 
 /// Roles of controls, which need an accessible name.
 const CONTROLS: [&str; 10] = [
@@ -27,6 +29,9 @@ const CONTROLS: [&str; 10] = [
     "spinbutton",
     "textbox",
 ];
+
+/// Windows in which the pages of a site are checked at the same time.
+const WINDOWS: usize = 3;
 
 #[tokio::test]
 async fn pages_of_an_empty_site_are_accessible_and_fit_a_phone() {
@@ -49,24 +54,37 @@ async fn pages_with_oversized_names_and_values_are_accessible_and_fit_a_phone() 
 }
 
 async fn check_pages(world: World) {
-    let mut tabs: BTreeMap<Option<&str>, Tab> = BTreeMap::new();
-    let mut faults = Vec::new();
-    for place in &world.places {
-        let role = place.role.map(Role::as_str);
-        let tab = match tabs.entry(role) {
-            Entry::Occupied(tab) => tab.into_mut(),
-            Entry::Vacant(none) => none.insert(open_as(&world, place.role).await),
-        };
-        faults.extend(check_page(tab, &world, place).await);
+    let mut users = BTreeMap::new();
+    for role in world.places.iter().filter_map(|place| place.role) {
+        if let Entry::Vacant(none) = users.entry(role.as_str()) {
+            none.insert(sign_in(&world.app, role).await);
+        }
     }
+    // A window waits for its page most of the time.
+    let window = |first| check_places(&world, &users, world.places.iter().skip(first).step_by(WINDOWS));
+    let faults = join_all((0..WINDOWS).map(window)).await.concat();
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-async fn open_as(world: &World, role: Option<Role>) -> Tab {
-    match role {
-        Some(role) => Tab::with_session(&world.app, &sign_in(&world.app, role).await).await,
-        None => Tab::open(&world.app).await,
+async fn check_places(
+    world: &World,
+    users: &BTreeMap<&str, Actor>,
+    places: impl Iterator<Item = &Place>,
+) -> Vec<String> {
+    let mut tabs: BTreeMap<Option<&str>, Tab> = BTreeMap::new();
+    let mut faults = Vec::new();
+    for place in places {
+        let role = place.role.map(Role::as_str);
+        let tab = match tabs.entry(role) {
+            Entry::Occupied(tab) => tab.into_mut(),
+            Entry::Vacant(none) => none.insert(match role {
+                Some(role) => Tab::with_session(&world.app, &users[role]).await,
+                None => Tab::open(&world.app).await,
+            }),
+        };
+        faults.extend(check_page(tab, world, place).await);
     }
+    faults
 }
 
 /// Checks a page in each width and scheme. Returns its faults.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use url::Url;
 
 /// The `Accept` header of a browser that loads a page.
-pub const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 /// An anonymous client, a program with a token or a key, or a user with a session.
 #[derive(Clone)]

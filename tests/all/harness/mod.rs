@@ -10,7 +10,7 @@ pub mod summaries;
 
 use std::{net::SocketAddr, time::Duration};
 
-pub use actor::{Actor, Answer, BROWSER};
+pub use actor::{Actor, Answer};
 pub use agent::Agent;
 use brewbench::{
     app::{

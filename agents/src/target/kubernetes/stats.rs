@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::Deserialize;
 
 use super::pods::Placed;
+use crate::target::url::exposition::{Labels, series};
 use crate::wire::now_ms;
 use crate::wire::series::Consumption;
 
@@ -217,13 +218,11 @@ pub(crate) fn throttled_us(page: &str, namespace: &str, pod: &str) -> Option<u64
 /// throttled; a kill of the kernel counts where the limit was exceeded.
 fn total(page: &str, name: &str, namespace: &str, pod: &str) -> Option<f64> {
     let wanted = [("namespace", namespace), ("pod", pod)];
-    let is_wanted = |labels: &super::super::url::Labels| {
-        wanted.iter().all(|(label, value)| labels.get(*label).is_some_and(|found| found == value))
-    };
-    let values: Vec<_> = super::super::url::series(page, name).filter(|one| is_wanted(&one.labels)).collect();
+    let is_wanted =
+        |labels: &Labels| wanted.iter().all(|(label, value)| labels.get(*label).is_some_and(|found| found == value));
+    let values: Vec<_> = series(page, name).filter(|one| is_wanted(&one.labels)).collect();
     // Without a series of a container, the kubelet does not know the names of its containers.
-    let is_container =
-        |labels: &super::super::url::Labels| labels.get("container").is_some_and(|name| !name.is_empty());
+    let is_container = |labels: &Labels| labels.get("container").is_some_and(|name| !name.is_empty());
     values.iter().any(|one| is_container(&one.labels)).then(|| values.iter().map(|one| one.value).sum())
 }
 

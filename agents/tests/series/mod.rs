@@ -8,8 +8,6 @@
 mod hostile;
 mod real;
 mod recorded;
-#[path = "../support/mod.rs"]
-mod support;
 
 /// A push and when it was received.
 struct Recorded {

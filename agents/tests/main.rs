@@ -1,0 +1,20 @@
+//! Tests of the agent from outside, with real k6, real control groups, real containers and real virtual machines. They are
+//! one program, because linking it takes longer than most of them.
+
+mod cage;
+mod containers;
+mod distributed;
+mod firewall;
+mod k6_flags;
+mod load_alone;
+mod load_record;
+mod profiles;
+mod runs;
+mod sandboxes;
+mod series;
+mod summary;
+mod support;
+mod traffic;
+mod url;
+mod vms;
+mod walls;
