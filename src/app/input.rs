@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::app::{
     error::{Error, Result},
     listener::is_stalled,
-    rate_limit::uploads::{Room, SMALL},
+    rate_limit::uploads::{SMALL, UploadPermit},
     state::AppState,
 };
 
@@ -29,7 +29,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Input<T> {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self> {
         let (parts, body) = request.into_parts();
-        let _room = Room::unless_taken(&parts, state).await?;
+        let _room = UploadPermit::unless_taken(&parts, state).await?;
         let bytes = Bytes::from_request(Request::from_parts(parts.clone(), body), state).await?;
         read(parts, &bytes).await.map(Self)
     }

@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::{
     app::{error::Error, state::AppState},
-    auth::caller::{Visitor, bearer, session_cookie},
+    auth::caller::{OptionalCaller, bearer, session_cookie},
 };
 
 /// The longest time that a request waits for a permit.
@@ -67,26 +67,26 @@ const COSTLY: [&str; 11] = [
 
 /// The lanes of one server; cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Admission(Arc<Lanes>);
+pub struct Admission(Arc<Pools>);
 
 #[derive(Debug)]
-struct Lanes {
-    ordinary: Lane,
-    costly: Lane,
+struct Pools {
+    ordinary: Pool,
+    costly: Pool,
     /// Callers who are not logged in.
-    anonymous: Lane,
+    anonymous: Pool,
 }
 
 /// Requests that share permits.
 #[derive(Debug)]
-struct Lane {
+struct Pool {
     /// Processed or waiting.
     all: Semaphore,
     /// Processed.
     active: Semaphore,
 }
 
-impl Lane {
+impl Pool {
     fn new(active: usize) -> Self {
         Self { all: Semaphore::new(active * (1 + WAITING)), active: Semaphore::new(active) }
     }
@@ -104,13 +104,13 @@ impl Default for Admission {
     /// one request without a login per two cores.
     fn default() -> Self {
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        let (ordinary, costly, anonymous) = (Lane::new(2 * cores), Lane::new(cores), Lane::new(cores.div_ceil(2)));
-        Self(Arc::new(Lanes { ordinary, costly, anonymous }))
+        let (ordinary, costly, anonymous) = (Pool::new(2 * cores), Pool::new(cores), Pool::new(cores.div_ceil(2)));
+        Self(Arc::new(Pools { ordinary, costly, anonymous }))
     }
 }
 
 impl Admission {
-    fn lane(&self, method: &Method, path: &str, caller: Login) -> Option<&Lane> {
+    fn lane(&self, method: &Method, path: &str, caller: Login) -> Option<&Pool> {
         if !matches!(*method, Method::GET | Method::HEAD) || among(path, &OPEN) {
             None
         } else if caller == Login::Missing {
@@ -149,7 +149,7 @@ enum Login {
 impl Login {
     async fn find(parts: &mut Parts, state: &AppState) -> Self {
         let is_present = if among(parts.uri.path(), &PUBLIC) {
-            matches!(Visitor::from_request_parts(parts, state).await, Ok(Visitor(Some(_))))
+            matches!(OptionalCaller::from_request_parts(parts, state).await, Ok(OptionalCaller(Some(_))))
         } else {
             bearer(&parts.headers).is_some()
                 || CookieJar::from_headers(&parts.headers).get(session_cookie(&state.public_url)).is_some()
@@ -238,7 +238,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn callers_without_a_login_wait_for_each_other_only() {
-        let lanes = Lanes { ordinary: Lane::new(2), costly: Lane::new(1), anonymous: Lane::new(1) };
+        let lanes = Pools { ordinary: Pool::new(2), costly: Pool::new(1), anonymous: Pool::new(1) };
         let (app, release, inside) = held_server(&Admission(Arc::new(lanes)));
         let mut pages = JoinSet::new();
         for _ in 0..=WAITING {
@@ -258,7 +258,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn requests_beyond_the_queue_get_503_while_other_lanes_pass() {
         let admission =
-            Admission(Arc::new(Lanes { ordinary: Lane::new(2), costly: Lane::new(1), anonymous: Lane::new(1) }));
+            Admission(Arc::new(Pools { ordinary: Pool::new(2), costly: Pool::new(1), anonymous: Pool::new(1) }));
         let (app, release, inside) = held_server(&admission);
         let mut pages = JoinSet::new();
         for _ in 0..2 * (1 + WAITING) {

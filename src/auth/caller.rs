@@ -75,9 +75,9 @@ pub struct Public;
 
 /// Anybody may call; holds the user if one is logged in.
 #[derive(Clone, Debug)]
-pub struct Visitor(pub Option<Caller>);
+pub struct OptionalCaller(pub Option<Caller>);
 
-impl Visitor {
+impl OptionalCaller {
     /// The user's name.
     pub fn name(&self) -> Option<&str> {
         self.0.as_ref().map(|caller| caller.name.as_str())
@@ -148,7 +148,7 @@ impl FromRequestParts<AppState> for Public {
     }
 }
 
-impl FromRequestParts<AppState> for Visitor {
+impl FromRequestParts<AppState> for OptionalCaller {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {

@@ -36,14 +36,14 @@ const BASELINE: &str = "baseline:";
 
 /// What there is to choose from.
 #[derive(Clone, Debug, Default)]
-pub struct Stock {
+pub struct Candidates {
     /// Runs that count, from the newest to the oldest.
     pub runs: Vec<Measured>,
     /// The runs of each baseline.
     pub baselines: BTreeMap<String, Vec<RunId>>,
 }
 
-impl Stock {
+impl Candidates {
     /// The runs of a side: of a target in one version, with a label, or of a baseline.
     fn side<'a>(&'a self, side: &str, choice: &Choice) -> Vec<&'a Measured> {
         let baseline = side.strip_prefix(BASELINE).map(|name| self.baselines.get(name));
@@ -199,7 +199,7 @@ pub struct Builder {
 
 impl Builder {
     /// Fills in the form.
-    pub fn new(choice: Choice, stock: &Stock) -> Self {
+    pub fn new(choice: Choice, stock: &Candidates) -> Self {
         let choice = if choice.is_empty() { default(&stock.runs) } else { choice };
         let (sides, in_one_experiment) = sides(&choice, stock);
         Self { fields: fields(&choice, stock), sides, in_one_experiment }
@@ -279,7 +279,7 @@ fn default(measured: &[Measured]) -> Choice {
     Choice::default()
 }
 
-fn fields(choice: &Choice, stock: &Stock) -> Vec<Field> {
+fn fields(choice: &Choice, stock: &Candidates) -> Vec<Field> {
     let side = |name: &'static str, label, chosen: &str| {
         let targets = values(stock.runs.iter().map(key), chosen);
         let labels =
@@ -313,7 +313,7 @@ fn values(all: impl Iterator<Item = String>, chosen: &str) -> Vec<(String, Strin
 }
 
 /// The runs of the newest experiment that measured both sides; otherwise those of the newest experiment of each.
-fn sides(choice: &Choice, stock: &Stock) -> ([Side; 2], bool) {
+fn sides(choice: &Choice, stock: &Candidates) -> ([Side; 2], bool) {
     let candidate = stock.side(&choice.candidate, choice);
     let against = stock.side(&choice.against, choice);
     let both = candidate.iter().find_map(|run| {

@@ -19,7 +19,7 @@ use crate::{
     },
     auth::{caller::Read, model::Scope},
     compare::{
-        builder::{Builder, Choice, Stock},
+        builder::{Builder, Candidates, Choice},
         load,
         rendered::Rendered,
         store,
@@ -42,7 +42,7 @@ pub struct ComparePage {
     /// The comparison, if runs are chosen.
     pub comparison: Option<Arc<Rendered>>,
     /// Actions on the comparison.
-    pub acts: Acts,
+    pub acts: Actions,
 }
 
 impl ComparePage {
@@ -65,7 +65,7 @@ impl ComparePage {
 
 /// Actions on a comparison. Template: `compare/_acts.html`.
 #[derive(Clone, Debug)]
-pub struct Acts {
+pub struct Actions {
     /// Query of the page.
     pub query: String,
     /// Ids of its runs, separated by commas.
@@ -74,7 +74,7 @@ pub struct Acts {
     scope: Scope,
 }
 
-impl Acts {
+impl Actions {
     /// Creates the actions for a query and the scope of the user.
     pub fn new(query: String, comparison: Option<&Comparison>, scope: Scope) -> Self {
         Self {
@@ -119,7 +119,7 @@ pub async fn compare(
         builder = Some(filled_in);
     }
     let title = comparison.as_ref().map_or_else(|| "Compare".to_owned(), |comparison| comparison.title.clone());
-    let acts = Acts::new(query, comparison.as_ref().map(|rendered| &***rendered), caller.scope);
+    let acts = Actions::new(query, comparison.as_ref().map(|rendered| &***rendered), caller.scope);
     Ok(ComparePage { shell: Shell::signed_in(title, Section::Compare, &caller.name), builder, comparison, acts })
 }
 
@@ -127,7 +127,7 @@ async fn fill_in(state: &AppState, query: &str) -> Result<Builder> {
     let uri: Uri = format!("/compare?{query}").parse().map_err(|fault| Error::Invalid(format!("query: {fault}")))?;
     let Query(choice) = Query::<Choice>::try_from_uri(&uri)?;
     let baselines = crate::baselines::store::all(&state.db.read).await?;
-    let stock = Stock {
+    let stock = Candidates {
         runs: store::recent(&state.db.rows).await?,
         baselines: baselines.into_iter().map(|baseline| (baseline.name, baseline.runs)).collect(),
     };
@@ -146,7 +146,7 @@ mod tests {
     fn page(runs: Vec<Run>) -> String {
         let comparison = Comparison::new(runs, &Marks::default(), None);
         let shell = Shell::signed_in(comparison.title.clone(), Section::Compare, "ada");
-        let acts = Acts::new(String::new(), Some(&comparison), Scope::Read);
+        let acts = Actions::new(String::new(), Some(&comparison), Scope::Read);
         ComparePage { shell, builder: None, comparison: Some(Arc::new(comparison.into())), acts }
             .render()
             .expect("it renders")
@@ -176,9 +176,9 @@ mod tests {
 
     #[test]
     fn without_runs_the_page_explains_how_to_get_some() {
-        let acts = Acts::new(String::new(), None, Scope::Read);
+        let acts = Actions::new(String::new(), None, Scope::Read);
         let shell = Shell::signed_in("Compare", Section::Compare, "ada");
-        let builder = Some(Builder::new(Choice::default(), &Stock::default()));
+        let builder = Some(Builder::new(Choice::default(), &Candidates::default()));
         let html = ComparePage { shell, builder, comparison: None, acts }.render().expect("it renders");
         assert!(html.contains("Nothing has been measured yet") && html.contains(r#"href="/experiments/new""#));
         assert!(!html.contains("plotly"), "a page without charts does not load the library");

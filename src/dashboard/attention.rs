@@ -8,7 +8,7 @@ use crate::{
     settings::disk::Disk,
     web::{
         address::segment,
-        badge::Pill,
+        badge::Badge,
         series_style::Mark,
         time_ago::{self, Moment},
     },
@@ -21,7 +21,7 @@ const MAX_NOTICES: usize = 5;
 #[derive(Debug)]
 pub struct Item {
     /// A run's badge and its target's colour.
-    pub state: Option<(Pill, Mark)>,
+    pub state: Option<(Badge, Mark)>,
     /// What it is about.
     pub title: String,
     /// Where to look.

@@ -15,7 +15,7 @@ use crate::{
         card::Tone,
         format,
         series_style::Mark,
-        sparkline::{ChangePoint, Spark},
+        sparkline::{ChangePoint, Sparkline},
         time_ago,
     },
 };
@@ -65,12 +65,12 @@ impl Pinned {
     }
 
     /// Returns the history.
-    pub fn spark(&self) -> Spark {
+    pub fn spark(&self) -> Sparkline {
         let points = self.trend.iter().flat_map(|trend| &trend.points).map(|point| point.value).collect();
         let changes = self
             .changes()
             .filter_map(|change| Some(ChangePoint { at: change.at?, change: change.ratio - 1.0, tone: tone(change) }));
-        Spark::with_changes(points, "requests/s", self.mark, changes.collect())
+        Sparkline::with_changes(points, "requests/s", self.mark, changes.collect())
     }
 
     /// Returns the last value with its unit.

@@ -12,7 +12,7 @@ use crate::{
         error::{Error, ErrorBody, Result},
         ids::RunId,
         input::Input,
-        rate_limit::uploads::Room,
+        rate_limit::uploads::UploadPermit,
         state::AppState,
     },
     distributed::{
@@ -35,7 +35,7 @@ pub async fn result(
     Extension(presence): Extension<Presence>,
     Extension(barriers): Extension<Barriers>,
     Path(id): Path<RunId>,
-    _room: Room,
+    _room: UploadPermit,
     Input(outcome): Input<Outcome>,
 ) -> Result<Json<Settled>> {
     if RunId::from(outcome.run) != id {

@@ -6,7 +6,7 @@ use crate::{
     runs::model::Run,
     web::{
         address,
-        badge::{self, Pill},
+        badge::{self, Badge},
         format::{self, Figure, plural},
     },
 };
@@ -73,7 +73,7 @@ impl ThresholdRow {
     }
 
     /// Returns the result for the total load; none if unknown.
-    pub fn whole(&self) -> Option<Pill> {
+    pub fn whole(&self) -> Option<Badge> {
         self.threshold.passed.as_ref().map(badge::threshold)
     }
 
@@ -83,7 +83,7 @@ impl ThresholdRow {
     }
 
     /// Returns the result of each k6 for its own part.
-    pub fn own(&self) -> Vec<(&str, Option<Pill>)> {
+    pub fn own(&self) -> Vec<(&str, Option<Badge>)> {
         let results = self.threshold.own.iter().map(|passed| passed.as_ref().map(badge::threshold));
         self.agents.iter().map(String::as_str).zip(results).collect()
     }

@@ -17,7 +17,7 @@ use crate::{
         search_text::SearchText,
         state::AppState,
     },
-    auth::caller::Visitor,
+    auth::caller::OptionalCaller,
     web::shell::Shell,
 };
 
@@ -64,11 +64,14 @@ struct SearchPage {
     hits: Vec<Hit>,
 }
 
-async fn index(visitor: Visitor) -> Result<ChapterPage> {
+async fn index(visitor: OptionalCaller) -> Result<ChapterPage> {
     page(&visitor, "README")
 }
 
-async fn chapter(visitor: Visitor, Path(path): Path<String>) -> Result<std::result::Result<ChapterPage, Redirect>> {
+async fn chapter(
+    visitor: OptionalCaller,
+    Path(path): Path<String>,
+) -> Result<std::result::Result<ChapterPage, Redirect>> {
     // As files, chapters end in `.md`: links that were copied from there work as well.
     if let Some(path) = path.strip_suffix(".md") {
         return Ok(Err(Redirect::permanent(&format!("/docs/{path}"))));
@@ -76,7 +79,7 @@ async fn chapter(visitor: Visitor, Path(path): Path<String>) -> Result<std::resu
     page(&visitor, &path).map(Ok)
 }
 
-fn page(visitor: &Visitor, path: &str) -> Result<ChapterPage> {
+fn page(visitor: &OptionalCaller, path: &str) -> Result<ChapterPage> {
     let found = BOOK.find(path).ok_or_else(|| Error::NotFound(format!("chapter {path:?} of the documentation")))?;
     let (chapter, neighbours) = found;
     let rendered = render(chapter.text(), path);
@@ -92,7 +95,7 @@ struct Words {
     q: SearchText,
 }
 
-async fn find(visitor: Visitor, QueryParams(Words { q }): QueryParams<Words>) -> Result<SearchPage> {
+async fn find(visitor: OptionalCaller, QueryParams(Words { q }): QueryParams<Words>) -> Result<SearchPage> {
     let words = q.as_str().to_owned();
     let hits = spawn_blocking(move || search(&q)).await.map_err(Error::internal)?.map_err(sqlx::Error::Decode)?;
     let shell = Shell::documentation("Search the documentation", visitor.name());

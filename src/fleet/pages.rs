@@ -38,7 +38,7 @@ use crate::{
     runs::{self, pages::row::Line, store::latest},
     web::{
         address,
-        badge::{self, Pill},
+        badge::{self, Badge},
         confirm::Confirm,
         form,
         format::{self, Figure},
@@ -130,7 +130,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    fn state(&self) -> Pill {
+    fn state(&self) -> Badge {
         badge::state(self.agent.state())
     }
 

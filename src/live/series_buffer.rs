@@ -193,7 +193,7 @@ fn replace_after<T: PartialEq, At: Ord + Copy>(
         return Err(DecodeError);
     }
     let same = new.iter().zip(&known[kept..]).take_while(|(new, known)| new == known).count();
-    // After a reconnect the agent repeats the past in deltas; later points that are already known stay valid.
+    // After a reconnect the agent sends the past again in parts; later points that are already known stay valid.
     if same == new.len() {
         return Ok(known.len());
     }

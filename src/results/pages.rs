@@ -19,7 +19,7 @@ use crate::{
     app::{
         error::{Error, QueryParams, Result},
         ids::RunId,
-        rate_limit::uploads::Room,
+        rate_limit::uploads::UploadPermit,
         state::AppState,
     },
     auth::{
@@ -100,7 +100,7 @@ pub async fn form(Submit(caller): Submit, State(state): State<AppState>) -> Resu
 pub async fn import(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    _room: Room,
+    _room: UploadPermit,
     parts: Multipart,
 ) -> Result<Response> {
     let form = Form::read(parts).await?;

@@ -1,4 +1,4 @@
-//! Re-judges stored runs in deltas: after a change of a scenario's limits, and on request.
+//! Re-judges stored runs in batches: after a change of a scenario's limits, and on request.
 //!
 //! The runs of a cell are judged together, too: what their series show is computed again, and a run that ends between
 //! reading and writing is detected. A run without metrics keeps its verdict, because no limit applies to it; so does one whose series was downsampled or

@@ -52,7 +52,7 @@ pub(crate) async fn still_open(connection: &mut SqliteConnection, id: &RunId, ph
         Phase::Queued => no("the run was returned to the queue"),
         Phase::Lost => match retries::retry_of(connection, id).await? {
             None => Open::Lost,
-            Some((retry, phase)) if phase == Phase::Queued => Open::Supersedes(retry),
+            Some((retry, Phase::Queued)) => Open::Supersedes(retry),
             Some((retry, _)) => no(&format!("its retry, run {retry}, has already started")),
         },
         Phase::Leased | Phase::Preparing | Phase::WarmingUp | Phase::Measuring | Phase::Collecting => Open::Yes,

@@ -15,7 +15,7 @@ use crate::{
         error::{QueryParams, Result},
         state::AppState,
     },
-    auth::caller::Visitor,
+    auth::caller::OptionalCaller,
     search::{
         find,
         model::{Hit, Kind},
@@ -37,7 +37,7 @@ struct SearchPage {
 
 /// `GET /search?q=…`: what the caller may see; for anonymous visitors the documentation.
 pub async fn search(
-    visitor: Visitor,
+    visitor: OptionalCaller,
     State(state): State<AppState>,
     headers: HeaderMap,
     QueryParams(query): QueryParams<SearchQuery>,

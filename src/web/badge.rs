@@ -7,7 +7,7 @@ use super::card::Tone;
 /// A shape and a word; renders itself in a template.
 #[derive(Clone, Debug, Template)]
 #[template(path = "partials/badge.html")]
-pub struct Pill {
+pub struct Badge {
     tone: Tone,
     shape: &'static str,
     word: String,
@@ -16,7 +16,7 @@ pub struct Pill {
 }
 
 /// The template escapes the word.
-impl HtmlSafe for Pill {}
+impl HtmlSafe for Badge {}
 
 // Paths in a box of 12 × 12, stroked.
 const RING: &str = "M6 2a4 4 0 1 0 0 8 4 4 0 1 0 0-8";
@@ -30,12 +30,12 @@ const WARNING: &str = "M6 2 1.5 10h9zM6 5v2.2M6 8.6v.2";
 const LOST: &str = "M4 4.5a2 2 0 1 1 2.8 1.8Q6 6.7 6 7.6M6 9.6v.2";
 
 /// The badge of a run's phase, a verdict or an agent's state.
-pub fn state(word: &str) -> Pill {
+pub fn state(word: &str) -> Badge {
     let (tone, shape) = style(word);
-    Pill { tone, shape, word: word.replace('_', " "), more: None }
+    Badge { tone, shape, word: word.replace('_', " "), more: None }
 }
 
-impl Pill {
+impl Badge {
     /// Adds a word.
     #[must_use]
     pub fn and(self, word: &str) -> Self {
@@ -50,9 +50,9 @@ impl Pill {
 }
 
 /// The badge for a number of runs with a verdict or phase: `3 valid`.
-pub fn verdicts(count: &usize, word: &str) -> Pill {
+pub fn verdicts(count: &usize, word: &str) -> Badge {
     let (tone, shape) = style(word);
-    Pill { tone, shape, word: format!("{count} {word}"), more: None }
+    Badge { tone, shape, word: format!("{count} {word}"), more: None }
 }
 
 /// Valid is the normal case and has no colour, because green means better. Cancelled is not an error.
@@ -71,9 +71,9 @@ fn style(word: &str) -> (Tone, &'static str) {
 }
 
 /// The badge of a threshold.
-pub fn threshold(passed: &bool) -> Pill {
+pub fn threshold(passed: &bool) -> Badge {
     let (tone, shape, word) = if *passed { (Tone::Plain, CHECK, "passed") } else { (Tone::Bad, CROSS, "crossed") };
-    Pill { tone, shape, word: word.to_owned(), more: None }
+    Badge { tone, shape, word: word.to_owned(), more: None }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ pub struct Shell {
     /// The navigation entry of the page.
     pub section: Section,
     /// The logged-in user.
-    pub user: Option<Who>,
+    pub user: Option<CurrentUser>,
     /// The chapter of the documentation that explains the page, such as `guide/targets`.
     pub help: &'static str,
     /// Whether it has the search in its header.
@@ -17,7 +17,7 @@ pub struct Shell {
 
 /// The user who views a page.
 #[derive(Clone, Debug)]
-pub struct Who {
+pub struct CurrentUser {
     /// The user's name.
     pub name: String,
 }
@@ -93,7 +93,7 @@ const NAVIGATION: [NavEntry; 10] = [
 impl Shell {
     /// For a logged-in user.
     pub fn signed_in(title: impl Into<String>, section: Section, name: &str) -> Self {
-        let user = Some(Who { name: name.to_owned() });
+        let user = Some(CurrentUser { name: name.to_owned() });
         Self { title: title.into(), section, user, help: section.chapter(), has_search: true }
     }
 
@@ -105,7 +105,7 @@ impl Shell {
 
     /// For the documentation, which needs no login.
     pub fn documentation(title: impl Into<String>, name: Option<&str>) -> Self {
-        let user = name.map(|name| Who { name: name.to_owned() });
+        let user = name.map(|name| CurrentUser { name: name.to_owned() });
         Self { user, has_search: true, ..Self::anonymous(title) }
     }
 

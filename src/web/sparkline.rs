@@ -19,7 +19,7 @@ const DIAMOND: f64 = 4.5;
 
 /// Values in chronological order; renders itself in the surrounding text's colour.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spark {
+pub struct Sparkline {
     values: Vec<f64>,
     unit: &'static str,
     changes: Option<Changes>,
@@ -43,7 +43,7 @@ pub struct ChangePoint {
     pub tone: Tone,
 }
 
-impl Spark {
+impl Sparkline {
     /// Creates a sparkline from values in chronological order and their unit.
     pub fn new(values: Vec<f64>, unit: &'static str) -> Self {
         Self { values: values.into_iter().filter(|value| value.is_finite()).collect(), unit, changes: None }
@@ -108,7 +108,7 @@ impl Spark {
     }
 }
 
-impl fmt::Display for Spark {
+impl fmt::Display for Sparkline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let points = self.points();
         let Some((x, y)) = points.last() else { return Ok(()) };
@@ -133,7 +133,7 @@ impl fmt::Display for Spark {
 }
 
 /// Consists only of figures and words of this file.
-impl HtmlSafe for Spark {}
+impl HtmlSafe for Sparkline {}
 
 #[cfg(test)]
 mod tests {
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_text_describes_the_line() {
-        let spark = Spark::new(vec![9_500.0, 10_200.0, 10_100.0], "requests/s");
+        let spark = Sparkline::new(vec![9_500.0, 10_200.0, 10_100.0], "requests/s");
         assert_eq!(spark.words(), "3 results, from 9,500 to 10,200 requests/s, last 10,100");
         let svg = spark.to_string();
         assert!(svg.contains(r#"points="3.0,4.5 60.0,3.0 117.0,3.2""#), "{svg}");
@@ -149,16 +149,16 @@ mod tests {
 
     #[test]
     fn no_values_one_value_and_zeros_can_be_drawn() {
-        assert_eq!(Spark::new(vec![f64::NAN], "x").to_string(), "");
-        assert!(Spark::new(vec![5.0], "x").to_string().contains("1 result, 5.00 x"));
-        assert!(!Spark::new(vec![0.0, 0.0], "x").to_string().contains("NaN"));
+        assert_eq!(Sparkline::new(vec![f64::NAN], "x").to_string(), "");
+        assert!(Sparkline::new(vec![5.0], "x").to_string().contains("1 result, 5.00 x"));
+        assert!(!Sparkline::new(vec![0.0, 0.0], "x").to_string().contains("NaN"));
     }
 
     #[test]
     fn change_points_are_diamonds_on_the_line_and_part_of_the_text() {
         let point = |at, change| ChangePoint { at, change, tone: Tone::Bad };
         let values = vec![100.0, 100.0, 90.0, 90.0];
-        let spark = Spark::with_changes(values, "requests/s", Mark(9), vec![point(2, -0.1), point(9, 0.5)]);
+        let spark = Sparkline::with_changes(values, "requests/s", Mark(9), vec![point(2, -0.1), point(9, 0.5)]);
         let svg = spark.to_string();
         assert_eq!(svg.matches("<path").count(), 1, "the other is beyond the line: {svg}");
         assert!(svg.contains(r#"class="spark wide t2""#) && svg.contains(r#"<path class="bad""#), "{svg}");
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_small_change_looks_flat_and_a_large_one_fills_the_height() {
         let heights = |values: Vec<f64>| {
-            let points = Spark::with_changes(values, "x", Mark(0), Vec::new()).points();
+            let points = Sparkline::with_changes(values, "x", Mark(0), Vec::new()).points();
             points.into_iter().map(|(_, y)| y).collect::<Vec<_>>()
         };
         let [one, other] = heights(vec![1_000.0, 1_001.0])[..] else { panic!("two points") };

@@ -221,7 +221,7 @@ impl Driven {
             loop {
                 tokio::select! {
                     biased;
-                    // It connects once for each attempt to start. If it ends meanwhile, the start says why.
+                    // It connects once for each attempt to start. If it ends before that, the start says why.
                     accepted = listener.accept() => met = match accepted {
                         Ok((stream, _)) => Monitor::meet(stream, &self.cores).await,
                         Err(error) => Err(format!("QEMU can't connect to the agent: {error}")),

@@ -7,7 +7,7 @@
 //! transformation of Prais & Winsten (1954), "Trend Estimators and Serial Correlation", Cowles Commission Discussion
 //! Paper 383. Variance and autocorrelation are those of the residuals of the best-fitting drift, corrected for the bias
 //! of the latter towards zero (Marriott & Pope 1954, Biometrika 41, 390–402). A second test uses the residuals of the
-//! three best-fitting drifts, so that a large drift of another shape is not misremoved for correlated noise.
+//! three best-fitting drifts, so that a large drift of another shape is not mistaken for correlated noise.
 //!
 //! The statistic is the maximum F ratio of all drifts, as Andrews (1993, Econometrica 61, 821–856) proposes for a step
 //! at an unknown place. Its critical values are simulated: at most 5 % of stationary series with an autocorrelation up

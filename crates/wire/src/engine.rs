@@ -86,7 +86,7 @@ impl EngineOffer {
         EngineVersion { name: self.name.clone(), version: self.version.clone() }
     }
 
-    /// Returns the first of these capabilities that it gaps.
+    /// Returns the first of these capabilities that it lacks.
     pub fn first_missing(&self, needed: &[Capability]) -> Option<Capability> {
         needed.iter().copied().find(|capability| !self.capabilities.contains(capability))
     }

@@ -6,14 +6,14 @@ pub mod streams;
 pub mod tries;
 pub mod uploads;
 
-use self::{streams::Streams, tries::Tries, uploads::Uploads};
+use self::{streams::Streams, tries::LoginAttempts, uploads::Uploads};
 use crate::app::config::Config;
 
 /// The limits of one server.
 #[derive(Debug)]
 pub struct Limits {
     /// Authentication attempts.
-    pub tries: Tries,
+    pub tries: LoginAttempts,
     /// Open event streams per caller.
     pub streams: Streams,
     /// Uploads in memory.
@@ -24,7 +24,7 @@ impl Limits {
     /// Creates the limits from the configuration.
     pub fn new(config: &Config) -> Self {
         Self {
-            tries: Tries::new(&config.rates),
+            tries: LoginAttempts::new(&config.rates),
             streams: Streams::default(),
             uploads: Uploads::for_bodies_up_to(config.largest_body()),
         }

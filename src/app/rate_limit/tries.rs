@@ -32,20 +32,20 @@ const PRUNE_EVERY: u32 = 1_000;
 
 /// The attempts at one server.
 #[derive(Debug)]
-pub struct Tries<C: Clock = DefaultClock> {
+pub struct LoginAttempts<C: Clock = DefaultClock> {
     sign_in: Gate<C>,
     wrong_secrets: Gate<C>,
     known: Known,
 }
 
-impl Tries {
+impl LoginAttempts {
     /// Creates the limits with the system clock.
     pub fn new(rates: &Rates) -> Self {
         Self::with_clock(rates, &DefaultClock::default())
     }
 }
 
-impl<C: Clock + Clone> Tries<C> {
+impl<C: Clock + Clone> LoginAttempts<C> {
     /// Creates the limits with another clock.
     pub fn with_clock(rates: &Rates, clock: &C) -> Self {
         let Rates { sign_in, wrong_secrets } = rates;
@@ -141,9 +141,9 @@ mod tests {
 
     use super::*;
 
-    fn tries() -> (Tries<FakeRelativeClock>, FakeRelativeClock) {
+    fn tries() -> (LoginAttempts<FakeRelativeClock>, FakeRelativeClock) {
         let (clock, rate) = (FakeRelativeClock::default(), Rate::new(3, 6));
-        (Tries::with_clock(&Rates { sign_in: rate, wrong_secrets: rate }, &clock), clock)
+        (LoginAttempts::with_clock(&Rates { sign_in: rate, wrong_secrets: rate }, &clock), clock)
     }
 
     fn from(text: &str) -> Option<IpAddr> {

@@ -1,7 +1,7 @@
 //! Limits the memory of uploads of all callers together.
 //!
-//! A handler of large bodies takes [`Room`] after it has authenticated the caller and before it reads the body, so that
-//! unauthenticated callers take none. Small bodies need no room.
+//! A handler of large bodies takes an [`UploadPermit`] after it has authenticated the caller and before it reads the
+//! body, so that unauthenticated callers take none. Small bodies need no room.
 
 use std::{sync::Arc, time::Duration};
 
@@ -47,16 +47,16 @@ impl Uploads {
         Self { largest, free: Arc::new(Semaphore::new(units(largest) as usize * AT_ONCE)) }
     }
 
-    async fn room(&self, headers: &HeaderMap) -> Result<Room> {
+    async fn room(&self, headers: &HeaderMap) -> Result<UploadPermit> {
         let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         // A body of unknown length may have the maximum size. A larger one is refused elsewhere and not read.
         let length: usize = length.unwrap_or(self.largest).min(self.largest);
         if length <= SMALL {
-            return Ok(Room(None));
+            return Ok(UploadPermit(None));
         }
         let free = Arc::clone(&self.free);
         match timeout(PATIENCE, free.acquire_many_owned(units(length))).await {
-            Ok(Ok(permit)) => Ok(Room(Some(permit))),
+            Ok(Ok(permit)) => Ok(UploadPermit(Some(permit))),
             _ => Err(Error::Busy {
                 why: "the server is busy with other uploads; try again in a few seconds".to_owned(),
                 wait_s: WAIT_S,
@@ -71,13 +71,13 @@ fn units(bytes: usize) -> u32 {
 
 /// Room for the body of a request, as an extractor after the caller and before the body. Dropping it releases the room.
 #[derive(Debug)]
-pub struct Room(#[expect(dead_code, reason = "held, never read")] Option<OwnedSemaphorePermit>);
+pub struct UploadPermit(#[expect(dead_code, reason = "held, never read")] Option<OwnedSemaphorePermit>);
 
 /// Request extension: the handler has room already, so the extractor of the body takes none.
 #[derive(Clone, Copy, Debug)]
 struct Taken;
 
-impl Room {
+impl UploadPermit {
     /// Takes room unless the handler already has it.
     pub async fn unless_taken(parts: &Parts, state: &AppState) -> Result<Option<Self>> {
         match parts.extensions.get::<Taken>() {
@@ -87,7 +87,7 @@ impl Room {
     }
 }
 
-impl FromRequestParts<AppState> for Room {
+impl FromRequestParts<AppState> for UploadPermit {
     type Rejection = Error;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {

@@ -64,20 +64,20 @@ pub async fn change_role(
 /// The change to preview.
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Becomes {
+pub struct RoleChange {
     /// The new role; absent for a removal.
     role: Option<Role>,
 }
 
 /// Preview what ends if a user's role changes or the user is removed: what the user created for others, and for a
 /// removal also the user's passkeys, sessions and tokens.
-#[utoipa::path(get, path = "/api/v1/users/{name}/ends", tag = "users", params(("name" = String, Path), Becomes),
+#[utoipa::path(get, path = "/api/v1/users/{name}/ends", tag = "users", params(("name" = String, Path), RoleChange),
     responses((status = 200, body = EndingList), (status = 404, body = ErrorBody)))]
 pub async fn ends(
     _: Admin,
     State(state): State<AppState>,
     Path(name): Path<String>,
-    QueryParams(Becomes { role }): QueryParams<Becomes>,
+    QueryParams(RoleChange { role }): QueryParams<RoleChange>,
 ) -> Result<Json<EndingList>> {
     Ok(Json(would_end(&state.db, &name, role).await?))
 }

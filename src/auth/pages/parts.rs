@@ -37,7 +37,7 @@ pub(crate) fn shell(title: &str, caller: &Caller) -> Shell {
 /// A page that shows a secret once. Template: `auth/once.html`.
 #[derive(Debug, Template, WebTemplate)]
 #[template(path = "auth/secret.html")]
-pub(crate) struct Once {
+pub(crate) struct ShownSecret {
     pub(crate) shell: Shell,
     pub(crate) places: Places,
     /// What was created.

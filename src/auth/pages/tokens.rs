@@ -20,7 +20,7 @@ use crate::{
         api::tokens as api,
         caller::{Caller, TokenManager},
         model::Scope,
-        pages::parts::{Once, Places, shell},
+        pages::parts::{Places, ShownSecret, shell},
         proven::Proven,
         users::{NewToken, TOKEN_DAYS, Token, TokenList},
     },
@@ -102,8 +102,8 @@ pub async fn create(
     }
 }
 
-fn once(caller: &Caller, state: &AppState, name: &str, secret: String) -> Once {
-    Once {
+fn once(caller: &Caller, state: &AppState, name: &str, secret: String) -> ShownSecret {
+    ShownSecret {
         shell: shell("New token", caller),
         places: Places::new(HERE, caller),
         title: format!("Token {name}"),

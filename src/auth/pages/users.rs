@@ -20,7 +20,7 @@ use crate::{
         api::users as api,
         caller::{Admin, Caller},
         model::Role,
-        pages::parts::{Once, Places, shell},
+        pages::parts::{Places, ShownSecret, shell},
         proven::Proven,
         store::invites,
         users::{Invite, NewInvite, NewRole, OpenInvite, UserInfo},
@@ -114,7 +114,11 @@ pub async fn ask_remove(
 }
 
 /// `POST /users/invites`
-pub async fn invite(admin: Proven<Admin>, State(state): State<AppState>, Form(form): Form<NewRole>) -> Result<Once> {
+pub async fn invite(
+    admin: Proven<Admin>,
+    State(state): State<AppState>,
+    Form(form): Form<NewRole>,
+) -> Result<ShownSecret> {
     let request = NewInvite { role: form.role, ..NewInvite::default() };
     let invite = api::create_invite(&state.db, &state.public_url, &request, &admin.by()).await?;
     let effect = format!("The first person to open it creates a passkey and becomes {}.", a_role(request.role));
@@ -130,9 +134,9 @@ pub fn a_role(role: Role) -> &'static str {
     }
 }
 
-fn once(caller: &Caller, title: String, effect: String, invite: Invite) -> Once {
+fn once(caller: &Caller, title: String, effect: String, invite: Invite) -> ShownSecret {
     let expiry = format!("It works once and expires {}.", time_ago::exact(Some(invite.expires_at_ms)));
-    Once {
+    ShownSecret {
         shell: shell("Registration link", caller),
         places: Places::new(HERE, caller),
         title,
@@ -173,7 +177,7 @@ pub async fn recover(
     State(state): State<AppState>,
     Path(name): Path<String>,
     Form(form): Form<RecoveryForm>,
-) -> Result<Once> {
+) -> Result<ShownSecret> {
     let resets_passkeys = form.resets_passkeys.is_some();
     let request = NewInvite { user: Some(name.clone()), resets_passkeys, ..NewInvite::default() };
     let invite = api::create_invite(&state.db, &state.public_url, &request, &admin.by()).await?;

@@ -20,7 +20,7 @@ use super::upload::Upload;
 use crate::{
     app::{
         error::{Error, QueryParams, Result},
-        rate_limit::uploads::Room,
+        rate_limit::uploads::UploadPermit,
         state::AppState,
     },
     auth::{
@@ -221,7 +221,7 @@ pub async fn add(
     Submit(caller): Submit,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
-    _room: Room,
+    _room: UploadPermit,
     form: Multipart,
 ) -> Result<Response> {
     let upload = Upload::read(form).await?;

@@ -34,7 +34,7 @@ use crate::{
         format::{self, Figure},
         series_style::Mark,
         shell::{Section, Shell},
-        sparkline::Spark,
+        sparkline::Sparkline,
         time_ago::{self, Moment},
     },
 };
@@ -88,7 +88,7 @@ impl Summary {
 #[derive(Debug)]
 struct Trend {
     setting: String,
-    spark: Spark,
+    spark: Sparkline,
     /// The newest result.
     last: Measured,
     /// Number of suspect results.
@@ -195,7 +195,7 @@ fn trend(group: Vec<Measured>) -> Option<Trend> {
     let values = group.iter().rev().filter_map(|result| result.rps).collect();
     let suspect = group.iter().filter(|result| result.is_suspect()).count();
     let last = group.into_iter().next()?;
-    Some(Trend { setting: last.words(), spark: Spark::new(values, "requests/s"), last, suspect })
+    Some(Trend { setting: last.words(), spark: Sparkline::new(values, "requests/s"), last, suspect })
 }
 
 /// Page of the list of targets.

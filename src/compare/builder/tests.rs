@@ -14,7 +14,7 @@ fn run(number: u32, target: &str, experiment: Option<&str>, size: &str) -> Measu
     }
 }
 
-fn stock() -> Stock {
+fn stock() -> Candidates {
     let runs = vec![
         run(9, "servy", Some("e3"), "4/8"),
         run(8, "servy", Some("e2"), "1/1"),
@@ -22,7 +22,7 @@ fn stock() -> Stock {
         run(6, "servy", Some("e2"), "1/1"),
         run(5, "gosherve", Some("e1"), "4/8"),
     ];
-    Stock { runs, baselines: BTreeMap::from([("main".to_owned(), vec!["r5".to_owned().into()])]) }
+    Candidates { runs, baselines: BTreeMap::from([("main".to_owned(), vec!["r5".to_owned().into()])]) }
 }
 
 fn ids(side: &Side) -> Vec<&str> {
@@ -76,6 +76,6 @@ fn labels_and_baselines_are_sides() {
 
 #[test]
 fn nothing_is_chosen_where_nothing_was_measured() {
-    let builder = Builder::new(Choice::default(), &Stock::default());
+    let builder = Builder::new(Choice::default(), &Candidates::default());
     assert!(!builder.is_complete() && builder.runs().is_empty());
 }

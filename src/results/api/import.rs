@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     app::{
         error::{Error, ErrorBody, QueryParams, Result},
-        rate_limit::uploads::Room,
+        rate_limit::uploads::UploadPermit,
         state::AppState,
     },
     auth::caller::Submit,
@@ -63,7 +63,7 @@ pub async fn one(
     Submit(caller): Submit,
     State(state): State<AppState>,
     QueryParams(query): QueryParams<ImportQuery>,
-    _room: Room,
+    _room: UploadPermit,
     bytes: Result<Bytes, BytesRejection>,
 ) -> Result<(StatusCode, Json<Imported>)> {
     let bytes = small_enough(&state, bytes)?;
@@ -89,7 +89,7 @@ pub async fn one(
 pub async fn folder(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    _room: Room,
+    _room: UploadPermit,
     bytes: Result<Bytes, BytesRejection>,
 ) -> Result<(StatusCode, Json<Imported>)> {
     let bytes = small_enough(&state, bytes)?;

@@ -69,7 +69,7 @@ pub async fn rejudge(
             found(&state, id).await?;
         }
     }
-    // One audit entry per command, however many deltas it takes.
+    // One audit entry per command, however many batches it takes.
     let object = match which {
         Which::All => "all runs".to_owned(),
         Which::Scenario(name) => name.to_owned(),

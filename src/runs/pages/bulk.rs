@@ -33,13 +33,13 @@ const MOST_NAMED: usize = 12;
 
 /// The ticked runs of the history.
 #[derive(Debug, Deserialize)]
-pub struct Ticked {
+pub struct SelectedRuns {
     /// Ids of runs.
     #[serde(default)]
     runs: Vec<String>,
 }
 
-impl Ticked {
+impl SelectedRuns {
     async fn read(&self, state: &AppState) -> Result<Vec<Run>> {
         let ids = listed(&self.runs);
         if ids.is_empty() {
@@ -59,7 +59,7 @@ fn back(runs: &[Run]) -> String {
 pub async fn ask_delete(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    QueryParams(ticked): QueryParams<Ticked>,
+    QueryParams(ticked): QueryParams<SelectedRuns>,
 ) -> Result<Confirm> {
     let runs = ticked.read(&state).await?;
     if let Some(run) = runs.iter().find(|run| !run.has_ended()) {
@@ -84,7 +84,7 @@ fn confirm(caller: &Caller, runs: &[Run]) -> Confirm {
 pub async fn delete(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    QueryParams(ticked): QueryParams<Ticked>,
+    QueryParams(ticked): QueryParams<SelectedRuns>,
 ) -> Result<Redirect> {
     let runs = ticked.read(&state).await?;
     trash::delete_all(&state, &caller, &runs).await?;
@@ -128,7 +128,7 @@ pub struct LabelPage {
 pub async fn ask_label(
     Submit(caller): Submit,
     State(state): State<AppState>,
-    QueryParams(ticked): QueryParams<Ticked>,
+    QueryParams(ticked): QueryParams<SelectedRuns>,
 ) -> Result<LabelPage> {
     let runs = ticked.read(&state).await?;
     let mut labels: Vec<String> = runs.iter().flat_map(|run| run.labels.clone()).collect();
@@ -158,7 +158,7 @@ pub struct Labelled {
 
 /// `POST /runs/label`
 pub async fn label(_: Submit, State(state): State<AppState>, Form(labelled): Form<Labelled>) -> Result<Redirect> {
-    let runs = Ticked { runs: vec![labelled.runs] }.read(&state).await?;
+    let runs = SelectedRuns { runs: vec![labelled.runs] }.read(&state).await?;
     match labelled.remove {
         Some(label) => remarks::remove_label_from(&state, &runs, &label).await?,
         None => remarks::add_label_to(&state, &runs, &labelled.label).await?,

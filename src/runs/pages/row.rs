@@ -10,7 +10,7 @@ use crate::{
         progress,
     },
     web::{
-        badge::{self, Pill},
+        badge::{self, Badge},
         format::{self, Figure},
         markdown,
         series_style::{Mark, Marks},
@@ -38,7 +38,7 @@ impl Line {
     }
 
     /// The badge of its verdict or phase.
-    pub fn state(&self) -> Pill {
+    pub fn state(&self) -> Badge {
         state(&self.run)
     }
 
@@ -141,7 +141,7 @@ fn left_text(left: Option<f64>, started: bool) -> String {
 }
 
 /// Returns the badge of a run's verdict or phase.
-pub fn state(run: &Run) -> Pill {
+pub fn state(run: &Run) -> Badge {
     let pill = match run.verdict.filter(|_| run.phase == Phase::Finished) {
         Some(verdict) => badge::state(verdict.as_str()).about(reasons(run)),
         None => badge::state(run.phase.as_str()),

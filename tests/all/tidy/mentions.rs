@@ -61,6 +61,22 @@ fn every_path_exists() {
     assert!(count > 200, "only {count} paths were found");
 }
 
+#[test]
+fn every_link_to_a_file_leads_to_one() {
+    let mut count = 0;
+    for document in DOCUMENTS {
+        let text = fs::read_to_string(root().join(document)).expect(document);
+        let folder = Path::new(document).parent().expect("a folder");
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            if !link.is_empty() && !link.contains("://") {
+                count += 1;
+                assert!(root().join(folder).join(link).exists(), "{document}: {link}");
+            }
+        }
+    }
+    assert!(count > 5, "only {count} links were found");
+}
+
 /// Test names are sentences: they have three underscores or more. `module::item` names an item.
 #[test]
 fn every_test_and_item_exists() {

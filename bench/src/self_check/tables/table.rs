@@ -10,7 +10,7 @@ pub fn few(rounds: usize) -> usize {
 }
 
 /// A table in Markdown under a heading.
-pub struct Table(String);
+pub struct Table(pub String);
 
 impl Table {
     /// Starts a table. Its first column is text, the others are figures.

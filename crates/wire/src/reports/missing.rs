@@ -1,4 +1,4 @@
-//! Lists the values that a summary gaps.
+//! Lists the values that a summary lacks.
 
 use crate::reports::summary::{Latency, Summary};
 

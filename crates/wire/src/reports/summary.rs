@@ -4,7 +4,7 @@
 //!   have written;
 //! - [`Summary`] holds all values under the names of `handleSummary`, whatever the shape;
 //! - [`Summary::figures`] returns the values by which runs are compared;
-//! - [`Summary::missing`] lists the values it gaps.
+//! - [`Summary::missing`] lists the values it lacks.
 //!
 //! The other files of [`crate::reports`]: `json` reads JSON; `handle_summary`, `export` and `machine_readable` read one
 //! shape each; `text` reads k6's text report and wrk's output; `metrics` and `groups` read metrics and the tree of

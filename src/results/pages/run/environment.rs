@@ -46,7 +46,7 @@ pub struct EnvironmentPage {
 
 /// The differences between the hosts, or between the generators at the same place.
 #[derive(Debug)]
-struct Facing<'a> {
+struct SideBySide<'a> {
     /// The generators; none for the hosts.
     title: Option<String>,
     sentence: String,
@@ -56,7 +56,7 @@ struct Facing<'a> {
     facts: Vec<(Weight, Vec<&'a FactDifference>)>,
 }
 
-impl Facing<'_> {
+impl SideBySide<'_> {
     fn matters(&self) -> bool {
         self.facts.first().is_some_and(|(weight, _)| *weight == Weight::Matters)
     }
@@ -114,17 +114,17 @@ impl EnvironmentPage {
     }
 
     /// Returns the differences, the hosts first.
-    fn facing(&self) -> Vec<Facing<'_>> {
+    fn facing(&self) -> Vec<SideBySide<'_>> {
         let Some(difference) = &self.difference else { return Vec::new() };
         let EnvironmentDifference { run, with, .. } = difference;
-        let host = Facing {
+        let host = SideBySide {
             title: None,
             sentence: difference.sentence(),
             here: run.name(),
             there: with.name(),
             facts: by_weight(|weight| difference.with_weight(weight)),
         };
-        let generators = difference.generators.iter().map(|one| Facing {
+        let generators = difference.generators.iter().map(|one| SideBySide {
             title: Some(one.name()),
             sentence: one.sentence(),
             here: one.run.clone().unwrap_or_default(),
