@@ -71,9 +71,9 @@ pub async fn measure(manifests: &Path) -> anyhow::Result<()> {
             print_groups(what, other, size, &runs);
         }
     }
-    let all: Vec<Run> = runs.iter().filter(|run| run.target != AGAIN).cloned().collect();
+    let all: Vec<Run> = runs.iter().filter(|run| run.spec.target != AGAIN).cloned().collect();
     let comparison = compare(all);
-    for cell in comparison.rows.iter().flat_map(|row| &row.cells).filter(|cell| cell.runs[0].target == SLOW) {
+    for cell in comparison.rows.iter().flat_map(|row| &row.cells).filter(|cell| cell.runs[0].spec.target == SLOW) {
         let stat = cell.stat(Metric::Rps);
         println!("\n{SLOW} against {TARGET}, all runs: throughput {} ({})", stat.change().text(), stat.interval());
     }
@@ -192,7 +192,7 @@ fn print_noise(runs: &[Run]) {
         let tally = cell.counts;
         println!(
             "| {} | {}, {}, {} | {rps} | {p50} | {p99} | {cpu} |",
-            cell.runs[0].target, tally.valid, tally.suspect, tally.invalid
+            cell.runs[0].spec.target, tally.valid, tally.suspect, tally.invalid
         );
     }
     println!();
@@ -200,7 +200,7 @@ fn print_noise(runs: &[Run]) {
 
 /// Compares consecutive groups of repetitions and prints how many comparisons report a difference.
 fn print_groups(what: &str, other: &str, size: usize, runs: &[Run]) {
-    let runs_of = |target: &str| -> Vec<Run> { runs.iter().filter(|run| run.target == target).cloned().collect() };
+    let runs_of = |target: &str| -> Vec<Run> { runs.iter().filter(|run| run.spec.target == target).cloned().collect() };
     let (base, challenger) = (runs_of(TARGET), runs_of(other));
     let (mut all, mut throughput, mut anything) = (0, 0, 0);
     for (one, two) in base.chunks_exact(size).zip(challenger.chunks_exact(size)) {

@@ -87,7 +87,7 @@ async fn run_all(client: &Client, repetitions: u32) -> anyhow::Result<Experiment
     let finished = experiment(client, &plan).await?;
     for run in &finished.runs {
         let flags: Vec<_> = run.reasons.iter().map(|reason| reason.code.as_str()).collect();
-        eprintln!("  {} {}: {} {}", run.target, run.repetition, run.phase.as_str(), flags.join(", "));
+        eprintln!("  {} {}: {} {}", run.spec.target, run.repetition, run.phase.as_str(), flags.join(", "));
     }
     ensure!(finished.runs.iter().all(|run| run.error.is_none()), "a run failed");
     Ok(finished)
@@ -127,7 +127,7 @@ fn table(comparison: &Comparison) -> String {
 /// Returns the time that runs of each kind add to warm-up and measurement.
 fn added(runs: &[Run]) -> Vec<Figure> {
     let added = |kind: &str| -> Vec<f64> {
-        let took = runs.iter().filter(|run| run.target == kind).filter_map(|run| {
+        let took = runs.iter().filter(|run| run.spec.target == kind).filter_map(|run| {
             let (started, finished) = (run.started_at_ms?, run.finished_at_ms?);
             Some((finished - started) as f64 / 1000.0 - WARM_UP_S - DURATION_S)
         });

@@ -88,7 +88,7 @@ async fn profiled(client: &Client) -> anyhow::Result<Vec<Run>> {
 
 /// Returns the profiled runs of a target, in the order of their repetitions.
 fn ids(runs: &[Run], target: &str) -> Vec<String> {
-    let profiled = runs.iter().filter(|run| run.target == target && run.profiled && run.error.is_none());
+    let profiled = runs.iter().filter(|run| run.spec.target == target && run.spec.profiled && run.error.is_none());
     profiled.map(|run| run.id.to_string()).collect()
 }
 
