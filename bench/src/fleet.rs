@@ -305,26 +305,14 @@ async fn dispatch(client: &Client, received: &Received) -> anyhow::Result<Vec<f6
 /// Submits one run and returns its id and the time of the request.
 async fn submit(client: Client) -> anyhow::Result<(RunId, Instant)> {
     let plan = Plan {
-        cluster_generators: 0,
-        name: None,
         targets: vec![TARGET.to_owned()],
-        against: None,
         sizes: vec!["1 vCPU / 256 MiB".to_owned()],
         scenario: "hash".to_owned(),
-        parameters: std::collections::BTreeMap::new(),
         loads: vec![LoadBody::Vus { vus: 10, duration_s: 1.0 }.try_into()?],
-        knee: None,
         warm_up_s: Some(0.0),
-        warm_up_auto: false,
         repetitions: 1,
-        profiled_repetitions: 0,
-        stopping_rule: None,
         retries: 0,
-        seed: None,
-        agent: None,
-        agent_label: None,
-        spread: false,
-        generators: Vec::new(),
+        ..Plan::default()
     };
     let at = Instant::now();
     let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;

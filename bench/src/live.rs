@@ -9,10 +9,7 @@ use std::{
 use anyhow::{Context, ensure};
 use brewbench::{
     app::ids::RunId,
-    experiments::{
-        model::ExperimentWithRuns,
-        plan::{Plan, default_retries},
-    },
+    experiments::{model::ExperimentWithRuns, plan::Plan},
     results::series::model::SeriesBody,
     runs::{load::LoadBody, model::RunList},
 };
@@ -89,26 +86,13 @@ pub async fn measure(manifests: &Path) -> anyhow::Result<Vec<Figure>> {
 /// Submits a run and returns its id.
 async fn submit(client: &Client, duration_s: f64) -> anyhow::Result<RunId> {
     let plan = Plan {
-        cluster_generators: 0,
-        name: None,
         targets: vec!["rust-hyper".to_owned()],
-        against: None,
         sizes: vec![ROOMY.to_owned()],
         scenario: "hash".to_owned(),
-        parameters: std::collections::BTreeMap::new(),
         loads: vec![LoadBody::Vus { vus: 10, duration_s }.try_into()?],
-        knee: None,
         warm_up_s: Some(1.0),
-        warm_up_auto: false,
         repetitions: 1,
-        profiled_repetitions: 0,
-        stopping_rule: None,
-        retries: default_retries(),
-        seed: None,
-        agent: None,
-        agent_label: None,
-        spread: false,
-        generators: Vec::new(),
+        ..Plan::default()
     };
     let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
     Ok(created.runs.first().context("one run")?.id.clone())

@@ -2,7 +2,6 @@
 //! watched live and as a bare `k6 run`.
 
 use std::{
-    collections::BTreeMap,
     io::Write,
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
@@ -14,10 +13,7 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use brewbench::{
     app::ids::RunId,
-    experiments::{
-        model::ExperimentWithRuns,
-        plan::{Plan, default_retries},
-    },
+    experiments::{model::ExperimentWithRuns, plan::Plan},
     runs::{load::LoadBody, model::RunList},
 };
 use brewbench_agent::{
@@ -160,26 +156,13 @@ struct Brewed {
 
 async fn brewed(client: &Client, agent: &Apart, size: &Size) -> anyhow::Result<Brewed> {
     let plan = Plan {
-        cluster_generators: 0,
-        name: None,
         targets: vec![TARGET.to_owned()],
-        against: None,
         sizes: vec![size.name.clone()],
         scenario: "hash".to_owned(),
-        parameters: BTreeMap::new(),
         loads: vec![LoadBody::Vus { vus: VUS, duration_s: MEASURED.as_secs_f64() }.try_into()?],
-        knee: None,
         warm_up_s: Some(WARM_UP.as_secs_f64()),
-        warm_up_auto: false,
         repetitions: 1,
-        profiled_repetitions: 0,
-        stopping_rule: None,
-        retries: default_retries(),
-        seed: None,
-        agent: None,
-        agent_label: None,
-        spread: false,
-        generators: Vec::new(),
+        ..Plan::default()
     };
     let (before, started) = (agent.cpu_s()?, Instant::now());
     let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;

@@ -4,7 +4,7 @@
 mod containers;
 mod sample;
 
-use std::{collections::BTreeMap, iter, net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{iter, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, bail};
 use brewbench_agent::connection::{client::Client, daemon::Options};
@@ -30,10 +30,7 @@ use crate::{
         model::{MachineSize, SizeList, size_name},
     },
     cli::{agent::Tools, compare, duration, exit_code::judge_runs, progress, serve::with_agent},
-    experiments::{
-        model::ExperimentWithRuns,
-        plan::{Plan, default_retries},
-    },
+    experiments::{model::ExperimentWithRuns, plan::Plan},
     fleet::model::{About, AgentList},
     runs::{load::LoadBody, model::Run},
 };
@@ -186,24 +183,13 @@ impl Demo {
         let plan = Plan {
             name: Some(format!("demo: {}", targets.join(" and "))),
             targets,
-            against: None,
             sizes,
             scenario: self.scenario.clone(),
-            parameters: BTreeMap::new(),
             loads: vec![LoadBody::Vus { vus: self.vus, duration_s: self.duration }.try_into()?],
-            knee: None,
             warm_up_s: Some(self.warm_up),
-            warm_up_auto: false,
             repetitions: self.repeat,
-            profiled_repetitions: 0,
-            stopping_rule: None,
-            retries: default_retries(),
-            seed: None,
             agent: Some(AGENT.to_owned()),
-            agent_label: None,
-            spread: false,
-            generators: Vec::new(),
-            cluster_generators: 0,
+            ..Plan::default()
         };
         let created: ExperimentWithRuns = client.post("api/v1/experiments", &plan).await?;
         let left =

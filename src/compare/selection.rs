@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 
 use crate::{
     app::ids::ExperimentId,
-    compare::setting::{Setting, same, setting_of, settings},
+    compare::setting::{Setting, setting_key, settings},
     runs::{
         code::{code_of, words},
         load,
@@ -176,13 +176,13 @@ fn only_values<T: PartialEq>(runs: &[Run], value: impl Fn(&Run) -> Option<T>) ->
 /// Groups runs by subject and setting. The result does not depend on their order.
 pub fn select(runs: Vec<Run>, marks: &Marks, by: By) -> Selection {
     let subjects = if by == By::Target { targets(&runs, marks) } else { others(&runs, by) };
-    let settings = settings(&runs, by);
+    let (keys, settings) = settings(&runs, by);
     let mut groups: Vec<Group> = Vec::new();
     for run in runs {
         let place = |found: Option<usize>| found.unwrap_or_default();
         let subject = place(subjects.iter().position(|subject| subject.has(&run, by)));
-        let own = setting_of(&run, by);
-        let setting = place(settings.iter().position(|setting| same(setting, &own)));
+        let own = setting_key(&run, by);
+        let setting = place(keys.iter().position(|key| *key == own));
         match groups.iter_mut().find(|group| (group.subject, group.setting) == (subject, setting)) {
             Some(group) => group.runs.push(run),
             None => groups.push(Group { subject, setting, runs: vec![run] }),

@@ -44,36 +44,32 @@ pub struct Setting {
     /// What is compared and therefore not part of the setting.
     #[serde(default)]
     pub by: By,
-    /// Identifies it; empty if it was read from JSON.
-    #[serde(skip)]
-    key: String,
 }
 
-pub(crate) fn settings(runs: &[Run], by: By) -> Vec<Setting> {
-    let mut all: Vec<Setting> = Vec::new();
-    for setting in runs.iter().map(|run| setting_of(run, by)) {
-        if !all.iter().any(|known| same(known, &setting)) {
-            all.push(setting);
+/// Returns the settings of runs with their keys, in order.
+pub(crate) fn settings(runs: &[Run], by: By) -> (Vec<String>, Vec<Setting>) {
+    let mut all: Vec<(String, Setting)> = Vec::new();
+    for run in runs {
+        let key = setting_key(run, by);
+        if !all.iter().any(|(known, _)| *known == key) {
+            all.push((key, setting_of(run, by)));
         }
     }
-    all.sort_by(order);
+    all.sort_by(|(_, one), (_, other)| order(one, other));
+    let (keys, mut all): (Vec<String>, Vec<Setting>) = all.into_iter().unzip();
     let labels: Vec<String> = all.iter().map(|setting| label(setting, &all)).collect();
     for (setting, label) in all.iter_mut().zip(labels) {
         setting.label = label;
     }
-    all
+    (keys, all)
 }
 
-pub(crate) fn setting_of(run: &Run, by: By) -> Setting {
+fn setting_of(run: &Run, by: By) -> Setting {
     let has_load = by != By::Load;
-    let target = (by != By::Target).then(|| target_of(run));
-    // Agents and labels may differ in their code: `comparability` looks at each of them.
-    let code = code_of(run).filter(|_| matches!(by, By::Size | By::Load));
     Setting {
         label: String::new(),
-        key: json!([key_of(&run.spec, by), target, code]).to_string(),
-        target,
-        code,
+        target: target_of(run, by),
+        code: code_of_setting(run, by),
         by,
         scenario: run.spec.scenario.clone(),
         scenario_sha256: run.spec.scenario_sha256.clone(),
@@ -85,26 +81,27 @@ pub(crate) fn setting_of(run: &Run, by: By) -> Setting {
     }
 }
 
-/// Returns the plan key without the target and what is compared. Where load comes from makes runs not comparable, but no
-/// other setting.
-fn key_of(spec: &RunSpec, by: By) -> String {
-    let size = spec.size.clone().filter(|_| by != By::Size);
-    let (load, vus) = if by == By::Load { (None, None) } else { (spec.load.clone(), spec.vus) };
-    RunSpec { target: String::new(), size, load, vus, cluster_generators: 0, ..spec.clone() }.plan_key()
+/// Returns what identifies the setting of a run: its plan key without what is compared. Where load comes from makes runs
+/// not comparable, but no other setting.
+pub(crate) fn setting_key(run: &Run, by: By) -> String {
+    let size = run.spec.size.clone().filter(|_| by != By::Size);
+    let (load, vus) = if by == By::Load { (None, None) } else { (run.spec.load.clone(), run.spec.vus) };
+    let spec = RunSpec { target: String::new(), size, load, vus, cluster_generators: 0, ..run.spec.clone() };
+    json!([spec.plan_key(), target_of(run, by), code_of_setting(run, by)]).to_string()
 }
 
-/// Whether two settings are the same.
-pub(crate) fn same(one: &Setting, other: &Setting) -> bool {
-    one.key == other.key
+/// Returns target and version, with any kind but the usual one; `None` if these are compared.
+fn target_of(run: &Run, by: By) -> Option<String> {
+    let target = (by != By::Target).then(|| key(run, By::Target))?;
+    Some(match run.target_kind {
+        Some(TargetKind::Process) | None => target,
+        Some(kind) => format!("{target} ({kind})"),
+    })
 }
 
-/// Returns target and version, with any kind but the usual one.
-fn target_of(run: &Run) -> String {
-    let key = key(run, By::Target);
-    match run.target_kind {
-        Some(TargetKind::Process) | None => key,
-        Some(kind) => format!("{key} ({kind})"),
-    }
+/// Returns the code of the target. Agents and labels may differ in theirs: `comparability` looks at each of them.
+fn code_of_setting(run: &Run, by: By) -> Option<String> {
+    code_of(run).filter(|_| matches!(by, By::Size | By::Load))
 }
 
 /// Orders settings. Sizes are equal if their cores and memory are, whatever their names.

@@ -126,8 +126,6 @@ pub fn describe_retries(runs: &[Run]) -> Option<String> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::{
         compare::selection::with_versions,
@@ -140,26 +138,14 @@ pub(crate) mod tests {
 
     pub fn plan() -> Plan {
         Plan {
-            name: None,
             targets: vec!["gosherve".to_owned(), "servy".to_owned()],
-            against: None,
             sizes: vec!["2/4GiB".to_owned()],
             scenario: "hash".to_owned(),
-            parameters: BTreeMap::new(),
             loads: vec![vus(10, 10.0)],
-            knee: None,
             warm_up_s: Some(2.0),
-            warm_up_auto: false,
             repetitions: 3,
-            profiled_repetitions: 0,
-            stopping_rule: None,
             retries: 1,
-            seed: None,
-            agent: None,
-            agent_label: None,
-            spread: false,
-            generators: Vec::new(),
-            cluster_generators: 0,
+            ..Plan::default()
         }
     }
 

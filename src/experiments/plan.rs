@@ -94,6 +94,34 @@ pub struct Plan {
     pub cluster_generators: u32,
 }
 
+impl Default for Plan {
+    /// Returns the plan that names nothing; what is omitted from JSON has the same values.
+    fn default() -> Self {
+        Self {
+            name: None,
+            targets: Vec::new(),
+            against: None,
+            sizes: Vec::new(),
+            scenario: String::new(),
+            parameters: BTreeMap::new(),
+            loads: Vec::new(),
+            knee: None,
+            warm_up_s: None,
+            warm_up_auto: false,
+            repetitions: default_repetitions(),
+            profiled_repetitions: 0,
+            stopping_rule: None,
+            retries: default_retries(),
+            seed: None,
+            agent: None,
+            agent_label: None,
+            spread: false,
+            generators: Vec::new(),
+            cluster_generators: 0,
+        }
+    }
+}
+
 /// Returns the default warm-up: enough for the caches and the allocator of a small server.
 pub fn default_warm_up_s() -> f64 {
     2.0
@@ -237,7 +265,8 @@ mod tests {
         assert_eq!(read(&format!(r#", "load": {body}"#)).expect("a plan").loads, [vus(3, 1.0)]);
         let rates = r#", "loads": [{"kind": "rate", "rate": 5, "duration_s": 1}, {"kind": "rate", "rate": 9, "duration_s": 1}]"#;
         assert_eq!(read(rates).expect("a plan").loads, [rate(5, 1.0), rate(9, 1.0)]);
-        assert_eq!(read("").expect("a plan").loads, []);
+        let named = |plan| Plan { targets: vec!["a".to_owned()], sizes: vec!["2/4GiB".to_owned()], ..plan };
+        assert_eq!(read("").expect("a plan"), Plan { scenario: "hash".to_owned(), ..named(Plan::default()) });
         for (changes, why) in [
             (r#", "load": {"kind": "vus", "vus": 0, "duration_s": 1}"#.to_owned(), "load: vus: between 1 and 100000"),
             (

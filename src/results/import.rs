@@ -43,7 +43,7 @@ use crate::{
     },
     runs::{
         lookup,
-        model::Run,
+        model::{Run, RunSpec},
         remarks::{checked_label, checked_note},
     },
 };
@@ -171,9 +171,9 @@ async fn ready(
     // Without it a wrk run would be compared with a k6 run of as many virtual users.
     let threads = summary.metrics.get("wrk_threads").and_then(|metric| metric.values.get("value"));
     if let Some(threads) = threads {
-        about.parameters.entry("threads".to_owned()).or_insert_with(|| threads.to_string());
+        about.spec.parameters.entry("threads".to_owned()).or_insert_with(|| threads.to_string());
     }
-    let limits = verdicts::limits(&state.db.read, about.scenario.as_deref()).await?.limits;
+    let limits = verdicts::limits(&state.db.read, about.spec.scenario.as_deref()).await?.limits;
     let input = VerdictInput { figures: summary.figures(), execution: None };
     let Judgement { verdict, reasons } = input.judge(&limits);
     let import = NewImport {
@@ -200,15 +200,20 @@ fn checked(about: About) -> Result<About> {
     let line = |what: &str, text: &str| {
         checked_line(text).map(str::to_owned).map_err(|_| Error::Invalid(format!("{what}: {}", BadName::Length)))
     };
-    if about.parameters.len() > MAX_PARAMETERS {
+    let RunSpec { target, scenario, parameters, .. } = about.spec.clone();
+    if parameters.len() > MAX_PARAMETERS {
         return Err(Error::Invalid(format!("parameters: at most {MAX_PARAMETERS} are allowed")));
     }
     let parameter = |(name, value): (String, String)| Ok((line("parameter", &name)?, line(&name, &value)?));
+    let spec = RunSpec {
+        target: named("target", &target)?,
+        scenario: scenario.map(|text| named("scenario", &text)).transpose()?,
+        parameters: parameters.into_iter().map(parameter).collect::<Result<_>>()?,
+        ..about.spec
+    };
     Ok(About {
-        target: named("target", &about.target)?,
+        spec,
         version: about.version.map(|text| line("version", &text)).transpose()?,
-        scenario: about.scenario.map(|text| named("scenario", &text)).transpose()?,
-        parameters: about.parameters.into_iter().map(parameter).collect::<Result<_>>()?,
         labels: about.labels.iter().map(|label| checked_label(label).map(str::to_owned)).collect::<Result<_>>()?,
         note: about.note.as_deref().map(checked_note).transpose()?.flatten(),
         repetition: about.repetition.max(1),
@@ -225,7 +230,7 @@ fn already_imported(fault: sqlx::Error, files: &[ImportedFile]) -> Error {
 }
 
 async fn store(state: &AppState, all: Vec<Ready>) -> Result<Imported> {
-    let targets = all.iter().map(|ready| ready.import.about.target.as_str());
+    let targets = all.iter().map(|ready| ready.import.about.spec.target.as_str());
     if let Some(fault) = names::target_fault(&mut *state.db.read.acquire().await?, targets).await? {
         return Err(Error::Conflict(format!("target: {fault}")));
     }

@@ -36,7 +36,7 @@ use crate::{
         },
     },
     runs::{
-        model::{Origin, Run},
+        model::{Origin, Run, RunSpec},
         pages::row::Line,
     },
     web::shell::{Section, Shell},
@@ -214,12 +214,16 @@ impl Form {
         let mut files = Vec::new();
         for (place, (name, bytes)) in (1..).zip(&self.files) {
             let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
-            let about = About {
+            let spec = RunSpec {
                 target: non_empty(&self.target).unwrap_or_else(|| stem.to_owned()),
-                version: non_empty(&self.version),
                 size: size.clone(),
                 scenario: non_empty(&self.scenario),
                 parameters: parameters.clone(),
+                ..RunSpec::default()
+            };
+            let about = About {
+                spec,
+                version: non_empty(&self.version),
                 // Several files of one target are repetitions.
                 repetition: if self.target.is_empty() { 1 } else { place },
                 ..About::default()

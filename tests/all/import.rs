@@ -9,7 +9,7 @@ use brewbench::{
         store::imports::{self, NewImport, Waiting},
         verdict::limits::Limits,
     },
-    runs::verdict::Verdict,
+    runs::{model::RunSpec, verdict::Verdict},
 };
 use brewbench_agent::reports::read::parse;
 use proptest::{
@@ -530,10 +530,11 @@ fn any_input_is_stored_unchanged_or_refused_with_an_error() {
 
 fn summary_of(id: &str) -> NewImport {
     let summary = parse(good().as_bytes()).expect("a summary");
+    let spec = RunSpec { target: "servy".to_owned(), ..RunSpec::default() };
     NewImport {
         sha256: id.to_owned(),
         id: id.to_owned().into(),
-        about: About { target: "servy".to_owned(), labels: vec!["nightly".to_owned()], ..About::default() },
+        about: About { spec, labels: vec!["nightly".to_owned()], ..About::default() },
         created_by: "ada".to_owned(),
         figures: summary.figures(),
         verdict: Verdict::Valid,

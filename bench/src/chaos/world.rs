@@ -274,26 +274,14 @@ impl World {
 /// Returns a plan of one cell with `repetitions` repetitions and two retries each.
 fn plan(repetitions: u32, warm_up_s: f64, duration_s: f64) -> anyhow::Result<Plan> {
     Ok(Plan {
-        cluster_generators: 0,
-        name: None,
         targets: vec![TARGET.to_owned()],
-        against: None,
         sizes: vec![SIZE.to_owned()],
         scenario: "hash".to_owned(),
-        parameters: std::collections::BTreeMap::new(),
         loads: vec![LoadBody::Vus { vus: 2, duration_s }.try_into()?],
-        knee: None,
         warm_up_s: Some(warm_up_s),
-        warm_up_auto: false,
         repetitions,
-        profiled_repetitions: 0,
-        stopping_rule: None,
         retries: 2,
-        seed: None,
-        agent: None,
-        agent_label: None,
-        spread: false,
-        generators: Vec::new(),
+        ..Plan::default()
     })
 }
 

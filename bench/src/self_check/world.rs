@@ -138,12 +138,12 @@ fn bytes(amount: f64) -> u64 {
 
 /// Returns the runs of one program.
 pub fn only(runs: Vec<Run>, target: &str) -> Vec<Run> {
-    runs.into_iter().filter(|run| run.target == target).collect()
+    runs.into_iter().filter(|run| run.spec.target == target).collect()
 }
 
 /// Returns the runs of one machine size.
 pub fn of_size(runs: &[Run], size: usize) -> Vec<Run> {
-    let is_it = |run: &&Run| run.size.as_ref().is_some_and(|own| own.name == size_name(size));
+    let is_it = |run: &&Run| run.spec.size.as_ref().is_some_and(|own| own.name == size_name(size));
     runs.iter().filter(is_it).cloned().collect()
 }
 

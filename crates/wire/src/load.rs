@@ -281,7 +281,7 @@ fn check_stages(stages: &[Stage], most: u32) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A load in its serialized form. Durations are in seconds.
+/// A load. Durations are in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum LoadBody {

@@ -41,7 +41,7 @@ pub async fn load_queue(state: &AppState, presence: &Presence) -> Result<QueueLi
     let known = crate::fleet::store::agents(pool).await?;
     // A run that was assigned between the two queries is left out.
     let pairs = rows.into_iter().filter_map(|row| by_id.remove(&row.place.id).map(|run| (row, run))).collect();
-    let waiting = describe(pairs, &presence.list(), &known, &working, now_ms())?;
+    let waiting = describe(pairs, &presence.list(), &known, &working, now_ms());
     Ok(QueueList { total, waiting, working })
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn describe(
     known: &[Agent],
     working: &[Run],
     now_ms: i64,
-) -> Result<Vec<Waiting>> {
+) -> Vec<Waiting> {
     let needs: Vec<Needs> = pairs.iter().map(|(row, run)| row.place.needs(&run.spec)).collect();
     let with_needs = pairs.iter().zip(&needs);
     let waiting = with_needs.clone().map(|((_, run), needs)| (run.experiment.as_ref(), *needs));
@@ -86,7 +86,7 @@ pub(crate) fn describe(
             priority: row.priority,
         });
     }
-    Ok(list)
+    list
 }
 
 /// Returns in how many seconds each agent is free, if known.

@@ -21,7 +21,7 @@ use crate::{
     auth::caller::Submit,
     catalog::model::find_size,
     results::import::{self, Imported, about::About},
-    runs::model::RunSize,
+    runs::model::{RunSize, RunSpec},
 };
 
 /// Metadata of an imported summary.
@@ -68,12 +68,11 @@ pub async fn one(
 ) -> Result<(StatusCode, Json<Imported>)> {
     let bytes = small_enough(&state, bytes)?;
     let ImportQuery { target, version, size, scenario, repetition, parameter } = query;
+    let size = requested_size(&state, size.as_deref()).await?;
+    let parameters = parameter.iter().map(|text| pair(text)).collect::<Result<_>>()?;
     let about = About {
-        target,
+        spec: RunSpec { target, size, scenario, parameters, ..RunSpec::default() },
         version,
-        size: requested_size(&state, size.as_deref()).await?,
-        scenario,
-        parameters: parameter.iter().map(|text| pair(text)).collect::<Result<_>>()?,
         repetition: repetition.unwrap_or(1),
         ..About::default()
     };

@@ -34,7 +34,7 @@ use crate::{
         about::About,
         in_turn::{self, Placed},
     },
-    runs::model::RunSize,
+    runs::model::{RunSize, RunSpec},
 };
 
 /// File name of the index.
@@ -116,10 +116,9 @@ pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Folder, Str
             .map_err(|fault| format!("{}: {fault}", quoted(&entry.file)))?;
         let mut about = entry.about().map_err(&at)?;
         entry.check_against(&summary).map_err(&at)?;
-        let cell = format!(
-            "{:?}",
-            (&about.target, &about.version, &about.size, &about.scenario, &about.parameters, entry.vus)
-        );
+        // Connections are in the files, whether or not the index has them, too.
+        let vus = entry.vus.and_then(|vus| u32::try_from(vus).ok());
+        let cell = (RunSpec { vus, ..about.spec.clone() }.plan_key(), about.version.clone());
         let count: &mut u32 = repetitions.entry(cell).or_default();
         *count = entry.repetition.unwrap_or(*count + 1);
         about.repetition = *count;
@@ -146,9 +145,10 @@ fn order_fault(found: &[Found], orders: &[Option<u32>]) -> Result<Option<String>
         return Err(format!("{INDEX}: order: {twice} occurs twice"));
     }
     let placed = found.iter().zip(orders).filter_map(|(Found { about, .. }, order)| {
-        let About { target, version, size, scenario, parameters, vus, repetition, .. } = about;
+        let About { spec, version, repetition, .. } = about;
+        let target = &spec.target;
         Some(Placed {
-            row: format!("{:?}", (size, scenario, parameters, vus)),
+            row: RunSpec { target: String::new(), ..spec.clone() }.plan_key(),
             side: version.as_ref().map_or_else(|| target.clone(), |version| format!("{target} {version}")),
             repetition: *repetition,
             order: (*order)?,
@@ -175,14 +175,18 @@ impl Entry {
         }
         let parameters = [("machine", &self.machine), ("payload", &self.payload)];
         let parameters = parameters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)));
-        Ok(About {
+        let spec = RunSpec {
             target: self.target.clone(),
-            version: self.version.clone(),
             size,
             scenario: self.scenario.clone(),
             parameters: parameters.chain(self.threads.map(|count| ("threads".to_owned(), count.to_string()))).collect(),
-            vus: self.vus.or(self.connections),
+            vus: self.vus.or(self.connections).and_then(|vus| u32::try_from(vus).ok()),
             duration_s: self.duration_s,
+            ..RunSpec::default()
+        };
+        Ok(About {
+            spec,
+            version: self.version.clone(),
             repetition: 1,
             interleaved: false,
             labels: self.source.iter().cloned().collect(),
@@ -243,12 +247,12 @@ mod tests {
             {"file": "b.txt", "target": "t", "payload": "10K", "threads": 12, "vcpus": 2, "memory_mib": 100}]"#;
         let found = read(index, &files(WRK)).expect("two files").found;
         let [one, other] = found.as_slice() else { panic!("two") };
-        assert_eq!(one.about.size.as_ref().map(|size| size.name.as_str()), Some("2 vCPU / 100 MiB"));
+        assert_eq!(one.about.spec.size.as_ref().map(|size| size.name.as_str()), Some("2 vCPU / 100 MiB"));
         assert_eq!(
-            one.about.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>(),
+            one.about.spec.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>(),
             ["payload=10K", "threads=12"]
         );
-        assert_eq!((one.about.vus, one.about.labels.as_slice()), (Some(400), &["a post".to_owned()][..]));
+        assert_eq!((one.about.spec.vus, one.about.labels.as_slice()), (Some(400), &["a post".to_owned()][..]));
         assert_eq!((one.about.repetition, other.about.repetition), (1, 2));
     }
 

@@ -176,16 +176,16 @@ fn one(connection: &Connection, import: &NewImport) -> Result<Run, Fault> {
 /// Fails if the same file is stored for the same cell.
 fn unless_imported(connection: &Connection, import: &NewImport) -> Result<(), Fault> {
     let NewImport { id, about, sha256, .. } = import;
-    let size = about.size.as_ref();
+    let columns = SpecColumns::from(&about.spec);
     let cell = params![
         sha256,
-        about.target,
+        columns.target,
         about.version,
-        size.map(|size| size.vcpus),
-        size.map(|size| size.memory_bytes.cast_signed()),
-        size.map_or(1, |size| size.replicas),
-        about.scenario,
-        serde_json::to_string(&about.parameters)?,
+        columns.vcpus,
+        columns.memory_bytes,
+        columns.replicas,
+        columns.scenario,
+        columns.parameters,
     ];
     let mut statement = connection.prepare_cached(SAME)?;
     let found = statement.query_row(cell, |row| Ok((row.get::<_, String>(0)?, row.get(1)?))).optional()?;
@@ -195,20 +195,12 @@ fn unless_imported(connection: &Connection, import: &NewImport) -> Result<(), Fa
     }
 }
 
-/// Returns what an import is known to have measured.
-fn spec(import: &NewImport) -> RunSpec {
-    let NewImport { about, figures, .. } = import;
+/// Returns what an import measured, as far as it is known.
+fn spec(NewImport { about, figures, .. }: &NewImport) -> RunSpec {
     // The connections of an index may not have been open.
-    let vus = figures.vus_max.or(about.vus.filter(|_| figures.connections.is_none()));
-    RunSpec {
-        target: about.target.clone(),
-        size: about.size.clone(),
-        scenario: about.scenario.clone(),
-        parameters: about.parameters.clone(),
-        vus: vus.and_then(|vus| u32::try_from(vus).ok()),
-        duration_s: about.duration_s,
-        ..RunSpec::default()
-    }
+    let stated = about.spec.vus.filter(|_| figures.connections.is_none());
+    let vus = figures.vus_max.and_then(|vus| u32::try_from(vus).ok()).or(stated);
+    RunSpec { vus, ..about.spec.clone() }
 }
 
 fn run(connection: &Connection, import: &NewImport) -> Result<(), Fault> {

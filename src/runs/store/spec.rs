@@ -28,11 +28,11 @@ macro_rules! columns {
         impl SpecColumns {
             /// Reads the columns that follow in a row of a statement with [`COLUMNS`].
             pub fn read(columns: &mut Columns<'_>) -> rusqlite::Result<Self> {
-                Ok(Self { $first: columns.next()?, $($column: columns.next()?,)* })
+                Ok(Self { $first: columns.read()?, $($column: columns.read()?,)* })
             }
 
             /// Binds the columns to the next parameters of a statement.
-            pub fn bind<'q>(self, query: Query<'q, Sqlite, SqliteArguments>) -> Query<'q, Sqlite, SqliteArguments> {
+            pub fn bind(self, query: Query<'_, Sqlite, SqliteArguments>) -> Query<'_, Sqlite, SqliteArguments> {
                 query.bind(self.$first)$(.bind(self.$column))*
             }
         }
@@ -78,7 +78,7 @@ impl<'r> Columns<'r> {
     }
 
     /// Reads the next column.
-    pub fn next<T: FromSql>(&mut self) -> rusqlite::Result<T> {
+    pub fn read<T: FromSql>(&mut self) -> rusqlite::Result<T> {
         self.at += 1;
         self.row.get(self.at - 1)
     }
@@ -175,9 +175,9 @@ mod tests {
 
     fn specs() -> Vec<RunSpec> {
         let spec = testing::spec("servy");
-        let sized = |vcpus| spec.size.clone().map(|size| Size { vcpus, ..size });
+        let with = |vcpus| spec.size.clone().map(|size| Size { vcpus, ..size });
         let sizes =
-            [0.1, 0.25, 1.0 / 3.0, 1.1, 16.0, 1_000.5].map(|vcpus| RunSpec { size: sized(vcpus), ..spec.clone() });
+            [0.1, 0.25, 1.0 / 3.0, 1.1, 16.0, 1_000.5].map(|vcpus| RunSpec { size: with(vcpus), ..spec.clone() });
         let loads = [Load::Script, rate(2_000, 10.5), vus(3, 1.0), vus_stages("1s:5,1500ms:0")];
         let loads = loads.map(|load| spec.clone().under(load));
         let parameters = [("ROUTE", "/a \"quoted\" \\ path"), ("SIZE", "größer\n")];
