@@ -9,6 +9,8 @@ mod text;
 pub mod work;
 
 pub use figures::Figures;
+#[cfg(test)]
+pub(crate) use figures::tests::all_known;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -146,7 +146,7 @@ impl Figures {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
