@@ -154,7 +154,6 @@ pub(crate) fn integer<T: TryFrom<i64, Error: Into<Box<dyn std::error::Error + Se
     value.map(T::try_from).transpose().map_err(decode)
 }
 
-#[expect(clippy::too_many_lines, reason = "one line a column: the list is the point")]
 impl TryFrom<RunRow> for Run {
     type Error = sqlx::Error;
 
