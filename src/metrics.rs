@@ -9,6 +9,8 @@ mod text;
 pub mod work;
 
 pub use figures::Figures;
+#[cfg(test)]
+pub(crate) use figures::tests::all_known;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -71,6 +73,8 @@ pub enum Metric {
     Failed,
     /// Minimum latency, ms.
     MinMs,
+    /// 95th percentile of the time from the end of sending to the first byte of the response, ms.
+    TtfbP95Ms,
     /// Length of the measured phase, seconds.
     MeasuredS,
 }
@@ -95,7 +99,7 @@ const LATENCY: MetricDef = MetricDef {
 };
 
 /// All metrics in the order of [`Metric`]. Compared metrics come first, in the order of their columns.
-pub const METRICS: [MetricDef; 26] = [
+pub const METRICS: [MetricDef; 27] = [
     MetricDef {
         metric: Metric::Rps,
         key: "rps",
@@ -356,6 +360,20 @@ pub const METRICS: [MetricDef; 26] = [
         role: Role::Listed,
         sql: "(figures ->> 'min_ms')",
         get: |figures| figures.min_ms,
+        ..LATENCY
+    },
+    MetricDef {
+        metric: Metric::TtfbP95Ms,
+        key: "ttfb_p95_ms",
+        list_key: Some("ttfb_p95"),
+        head: "TTFB p95 ms",
+        name: "time to first byte p95",
+        title: "Time to first byte p95",
+        is_latency: false,
+        // Part of the latency, so it explains one that differs.
+        role: Role::Listed,
+        sql: "(figures ->> 'ttfb_p95_ms')",
+        get: |figures| figures.ttfb_p95_ms,
         ..LATENCY
     },
     MetricDef {

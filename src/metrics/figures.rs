@@ -36,6 +36,9 @@ pub struct Figures {
     pub p999_ms: Option<f64>,
     /// Maximum latency, ms.
     pub max_ms: Option<f64>,
+    /// 95th percentile of the time from the end of sending to the first byte of the response, ms.
+    #[serde(default)]
+    pub ttfb_p95_ms: Option<f64>,
     /// Length of the load without setup and teardown, seconds; of the test if only that is known.
     pub measured_s: Option<f64>,
     /// CPU time of the target per request in the measured phase, ms.
@@ -107,6 +110,7 @@ impl From<&summary::Figures> for Figures {
             p99_ms: latency.p99_ms,
             p999_ms: latency.p999_ms,
             max_ms: latency.max_ms,
+            ttfb_p95_ms: summary.ttfb_p95_ms,
             measured_s: Some(measured_s),
             data_received_bytes: received,
             data_sent_bytes: sent,
@@ -146,7 +150,7 @@ impl Figures {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
@@ -199,5 +203,12 @@ pub(super) mod tests {
         assert_eq!(unknown.to_stored().expect("JSON").as_deref(), Some(r#"{"failed":0}"#));
         let read = Figures::from_stored(Some(r#"{"failed":0,"of_a_later_version":1}"#)).expect("figures");
         assert_eq!(read, Figures { failed: Some(0), ..Figures::default() });
+    }
+
+    #[test]
+    fn the_time_to_first_byte_is_that_of_the_summary() {
+        let summary = include_bytes!("../../tests/fixtures/k6/summary-export-hash-v1.8.1.json");
+        let summary = brewbench_agent::reports::read::parse(summary).expect("a summary").figures();
+        assert_eq!(Figures::from(&summary).ttfb_p95_ms, Some(7.056_265_099_999_999));
     }
 }

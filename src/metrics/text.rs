@@ -85,6 +85,10 @@ impl Metric {
             Self::Requests => "All requests of the measured phase, failed ones included.",
             Self::Failed => "Requests of the measured phase that k6 counted as failed.",
             Self::MinMs => "The latency of the fastest request of the measured phase, failed ones included.",
+            Self::TtfbP95Ms => {
+                "The time from the end of sending a request to the first byte of its response that 95 % of all requests \
+                 did not exceed; k6 reports it as http_req_waiting."
+            }
             Self::MeasuredS => {
                 "The length of the load, without the warm-up, setup and teardown; of an import, the time of the test."
             }

@@ -107,7 +107,6 @@ pub(crate) fn integer<T: TryFrom<i64, Error: Into<Box<dyn std::error::Error + Se
     value.map(T::try_from).transpose().map_err(decode)
 }
 
-#[expect(clippy::too_many_lines, reason = "one line a column: the list is the point")]
 impl TryFrom<RunRow> for Run {
     type Error = sqlx::Error;
 
@@ -180,7 +179,10 @@ mod tests {
     use sqlx::{AssertSqlSafe, Row};
 
     use super::*;
-    use crate::app::db;
+    use crate::{
+        app::db,
+        metrics::{METRICS, all_known, definition::MetricDef},
+    };
 
     /// Inserts a row with a different value in each column.
     async fn insert(pool: &sqlx::SqlitePool) {
@@ -217,5 +219,23 @@ mod tests {
         assert_eq!(db.rows.read(read).await.expect("a row"), by_name);
         db.rows.close().await;
         assert!(db.rows.read(read).await.is_err(), "a closed database is not read");
+    }
+
+    /// Sorting and showing must agree, or a page would continue at the wrong run.
+    #[tokio::test]
+    async fn every_metric_is_sorted_by_the_figure_that_is_shown() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let db = db::open(folder.path()).await.expect("a database");
+        let figures = all_known();
+        let insert = "insert into run (id, origin, target, repetition, created_by, phase, queued_at, phase_at, figures)
+            values ('a', 'import', 'servy', 1, 'ada', 'finished', 1, 1, ?)";
+        let stored = figures.to_stored().expect("JSON");
+        sqlx::query(insert).bind(stored).execute(&db.write).await.expect("a run");
+        for MetricDef { key, sql, index, get, .. } in METRICS {
+            let index = index.map_or("not indexed".to_owned(), |index| format!("indexed by {index}"));
+            let select = format!("select cast({sql} as real) from run {index} where {sql} is not null order by {sql}");
+            let sorted_by: f64 = sqlx::query_scalar(AssertSqlSafe(select)).fetch_one(&db.read).await.expect("a figure");
+            assert_eq!(get(&figures), Some(sorted_by), "{key}");
+        }
     }
 }

@@ -25,6 +25,9 @@ pub struct Figures {
     pub latency: Latency,
     /// Latency of successful requests.
     pub ok_latency: Latency,
+    /// 95th percentile of the time from the end of sending to the first byte of the response, milliseconds.
+    #[serde(default)]
+    pub ttfb_p95_ms: Option<f64>,
     /// Mean wait for a connection, milliseconds; not part of the latency.
     pub blocked_ms: Option<f64>,
     /// Completed iterations of the script.
@@ -142,6 +145,7 @@ impl Summary {
                 "http_req_duration{expected_response:true}",
                 requests.saturating_sub(failed.unwrap_or_default()),
             ),
+            ttfb_p95_ms: self.latency("http_req_waiting", requests).p95_ms,
             blocked_ms: self.value("http_req_blocked", "avg"),
             iterations: count("iterations", "count"),
             iteration_ms: self.value("iteration_duration", "avg"),
