@@ -65,14 +65,14 @@ fn embed_assets(out: &Path) -> io::Result<()> {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            files.push((format!("{prefix}{name}"), fs::canonicalize(&path)?));
+            files.push((format!("{prefix}{name}"), fs::canonicalize(&path)?.display().to_string()));
         }
     }
     for (from, to) in [(PLOTLY, "plotly.js"), (DATASTAR, "datastar.js")] {
         println!("cargo::rerun-if-changed={from}");
         let path = fs::canonicalize(from)
             .map_err(|fault| io::Error::other(format!("{from}: {fault}; `make assets` fetches it")))?;
-        files.push((to.to_owned(), path));
+        files.push((to.to_owned(), path.display().to_string()));
     }
     files.sort();
     let mut table = String::from("&[\n");

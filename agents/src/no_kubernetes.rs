@@ -16,6 +16,7 @@ use crate::wire::{Phase, RunId};
 const NOT_BUILT: &str =
     "this program was built without Kubernetes; build it with the cargo feature `kubernetes`, as `make build` does";
 
+#[expect(clippy::unused_async, reason = "it stands for a function that waits for a cluster")]
 impl Site {
     /// Fails with the reason.
     pub(crate) async fn work_with_cluster<F: Fn(Phase)>(
@@ -76,7 +77,8 @@ impl Cluster {
     }
 
     pub fn new(prepared: Prepared) -> Self {
-        match prepared.cluster.never {}
+        let Prepared { cluster, .. } = prepared;
+        match cluster.never {}
     }
 
     pub async fn start(&mut self, _: &Manifest, _: impl Fn(String)) -> Result<Serving, Failure> {
