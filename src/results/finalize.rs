@@ -23,8 +23,7 @@ use crate::{
         evidence::{Basis, Evidence},
         store::{
             endings::{self, Ending},
-            profiles,
-            verdicts::{self, Requested},
+            profiles, verdicts,
         },
         verdict::{
             generators,

@@ -52,6 +52,7 @@ fn handle_summary_of_k6_1() {
         requests: 51_230,
         failed: Some(0),
         rps: figures.rps,
+        ttfb_p95_ms: Some(1.510_375_149_999_997_3),
         measured_ms: 3000.44364,
         latency,
         ok_latency: latency,
@@ -105,6 +106,7 @@ fn a_complete_summary_export() {
         requests: 7372,
         failed: Some(3686),
         rps: figures.rps,
+        ttfb_p95_ms: Some(0.403_300_45),
         measured_ms: figures.measured_ms,
         latency: Latency {
             avg_ms: Some(0.218_837_963_646_229_18),
@@ -201,6 +203,7 @@ fn machine_readable() {
         requests: 7362,
         failed: Some(3681),
         rps: figures.rps,
+        ttfb_p95_ms: None,
         measured_ms: 5.012_590_862 * 1000.0,
         latency: Latency {
             avg_ms: Some(0.234_754_644_933_442_78),

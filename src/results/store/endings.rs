@@ -4,14 +4,14 @@ use brewbench_agent::wire::{Phase, engine::EngineVersion, target::Identity};
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{
-    app::ids::RunId,
+    app::{db::decode, ids::RunId},
     metrics::Figures,
     results::{
         store::verdicts,
         verdict::{limits::Limits, model::Judgement},
     },
     runs::{
-        store::{enter, row::decode},
+        store::enter,
         verdict::{Reason, Verdict},
     },
 };
