@@ -4,7 +4,8 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use crate::run::execute::{Record, RunContext, Site};
+use crate::run::context::RunContext;
+use crate::run::execute::{Record, Site};
 use crate::run::failure::Failure;
 use crate::target::manifest::{Manifest, Workload};
 use crate::target::{Ended, Serving};
