@@ -12,7 +12,7 @@ use brewbench_agent::wire::RunId;
 use brewbench_agent::wire::job::{Job, Role, Scenario, ScenarioKind, Size};
 use brewbench_agent::wire::load::{Closed, Form, Load};
 use brewbench_agent::wire::run_spec::RunSpec;
-use brewbench_testing::{public_folder, skip};
+use brewbench_testing::{public_copy, public_folder, skip};
 
 pub mod web;
 
@@ -22,6 +22,7 @@ pub const SCRIPT: &str = "import http from 'k6/http'; export default function ()
 pub struct Bench {
     pub work: RunContext,
     pub agent: String,
+    program: PathBuf,
     _folder: tempfile::TempDir,
 }
 
@@ -60,7 +61,9 @@ impl Bench {
         // These tests do not depend on an idle machine.
         let idle_wait = IdleWait { longest: Duration::ZERO, ..work.idle_wait };
         let work = RunContext { idle_wait, ..work };
-        Self { work, agent, _folder: folder }
+        // A profiler names a program by its file, and one restarts itself: neither is possible below a private folder.
+        let program = public_copy(&unruly(), folder.path());
+        Self { work, agent, program, _folder: folder }
     }
 
     /// Writes a manifest for the unruly target; `tables` are appended to it.
@@ -70,11 +73,10 @@ impl Bench {
 
     /// Writes a manifest with the given listen argument.
     pub fn offer_at(&self, manner: &str, listen: &str, tables: &str) {
-        let program = unruly();
         let text = format!(
             "name = \"{manner}\"\nversion = \"1\"\ncommand = [\"{}\", \"{listen}\", \"{manner}\"]\n\
              [ready]\npath = \"/\"\n{tables}",
-            program.display()
+            self.program.display()
         );
         std::fs::write(self.work.targets.join(format!("{manner}.toml")), text).expect("a manifest");
     }
