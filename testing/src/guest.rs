@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::{podman::libraries, skip};
+use crate::{podman::libraries, public_copy, public_folder, skip};
 
 /// Size of a disk: room for a kernel and a RAM disk.
 const DISK_BYTES: u64 = 64 << 20;
@@ -58,8 +58,9 @@ impl Guest {
             skip("no QEMU, or no kernel for a guest: make guest");
             return None;
         }
-        let folder = tempfile::tempdir().expect("a folder");
-        let guest = Self { folder, kernel: kernel.canonicalize().expect("a path") };
+        let folder = public_folder();
+        let kernel = public_copy(&kernel, folder.path());
+        let guest = Self { folder, kernel };
         fs::write(guest.ramdisk(), ramdisk(&files, files_of_target())).expect("a file");
         Some(guest)
     }
