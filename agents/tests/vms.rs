@@ -30,9 +30,8 @@ impl Site {
         let command = self.guest.command(smp, memory, append);
         let text = format!(
             "name = \"guest\"\nversion = \"1\"\n[vm]\ncommand = {command}\nenv = {{ SIZE = \"{{vcpus}} {{memory_mib}}\" }}\n\
-             [ready]\npath = \"/health\"\ntimeout_s = {timeout_s}\n[sandbox]\nread = [{:?}, {:?}]\n",
+             [ready]\npath = \"/health\"\ntimeout_s = {timeout_s}\n[sandbox]\nread = [{:?}]\n",
             self.guest.folder().display().to_string(),
-            self.guest.kernel_folder().display().to_string(),
         );
         std::fs::write(self.bench.work.targets.join("guest.toml"), text).expect("a manifest");
     }

@@ -154,15 +154,6 @@ impl Guest {
         self.folder.path()
     }
 
-    /// Returns the folder of its kernel.
-    ///
-    /// # Panics
-    /// Never.
-    #[must_use]
-    pub fn kernel_folder(&self) -> &Path {
-        self.kernel.parent().expect("a folder")
-    }
-
     /// Returns its RAM disk.
     #[must_use]
     pub fn ramdisk(&self) -> PathBuf {
