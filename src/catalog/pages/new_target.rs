@@ -1,4 +1,4 @@
-//! `/targets/new`: writes the manifest of a new target, and shows when an agent offers it. Nothing is stored.
+//! `/targets/new`: checks the manifest of a new target, and shows when an agent offers it. Nothing is stored.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ fn process() -> TargetKind {
 }
 
 impl Form {
-    /// Returns the kinds with their descriptions.
+    /// Returns the kinds with their labels.
     fn kinds() -> [(TargetKind, &'static str); 5] {
         [
             (TargetKind::Process, "Program"),
