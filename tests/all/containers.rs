@@ -130,6 +130,7 @@ async fn the_progress_of_a_pull_is_shown() {
     assert!(step.starts_with(&format!("Pulling {image}: ")) && step.ends_with(" MiB"), "{step}");
     let page = user.clone().in_browser().get(&format!("/runs/{run}")).await.ok().text();
     assert!(page.contains(&format!("Pulling {image}")), "{page}");
+    registry.release();
     // The content is no program.
     let ended = until(&site, "the end of the run", async || {
         Some(user.run(&run).await).filter(|run| !run["finished_at_ms"].is_null())
