@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use brewbench_agent::series::collector::{Collector, Scope};
-use brewbench_agent::series::merge::{add_up, lines};
 use brewbench_agent::series::messages::{BucketSpan, Label, NativeHistogram, Sample, TimeSeries};
+use brewbench_wire::series::merge::{add_up, lines};
 use prost::Message;
 
 const GENERATORS: usize = 100;
@@ -30,7 +30,7 @@ fn main() {
         // What the page of a run in progress gets.
         let after = u32::try_from(second - 1).unwrap_or(0);
         let all = collectors.iter().map(|one| lines(one.seconds_after(after * 1_000), 0, after)).collect();
-        shown += add_up(all).iter().map(brewbench_agent::wire::series::Second::requests).sum::<u64>();
+        shown += add_up(all).iter().map(brewbench_wire::series::Second::requests).sum::<u64>();
     }
     let took = begun.elapsed().as_secs_f64();
     let expected = GENERATORS as u64 * RATE * SECONDS as u64;

@@ -25,6 +25,3 @@ pub mod run;
 pub mod sandbox;
 pub mod series;
 pub mod target;
-
-pub use brewbench_wire as wire;
-pub use brewbench_wire::{reports, sanitize, scenarios};

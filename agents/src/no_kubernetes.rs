@@ -4,15 +4,16 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use brewbench_wire::job::{Job, Size};
+use brewbench_wire::outcome::Cause;
+use brewbench_wire::series::Consumption;
+use brewbench_wire::{Phase, RunId};
+
 use crate::run::context::RunContext;
 use crate::run::execute::{Record, Site};
 use crate::run::failure::Failure;
 use crate::target::manifest::{Manifest, Workload};
 use crate::target::{Ended, Serving};
-use crate::wire::job::{Job, Size};
-use crate::wire::outcome::Cause;
-use crate::wire::series::Consumption;
-use crate::wire::{Phase, RunId};
 
 const NOT_BUILT: &str =
     "this program was built without Kubernetes; build it with the cargo feature `kubernetes`, as `make build` does";

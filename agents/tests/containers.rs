@@ -5,10 +5,10 @@ use std::time::Duration;
 use brewbench_agent::run::execute;
 use brewbench_agent::series::live::Sent;
 use brewbench_agent::target::Containers;
-use brewbench_agent::wire::Phase;
-use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
-use brewbench_agent::wire::target::Identity;
 use brewbench_testing::{Image, Manner, Podman, Registry, SmallDisk};
+use brewbench_wire::Phase;
+use brewbench_wire::outcome::{Cause, Ended, Outcome};
+use brewbench_wire::target::Identity;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Bench, job, unruly};

@@ -7,11 +7,11 @@ use std::time::Duration;
 use brewbench_agent::run::barrier::{Gates, Opening};
 use brewbench_agent::run::context::RunContext;
 use brewbench_agent::run::execute;
-use brewbench_agent::wire::job::{Job, Role, Segment};
-use brewbench_agent::wire::messages::Gate;
-use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
-use brewbench_agent::wire::run_spec::RunSpec;
-use brewbench_agent::wire::{Phase, now_ms};
+use brewbench_wire::job::{Job, Role, Segment};
+use brewbench_wire::messages::Gate;
+use brewbench_wire::outcome::{Cause, Ended, Outcome};
+use brewbench_wire::run_spec::RunSpec;
+use brewbench_wire::{Phase, now_ms};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -130,7 +130,7 @@ async fn two_generators_load_one_target_simultaneously_with_their_segments() {
         let seconds = count / rate;
         assert!((1.9..2.9).contains(&seconds), "{seconds} s");
         let window = part.series.as_ref().expect("a series").unpack().expect("unpacked").measured.expect("measured");
-        let counted: u64 = window.seconds.iter().map(brewbench_agent::wire::series::Second::requests).sum();
+        let counted: u64 = window.seconds.iter().map(brewbench_wire::series::Second::requests).sum();
         assert!((counted as f64 - count).abs() < 0.5, "{counted} of {count}");
         assert!(window.start_ms >= measuring_since(part) - 50, "the series starts with the load");
         assert!(part.target.is_none() && part.cores.target.is_empty() && !part.cores.generator.is_empty());

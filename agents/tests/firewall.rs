@@ -5,10 +5,10 @@ use std::process::Command;
 
 use brewbench_agent::run::execute;
 use brewbench_agent::sandbox::firewall::{self, Firewall, Reachable};
-use brewbench_agent::wire::job::Job;
-use brewbench_agent::wire::load::Load;
-use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_testing::skip;
+use brewbench_wire::job::Job;
+use brewbench_wire::load::Load;
+use brewbench_wire::run_spec::RunSpec;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Bench, job, scenario};

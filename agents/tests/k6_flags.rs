@@ -7,12 +7,12 @@ use brewbench_agent::engine::k6::K6;
 use brewbench_agent::run::execute;
 use brewbench_agent::sandbox::cage::user;
 use brewbench_agent::sandbox::{Sandbox, Side};
-use brewbench_agent::wire::RunId;
-use brewbench_agent::wire::job::Job;
-use brewbench_agent::wire::load::Load;
-use brewbench_agent::wire::outcome::{Ended, Outcome};
-use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_testing::public_folder;
+use brewbench_wire::RunId;
+use brewbench_wire::job::Job;
+use brewbench_wire::load::Load;
+use brewbench_wire::outcome::{Ended, Outcome};
+use brewbench_wire::run_spec::RunSpec;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Bench, job, scenario};

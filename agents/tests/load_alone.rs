@@ -1,15 +1,15 @@
 //! What a run counts is its load: requests are equal to those that the target counted, to the request, and rates are over
 //! the time of the load, whatever `setup()`, `teardown()` and waits of iterations do. With a real k6.
 
-use brewbench_agent::reports::read::parse;
-use brewbench_agent::reports::summary::{Figures, Summary};
 use brewbench_agent::run::execute;
-use brewbench_agent::wire::job::Job;
-use brewbench_agent::wire::load::{Form, Load, Open, Stage};
-use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
-use brewbench_agent::wire::run_spec::RunSpec;
-use brewbench_agent::wire::series::{Second, Window};
 use brewbench_testing::Counter;
+use brewbench_wire::job::Job;
+use brewbench_wire::load::{Form, Load, Open, Stage};
+use brewbench_wire::outcome::{Cause, Ended, Outcome};
+use brewbench_wire::reports::read::parse;
+use brewbench_wire::reports::summary::{Figures, Summary};
+use brewbench_wire::run_spec::RunSpec;
+use brewbench_wire::series::{Second, Window};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Bench, job, scenario, vus};

@@ -1,11 +1,11 @@
 //! What a real k6 reports about its load besides its metrics.
 
 use brewbench_agent::run::execute;
-use brewbench_agent::wire::job::Job;
-use brewbench_agent::wire::load::Load;
-use brewbench_agent::wire::load_record::LoadRecord;
-use brewbench_agent::wire::outcome::{Ended, Outcome};
-use brewbench_agent::wire::run_spec::RunSpec;
+use brewbench_wire::job::Job;
+use brewbench_wire::load::Load;
+use brewbench_wire::load_record::LoadRecord;
+use brewbench_wire::outcome::{Ended, Outcome};
+use brewbench_wire::run_spec::RunSpec;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Bench, job, scenario, vus};

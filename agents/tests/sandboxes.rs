@@ -8,10 +8,10 @@ use brewbench_agent::host::cleanup;
 use brewbench_agent::sandbox::cage::Cage;
 use brewbench_agent::sandbox::process::{Plan, Process, find_program};
 use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox, Side};
-use brewbench_agent::wire::RunId;
-use brewbench_agent::wire::job::Size;
-use brewbench_agent::wire::outcome::Mechanism;
 use brewbench_testing::skip;
+use brewbench_wire::RunId;
+use brewbench_wire::job::Size;
+use brewbench_wire::outcome::Mechanism;
 
 use crate::support::{groups_of, processes_with};
 

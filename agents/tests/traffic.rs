@@ -3,10 +3,10 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use brewbench_agent::run::execute;
-use brewbench_agent::wire::job::Job;
-use brewbench_agent::wire::outcome::Ended;
-use brewbench_agent::wire::run_spec::RunSpec;
-use brewbench_agent::wire::traffic::{Peer, Traffic};
+use brewbench_wire::job::Job;
+use brewbench_wire::outcome::Ended;
+use brewbench_wire::run_spec::RunSpec;
+use brewbench_wire::traffic::{Peer, Traffic};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::web::Web;

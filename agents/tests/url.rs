@@ -1,11 +1,11 @@
 //! Runs on a server that already runs, with a real k6.
 
 use brewbench_agent::run::execute;
-use brewbench_agent::wire::Phase;
-use brewbench_agent::wire::job::{Job, Role, Size};
-use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
-use brewbench_agent::wire::run_spec::RunSpec;
-use brewbench_agent::wire::target::Identity;
+use brewbench_wire::Phase;
+use brewbench_wire::job::{Job, Role, Size};
+use brewbench_wire::outcome::{Cause, Ended, Outcome};
+use brewbench_wire::run_spec::RunSpec;
+use brewbench_wire::target::Identity;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::web::Web;

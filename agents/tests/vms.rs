@@ -6,11 +6,11 @@ use brewbench_agent::run::execute;
 use brewbench_agent::sandbox::Side;
 use brewbench_agent::sandbox::cage::user::User;
 use brewbench_agent::target::vm::check_kvm;
-use brewbench_agent::wire::job::{Job, Size};
-use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
-use brewbench_agent::wire::run_spec::RunSpec;
-use brewbench_agent::wire::target::Identity;
 use brewbench_testing::Guest;
+use brewbench_wire::job::{Job, Size};
+use brewbench_wire::outcome::{Cause, Ended, Outcome};
+use brewbench_wire::run_spec::RunSpec;
+use brewbench_wire::target::Identity;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{Bench, job, vus};

@@ -11,8 +11,8 @@ use brewbench_agent::sandbox::cage::Cage;
 use brewbench_agent::sandbox::cage::user::{self, User, Users};
 use brewbench_agent::sandbox::process::{Plan, Process, find_program};
 use brewbench_agent::sandbox::{Group, Sandbox, Side};
-use brewbench_agent::wire::RunId;
 use brewbench_testing::{public_copy, public_folder, skip};
+use brewbench_wire::RunId;
 use nix::unistd::Uid;
 
 /// Prints for each attack whether it worked. `$d` is a folder of the agent's user, `$rival` a process of the other side.

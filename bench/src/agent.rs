@@ -14,14 +14,13 @@ use brewbench::{
 use brewbench_agent::{
     connection::{
         client::Trust,
-        daemon,
-        daemon::{CGROUPS, Options},
+        daemon::{self, CGROUPS, Options},
         session::Accepts,
     },
     host::idle_wait::IdleWait,
     run::address_policy::AddressPolicy,
-    wire::profile::ProfileSource,
 };
+use brewbench_wire::profile::ProfileSource;
 use tokio_util::sync::CancellationToken;
 
 use crate::{

@@ -117,7 +117,7 @@ pub fn record(file: &Path, figures: &[Figure]) -> anyhow::Result<()> {
     let medians: serde_json::Map<String, serde_json::Value> =
         figures.iter().map(|Figure { what, unit, median, .. }| (format!("{what} [{unit}]"), json!(median))).collect();
     let cores = std::thread::available_parallelism()?;
-    let line = json!({"version": env!("CARGO_PKG_VERSION"), "at_ms": brewbench_agent::wire::now_ms(), "cores": cores, "figures": medians});
+    let line = json!({"version": env!("CARGO_PKG_VERSION"), "at_ms": brewbench_wire::now_ms(), "cores": cores, "figures": medians});
     let mut file = std::fs::File::options().create(true).append(true).open(file)?;
     Ok(writeln!(file, "{line}")?)
 }

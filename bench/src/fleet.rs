@@ -24,16 +24,16 @@ use brewbench_agent::{
     },
     engine,
     series::live::Live,
-    wire::{
-        PROTOCOL, Phase, RunId,
-        engine::EngineVersion,
-        job::Job,
-        messages::{AgentMessage, Hello, Machine, ServerMessage, TargetOffer},
-        now_ms,
-        outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
-        target::Identity,
-        work_done::WorkDone,
-    },
+};
+use brewbench_wire::{
+    PROTOCOL, Phase, RunId,
+    engine::EngineVersion,
+    job::Job,
+    messages::{AgentMessage, Hello, Machine, ServerMessage, TargetOffer},
+    now_ms,
+    outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
+    target::Identity,
+    work_done::WorkDone,
 };
 use reqwest::Method;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};

@@ -18,17 +18,20 @@ use brewbench::{
 };
 use brewbench_agent::{
     connection::{client::Client, daemon::CGROUPS},
-    reports::read,
     sandbox::{
         Group, Sandbox, Side,
         cores::{self, Neighbour},
     },
-    scenarios,
     target::{
         Fingerprints, Provided,
-        manifest::{self, Program, Ready},
+        manifest::{self, Program},
     },
-    wire::{self, job::Size},
+};
+use brewbench_wire::{
+    job::Size,
+    manifest::{HOST, PORT, Ready},
+    reports::read,
+    scenarios,
 };
 use reqwest::Method;
 use tokio::{
@@ -210,7 +213,7 @@ impl Bare {
         let target = known.into_iter().find(|manifest| manifest.name == TARGET).context("the target's manifest")?;
         let Provided::Process(program) = target.provided else { bail!("{TARGET} is not a program") };
         program.fingerprint(&self.fingerprints).map_err(anyhow::Error::msg)?;
-        let group = self.sandbox.open(wire::RunId::now(), Side::Target)?;
+        let group = self.sandbox.open(brewbench_wire::RunId::now(), Side::Target)?;
         group.limit(size);
         let (cores, _) = cores::assign(&cores::physical(), size.vcpus, Neighbour::Generator);
         let (mut process, base_url) = uncaged(&program, &target.ready, &group, &cores.target).await?;
@@ -243,8 +246,7 @@ impl Bare {
 /// Starts a target in its group and on its cores, without the cage; returns its process and URL.
 async fn uncaged(program: &Program, ready: &Ready, group: &Group, cores: &[usize]) -> anyhow::Result<(Child, String)> {
     let at = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-    let fill =
-        |word: &String| word.replace(manifest::PORT, &at.port().to_string()).replace(manifest::HOST, "127.0.0.1");
+    let fill = |word: &String| word.replace(PORT, &at.port().to_string()).replace(HOST, "127.0.0.1");
     let path = program.path().map_err(anyhow::Error::msg)?;
     // The shell waits for a line, so that the target starts inside its group.
     let mut process = Command::new("sh")

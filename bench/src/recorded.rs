@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use brewbench::results::{blob, evidence::Evidence};
-use brewbench_agent::{
-    series::histogram::Histogram,
-    wire::series::{Consumption, Packed, Second, Series, Usage, Window},
+use brewbench_wire::{
+    histogram::Histogram,
+    series::{Consumption, Packed, Second, Series, Usage, Window},
 };
 use sqlx::{SqliteConnection, SqlitePool};
 

@@ -12,7 +12,8 @@ use brewbench::{
     catalog::model::MachineSize,
     experiments::model::ExperimentWithRuns,
 };
-use brewbench_agent::{connection::client::Client, wire::RunId};
+use brewbench_agent::connection::client::Client;
+use brewbench_wire::RunId;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

@@ -2,11 +2,7 @@
 
 #![no_main]
 
-use brewbench_agent::wire::{
-    job::Job,
-    messages::{AgentMessage, ServerMessage},
-    outcome::Outcome,
-};
+use brewbench_wire::{job::Job, messages::{AgentMessage, ServerMessage}, outcome::Outcome};
 use serde_json::from_slice;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use brewbench_agent::wire::series::Packed;
+use brewbench_wire::series::Packed;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Ok(series) = Packed::from_bytes(bytes.to_vec()).unpack_within(1 << 20) {

@@ -3,9 +3,10 @@
 #![no_main]
 
 use brewbench_agent::profile::perf::Reader;
-use brewbench_agent::profile::pprof::{Facts, decode, encode};
-use brewbench_agent::profile::{collapsed, trim};
-use brewbench_agent::wire::profile::ProfileKind;
+use brewbench_wire::profile::pprof::{Facts, decode, encode};
+use brewbench_wire::profile::trim;
+use brewbench_agent::profile::collapsed;
+use brewbench_wire::profile::ProfileKind;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for kind in ProfileKind::ALL {

@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use brewbench_agent::reports::read;
-use brewbench_agent::reports::summary;
+use brewbench_wire::reports::read;
+use brewbench_wire::reports::summary;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Ok(summary) = read::parse(bytes) {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use serde_json::{Value, json};
 use tokio::{sync::broadcast::error::RecvError, time::sleep};
 

@@ -1,6 +1,6 @@
 //! Webhooks: adding, removing and testing them, and the messages sent to them.
 
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use serde_json::json;
 use url::Url;
 

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 

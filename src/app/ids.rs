@@ -4,7 +4,6 @@
 
 use std::{collections::HashSet, fmt};
 
-use brewbench_agent::wire;
 use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -45,7 +44,7 @@ impl RunId {
     }
 
     /// Returns the id as agents know it; fails if it is not a UUID.
-    pub fn to_wire(&self) -> Result<wire::RunId, uuid::Error> {
+    pub fn to_wire(&self) -> Result<brewbench_wire::RunId, uuid::Error> {
         self.0.parse()
     }
 }
@@ -62,8 +61,8 @@ impl ExperimentId {
     }
 }
 
-impl From<wire::RunId> for RunId {
-    fn from(id: wire::RunId) -> Self {
+impl From<brewbench_wire::RunId> for RunId {
+    fn from(id: brewbench_wire::RunId) -> Self {
         Self(id.to_string())
     }
 }

@@ -6,7 +6,7 @@ use axum::{
     extract::{FromRequest, Request},
     http::request::Parts,
 };
-use brewbench_agent::reports::encoding::without_mark;
+use brewbench_wire::reports::encoding::without_mark;
 use serde::de::DeserializeOwned;
 
 use crate::app::{

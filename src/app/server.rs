@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Extension, Json, Router, extract::DefaultBodyLimit, http::header, routing::get};
-use brewbench_agent::{scenarios, wire::now_ms};
+use brewbench_wire::{now_ms, scenarios};
 use tokio::{net::TcpListener, sync::Notify, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_http::{compression::CompressionLayer, set_header::SetResponseHeaderLayer};

@@ -10,13 +10,11 @@ use std::{
     time::Duration,
 };
 
-use brewbench_agent::{
-    connection::{
-        certificate::{Expiry, Left},
-        client::prepare_tls,
-    },
-    wire::now_ms,
+use brewbench_agent::connection::{
+    certificate::{Expiry, Left},
+    client::prepare_tls,
 };
+use brewbench_wire::now_ms;
 use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},

@@ -5,7 +5,7 @@ pub mod action;
 
 use std::{net::IpAddr, time::Duration};
 
-use brewbench_agent::wire::name::{appearances, lookalike};
+use brewbench_wire::name::{appearances, lookalike};
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

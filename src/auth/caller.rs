@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderMap, Method, header, request::Parts},
 };
 use axum_extra::extract::CookieJar;
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use url::Url;
 
 use super::{

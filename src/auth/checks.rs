@@ -1,6 +1,6 @@
 //! Checks names and lines that users type. Pure.
 
-use brewbench_agent::wire::name::{BadName, LONGEST, Name};
+use brewbench_wire::name::{BadName, LONGEST, Name};
 
 use crate::app::error::{Error, Result};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use tokio::time::MissedTickBehavior;
 
 use super::audit::KEPT;

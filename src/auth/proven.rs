@@ -10,7 +10,7 @@
 use std::ops::Deref;
 
 use axum::{extract::FromRequestParts, http::request::Parts};
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 
 use super::caller::{Admin, Caller, SignedIn, Submit, TokenManager};
 use crate::app::{

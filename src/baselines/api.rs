@@ -5,7 +5,7 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
-use brewbench_agent::wire::{name::Name, now_ms};
+use brewbench_wire::{name::Name, now_ms};
 
 use crate::{
     app::{

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 use uuid::Uuid;
 
 use crate::{

@@ -5,7 +5,7 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
-use brewbench_agent::wire::{
+use brewbench_wire::{
     job::{MAX_REPLICAS, Scenario, ScenarioKind},
     manifest::ManifestFile,
     now_ms,

@@ -1,6 +1,6 @@
 //! What identifies the code of a target, in words. Pure.
 
-use brewbench_agent::wire::target::{IDENTIFIED, PARTIAL};
+use brewbench_wire::target::{IDENTIFIED, PARTIAL};
 
 /// Characters of a digest that are shown.
 const DIGITS: usize = 8;

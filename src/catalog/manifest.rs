@@ -1,6 +1,6 @@
 //! The manifest of a new target: a template for each kind, checked as an agent does. Pure.
 
-use brewbench_agent::wire::{manifest::ManifestFile, target::TargetKind};
+use brewbench_wire::{manifest::ManifestFile, target::TargetKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use brewbench_agent::wire::{engine::EngineVersion, target::TargetKind};
+use brewbench_wire::{engine::EngineVersion, target::TargetKind};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error as _, MapAccess, Visitor},

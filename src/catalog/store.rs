@@ -4,7 +4,7 @@ pub mod names;
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     job::{Scenario, ScenarioKind},
     messages::TargetOffer,
 };

@@ -13,16 +13,15 @@ use anyhow::{Context, bail};
 use brewbench_agent::{
     connection::{
         client::Trust,
-        daemon,
-        daemon::{CGROUPS, Options},
+        daemon::{self, CGROUPS, Options},
         session::Accepts,
     },
     doctor::{self, Finding, Rank},
     host::{cpu_tuning::SYSFS, idle_wait::IdleWait},
     run::address_policy::AddressPolicy,
-    sandbox::cage::{support, support::Landlock},
-    wire::profile::ProfileSource,
+    sandbox::cage::support::{self, Landlock},
 };
+use brewbench_wire::profile::ProfileSource;
 use clap::{Args, Subcommand};
 use url::Url;
 

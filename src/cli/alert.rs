@@ -1,6 +1,6 @@
 //! `brewbench alert` and `brewbench alert rule`
 
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 

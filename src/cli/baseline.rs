@@ -105,7 +105,7 @@ fn rows(baselines: &[BaselineData]) -> String {
         return "no baselines yet; create one with: brewbench baseline set main ID ID …\n".to_owned();
     }
     let head = ["name", ">runs", ">deleted", "set by", ">set"];
-    let now = brewbench_agent::wire::now_ms();
+    let now = brewbench_wire::now_ms();
     let row = |baseline: &BaselineData| {
         vec![
             cut(&baseline.name, 30),

@@ -76,7 +76,7 @@ fn rows(differences: &[AcceptedDifference]) -> String {
         return "no accepted differences\n".to_owned();
     }
     let head = [">id", "targets", "scenario", ">accepted", "may differ"];
-    let now = brewbench_agent::wire::now_ms();
+    let now = brewbench_wire::now_ms();
     let row = |one: &AcceptedDifference| {
         vec![
             one.id.to_string(),

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 
 use crate::{
     cli::table,

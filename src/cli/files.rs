@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, bail, ensure};
-use brewbench_agent::reports::encoding;
+use brewbench_wire::reports::encoding;
 use nix::libc::O_NONBLOCK;
 
 /// The largest input; more than a server accepts.

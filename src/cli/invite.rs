@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use clap::{Args, Subcommand};
 
 use super::table::{cut, left, table};

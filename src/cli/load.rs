@@ -1,7 +1,7 @@
 //! The load flags of `run new`.
 
 use anyhow::{anyhow, bail};
-use brewbench_agent::wire::load::{Closed, Fault, Form, Load, Open, Part, Stage};
+use brewbench_wire::load::{Closed, Fault, Form, Load, Open, Part, Stage};
 use clap::{ArgGroup, Args};
 
 use super::duration;

@@ -3,7 +3,7 @@
 use std::{fmt::Write, fs, path::PathBuf};
 
 use anyhow::{Context, bail};
-use brewbench_agent::wire::profile::ProfileKind;
+use brewbench_wire::profile::ProfileKind;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 

@@ -1,6 +1,6 @@
 //! `brewbench share …`
 
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use clap::Subcommand;
 use url::form_urlencoded;
 

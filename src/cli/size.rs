@@ -1,6 +1,6 @@
 //! `brewbench size …`
 
-use brewbench_agent::wire::job::MAX_REPLICAS;
+use brewbench_wire::job::MAX_REPLICAS;
 use clap::Subcommand;
 
 use super::table::{cut, plain, table};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use brewbench_agent::{sanitize::is_obeyed, wire::Phase};
+use brewbench_wire::{Phase, sanitize::is_obeyed};
 
 use crate::{
     app::ids::RunId,

@@ -1,7 +1,7 @@
 //! `brewbench user …`
 
 use anyhow::bail;
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use clap::Subcommand;
 use reqwest::Method;
 

@@ -1,6 +1,6 @@
 //! The figures of a comparison: rows of comparable cells. Pure.
 
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

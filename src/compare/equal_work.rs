@@ -11,7 +11,7 @@ mod sent;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brewbench_agent::wire::load::Load;
+use brewbench_wire::load::Load;
 
 use super::{
     cell::Row,

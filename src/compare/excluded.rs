@@ -1,6 +1,6 @@
 //! Runs that ended but do not count, and the card shown if no run counts. Pure.
 
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -100,7 +100,7 @@ pub fn no_result(all: &[ExcludedRun], unfinished: usize) -> Card {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::Phase;
+    use brewbench_wire::Phase;
 
     use crate::{
         compare::{

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use axum::http::Uri;
 use axum_extra::extract::Query;
-use brewbench_agent::wire::series::Packed;
+use brewbench_wire::series::Packed;
 use tokio::task::spawn_blocking;
 
 use crate::{

@@ -1,6 +1,6 @@
 //! Metrics in comparisons: wording, differences and which runs are judged. [`crate::metrics`] defines the metrics.
 
-use brewbench_agent::wire::load::Load;
+use brewbench_wire::load::Load;
 
 use super::statistics::{self, Better, Spread};
 pub use crate::metrics::Metric;

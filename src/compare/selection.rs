@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     load::{Load, Shape},
     target::TargetKind,
 };

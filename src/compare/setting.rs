@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
-use brewbench_agent::wire::target::TargetKind;
+use brewbench_wire::target::TargetKind;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;

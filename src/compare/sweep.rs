@@ -6,7 +6,7 @@
 //!
 //! The runs of a knee search have no knee here: the search decides, by an objective.
 
-use brewbench_agent::wire::load::Load;
+use brewbench_wire::load::Load;
 use serde_json::{Value, json};
 
 use super::{

@@ -52,7 +52,7 @@ pub fn faster(mut run: Run, factor: f64) -> Run {
 
 /// A failed run without figures.
 pub fn failed(mut run: Run, error: &str) -> Run {
-    run.phase = brewbench_agent::wire::Phase::Failed;
+    run.phase = brewbench_wire::Phase::Failed;
     run.error = Some(error.to_owned());
     run.verdict = None;
     for figure in [

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::{
-    series::histogram::Histogram,
-    wire::series::{Series, Window},
+use brewbench_wire::{
+    histogram::Histogram,
+    series::{Series, Window},
 };
 
 use super::cell::{Cell, Row};

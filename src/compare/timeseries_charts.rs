@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brewbench_agent::series::histogram::Histogram;
+use brewbench_wire::histogram::Histogram;
 use serde_json::{Value, json};
 
 use super::selection::Subject;

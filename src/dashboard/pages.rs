@@ -16,7 +16,7 @@ use axum_extra::extract::{
     CookieJar,
     cookie::{Cookie, SameSite},
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use serde::Deserialize;
 use tokio::sync::watch;
 

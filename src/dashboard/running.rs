@@ -1,6 +1,6 @@
 //! The experiments and runs in progress, with the last seconds of each run.
 
-use brewbench_agent::wire::{Phase, now_ms};
+use brewbench_wire::{Phase, now_ms};
 
 use crate::{
     app::{error::Result, state::AppState},

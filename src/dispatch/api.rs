@@ -4,7 +4,7 @@ use axum::{
     Extension, Json,
     extract::{Path, State},
 };
-use brewbench_agent::wire::outcome::Outcome;
+use brewbench_wire::outcome::Outcome;
 use tracing::Instrument;
 
 use crate::{

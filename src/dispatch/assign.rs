@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     job::{Job, Role, Segment},
     now_ms,
 };

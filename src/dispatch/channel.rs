@@ -1,4 +1,4 @@
-//! The agents' channel: one WebSocket per agent, with the messages of [`brewbench_agent::wire::messages`].
+//! The agents' channel: one WebSocket per agent, with the messages of [`brewbench_wire::messages`].
 //!
 //! An agent may reconnect before the server notices that its old connection is dead: then the newer one counts. But a
 //! key belongs to one process at a time. If a second process connects with it while the first is alive, the second is
@@ -18,8 +18,8 @@ use axum::{
     },
     response::Response,
 };
-use brewbench_agent::wire::{
-    self, PROTOCOL, Phase,
+use brewbench_wire::{
+    PROTOCOL, Phase,
     messages::{AgentMessage, Hello, ServerMessage},
     now_ms,
     offer::hello_fault,
@@ -180,7 +180,7 @@ async fn reconcile(
     name: &str,
     hello: &Hello,
     outbox: &mpsc::UnboundedSender<ServerMessage>,
-) -> Result<Option<wire::RunId>> {
+) -> Result<Option<brewbench_wire::RunId>> {
     let holds: BTreeSet<RunId> = hello.holds.iter().copied().map(RunId::from).collect();
     for run in leases::lost_by(&state.db.read, name, &holds).await? {
         if leases::revive(&state.db.write, &run.id, name, now_ms(), lease_end(state)).await? {
@@ -197,7 +197,7 @@ async fn reconcile(
         }
     }
     let is_held = |id: &RunId| held.iter().any(|lease| lease.run == *id);
-    let given_up = |run: &wire::RunId| !is_held(&RunId::from(*run));
+    let given_up = |run: &brewbench_wire::RunId| !is_held(&RunId::from(*run));
     if let Some(run) = hello.running.filter(given_up) {
         let _ = outbox.send(ServerMessage::Cancel { run });
     }
@@ -374,7 +374,7 @@ impl<'a> AgentConnection<'a> {
         Coordinator { state, presence, barriers }
     }
 
-    async fn advance(&self, run: wire::RunId, phase: Phase) -> Result<()> {
+    async fn advance(&self, run: brewbench_wire::RunId, phase: Phase) -> Result<()> {
         let id = RunId::from(run);
         match leases::advance(&self.state.db.write, &id, self.name, phase, now_ms()).await? {
             Advance::Moved => self.publish(&id).await?,
@@ -394,7 +394,7 @@ impl<'a> AgentConnection<'a> {
         }
     }
 
-    async fn declined(&self, run: wire::RunId, reason: &str) -> Result<()> {
+    async fn declined(&self, run: brewbench_wire::RunId, reason: &str) -> Result<()> {
         let reason = &shortened(reason);
         AgentLog { name: self.name }.warn(&format!("{run}: {reason}"), "run declined");
         self.presence.decline(self.name, self.connection, run);

@@ -1,6 +1,6 @@
 //! Live data of runs in progress, as agents report it.
 
-use brewbench_agent::wire::{self, series::Delta};
+use brewbench_wire::series::Delta;
 
 use crate::{
     app::{
@@ -29,7 +29,7 @@ pub async fn add(state: &AppState, agent: &str, delta: &Delta) -> Result<()> {
 }
 
 /// Stores the current step of a long preparation, unless the agent does not work on it.
-pub async fn set_step(state: &AppState, agent: &str, run: wire::RunId, step: &str) -> Result<()> {
+pub async fn set_step(state: &AppState, agent: &str, run: brewbench_wire::RunId, step: &str) -> Result<()> {
     if is_open(state, agent, run).await? {
         state.memory::<LiveFeed>().set_step(run, step);
     }
@@ -37,7 +37,7 @@ pub async fn set_step(state: &AppState, agent: &str, run: wire::RunId, step: &st
 }
 
 /// Opens the feed of a run unless it is open; returns whether it is now.
-async fn is_open(state: &AppState, agent: &str, run: wire::RunId) -> Result<bool> {
+async fn is_open(state: &AppState, agent: &str, run: brewbench_wire::RunId) -> Result<bool> {
     if state.memory::<LiveFeed>().is_open(run, agent) {
         return Ok(true);
     }
@@ -52,7 +52,7 @@ async fn is_open(state: &AppState, agent: &str, run: wire::RunId) -> Result<bool
     Ok(true)
 }
 
-async fn open(state: &AppState, agent: &str, run: wire::RunId) -> Result<()> {
+async fn open(state: &AppState, agent: &str, run: brewbench_wire::RunId) -> Result<()> {
     let mut participants = parts::states(&state.db.read, &run.into()).await?.into_iter().map(participant);
     match participants.next() {
         Some(host) => state.memory::<LiveFeed>().open_distributed(run, host, participants.collect()),
@@ -78,7 +78,7 @@ pub async fn forget(state: &AppState, event: Option<&RunChanged>) -> Result<()> 
     Ok(())
 }
 
-async fn works_on(state: &AppState, agent: &str, run: wire::RunId) -> Result<bool> {
+async fn works_on(state: &AppState, agent: &str, run: brewbench_wire::RunId) -> Result<bool> {
     let (id, mut connection) = (RunId::from(run), state.db.read.acquire().await?);
     let Some((phase, host)) = retries::phase_and_agent(&mut connection, &id).await? else { return Ok(false) };
     Ok(phase.is_held() && (host.as_deref() == Some(agent) || parts::is_generator(&mut connection, &id, agent).await?))

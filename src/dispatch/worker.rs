@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brewbench_agent::wire::{Phase, messages::ServerMessage};
+use brewbench_wire::{Phase, messages::ServerMessage};
 use tokio::time::MissedTickBehavior;
 
 use crate::{

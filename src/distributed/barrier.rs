@@ -5,10 +5,7 @@
 //! and the fastest answer counts, as in Cristian's algorithm: the clock was read between request and response, so its
 //! error is at most half the round trip. All participants then get the same start time, each by its own clock.
 
-use brewbench_agent::wire::{
-    self,
-    messages::{Gate, ServerMessage},
-};
+use brewbench_wire::messages::{Gate, ServerMessage};
 
 /// How many answers of each clock are awaited.
 const PROBES: u32 = 5;
@@ -50,7 +47,7 @@ pub enum Step {
 /// The barrier of one run. The host is the first participant.
 #[derive(Clone, Debug)]
 pub struct Barrier {
-    run: wire::RunId,
+    run: brewbench_wire::RunId,
     participants: Vec<Participant>,
     base_url: Option<String>,
     /// The gate that opened last, and when, by the server's clock.
@@ -59,7 +56,7 @@ pub struct Barrier {
 
 impl Barrier {
     /// Creates the barrier of these agents. Those that have delivered are at the end.
-    pub fn new(run: wire::RunId, agents: impl IntoIterator<Item = (String, bool)>) -> Self {
+    pub fn new(run: brewbench_wire::RunId, agents: impl IntoIterator<Item = (String, bool)>) -> Self {
         let participant = |(agent, has_delivered): (String, bool)| Participant {
             agent,
             at: has_delivered.then_some(Gate::End),
@@ -183,7 +180,7 @@ mod tests {
 
     fn barrier() -> Barrier {
         let agents = ["host", "one", "two"].map(|name| (name.to_owned(), false));
-        Barrier::new(wire::RunId(uuid::Uuid::nil()), agents)
+        Barrier::new(brewbench_wire::RunId(uuid::Uuid::nil()), agents)
     }
 
     fn arrive(barrier: &mut Barrier, agent: &str, gate: Gate, now_ms: i64) -> Vec<Step> {
@@ -273,7 +270,7 @@ mod tests {
         assert!(passes(&steps).is_empty());
 
         let agents = [("host", false), ("one", true), ("two", true)].map(|(name, done)| (name.to_owned(), done));
-        let mut late = Barrier::new(wire::RunId(uuid::Uuid::nil()), agents);
+        let mut late = Barrier::new(brewbench_wire::RunId(uuid::Uuid::nil()), agents);
         assert_eq!(passes(&arrive(&mut late, "host", Gate::End, 0)).first(), Some(&("host", Gate::End, 0)));
     }
 

@@ -6,8 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use brewbench_agent::wire::{
-    self,
+use brewbench_wire::{
     messages::{Gate, ServerMessage},
     now_ms,
 };
@@ -29,23 +28,23 @@ use crate::{
 
 /// The barriers of current runs, in memory only: after a restart of the server the agents report their gates again.
 #[derive(Clone, Debug, Default)]
-pub struct Barriers(Arc<Mutex<HashMap<wire::RunId, Barrier>>>);
+pub struct Barriers(Arc<Mutex<HashMap<brewbench_wire::RunId, Barrier>>>);
 
 impl Barriers {
-    fn all(&self) -> MutexGuard<'_, HashMap<wire::RunId, Barrier>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<brewbench_wire::RunId, Barrier>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the steps of a run's barrier; none without a barrier.
-    fn with(&self, run: wire::RunId, act: impl FnOnce(&mut Barrier) -> Vec<Step>) -> Vec<Step> {
+    fn with(&self, run: brewbench_wire::RunId, act: impl FnOnce(&mut Barrier) -> Vec<Step>) -> Vec<Step> {
         self.all().get_mut(&run).map(act).unwrap_or_default()
     }
 
     /// Drops the barrier of the changed run if it has ended. Without `changed` it checks all runs, as events were
     /// missed.
     pub async fn forget_ended(&self, state: &AppState, changed: Option<&RunChanged>) -> Result<()> {
-        let is_affected = |run: &wire::RunId| changed.is_none_or(|changed| changed.run == RunId::from(*run));
-        let affected: Vec<wire::RunId> = self.all().keys().copied().filter(is_affected).collect();
+        let is_affected = |run: &brewbench_wire::RunId| changed.is_none_or(|changed| changed.run == RunId::from(*run));
+        let affected: Vec<brewbench_wire::RunId> = self.all().keys().copied().filter(is_affected).collect();
         for run in affected {
             if participants::of(&state.db.read, &run.into()).await?.is_empty() {
                 self.all().remove(&run);
@@ -68,7 +67,13 @@ pub struct Coordinator<'a> {
 
 impl Coordinator<'_> {
     /// Handles an agent's arrival at a gate. Cancels the run on an agent that is not one of its participants.
-    pub async fn arrive(&self, agent: &str, run: wire::RunId, gate: Gate, base_url: Option<String>) -> Result<()> {
+    pub async fn arrive(
+        &self,
+        agent: &str,
+        run: brewbench_wire::RunId,
+        gate: Gate,
+        base_url: Option<String>,
+    ) -> Result<()> {
         let participants = participants::of(&self.state.db.read, &run.into()).await?;
         if !participants.iter().any(|participant| participant.agent == agent && !participant.has_delivered) {
             self.presence.send(agent, ServerMessage::Cancel { run });
@@ -91,12 +96,12 @@ impl Coordinator<'_> {
     }
 
     /// Handles that an agent's part of a run is stored.
-    pub async fn delivered(&self, agent: &str, run: wire::RunId) -> Result<()> {
+    pub async fn delivered(&self, agent: &str, run: brewbench_wire::RunId) -> Result<()> {
         let steps = self.barriers.with(run, |barrier| barrier.delivered(agent, now_ms()));
         self.carry_out(run, steps).await
     }
 
-    async fn carry_out(&self, run: wire::RunId, steps: Vec<Step>) -> Result<()> {
+    async fn carry_out(&self, run: brewbench_wire::RunId, steps: Vec<Step>) -> Result<()> {
         let id = RunId::from(run);
         for step in steps {
             match step {

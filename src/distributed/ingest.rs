@@ -1,6 +1,6 @@
 //! Accepts an agent's result: of a run on one machine or in its cluster, or its part of a distributed run.
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     Phase,
     outcome::{Cause, Ended, Outcome},
 };

@@ -2,19 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use brewbench_agent::{
+use brewbench_wire::{
+    engine::EngineVersion,
+    job::Segment,
+    load_time::LoadTime,
+    outcome::{Cores, Ended, Outcome},
     reports::{
         read,
         summary::{Figures, Summary},
     },
-    wire::{
-        engine::EngineVersion,
-        job::Segment,
-        load_time::LoadTime,
-        outcome::{Cores, Ended, Outcome},
-        series::{Packed, Series},
-        work_done::WorkDone,
-    },
+    series::{Packed, Series},
+    work_done::WorkDone,
 };
 
 use crate::{

@@ -5,9 +5,9 @@
 //! a whole to the grid line nearest to its end, so every total is exact. Samples of target and machine come from the
 //! host; those of the generators' machines are stored with each generator.
 
-use brewbench_agent::{
-    series::merge::{GRID_MS, add_up, gaps, line, lines, moved},
-    wire::series::{Gaps, Part, Series, Usage, Window},
+use brewbench_wire::series::{
+    Gaps, Part, Series, Usage, Window,
+    merge::{GRID_MS, add_up, gaps, line, lines, moved},
 };
 
 use crate::results::clock::{Clocked, clamped};

@@ -11,9 +11,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brewbench_agent::{
+use brewbench_wire::{
+    histogram::Histogram,
     reports::summary::{Group, Kind, Metric, Summary},
-    series::histogram::Histogram,
 };
 use serde_json::{Map, Value, json};
 

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use brewbench_agent::reports::summary::{Kind, Metric, Summary};
+use brewbench_wire::reports::summary::{Kind, Metric, Summary};
 
 use crate::{
     distributed::{
@@ -128,12 +128,12 @@ fn bounds(name: &str, share: f64, sum: &Metric, latencies: &Latencies) -> Option
 mod tests {
     use std::collections::BTreeMap;
 
-    use brewbench_agent::{
+    use brewbench_wire::{
+        histogram::Histogram,
         reports::{
             read,
             summary::{Contains, Threshold},
         },
-        series::histogram::Histogram,
     };
 
     use super::*;

@@ -1,6 +1,6 @@
 //! The part of a distributed run that one participant has delivered. Pure.
 
-use brewbench_agent::wire::outcome::{Conditions, Cores, Ended, Generator, Outcome};
+use brewbench_wire::outcome::{Conditions, Cores, Ended, Generator, Outcome};
 
 use crate::results::{blob, clock::Clock, store::parts::PartRow};
 
@@ -58,7 +58,7 @@ impl Part {
             Some(body) => Some(String::from_utf8(blob::unpack(&body)?)?),
             None => None,
         };
-        outcome.series = series.map(brewbench_agent::wire::series::Packed::from_bytes);
+        outcome.series = series.map(brewbench_wire::series::Packed::from_bytes);
         Ok(Some(Self { agent, clock, outcome }))
     }
 }

@@ -1,6 +1,6 @@
 //! Settles the parts of a distributed run as they arrive, by the rule in [`crate::results::ingest`].
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     Phase, now_ms,
     outcome::{Ended, Outcome},
     series::Packed,

@@ -1,11 +1,11 @@
 //! Merging of real k6 summaries.
 
-use brewbench_agent::{
+use brewbench_wire::{
+    histogram::Histogram,
     reports::{
-        read, summary,
-        summary::{Kind, Summary},
+        read,
+        summary::{self, Kind, Summary},
     },
-    series::histogram::Histogram,
 };
 
 use crate::distributed::merge_summaries::{Latencies, summed};

@@ -7,7 +7,7 @@ use axum::{
     extract::{Path, RawForm, State},
     response::Redirect,
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use serde_json::json;
 
 use super::submission::{self, MAX_RUNS};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::load::{Load, Shape};
+use brewbench_wire::load::{Load, Shape};
 
 use crate::{
     catalog::model::{MachineSize, find_size},

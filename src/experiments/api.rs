@@ -11,7 +11,7 @@ use axum::{
         sse::{Event, KeepAlive},
     },
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use futures_util::{Stream, StreamExt};
 use serde::Deserialize;
 use utoipa::IntoParams;

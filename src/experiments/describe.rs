@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use brewbench_agent::wire::{Phase, load::Load};
+use brewbench_wire::{Phase, load::Load};
 
 use super::sweep::Sweep;
 use crate::{

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use axum::{Form, Json, extract::State, http::StatusCode, response::Redirect};
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;

@@ -1,6 +1,6 @@
 //! Finds experiments with their runs.
 
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 
 use crate::{
     app::{

@@ -9,7 +9,7 @@ pub mod pages;
 pub mod preset;
 
 use askama::Template;
-use brewbench_agent::wire::load::Shape;
+use brewbench_wire::load::Shape;
 use url::form_urlencoded;
 
 use crate::{

@@ -95,7 +95,7 @@ fn rates(plan: &Plan, knee: &Knee, inputs: &RunInputs, runs: &[Run]) -> Vec<Plan
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::load::Load;
+    use brewbench_wire::load::Load;
 
     use super::*;
     use crate::{

@@ -10,7 +10,7 @@ use axum::{
     extract::{Path, State},
     response::IntoResponse,
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use serde::Deserialize;
 use url::form_urlencoded;
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use brewbench_agent::wire::load::Load;
+use brewbench_wire::load::Load;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},

@@ -1,6 +1,7 @@
 //! What is wrong with the load, the agents and the generators of a plan. Pure.
 
-use brewbench_agent::{generators::manifest::MOST, wire::load::Shape};
+use brewbench_agent::generators::manifest::MOST;
+use brewbench_wire::load::Shape;
 
 use super::{
     plan::Plan,

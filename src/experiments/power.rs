@@ -1,6 +1,6 @@
 //! The statistical power of a plan, computed before it is measured. Pure.
 
-use brewbench_agent::wire::load::Load;
+use brewbench_wire::load::Load;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

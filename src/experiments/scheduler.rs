@@ -3,7 +3,7 @@
 //! One task handles all of them: once all runs of an open experiment have ended, it queues the next runs or closes the
 //! experiment. There is one connection that writes, so a user's concurrent close is either seen or comes later.
 
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::submission;

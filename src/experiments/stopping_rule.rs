@@ -4,7 +4,7 @@
 //! under a given rate, where throughput is fixed, in p99. Only the width decides, not the sign of a difference, so
 //! stopping favours no target. Intervals that are still wide after `at_most` repetitions are reported as wide.
 
-use brewbench_agent::wire::load::Load;
+use brewbench_wire::load::Load;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

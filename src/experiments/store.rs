@@ -1,6 +1,6 @@
 //! SQL of experiments.
 
-use brewbench_agent::wire::load::Load;
+use brewbench_wire::load::Load;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{

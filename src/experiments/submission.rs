@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use brewbench_agent::wire::{job::Scenario, load::Load, now_ms, variables};
+use brewbench_wire::{job::Scenario, load::Load, now_ms, variables};
 use sqlx::SqliteConnection;
 
 use super::against::{Baseline, Completed};

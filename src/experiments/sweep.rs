@@ -1,6 +1,6 @@
 //! Several levels of one load, written as `1,2,4`, `1..256x2` or `1000..20000+1000`. Pure.
 
-use brewbench_agent::wire::load::{Closed, Fault, Form, Load, Open};
+use brewbench_wire::load::{Closed, Fault, Form, Load, Open};
 
 use crate::web::format;
 

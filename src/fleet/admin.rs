@@ -5,7 +5,7 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
-use brewbench_agent::wire::{messages::ServerMessage, now_ms};
+use brewbench_wire::{messages::ServerMessage, now_ms};
 use serde_json::json;
 
 use super::api;

@@ -9,10 +9,8 @@ use axum::{
     extract::{FromRequestParts, State},
     http::{StatusCode, request::Parts},
 };
-use brewbench_agent::{
-    connection::key::{Enrolled, NewKey},
-    wire::now_ms,
-};
+use brewbench_agent::connection::key::{Enrolled, NewKey};
+use brewbench_wire::now_ms;
 
 use super::api::AgentCaller;
 use crate::{

@@ -8,11 +8,7 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
-use brewbench_agent::{
-    sanitize::plain,
-    scenarios,
-    wire::{job::Scenario, messages::Finding, now_ms},
-};
+use brewbench_wire::{job::Scenario, messages::Finding, now_ms, sanitize::plain, scenarios};
 use serde::Deserialize;
 use tokio::{sync::Notify, time::timeout};
 use utoipa::IntoParams;

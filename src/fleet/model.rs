@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, net::IpAddr};
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     engine::EngineOffer,
     messages::{GeneratorsOffer, Hello},
 };

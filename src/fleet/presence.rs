@@ -5,8 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use brewbench_agent::wire::{
-    self,
+use brewbench_wire::{
     job::{Job, Scenario},
     messages::{Finding, Hello, ServerMessage},
 };
@@ -28,13 +27,13 @@ pub struct Connected {
     /// Its labels; shared as well.
     pub labels: Arc<[String]>,
     /// Its current run.
-    pub busy: Option<wire::RunId>,
+    pub busy: Option<brewbench_wire::RunId>,
     /// Why it takes no runs, if so.
     pub fault: Option<String>,
     /// The script that it checks; it gets no runs during the check.
     pub inspecting: Option<Uuid>,
     /// Runs that it declined in this connection.
-    pub declined: HashSet<wire::RunId>,
+    pub declined: HashSet<brewbench_wire::RunId>,
     /// Its clock minus the server's when it connected, ms.
     pub clock_offset_ms: i64,
     /// Messages to its socket.
@@ -154,7 +153,7 @@ impl Presence {
     }
 
     /// Returns busy agents by name with their runs.
-    pub fn working(&self) -> Vec<(String, wire::RunId)> {
+    pub fn working(&self) -> Vec<(String, brewbench_wire::RunId)> {
         self.all().iter().filter_map(|(name, connected)| Some((name.clone(), connected.busy?))).collect()
     }
 
@@ -214,7 +213,7 @@ impl Presence {
     }
 
     /// Marks an agent as free after a run, unless it already has another one.
-    pub fn done(&self, name: &str, connection: Uuid, run: wire::RunId) {
+    pub fn done(&self, name: &str, connection: Uuid, run: brewbench_wire::RunId) {
         if let Some(connected) = self.all().get_mut(name).filter(|connected| connected.connection == connection)
             && connected.busy == Some(run)
         {
@@ -223,7 +222,7 @@ impl Presence {
     }
 
     /// Records that an agent declined a run. It does not get this run again in this connection.
-    pub fn decline(&self, name: &str, connection: Uuid, run: wire::RunId) {
+    pub fn decline(&self, name: &str, connection: Uuid, run: brewbench_wire::RunId) {
         self.done(name, connection, run);
         if let Some(connected) = self.all().get_mut(name).filter(|connected| connected.connection == connection) {
             connected.declined.insert(run);
@@ -267,7 +266,7 @@ impl Presence {
     }
 
     /// Returns the current run of an agent.
-    pub fn busy_with(&self, name: &str) -> Option<wire::RunId> {
+    pub fn busy_with(&self, name: &str) -> Option<brewbench_wire::RunId> {
         self.all().get(name)?.busy
     }
 

@@ -1,6 +1,6 @@
 //! SQL of agents and their keys.
 
-use brewbench_agent::wire::messages::Hello;
+use brewbench_wire::messages::Hello;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{

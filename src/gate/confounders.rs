@@ -72,7 +72,7 @@ fn describe(circumstance: Circumstance, differ: &Machines) -> String {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::target::TargetKind;
+    use brewbench_wire::target::TargetKind;
 
     use super::*;
     use crate::{

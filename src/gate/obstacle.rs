@@ -1,6 +1,6 @@
 //! What prevents a decision about a cell: unfinished runs, invalid runs, too few repetitions. Pure.
 
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 
 use super::cells::Cell;
 use crate::{

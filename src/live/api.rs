@@ -11,7 +11,7 @@ use axum::{
         sse::{Event, KeepAlive},
     },
 };
-use brewbench_agent::wire::{self, Phase, now_ms};
+use brewbench_wire::{Phase, now_ms};
 use futures_util::{Stream, StreamExt, stream};
 use tokio::{
     sync::{
@@ -115,7 +115,7 @@ struct Follower {
     state: AppState,
     _place: streams::Stream,
     id: RunId,
-    run: wire::RunId,
+    run: brewbench_wire::RunId,
     cores: SideCores,
     changes: Receiver<RunChanged>,
     opened: watch::Receiver<()>,

@@ -9,10 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use brewbench_agent::wire::{
-    self,
-    series::{DecodeError, Delta, Part, Second, Series, Usage},
-};
+use brewbench_wire::series::{DecodeError, Delta, Part, Second, Series, Usage};
 use tokio::sync::{broadcast, watch};
 
 use crate::live::{
@@ -35,7 +32,7 @@ pub struct LiveFeed(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    runs: Mutex<HashMap<wire::RunId, Entry>>,
+    runs: Mutex<HashMap<brewbench_wire::RunId, Entry>>,
     opened: watch::Sender<()>,
 }
 
@@ -135,16 +132,16 @@ impl Update {
 
 impl LiveFeed {
     /// Opens a run that an agent starts to report; closes any other run of the agent.
-    pub fn open(&self, run: wire::RunId, agent: &str) {
+    pub fn open(&self, run: brewbench_wire::RunId, agent: &str) {
         self.open_for(run, Source::Agent(agent.to_owned()));
     }
 
     /// Opens a distributed run that its participants start to report; closes any other run of theirs.
-    pub fn open_distributed(&self, run: wire::RunId, host: Participant, generators: Vec<Participant>) {
+    pub fn open_distributed(&self, run: brewbench_wire::RunId, host: Participant, generators: Vec<Participant>) {
         self.open_for(run, Source::Participants(Box::new(Participants::new(host, generators))));
     }
 
-    fn open_for(&self, run: wire::RunId, source: Source) {
+    fn open_for(&self, run: brewbench_wire::RunId, source: Source) {
         let mut runs = self.runs();
         // Participants may start at the same moment: points of the first are kept.
         if runs.get(&run).is_some_and(|entry| entry.source.names() == source.names()) {
@@ -160,7 +157,7 @@ impl LiveFeed {
     }
 
     /// Whether the run is open for this agent.
-    pub fn is_open(&self, run: wire::RunId, agent: &str) -> bool {
+    pub fn is_open(&self, run: brewbench_wire::RunId, agent: &str) -> bool {
         self.runs().get(&run).is_some_and(|entry| entry.source.has(agent))
     }
 
@@ -188,40 +185,40 @@ impl LiveFeed {
     }
 
     /// Stores the current step of the preparation of an open run.
-    pub fn set_step(&self, run: wire::RunId, step: &str) {
+    pub fn set_step(&self, run: brewbench_wire::RunId, step: &str) {
         if let Some(entry) = self.runs().get_mut(&run) {
             entry.step = Some(step.chars().take(LONGEST_STEP).collect());
         }
     }
 
     /// Returns the current step of the preparation of a run.
-    pub fn step(&self, run: wire::RunId) -> Option<String> {
+    pub fn step(&self, run: brewbench_wire::RunId) -> Option<String> {
         self.runs().get(&run)?.step.clone()
     }
 
     /// Forgets a run that has ended or is assigned to another agent.
-    pub fn forget(&self, run: wire::RunId) {
+    pub fn forget(&self, run: brewbench_wire::RunId) {
         self.runs().remove(&run);
     }
 
     /// Lists all open runs with the agent that runs the target.
-    pub fn open_runs(&self) -> Vec<(wire::RunId, String)> {
+    pub fn open_runs(&self) -> Vec<(brewbench_wire::RunId, String)> {
         self.runs().iter().map(|(run, entry)| (*run, entry.source.host().to_owned())).collect()
     }
 
     /// Returns the series of a run so far; None before its first second has ended.
-    pub fn series(&self, run: wire::RunId) -> Option<Series> {
+    pub fn series(&self, run: brewbench_wire::RunId) -> Option<Series> {
         self.runs().get(&run).map(|entry| entry.series.series().clone()).filter(|series| *series != Series::default())
     }
 
     /// Returns the rate of a run in its last second, unless it is outdated.
-    pub fn rate(&self, run: wire::RunId) -> Option<Rate> {
+    pub fn rate(&self, run: brewbench_wire::RunId) -> Option<Rate> {
         let runs = self.runs();
         runs.get(&run).filter(|entry| entry.received_at.elapsed() < FRESH)?.series.rate()
     }
 
     /// Returns the last seconds of a run, at most `most`; none before its first second has ended.
-    pub fn recent(&self, run: wire::RunId, most: usize) -> Vec<LiveSecond> {
+    pub fn recent(&self, run: brewbench_wire::RunId, most: usize) -> Vec<LiveSecond> {
         self.runs().get(&run).map(|entry| entry.series.recent(most)).unwrap_or_default()
     }
 
@@ -229,7 +226,7 @@ impl LiveFeed {
     /// while no agent reports the run.
     pub fn subscribe(
         &self,
-        run: wire::RunId,
+        run: brewbench_wire::RunId,
         mark: Option<i64>,
     ) -> Option<(Vec<Update>, broadcast::Receiver<Arc<Update>>)> {
         let runs = self.runs();
@@ -242,7 +239,7 @@ impl LiveFeed {
         self.0.opened.subscribe()
     }
 
-    fn runs(&self) -> MutexGuard<'_, HashMap<wire::RunId, Entry>> {
+    fn runs(&self) -> MutexGuard<'_, HashMap<brewbench_wire::RunId, Entry>> {
         self.0.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,7 +13,7 @@ use axum::{
     extract::{Path, State},
     response::IntoResponse,
 };
-use brewbench_agent::wire::{self, Phase, now_ms, series::Part};
+use brewbench_wire::{Phase, now_ms, series::Part};
 use datastar::prelude::{ElementPatchMode, PatchElements};
 use tokio::sync::{
     broadcast::{Receiver, error::RecvError},
@@ -73,7 +73,7 @@ struct StoryPart<'a> {
 #[derive(Clone, Default)]
 pub struct LivePages(Arc<Mutex<Places>>);
 
-type Places = BTreeMap<(wire::RunId, Scope), Weak<Pages>>;
+type Places = BTreeMap<(brewbench_wire::RunId, Scope), Weak<Pages>>;
 
 /// The page of one run for users with the same permission.
 #[derive(Default)]
@@ -97,7 +97,7 @@ struct Page {
 }
 
 impl LivePages {
-    fn pages(&self, run: wire::RunId, scope: Scope) -> Arc<Pages> {
+    fn pages(&self, run: brewbench_wire::RunId, scope: Scope) -> Arc<Pages> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, pages| pages.strong_count() > 0);
         let pages = all.get(&(run, scope)).and_then(Weak::upgrade).unwrap_or_default();
@@ -134,7 +134,7 @@ pub async fn live(
 struct LiveRun {
     state: AppState,
     id: RunId,
-    run: wire::RunId,
+    run: brewbench_wire::RunId,
     scope: Scope,
     pages: Arc<Pages>,
     /// The page as sent last.

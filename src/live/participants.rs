@@ -2,7 +2,7 @@
 //!
 //! A second is shown once every generator has reported it, so that no value jumps because one of them was late.
 
-use brewbench_agent::wire::series::{DecodeError, Part, Series, Window};
+use brewbench_wire::series::{DecodeError, Part, Series, Window};
 
 use crate::{
     distributed::merge_series::{self, Fresh, Since},

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use brewbench_agent::wire::series::{DecodeError, Delta, Part, Second, Series, Window};
+use brewbench_wire::series::{DecodeError, Delta, Part, Second, Series, Window};
 
 use crate::{
     live::feed::{Rate, Tail, Update},

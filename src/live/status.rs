@@ -1,6 +1,6 @@
 //! JSON types of a run in progress: its progress, its rate, and its points as they arrive. Pure.
 
-use brewbench_agent::wire::{Phase, series::Part};
+use brewbench_wire::{Phase, series::Part};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use brewbench_agent::{profile::pprof, wire::series::Packed};
+use brewbench_wire::{profile::pprof, series::Packed};
 use serde::Serialize;
 use sqlx::{SqlitePool, error::DatabaseError};
 

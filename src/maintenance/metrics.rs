@@ -9,7 +9,7 @@ use axum::{
     extract::State,
     http::{HeaderName, header},
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use prometheus_client::{
     encoding::text::encode,
     metrics::{

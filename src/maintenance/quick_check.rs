@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 
 use crate::{
     app::{

@@ -5,7 +5,7 @@
 
 use std::{str::FromStr, time::Duration};
 
-use brewbench_agent::wire::{now_ms, series::Packed};
+use brewbench_wire::{now_ms, series::Packed};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::{

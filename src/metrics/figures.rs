@@ -1,6 +1,6 @@
 //! The figures of a run. Pure.
 
-use brewbench_agent::reports::summary;
+use brewbench_wire::reports::summary;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -208,7 +208,7 @@ pub(crate) mod tests {
     #[test]
     fn the_time_to_first_byte_is_that_of_the_summary() {
         let summary = include_bytes!("../../tests/fixtures/k6/summary-export-hash-v1.8.1.json");
-        let summary = brewbench_agent::reports::read::parse(summary).expect("a summary").figures();
+        let summary = brewbench_wire::reports::read::parse(summary).expect("a summary").figures();
         assert_eq!(Figures::from(&summary).ttfb_p95_ms, Some(7.056_265_099_999_999));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::work_done::WorkDone;
+use brewbench_wire::work_done::WorkDone;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

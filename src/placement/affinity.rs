@@ -94,7 +94,7 @@ impl Affinity {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::messages::TargetOffer;
+    use brewbench_wire::messages::TargetOffer;
 
     use super::*;
     use crate::dispatch::queue::list::fixtures::{agent, needs};

@@ -1,7 +1,5 @@
 //! Checks whether connected agents can do a plan, before anything is queued. Pure.
 
-use brewbench_agent::wire;
-
 use crate::{
     catalog::model::MachineSize,
     fleet::presence::Connected,
@@ -19,7 +17,7 @@ pub struct Needs<'a> {
     /// The label that the host must have; load generators need not have it.
     pub label: Option<&'a str>,
     /// The run; none for a plan.
-    pub run: Option<wire::RunId>,
+    pub run: Option<brewbench_wire::RunId>,
     /// Runs of the experiment with the same block stay on one machine: 0 for all runs, otherwise the repetition.
     pub block: i64,
 }

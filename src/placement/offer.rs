@@ -1,12 +1,10 @@
 //! What an agent offers for one target, and why that is not enough for a run. Pure.
 
-use brewbench_agent::{
+use brewbench_wire::{
+    messages::{Hello, Machine, TargetOffer},
+    profile::ProfileOffer,
     scenarios,
-    wire::{
-        messages::{Hello, Machine, TargetOffer},
-        profile::ProfileOffer,
-        target::TargetKind,
-    },
+    target::TargetKind,
 };
 
 use crate::{

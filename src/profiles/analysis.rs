@@ -1,7 +1,7 @@
 //! Turns decoded profiles into tables, comparisons and graphs. Pure.
 
 use crate::profiles::mean::mean;
-use brewbench_agent::wire::profile::ProfileKind;
+use brewbench_wire::profile::ProfileKind;
 
 use super::{
     confounders::confounders,

@@ -1,6 +1,6 @@
 //! What differs between the runs of two profiles besides the target. Pure.
 
-use brewbench_agent::wire::profile::ProfileSource;
+use brewbench_wire::profile::ProfileSource;
 
 use crate::runs::{load, model::Run};
 

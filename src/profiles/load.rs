@@ -1,9 +1,6 @@
 //! Finds and decodes the profiles of one side.
 
-use brewbench_agent::{
-    profile::pprof,
-    wire::profile::{ProfileKind, ProfileSource},
-};
+use brewbench_wire::profile::{ProfileKind, ProfileSource, pprof};
 use tokio::task::spawn_blocking;
 
 use super::store::{self, StoredProfile};

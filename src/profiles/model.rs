@@ -1,6 +1,6 @@
 //! Profiles and their comparison for JSON, pages and commands. Pure.
 
-use brewbench_agent::wire::profile::{ProfileKind, ProfileQuality, ProfileSource};
+use brewbench_wire::profile::{ProfileKind, ProfileQuality, ProfileSource};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

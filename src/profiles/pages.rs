@@ -3,7 +3,7 @@
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{Router, extract::State, routing::get};
-use brewbench_agent::wire::profile::ProfileKind;
+use brewbench_wire::profile::ProfileKind;
 use url::form_urlencoded;
 
 use super::{

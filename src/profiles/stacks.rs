@@ -1,6 +1,6 @@
 //! The profile of one run and the unit of its values. Pure.
 
-pub use brewbench_agent::profile::stacks::{Frame, Sample, Stacks};
+pub use brewbench_wire::profile::stacks::{Frame, Sample, Stacks};
 use serde::{Deserialize, Serialize};
 
 /// The profile of one run with what its requests cost.

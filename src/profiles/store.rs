@@ -1,6 +1,6 @@
 //! SQL of profiles: reads those of runs.
 
-use brewbench_agent::wire::profile::{ProfileKind, ProfileQuality, ProfileSource};
+use brewbench_wire::profile::{ProfileKind, ProfileQuality, ProfileSource};
 use sqlx::SqlitePool;
 
 use crate::app::{db::decode, ids::RunId};

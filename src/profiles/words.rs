@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use brewbench_agent::wire::profile::ProfileKind;
+use brewbench_wire::profile::ProfileKind;
 
 use super::model::{Delta, Overhead, ProfileComparison, ProfileInfo};
 use crate::{app::ids::RunId, metrics::METRICS, web::format};

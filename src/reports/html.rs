@@ -3,7 +3,7 @@
 use std::fmt;
 
 use askama::{Template, filters::HtmlSafe};
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 
 use crate::{
     app::error::{Error, Result},

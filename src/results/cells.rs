@@ -3,7 +3,7 @@
 //! Nothing is stored but the verdicts: what the series of a cell show is computed from them whenever one of its runs
 //! ends or is re-judged, so it can't become outdated, and the order in which runs end does not matter.
 
-use brewbench_agent::wire::series::{Packed, Series};
+use brewbench_wire::series::{Packed, Series};
 use sqlx::SqliteConnection;
 
 use super::{

@@ -1,6 +1,6 @@
 //! Converts series of several machines to the server's clock. Pure.
 
-use brewbench_agent::wire::series::{Consumption, Part, Series, Usage, Window};
+use brewbench_wire::series::{Consumption, Part, Series, Usage, Window};
 use serde::{Deserialize, Serialize};
 
 /// An agent's clock compared with the server's.

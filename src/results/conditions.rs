@@ -2,7 +2,7 @@
 //!
 //! The wire has its own types, so that it can change without the stored form.
 
-use brewbench_agent::wire::{self, load_record::LoadRecord, load_time::LoadTime, outcome, traffic::Traffic};
+use brewbench_wire::{load_record::LoadRecord, load_time::LoadTime, outcome, traffic::Traffic};
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::counters::Counts;
@@ -200,10 +200,11 @@ impl From<outcome::Conditions> for Conditions {
     }
 }
 
-impl From<wire::counters::Counters> for Counters {
-    fn from(reported: wire::counters::Counters) -> Self {
-        let wire::counters::Counters { voluntary_switches, involuntary_switches, page_faults, .. } = reported;
-        let wire::counters::Counters { instructions, cycles, cache_misses, branch_misses, missing, .. } = reported;
+impl From<brewbench_wire::counters::Counters> for Counters {
+    fn from(reported: brewbench_wire::counters::Counters) -> Self {
+        let brewbench_wire::counters::Counters { voluntary_switches, involuntary_switches, page_faults, .. } = reported;
+        let brewbench_wire::counters::Counters { instructions, cycles, cache_misses, branch_misses, missing, .. } =
+            reported;
         let counts = Counts {
             voluntary_switches,
             involuntary_switches,

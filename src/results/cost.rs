@@ -1,6 +1,6 @@
 //! What requests cost: the target's resource use during the measurement. Pure.
 
-use brewbench_agent::wire::series::Series;
+use brewbench_wire::series::Series;
 
 use super::verdict::{
     input::{Execution, StoredSeries},

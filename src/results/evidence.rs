@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::outcome::Outcome;
+use brewbench_wire::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -1,14 +1,12 @@
 //! Ends a run with its result: judges it and stores it.
 
-use brewbench_agent::{
+use brewbench_wire::{
+    Phase,
+    outcome::{Cause, Ended, Enforced, Outcome, WarmUp},
+    profile::RunProfile,
     reports::read,
-    wire::{
-        Phase,
-        outcome::{Cause, Ended, Enforced, Outcome, WarmUp},
-        profile::RunProfile,
-        series::Packed,
-        target::Identity,
-    },
+    series::Packed,
+    target::Identity,
 };
 use sqlx::SqliteConnection;
 

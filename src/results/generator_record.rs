@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::{
+use brewbench_wire::{
+    histogram::Histogram,
+    job::Segment,
+    outcome::Outcome,
     reports::summary::Figures,
-    series::histogram::Histogram,
-    wire::{
-        job::Segment,
-        outcome::Outcome,
-        series::{Gaps, Part, Series},
-    },
+    series::{Gaps, Part, Series},
 };
 use serde::{Deserialize, Deserializer, Serialize};
 

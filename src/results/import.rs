@@ -9,13 +9,11 @@ mod in_turn;
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::{
-    reports::{summary, summary::Summary},
-    wire::{
-        job::hex,
-        name::{BadName, Name},
-        now_ms,
-    },
+use brewbench_wire::{
+    job::hex,
+    name::{BadName, Name},
+    now_ms,
+    reports::summary::{self, Summary},
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -122,7 +120,7 @@ pub async fn import_file(
         Some(file) => Error::Invalid(format!("{file:?}: {fault}")),
         None => Error::Invalid(fault.to_string()),
     };
-    let summary = brewbench_agent::reports::read::parse(bytes).map_err(invalid)?;
+    let summary = brewbench_wire::reports::read::parse(bytes).map_err(invalid)?;
     let ready = ready(state, file.map(str::to_owned), about, summary, bytes, by).await?;
     store(state, vec![ready]).await
 }
@@ -131,7 +129,7 @@ pub async fn import_file(
 pub async fn import_files(state: &AppState, files: Vec<(String, About, Vec<u8>)>, by: &str) -> Result<Imported> {
     let mut all = Vec::with_capacity(files.len());
     for (name, about, bytes) in files {
-        let summary = brewbench_agent::reports::read::parse(&bytes)
+        let summary = brewbench_wire::reports::read::parse(&bytes)
             .map_err(|fault| Error::Invalid(format!("{name:?}: {fault}")))?;
         all.push(ready(state, Some(name), about, summary, &bytes, by).await?);
     }

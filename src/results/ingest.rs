@@ -12,7 +12,7 @@
 //! stored: the target may be the cause. For a lost run, parts count under the rule above; a failed part does not,
 //! because the run has already ended.
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     Phase, now_ms,
     outcome::{Ended, Outcome},
 };

@@ -12,7 +12,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
-use brewbench_agent::reports::encoding;
+use brewbench_wire::reports::encoding;
 use serde::Deserialize;
 
 use crate::{
@@ -149,7 +149,7 @@ pub async fn imported(
     for run in runs {
         let body =
             crate::runs::store::summary(&state.db.read, &run.id).await?.and_then(|body| blob::unpack(&body).ok());
-        let read = body.and_then(|body| brewbench_agent::reports::read::parse(&body).ok());
+        let read = body.and_then(|body| brewbench_wire::reports::read::parse(&body).ok());
         let file = read.map(|summary| ImportedFile::from_summary(None, &run.id, &summary));
         imported.push((Line::new(run, &marks), file));
     }

@@ -2,12 +2,9 @@
 
 use std::collections::HashSet;
 
-use brewbench_agent::{
-    profile::{pprof, trim},
-    wire::{
-        outcome::Outcome,
-        profile::{MOST_BYTES, Profiled, RunProfile},
-    },
+use brewbench_wire::{
+    outcome::Outcome,
+    profile::{MOST_BYTES, Profiled, RunProfile, pprof, trim},
 };
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
@@ -58,12 +55,10 @@ fn rewrite(profile: RunProfile) -> Result<RunProfile, String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use brewbench_agent::{
-        profile::{
-            pprof::{Facts, encode},
-            stacks::{Builder, Frame, Stacks},
-        },
-        wire::profile::{ProfileData, ProfileKind, ProfileQuality, ProfileSource},
+    use brewbench_wire::profile::{
+        ProfileData, ProfileKind, ProfileQuality, ProfileSource,
+        pprof::{Facts, encode},
+        stacks::{Builder, Frame, Stacks},
     };
     use proptest::prelude::*;
 

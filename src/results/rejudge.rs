@@ -10,7 +10,7 @@ use std::{
     str,
 };
 
-use brewbench_agent::wire::{now_ms, outcome::Enforced, series::Packed};
+use brewbench_wire::{now_ms, outcome::Enforced, series::Packed};
 use serde::{Deserialize, Serialize};
 use sqlx::SqliteConnection;
 use tokio::task::spawn_blocking;
@@ -220,7 +220,7 @@ impl Stored {
         }
         let summary = self.summary.as_deref().ok_or("its summary is missing")?;
         let summary = blob::unpack(summary).map_err(|fault| format!("its summary can't be unpacked: {fault}"))?;
-        let summary = brewbench_agent::reports::read::parse_own(&summary)
+        let summary = brewbench_wire::reports::read::parse_own(&summary)
             .map_err(|fault| format!("its summary can't be read: {fault}"))?;
         let execution = self.candidate.is_ours.then(|| self.execution()).transpose()?;
         let load_time = execution.as_ref().and_then(|execution| execution.evidence.conditions.load_time);

@@ -1,6 +1,6 @@
 //! Decides whether a run still accepts a result.
 
-use brewbench_agent::wire::{Phase, outcome::Outcome};
+use brewbench_wire::{Phase, outcome::Outcome};
 use serde::{Deserialize, Serialize};
 use sqlx::SqliteConnection;
 use utoipa::ToSchema;

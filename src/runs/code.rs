@@ -1,6 +1,6 @@
 //! Which code a run measured: only runs of the same code are repetitions of each other. Pure.
 
-use brewbench_agent::wire::target::PARTIAL;
+use brewbench_wire::target::PARTIAL;
 
 pub use crate::catalog::identity::{are_comparable, words};
 use crate::runs::model::Run;

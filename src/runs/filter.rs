@@ -1,6 +1,6 @@
 //! Filters and order of a list of runs, for addresses, the API and commands. Pure.
 
-use brewbench_agent::wire::target::TargetKind;
+use brewbench_wire::target::TargetKind;
 use jiff::{Timestamp, ToSpan, civil, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 use url::form_urlencoded;

@@ -1,7 +1,7 @@
 //! A load as JSON, as text, and as typed by users. Pure.
 
-pub use brewbench_agent::wire::load::LoadBody;
-use brewbench_agent::wire::load::{Form, Load, Open, Shape, Stage};
+pub use brewbench_wire::load::LoadBody;
+use brewbench_wire::load::{Form, Load, Open, Shape, Stage};
 
 use crate::web::format;
 
@@ -100,7 +100,7 @@ pub fn stages_text(stages: &[Stage]) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use brewbench_agent::wire::load::{Closed, StageBody};
+    use brewbench_wire::load::{Closed, StageBody};
 
     use super::*;
 

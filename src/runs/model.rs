@@ -1,7 +1,7 @@
 //! A stored run, as used by JSON, pages and commands. Pure.
 
-use brewbench_agent::wire::{Phase, target::TargetKind};
-pub use brewbench_agent::wire::{
+use brewbench_wire::{Phase, target::TargetKind};
+pub use brewbench_wire::{
     job::Size as RunSize,
     run_spec::{RunSpec, WARM_UP_FACTOR},
 };

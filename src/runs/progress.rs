@@ -1,6 +1,6 @@
 //! Progress and remaining time of a run. Pure.
 
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 
 use crate::runs::model::Run;
 

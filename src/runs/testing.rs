@@ -1,6 +1,6 @@
 //! Fixture runs for unit tests.
 
-use brewbench_agent::wire::target::TargetKind;
+use brewbench_wire::target::TargetKind;
 
 use super::load::tests::vus;
 use crate::{

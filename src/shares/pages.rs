@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use serde::Deserialize;
 
 use super::api;

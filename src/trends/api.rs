@@ -4,7 +4,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::target::TargetKind;
+use brewbench_wire::target::TargetKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -137,7 +137,7 @@ fn digest(identity: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::load::Load;
+    use brewbench_wire::load::Load;
 
     use super::*;
     use crate::runs::{load::tests::vus, model::RunSpec};

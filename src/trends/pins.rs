@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 
 use crate::{
     app::{

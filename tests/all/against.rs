@@ -98,7 +98,7 @@ async fn only_the_version_of_the_baseline_is_measured_again() {
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
     measure_baseline(&user, &mut agent).await;
-    let newer = |hello: &mut brewbench_agent::wire::messages::Hello| hello.targets[0].version = "1.1".to_owned();
+    let newer = |hello: &mut brewbench_wire::messages::Hello| hello.targets[0].version = "1.1".to_owned();
     let _other = Agent::start_with(&app, "attic", newer).await;
     // If another agent offers another version, the plan names the agent with the baseline's.
     let created = user.post("/api/v1/experiments", &plan_against(&json!({}))).await.ok().json();

@@ -253,7 +253,7 @@ async fn a_finished_experiment_is_announced_once_and_again_after_more_repetition
 
     let cancelled = agent.cancelled().await;
     assert_eq!(cancelled.to_string(), runs[1]);
-    agent.send_message(&brewbench_agent::wire::messages::AgentMessage::Done { run: cancelled });
+    agent.send_message(&brewbench_wire::messages::AgentMessage::Done { run: cancelled });
     let imported = json!({"name": "theirs", "runs": [text(&admin.import(good()).await.ok().json()["runs"][0]["id"])]});
     admin.post("/api/v1/experiments/from-imports", &imported).await;
     admin.post(&format!("/api/v1/experiments/{id}/repetitions"), &json!({"repetitions": 1})).await.ok();

@@ -11,7 +11,7 @@ use brewbench::{
         },
     },
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use serde_json::{Value, json};
 use url::Url;
 

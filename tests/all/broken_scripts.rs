@@ -2,7 +2,7 @@
 //! and the server. None of them may look valid.
 
 use brewbench::auth::model::Scope;
-use brewbench_agent::wire::load_record::LoadRecord;
+use brewbench_wire::load_record::LoadRecord;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use brewbench::auth::model::Role;
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use serde_json::{Value, json};
 
 use crate::harness::{

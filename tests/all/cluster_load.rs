@@ -1,6 +1,6 @@
 //! Load from Pods: requested only of agents that allow it, merged from all generators, and shown with the share of each.
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     engine::EngineVersion,
     job::Job,
     messages::{AgentMessage, GeneratorsOffer},

@@ -1,6 +1,6 @@
 //! Each target has one permanent colour, the same on every page.
 
-use brewbench_agent::wire::messages::TargetOffer;
+use brewbench_wire::messages::TargetOffer;
 use serde_json::{Value, json};
 
 use crate::harness::{

@@ -1,7 +1,7 @@
 //! The dashboard and other pages that read several modules.
 
 use brewbench::auth::model::Role;
-use brewbench_agent::wire::outcome::{Cause, Ended, Outcome};
+use brewbench_wire::outcome::{Cause, Ended, Outcome};
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
@@ -176,7 +176,7 @@ async fn the_dashboard_shows_first_steps_then_active_runs_and_problems() {
     }
     agent.disconnect();
     app.until("the agent to disconnect", async || page().await.contains("rack is disconnected").then_some(())).await;
-    let later = brewbench_agent::wire::now_ms() + 1_000;
+    let later = brewbench_wire::now_ms() + 1_000;
     let visited = visit(&app, &pages, &format!("brewbench_looked={later}.{later}")).await;
     assert!(!visited.contains("Getting started"), "a later visit: {visited}");
 }
@@ -208,7 +208,7 @@ async fn activity_is_counted_since_the_last_visit_and_not_since_the_last_reload(
     let cookie = first.header("set-cookie").split(';').next().expect("a cookie").to_owned();
     assert!(cookie.starts_with("brewbench_looked="), "{cookie}");
     assert!(visit(&app, &viewer, &cookie).await.contains("1 run in 1 experiment finished."));
-    let now = brewbench_agent::wire::now_ms();
+    let now = brewbench_wire::now_ms();
     let yesterday = format!("brewbench_looked={}.{}", now - 86_400_000, now - 3_600_000);
     assert!(visit(&app, &viewer, &yesterday).await.contains("1 run in 1 experiment finished."));
     let later = format!("brewbench_looked={}.{}", now + 1_000, now + 1_000);

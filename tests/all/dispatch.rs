@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use brewbench::results::settlement::Settled;
-use brewbench_agent::wire::{
+use brewbench_wire::{
     PROTOCOL, Phase, RunId,
     counters::Counters,
     load::Load,

@@ -1,6 +1,6 @@
 //! Distributed runs: assigned to all participants or none, started at the same time, ended for all.
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     Phase, RunId,
     job::{Job, Role, Segment},
     messages::{AgentMessage, Gate, ServerMessage},

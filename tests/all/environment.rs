@@ -1,6 +1,6 @@
 //! The environment of runs: as JSON, as a page and as a command, alone and compared with another run's.
 
-use brewbench_agent::wire::outcome::{Conditions, IdleWaitResult, Outcome};
+use brewbench_wire::outcome::{Conditions, IdleWaitResult, Outcome};
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Submissions: refusals and their messages, the order of runs, progress, and comparisons.
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     Phase,
     outcome::{Cause, Conditions, Ended, Outcome},
 };
@@ -246,7 +246,7 @@ async fn cancelling_an_experiment_stops_its_run_and_keeps_ended_ones() {
 }
 
 /// Compares one repetition of each of two targets: `fast` succeeds, `slow` ends as given.
-async fn compared_with(end: impl FnOnce(&brewbench_agent::wire::job::Job) -> Outcome) -> Value {
+async fn compared_with(end: impl FnOnce(&brewbench_wire::job::Job) -> Outcome) -> Value {
     let app = App::start().await;
     let user = app.user().await;
     let mut agent = Agent::start(&app, "rack").await;
@@ -300,7 +300,7 @@ async fn a_failed_run_never_wins() {
 #[tokio::test]
 async fn an_oom_killed_target_never_wins() {
     let killed = |job: &_| {
-        let observed = Some(brewbench_agent::wire::outcome::Observed { oom_kills: Some(2), ..Default::default() });
+        let observed = Some(brewbench_wire::outcome::Observed { oom_kills: Some(2), ..Default::default() });
         Outcome { observed, ..outcome(job, &good()) }
     };
     assert_excluded(&compared_with(killed).await);

@@ -1,6 +1,6 @@
 //! Experiments after submission: retries, pauses, more repetitions, adaptive repetitions, and knee searches.
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     job::Job,
     outcome::{Cause, Ended, IdleWaitResult, Outcome},
 };

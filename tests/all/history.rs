@@ -4,7 +4,7 @@ use brewbench::runs::{
     column,
     filter::{Filter, RunQuery},
 };
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 use serde_json::{Value, json};
 
 use crate::harness::{

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     outcome::Outcome,
     target::{Code, Identity},
 };

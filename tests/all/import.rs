@@ -11,7 +11,7 @@ use brewbench::{
     },
     runs::{model::RunSpec, verdict::Verdict},
 };
-use brewbench_agent::reports::read::parse;
+use brewbench_wire::reports::read::parse;
 use proptest::{
     collection::vec,
     prelude::*,

@@ -12,7 +12,7 @@ use brewbench::{
     results::series::model::SeriesBody,
     runs::model::RunList,
 };
-use brewbench_agent::wire::{
+use brewbench_wire::{
     Phase, RunId,
     job::Job,
     messages::AgentMessage,

@@ -13,24 +13,24 @@ use brewbench::{
 use brewbench_agent::{
     engine::k6::K6,
     host::idle_wait::IdleWait,
-    reports::read,
     run::{
         barrier::{Gates, Opening},
         context::RunContext,
         execute,
     },
     sandbox::Sandbox,
-    wire::{
-        RunId,
-        job::{Job, Role, Scenario, ScenarioKind, Segment, Size},
-        load::{Closed, Form, Load},
-        messages::Gate,
-        now_ms,
-        outcome::{Conditions, Ended, Outcome},
-        run_spec::RunSpec,
-    },
 };
 use brewbench_testing::{Counter, public_folder};
+use brewbench_wire::{
+    RunId,
+    job::{Job, Role, Scenario, ScenarioKind, Segment, Size},
+    load::{Closed, Form, Load},
+    messages::Gate,
+    now_ms,
+    outcome::{Conditions, Ended, Outcome},
+    reports::read,
+    run_spec::RunSpec,
+};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;

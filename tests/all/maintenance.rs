@@ -7,8 +7,8 @@ use brewbench::{
     auth::model::{Role, Scope},
     maintenance::{integrity_check, retention},
 };
-use brewbench_agent::wire::{now_ms, outcome::Outcome};
 use brewbench_testing::SmallDisk;
+use brewbench_wire::{now_ms, outcome::Outcome};
 use reqwest::StatusCode;
 use serde_json::json;
 use tempfile::TempDir;

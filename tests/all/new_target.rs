@@ -3,7 +3,7 @@
 use std::{ffi::OsStr, fs, path::Path};
 
 use brewbench::{auth::model::Role, cli::events::Events};
-use brewbench_agent::{target::manifest::ManifestFile, wire::messages::TargetOffer};
+use brewbench_wire::{manifest::ManifestFile, messages::TargetOffer};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::timeout;

@@ -1,7 +1,7 @@
 //! Notes that change no verdict, and how a run's cores and network use are shown.
 
 use brewbench::auth::model::Scope;
-use brewbench_agent::wire::outcome::{Conditions, CoreUse, NetworkUse, Placement};
+use brewbench_wire::outcome::{Conditions, CoreUse, NetworkUse, Placement};
 use serde_json::{Value, json};
 
 use crate::{

@@ -1,7 +1,7 @@
 //! Distributed runs: how parts are merged in any order, failures of one participant, and how the run is shown.
 
 use brewbench::{auth::model::Scope, distributed::settle, live::feed::LiveFeed};
-use brewbench_agent::wire::{
+use brewbench_wire::{
     Phase,
     job::Job,
     messages::AgentMessage,
@@ -388,7 +388,7 @@ async fn complete_parts_of_a_lost_run_still_count() {
     let site = Site::start(1).await;
     let [of_host, first, last] = site.parts();
     assert!(site.others[0].settle(&first).await.counts);
-    let now = brewbench_agent::wire::now_ms();
+    let now = brewbench_wire::now_ms();
     // No agent may start the retry.
     sqlx::query("update agent set availability = 'drained'")
         .execute(&site.app.state.db.write)

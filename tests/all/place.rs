@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     job::Job,
     outcome::{Cause, Ended, Outcome},
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 use sqlx::{AssertSqlSafe, Row};
 
 use crate::{harness::App, tidy::sources};

@@ -19,8 +19,9 @@ use brewbench::{
     live::feed::LiveFeed,
     runs::{filter::Filter, model::Run},
 };
-use brewbench_agent::{sandbox::AGENT_MARK, wire::job::hex};
+use brewbench_agent::sandbox::AGENT_MARK;
 use brewbench_testing::skip;
+use brewbench_wire::job::hex;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

@@ -2,17 +2,14 @@
 
 mod real;
 
-use brewbench_agent::{
+use brewbench_wire::{
+    job::Job,
+    outcome::Outcome,
     profile::{
-        pprof,
+        ProfileData, ProfileKind, ProfileOffer, ProfileQuality, ProfileSource, Profiled, RunProfile, pprof,
         stacks::{Builder, Frame, Stacks},
     },
-    wire::{
-        job::Job,
-        outcome::Outcome,
-        profile::{ProfileData, ProfileKind, ProfileOffer, ProfileQuality, ProfileSource, Profiled, RunProfile},
-        series::Packed,
-    },
+    series::Packed,
 };
 use serde_json::{Value, json};
 

@@ -15,9 +15,9 @@ use brewbench_agent::{
     host::idle_wait::IdleWait,
     run::{context::RunContext, execute},
     sandbox::{CGROUP_ROOT, Sandbox},
-    wire::{Phase, job::Job, messages::TargetOffer, outcome::Ended, target::Identity},
 };
 use brewbench_testing::{public_copy, public_folder, skip};
+use brewbench_wire::{Phase, job::Job, messages::TargetOffer, outcome::Ended, target::Identity};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,

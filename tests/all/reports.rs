@@ -1,7 +1,7 @@
 //! Comparisons as files: HTML, Markdown, CSV and JSON.
 
 use brewbench::auth::model::Role;
-use brewbench_agent::wire::series::{Packed, Series};
+use brewbench_wire::series::{Packed, Series};
 use serde_json::{Value, json};
 
 use crate::harness::{

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use brewbench::auth::model::{Role, Scope};
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use reqwest::{Method, StatusCode, header::HeaderMap};
 
 use crate::{

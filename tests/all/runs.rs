@@ -1,7 +1,7 @@
 //! Runs: lists, single runs, cancelling, deleting, selections.
 
 use brewbench::auth::model::Role;
-use brewbench_agent::wire::outcome::Outcome;
+use brewbench_wire::outcome::Outcome;
 use serde_json::{Value, json};
 
 use crate::harness::{

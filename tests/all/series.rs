@@ -1,6 +1,6 @@
 //! Time series of runs: stored, and returned as JSON and CSV.
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     outcome::Outcome,
     series::{Packed, Series},
 };

@@ -7,12 +7,12 @@ use std::{
 };
 
 use brewbench::results::settlement::Settled;
-use brewbench_agent::wire::{
+use brewbench_testing::{SmallDisk, public_copy, public_folder};
+use brewbench_wire::{
     Phase, RunId,
     messages::AgentMessage,
     outcome::{Ended, Outcome},
 };
-use brewbench_testing::{SmallDisk, public_copy, public_folder};
 use nix::sys::signal::Signal;
 use reqwest::StatusCode;
 use serde_json::{Value, json};

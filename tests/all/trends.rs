@@ -1,7 +1,7 @@
 //! Trends of a cell over versions and time: change points and their annotations.
 
 use brewbench::auth::model::Role;
-use brewbench_agent::wire::{engine::EngineVersion, outcome::Outcome};
+use brewbench_wire::{engine::EngineVersion, outcome::Outcome};
 use serde_json::{Value, json};
 
 use crate::harness::{

@@ -12,7 +12,7 @@ use brewbench::{
         model::{Role, Scope},
     },
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use reqwest::Method;
 use serde_json::{Value, json};
 

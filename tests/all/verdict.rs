@@ -4,12 +4,10 @@ use brewbench::{
     auth::model::{Role, Scope},
     results::verdict::{limits::Limit, model::RULES},
 };
-use brewbench_agent::{
-    series::histogram::Histogram,
-    wire::{
-        outcome::{Cause, Conditions, Ended, Outcome},
-        series::{Packed, Series},
-    },
+use brewbench_wire::{
+    histogram::Histogram,
+    outcome::{Cause, Conditions, Ended, Outcome},
+    series::{Packed, Series},
 };
 use serde_json::{Value, json};
 

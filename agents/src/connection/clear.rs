@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use brewbench_wire::job::hex;
 use sha2::{Digest, Sha256};
 
 use crate::connection::options::Options;
@@ -12,7 +13,6 @@ use crate::host::cleanup;
 use crate::sandbox::Sandbox;
 use crate::sandbox::cage::user::{self, Users};
 use crate::target::{Cluster, Containers};
-use crate::wire::job::hex;
 
 /// Where agents have the folders of their runs that start programs as other users.
 const RUNS: &str = "/var/lib/brewbench-runs";

@@ -12,7 +12,7 @@ use rustls::{ClientConfig, RootCertStore};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::sanitize::plain;
+use brewbench_wire::sanitize::plain;
 
 /// Bytes of an error response that are read.
 const LONGEST_ERROR: usize = 64 << 10;

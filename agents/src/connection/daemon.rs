@@ -25,6 +25,12 @@ use crate::connection::spool::Spool;
 use crate::connection::uploader::Uploader;
 use crate::connection::{link, lock, state_folder};
 
+use brewbench_wire::engine::EngineOffer;
+use brewbench_wire::job::{Job, Role, Scenario};
+use brewbench_wire::messages::{AgentMessage, Finding, Gate, Hello, Machine, TargetOffer};
+use brewbench_wire::outcome::Outcome;
+use brewbench_wire::{PROTOCOL, RunId, now_ms};
+
 use crate::engine::{Engine, NoEngine, inspection};
 use crate::generators::Generators;
 use crate::host::cpu_tuning::CpuTuning;
@@ -34,11 +40,6 @@ use crate::run::context::RunContext;
 use crate::run::execute;
 use crate::sandbox::Sandbox;
 use crate::target::{Fingerprints, Offered};
-use crate::wire::engine::EngineOffer;
-use crate::wire::job::{Job, Role, Scenario};
-use crate::wire::messages::{AgentMessage, Finding, Gate, Hello, Machine, TargetOffer};
-use crate::wire::outcome::Outcome;
-use crate::wire::{PROTOCOL, RunId, now_ms};
 
 /// How long a stopping agent tries to upload its last results; they are on its disk in any case.
 const LAST_DELIVERY: Duration = Duration::from_secs(5);
@@ -179,7 +180,7 @@ async fn announce(options: &Options, sandbox: &Sandbox, fault: &NoEngine) -> any
 
 /// What the current job reports.
 enum Report {
-    Phase(RunId, crate::wire::Phase),
+    Phase(RunId, brewbench_wire::Phase),
     At(RunId, Gate, Option<String>),
     Over(Box<Outcome>),
     Inspected(Uuid, Finding),

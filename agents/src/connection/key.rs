@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use brewbench_wire::job::hex;
 use reqwest::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -20,7 +21,6 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 use crate::connection::client::{Client, Fault};
-use crate::wire::job::hex;
 
 /// Prefix of one-time keys.
 pub const ONE_TIME: &str = "bbo_";

@@ -14,11 +14,12 @@ use tokio_util::sync::CancellationToken;
 pub use dial::announce;
 use dial::{ConnectError, Socket, connect, introduce, receive, send};
 
+use brewbench_wire::RunId;
+use brewbench_wire::messages::{AgentMessage, Hello, ServerMessage, TargetOffer};
+
 use crate::connection::client::Client;
 use crate::connection::uploader::Uploader;
 use crate::series::live::{Live, Sent};
-use crate::wire::RunId;
-use crate::wire::messages::{AgentMessage, Hello, ServerMessage, TargetOffer};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -245,6 +246,7 @@ async fn converse(
 
 #[cfg(test)]
 mod tests {
+    use brewbench_wire::series::{Part, Second, Window};
     use futures_util::{SinkExt, StreamExt};
     use tokio::net::{TcpListener, TcpStream};
     use tokio_tungstenite::tungstenite::Message;
@@ -252,7 +254,6 @@ mod tests {
 
     use super::*;
     use crate::connection::spool::Spool;
-    use crate::wire::series::{Part, Second, Window};
 
     const LONG: Duration = Duration::from_mins(1);
 
@@ -312,7 +313,7 @@ mod tests {
             let (events, mut received) = mpsc::unbounded_channel();
             let (_outbox, mut to_send) = mpsc::unbounded_channel();
             let (change, mut targets) = watch::channel(Vec::new());
-            change.send_replace(crate::wire::samples::hello().targets);
+            change.send_replace(brewbench_wire::samples::hello().targets);
             let (running_of_link, live, end) =
                 (watch::channel(Condition { running, fault: None }).1, Live::default(), CancellationToken::new());
             let own = (&running_of_link, &live, &mut targets);
@@ -396,8 +397,14 @@ mod tests {
         let spool = Spool::open(folder.path()).expect("a spool");
         let (uploader, condition) = (Uploader::new(client.clone(), spool), watch::channel(Condition::default()).1);
         let targets = watch::channel(Vec::new()).1;
-        let link =
-            Link { client, hello: crate::wire::samples::hello(), targets, uploader, condition, live: Live::default() };
+        let link = Link {
+            client,
+            hello: brewbench_wire::samples::hello(),
+            targets,
+            uploader,
+            condition,
+            live: Live::default(),
+        };
         let (receive, mut events) = mpsc::unbounded_channel();
         let end = CancellationToken::new();
         link.spawn_thread(receive, end.clone()).expect("a thread");

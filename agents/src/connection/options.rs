@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use brewbench_wire::profile::ProfileSource;
+
 use super::client::Trust;
 use super::session::Accepts;
 use crate::host::idle_wait::IdleWait;
 use crate::run::address_policy::AddressPolicy;
-use crate::wire::profile::ProfileSource;
 
 /// Options of an agent.
 #[derive(Clone)]

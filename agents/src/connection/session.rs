@@ -1,12 +1,12 @@
 //! What an agent does next: turns inputs into effects, which [`crate::connection::daemon`] carries out. Pure.
 
+use brewbench_wire::job::{Job, Scenario};
+use brewbench_wire::messages::{AgentMessage, Finding, Gate, ServerMessage};
+use brewbench_wire::scenarios;
+use brewbench_wire::{Phase, RunId};
 use uuid::Uuid;
 
 use crate::run::barrier::Opening;
-use crate::scenarios;
-use crate::wire::job::{Job, Scenario};
-use crate::wire::messages::{AgentMessage, Finding, Gate, ServerMessage};
-use crate::wire::{Phase, RunId};
 
 /// Which scripts an agent runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,8 +232,9 @@ fn inspected(id: Uuid, finding: Finding) -> Effect {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_wire::samples::a_job;
+
     use super::*;
-    use crate::wire::samples::a_job;
 
     fn job() -> Box<Job> {
         Box::new(a_job())

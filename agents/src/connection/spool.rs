@@ -10,8 +10,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::wire::RunId;
-use crate::wire::outcome::Outcome;
+use brewbench_wire::RunId;
+use brewbench_wire::outcome::Outcome;
 
 /// A folder of outcomes; clones share those that are not on disk yet.
 #[derive(Clone, Debug)]
@@ -137,9 +137,9 @@ fn is_draft(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use brewbench_testing::SmallDisk;
+    use brewbench_wire::samples::an_outcome;
 
     use super::*;
-    use crate::wire::samples::an_outcome;
 
     #[test]
     fn an_outcome_waits_until_it_is_acknowledged() {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brewbench_wire::outcome::Outcome;
+use brewbench_wire::{RunId, now_ms};
 use reqwest::{Method, StatusCode};
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -10,8 +12,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::client::{Client, Fault};
 use crate::connection::spool::Spool;
-use crate::wire::outcome::Outcome;
-use crate::wire::{RunId, now_ms};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(300);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);

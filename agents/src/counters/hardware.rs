@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use perf_event::events::{self, Event};
 use perf_event::{Builder, Counter, ReadFormat};
 
-use crate::wire::counters::Counters;
+use brewbench_wire::counters::Counters;
 
 /// Maximum number of threads: each takes one file per counter.
 const MOST_THREADS: usize = 500;

@@ -8,10 +8,10 @@ mod tasks;
 
 use std::collections::BTreeSet;
 
+use brewbench_wire::counters::Counters;
 use tokio::task::spawn_blocking;
 
 use crate::series::sampler::Source;
-use crate::wire::counters::Counters;
 use hardware::Hardware;
 use tasks::Tasks;
 pub use tasks::threads;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use std::io;
 
+use brewbench_wire::now_ms;
 use rustls::CertificateError;
 use rustls::pki_types::{ServerName, UnixTime};
 use tokio::net::TcpStream;
@@ -15,7 +16,6 @@ use tokio_rustls::client::TlsStream;
 use super::finding::Finding;
 use crate::connection::certificate::{Expiry, Left, SOON_DAYS, day};
 use crate::connection::client::Client;
-use crate::wire::now_ms;
 
 /// Longest wait for the server's response.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);

@@ -3,10 +3,15 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
+use brewbench_wire::engine::EngineOffer;
+
 use super::finding::Finding;
 use crate::connection::daemon::Options;
 use crate::engine::Engine;
-use crate::wire::engine::EngineOffer;
+
+use brewbench_wire::messages::TargetOffer;
+use brewbench_wire::outcome::Mechanism;
+use brewbench_wire::profile::ProfileSource;
 
 use crate::host::environment::{Facts, settings};
 use crate::host::machine;
@@ -18,9 +23,6 @@ use crate::sandbox::{OwnQuota, Sandbox, Side, cores};
 use crate::target::container::{self, NoEngine};
 use crate::target::manifest::{self, Provided};
 use crate::target::{self, Containers, Fingerprints, ManifestError, vm};
-use crate::wire::messages::TargetOffer;
-use crate::wire::outcome::Mechanism;
-use crate::wire::profile::ProfileSource;
 
 /// Each connection of k6 needs a port; a load of short connections uses up fewer than this.
 const FEW_PORTS: u32 = 10_000;

@@ -3,15 +3,16 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use brewbench_wire::RunId;
+use brewbench_wire::outcome::Cores;
+use brewbench_wire::profile::{ProfileSource, Profiled, RunProfile};
+
 use super::finding::Finding;
 use crate::profile::attached::{Attached, Subject};
 use crate::profile::offer;
 use crate::sandbox::{Sandbox, Watch};
 use crate::series::sampler::Source;
 use crate::target::{Running, Serving};
-use crate::wire::RunId;
-use crate::wire::outcome::Cores;
-use crate::wire::profile::{ProfileSource, Profiled, RunProfile};
 
 /// Seconds to observe.
 const SECONDS: u64 = 2;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
+use brewbench_wire::now_ms;
 use reqwest::{Method, StatusCode, header};
 
 use super::certificate::PATIENCE;
@@ -13,7 +14,6 @@ use crate::connection::daemon::Options;
 use crate::connection::key::{Enrolled, Keys, ONE_TIME};
 use crate::connection::state_folder;
 use crate::host::disk::{self, TOO_LITTLE};
-use crate::wire::now_ms;
 
 const MIB: u64 = 1 << 20;
 /// A result takes a few kilobytes; long target logs and other files on the disk take more.

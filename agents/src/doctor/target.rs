@@ -5,18 +5,20 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use brewbench_wire::RunId;
+use brewbench_wire::job::Size;
+use brewbench_wire::manifest::{Container, Remote};
+use brewbench_wire::target::Code;
+
 use super::finding::Finding;
 use super::profiler;
 use crate::host::machine;
 use crate::sandbox::cage::user;
 use crate::sandbox::{Group, Sandbox, Side, cores};
 use crate::target::container::{self, Prepared};
-use crate::target::manifest::{self, Container, Manifest, Provided, Remote, Workload};
+use crate::target::manifest::{self, Manifest, Provided, Workload};
 use crate::target::vm::Guest;
 use crate::target::{self, Cluster, Containers, Ended, Fingerprints, Running, Serving, kubernetes};
-use crate::wire::RunId;
-use crate::wire::job::Size;
-use crate::wire::target::Code;
 
 /// Time for the target to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(5);

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::target::manifest::Toleration;
-use crate::wire::messages::GeneratorsOffer;
+use brewbench_wire::manifest::Toleration;
+use brewbench_wire::messages::GeneratorsOffer;
 
 /// The most generators of a run. One agent merges the series of this many.
 pub const MOST: u32 = 100;

@@ -2,13 +2,13 @@
 //!
 //! Both ways name Jobs and Pods alike, with k6-operator's scheme: the Pods of generator `n` belong to the Job `NAME-n`.
 
+use brewbench_wire::job::Segment;
 use serde_json::{Map, Value, json};
 
 use super::files::{FOLDER, Files};
 use super::manifest::Generators;
 use super::names::Names;
 use crate::engine::remote::{self, ENTRY, PORT};
-use crate::wire::job::Segment;
 
 /// Label of the Pods of a round: its name.
 pub const LOAD: &str = "brewbench.dev/load";

@@ -7,6 +7,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use brewbench_wire::job::Segment;
+use brewbench_wire::outcome::Cause;
 use futures_util::StreamExt;
 use futures_util::future::{join_all, try_join_all};
 use futures_util::stream;
@@ -28,8 +30,6 @@ use crate::target::Cluster;
 use crate::target::kubernetes::cluster::{last_output, remove, sentence, until_removed};
 use crate::target::kubernetes::pods::Pods;
 use crate::target::kubernetes::state::{Exit, State};
-use crate::wire::job::Segment;
-use crate::wire::outcome::Cause;
 
 /// Pause between two looks at what is not watched.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use brewbench_wire::series::{Consumption, Usage};
 use futures_util::future::join_all;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::task::AbortOnDropHandle;
@@ -12,7 +13,6 @@ use crate::series::clock::Clock;
 use crate::target::Cluster;
 use crate::target::kubernetes::pods::Placed;
 use crate::target::kubernetes::stats::{CADVISOR, SUMMARY_PATH, reading, throttled_us};
-use crate::wire::series::{Consumption, Usage};
 
 /// Timeout of a node's answer; the next request is due after a second.
 const TIMEOUT: Duration = Duration::from_millis(900);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::wire::now_ms;
+use brewbench_wire::now_ms;
 
 /// How often the clock is checked during a run.
 const EVERY: Duration = Duration::from_secs(1);

@@ -9,12 +9,12 @@ use std::fs;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use brewbench_wire::outcome::IdleWaitResult;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use crate::sandbox::Watch;
 use crate::series::kernel;
-use crate::wire::outcome::IdleWaitResult;
 
 /// Interval between samples. The kernel counts in hundredths of a second: one more or less is 0.05 cores.
 const STEP: Duration = Duration::from_millis(200);
@@ -157,11 +157,12 @@ impl LastSecond {
 mod tests {
     use std::collections::BTreeMap;
 
+    use brewbench_wire::RunId;
+
     use super::*;
     use crate::sandbox::cage::Cage;
     use crate::sandbox::process::{Plan, Process};
     use crate::sandbox::{Group, Sandbox, Side};
-    use crate::wire::RunId;
 
     /// Adds samples 200 ms apart, in which other programs and the run use these numbers of cores.
     fn idle_after(steps: &[(f64, f64)]) -> Vec<bool> {

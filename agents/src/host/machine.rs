@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use brewbench_wire::messages::{Machine, TargetOffer};
+use brewbench_wire::target::TargetKind;
+
 use crate::host::environment::{cpu, settings};
 use crate::sandbox::{Sandbox, cores};
-use crate::wire::messages::{Machine, TargetOffer};
-use crate::wire::target::TargetKind;
 
 /// Returns the description that `Hello` contains.
 pub fn facts(sandbox: &Sandbox) -> Machine {
@@ -46,7 +47,7 @@ pub fn enforces_sizes(has_cluster: bool, targets: &[TargetOffer]) -> bool {
 
 /// Warns that machine sizes can't be enforced, if so.
 pub fn warn_of_missing_limits(machine: &Machine) {
-    use crate::wire::outcome::Mechanism::None;
+    use brewbench_wire::outcome::Mechanism::None;
     if machine.cpu == None || machine.memory == None {
         let (cpu, memory) = (machine.cpu.as_str(), machine.memory.as_str());
         tracing::warn!(cpu, memory, "machine sizes can't be fully enforced here; runs will be marked suspect");
@@ -55,8 +56,9 @@ pub fn warn_of_missing_limits(machine: &Machine) {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_wire::target::Identity;
+
     use super::*;
-    use crate::wire::target::Identity;
 
     #[test]
     fn a_cluster_enforces_the_sizes_of_its_pods_only() {

@@ -3,6 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use brewbench_wire::RunId;
+use brewbench_wire::job::Job;
+use brewbench_wire::manifest::{Profile, Profiler};
+use brewbench_wire::outcome::Cores;
+use brewbench_wire::profile::{ProfileKind, ProfileSource, Profiled};
 use reqwest::Client;
 use tokio::task::JoinHandle;
 
@@ -13,11 +18,6 @@ use super::perf::Recorder;
 use super::place::Place;
 use super::quality::Taken;
 use crate::sandbox::Sandbox;
-use crate::target::manifest::{Profile, Profiler};
-use crate::wire::RunId;
-use crate::wire::job::Job;
-use crate::wire::outcome::Cores;
-use crate::wire::profile::{ProfileKind, ProfileSource, Profiled};
 
 /// Seconds to observe if a script has its own load, whose duration is unknown.
 const OF_SCRIPTS: u64 = 10;
@@ -195,5 +195,5 @@ async fn keep(profiled: &mut Profiled, taken: Result<Taken, String>) {
 
 /// Faults contain foreign text.
 fn plain(fault: &str) -> String {
-    crate::sanitize::plain(fault).chars().take(1_000).collect()
+    brewbench_wire::sanitize::plain(fault).chars().take(1_000).collect()
 }

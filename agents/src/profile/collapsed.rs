@@ -3,7 +3,7 @@
 //! Functions are separated by semicolons, root first; the number of samples follows the last space. By the convention
 //! of the format, `_[k]` marks a function of the kernel.
 
-use super::stacks::{Builder, Frame, KERNEL, Stacks, TooLarge, is_kernel};
+use brewbench_wire::profile::stacks::{Builder, Frame, KERNEL, Stacks, TooLarge, is_kernel};
 
 /// The mark of functions of the kernel.
 const KERNEL_MARK: &str = "_[k]";
@@ -36,7 +36,7 @@ pub fn parse(text: &str, factor: u64) -> Result<(Stacks, u64), CollapsedError> {
             continue;
         }
         let malformed = || {
-            let text = crate::sanitize::plain(&text.chars().take(200).collect::<String>());
+            let text = brewbench_wire::sanitize::plain(&text.chars().take(200).collect::<String>());
             CollapsedError::Malformed { line, text: text.chars().take(60).collect() }
         };
         let (functions, count) = text.rsplit_once([' ', '\t']).ok_or_else(malformed)?;

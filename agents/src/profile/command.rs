@@ -5,6 +5,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use brewbench_wire::manifest::{HZ, OUTPUT, PID, PIDS, SECONDS};
+use brewbench_wire::now_ms;
+use brewbench_wire::profile::pprof::{DecodeError, Facts, decode_with_facts};
+use brewbench_wire::profile::{ProfileKind, ProfileSource};
 use nix::sys::signal::Signal;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
@@ -13,13 +17,9 @@ use tokio::time::{Instant, timeout};
 
 use super::collapsed;
 use super::place::Place;
-use super::pprof::{DecodeError, Facts, decode_with_facts};
 use super::quality::Taken;
 use crate::host::procfs;
 use crate::sandbox::process::{Process, describe, find_program, last_lines};
-use crate::target::manifest::{HZ, OUTPUT, PID, PIDS, SECONDS};
-use crate::wire::now_ms;
-use crate::wire::profile::{ProfileKind, ProfileSource};
 
 /// Maximum bytes of its output.
 const MOST_BYTES: usize = 64 << 20;
@@ -128,7 +128,11 @@ impl Drop for Observer {
 }
 
 /// Reads pprof or collapsed stacks.
-fn parse(printed: &[u8], kind: ProfileKind, rate_hz: u32) -> Result<(super::stacks::Stacks, Facts), String> {
+fn parse(
+    printed: &[u8],
+    kind: ProfileKind,
+    rate_hz: u32,
+) -> Result<(brewbench_wire::profile::stacks::Stacks, Facts), String> {
     let as_pprof = decode_with_facts(printed, kind);
     let is_text = std::str::from_utf8(printed).is_ok_and(|text| !text.contains('\0'));
     match as_pprof {

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use brewbench_wire::manifest::SECONDS;
+use brewbench_wire::now_ms;
+use brewbench_wire::profile::pprof::{Facts, decode_with_facts};
+use brewbench_wire::profile::{ProfileKind, ProfileSource};
 use reqwest::{Client, Url};
 use tokio::time::{Instant, timeout_at};
 
-use super::pprof::{Facts, decode_with_facts};
 use super::quality::Taken;
 use crate::connection::client::innermost;
-use crate::target::manifest::SECONDS;
-use crate::wire::now_ms;
-use crate::wire::profile::{ProfileKind, ProfileSource};
 
 /// Maximum bytes of a response.
 const MOST_BYTES: usize = 64 << 20;
@@ -93,7 +93,7 @@ async fn fetch(client: &Client, url: &str, limit: Duration) -> Result<(Vec<u8>, 
         let response = client.get(url).send().await;
         let mut response = response.map_err(|error| format!("failed: {}", innermost(&error)))?;
         let server = response.headers().get("server").and_then(|server| server.to_str().ok()).unwrap_or_default();
-        let server: String = crate::sanitize::plain(server).chars().take(60).collect();
+        let server: String = brewbench_wire::sanitize::plain(server).chars().take(60).collect();
         let status = response.status();
         let most = if status.is_success() { MOST_BYTES } else { SHOWN };
         let mut body = Vec::new();
@@ -106,7 +106,7 @@ async fn fetch(client: &Client, url: &str, limit: Duration) -> Result<(Vec<u8>, 
         }
         if !status.is_success() {
             let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
-            return Err(format!("has status {}: {:?}", status.as_u16(), crate::sanitize::plain(&text)));
+            return Err(format!("has status {}: {:?}", status.as_u16(), brewbench_wire::sanitize::plain(&text)));
         }
         if body.len() > MOST_BYTES {
             return Err(format!("returned more than {} MiB", MOST_BYTES >> 20));

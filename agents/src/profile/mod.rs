@@ -13,5 +13,3 @@ pub mod offer;
 pub mod perf;
 pub mod place;
 pub mod quality;
-
-pub use brewbench_wire::profile::{pprof, stacks, trim};

@@ -1,9 +1,10 @@
 //! Whether this agent can profile a target: what its owner allows, and what is installed. Cheap, as it is asked each time
 //! that manifests are read.
 
+use brewbench_wire::manifest::{Profile, Profiler};
+use brewbench_wire::profile::{ProfileOffer, ProfileSource};
+
 use super::{command, perf};
-use crate::target::manifest::{Profile, Profiler};
-use crate::wire::profile::{ProfileOffer, ProfileSource};
 
 /// Why there is no profile of a target without `[profile]` that runs outside the agent's machine.
 const NO_ENDPOINT: &str =
@@ -39,9 +40,10 @@ pub fn usable_perf() -> Result<perf::Access, String> {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_wire::manifest::CallGraph;
+    use brewbench_wire::profile::ProfileKind;
+
     use super::*;
-    use crate::target::manifest::CallGraph;
-    use crate::wire::profile::ProfileKind;
 
     fn profile(by: Profiler) -> Profile {
         Profile { by, kinds: vec![ProfileKind::Cpu] }

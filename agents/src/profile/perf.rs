@@ -19,13 +19,14 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep, timeout};
 
+use brewbench_wire::manifest::CallGraph;
+use brewbench_wire::now_ms;
+use brewbench_wire::profile::pprof::Facts;
+use brewbench_wire::profile::{ProfileKind, ProfileSource};
+
 use super::place::Place;
-use super::pprof::Facts;
 use super::quality::Taken;
 use crate::sandbox::process::{Process, describe, last_lines};
-use crate::target::manifest::CallGraph;
-use crate::wire::now_ms;
-use crate::wire::profile::{ProfileKind, ProfileSource};
 
 /// How often perf is started again because a process has ended since it was listed.
 const ATTEMPTS: usize = 3;
@@ -224,7 +225,7 @@ fn record(place: &Place, pids: &str, call_graph: CallGraph, rate_hz: u32, access
 
 /// Reads the output of `perf script` to its end.
 async fn read(mut output: Receiver) -> Result<Script, String> {
-    let fault = |error: super::stacks::TooLarge| format!("the profile is too large: {error}");
+    let fault = |error: brewbench_wire::profile::stacks::TooLarge| format!("the profile is too large: {error}");
     let mut reader = Reader::default();
     let mut buffer = vec![0; 64 << 10];
     loop {

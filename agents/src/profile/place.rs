@@ -6,6 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use brewbench_wire::RunId;
+use brewbench_wire::outcome::Cores;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::timeout;
 
@@ -13,8 +15,6 @@ use crate::host::machine;
 use crate::sandbox::cage::Cage;
 use crate::sandbox::process::{Plan, Process, describe, last_lines};
 use crate::sandbox::{Group, Sandbox, Side, cores};
-use crate::wire::RunId;
-use crate::wire::outcome::Cores;
 
 /// The group of a run's profiler, and its folder.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::pprof::Facts;
-use super::stacks::{DEEPEST, LEFT_OUT, Sample, Stacks, UNKNOWN};
-use super::trim::{Trimmed, trim};
-use crate::target::manifest::CallGraph;
-use crate::wire::profile::{ProfileKind, ProfileQuality, ProfileSource, RunProfile};
+use brewbench_wire::manifest::CallGraph;
+use brewbench_wire::profile::pprof::Facts;
+use brewbench_wire::profile::stacks::{DEEPEST, LEFT_OUT, Sample, Stacks, UNKNOWN};
+use brewbench_wire::profile::trim::{Trimmed, trim};
+use brewbench_wire::profile::{ProfileKind, ProfileQuality, ProfileSource, RunProfile};
 
 /// A stack of at most this many functions of the program is shallow.
 const SHALLOW: usize = 2;
@@ -176,8 +176,9 @@ fn left_out(stacks: &Stacks) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_wire::profile::stacks::{Builder, Frame, KERNEL};
+
     use super::*;
-    use crate::profile::stacks::{Builder, Frame, KERNEL};
 
     fn stacks(of: &[(&[(&str, &str)], u64)]) -> Stacks {
         let mut builder = Builder::default();

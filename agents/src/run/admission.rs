@@ -1,11 +1,12 @@
 //! Checks whether this machine can execute a job. Errors are sentences.
 
+use brewbench_wire::engine::EngineOffer;
+use brewbench_wire::job::{Job, Size};
+
 use crate::host::machine;
 use crate::run::context::RunContext;
 use crate::sandbox::cores;
 use crate::target::{self, Manifest};
-use crate::wire::engine::EngineOffer;
-use crate::wire::job::{Job, Size};
 
 /// Checks that the machine has the resources of the job's size.
 pub fn check_size(size: &Size) -> Result<(), String> {
@@ -39,12 +40,13 @@ pub fn find_target(name: &str, context: &RunContext) -> Result<Manifest, String>
 
 #[cfg(test)]
 mod tests {
+    use brewbench_wire::engine::Capability;
+    use brewbench_wire::job::{Role, Segment};
+    use brewbench_wire::load::{Closed, Form, Load};
+    use brewbench_wire::run_spec::RunSpec;
+    use brewbench_wire::samples::a_job;
+
     use super::*;
-    use crate::wire::engine::Capability;
-    use crate::wire::job::{Role, Segment};
-    use crate::wire::load::{Closed, Form, Load};
-    use crate::wire::run_spec::RunSpec;
-    use crate::wire::samples::a_job;
 
     #[test]
     fn a_load_generator_without_a_needed_capability_is_refused() {

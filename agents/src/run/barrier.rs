@@ -4,13 +4,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use brewbench_wire::messages::Gate;
+use brewbench_wire::now_ms;
+use brewbench_wire::outcome::Cause;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::run::failure::Failure;
-use crate::wire::messages::Gate;
-use crate::wire::now_ms;
-use crate::wire::outcome::Cause;
 
 /// A participant that continues this long after the common time has not started together with the others.
 const LATE_MS: i64 = 250;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use brewbench_wire::outcome::Cause;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::failure::Failure;
-use crate::wire::outcome::Cause;
 
 /// The most that the folder of a run may take on the disk: many times a summary, temporary files and a profile.
 const BYTES: u64 = 1 << 30;

@@ -4,6 +4,11 @@
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
+use brewbench_wire::Phase;
+use brewbench_wire::engine::EngineVersion;
+use brewbench_wire::job::Job;
+use brewbench_wire::outcome::{Cause, Generator};
+use brewbench_wire::series::{Packed, Part, Series, Window};
 use tokio::time::sleep;
 
 use super::context::RunContext;
@@ -22,11 +27,6 @@ use crate::series::sampler::Watched;
 use crate::target::kubernetes::facts;
 use crate::target::kubernetes::pods::Placed;
 use crate::target::{Cluster, Running};
-use crate::wire::Phase;
-use crate::wire::engine::EngineVersion;
-use crate::wire::job::Job;
-use crate::wire::outcome::{Cause, Generator};
-use crate::wire::series::{Packed, Part, Series, Window};
 
 /// How long k6 may take to end after its load.
 const MARGIN: Duration = Duration::from_secs(5);

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use brewbench_wire::profile::ProfileSource;
+
 use crate::engine::Engine;
 use crate::generators::Generators;
 use crate::host::cpu_tuning::CpuTuning;
@@ -13,7 +15,6 @@ use crate::run::address_policy::AddressPolicy;
 use crate::sandbox::Sandbox;
 use crate::series::live::Live;
 use crate::target::{Cluster, Containers, Fingerprints};
-use crate::wire::profile::ProfileSource;
 
 /// What an agent needs for its runs; the same for all of them.
 #[derive(Debug)]

@@ -2,6 +2,16 @@
 
 use std::time::Duration;
 
+use brewbench_wire::job::{Job, Role};
+use brewbench_wire::load_time::LoadTime;
+use brewbench_wire::outcome::{
+    Cause, Conditions, CoreUse, Cores, Ended, Enforced, Mechanism, NetworkUse, Outcome, PhaseTime,
+};
+use brewbench_wire::profile::Profiled;
+use brewbench_wire::series::{Packed, Part, Series};
+use brewbench_wire::traffic::Traffic;
+use brewbench_wire::work_done::WorkDone;
+use brewbench_wire::{Phase, now_ms};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -25,16 +35,6 @@ use crate::series::recording::{Recorded, Recording};
 use crate::series::sampler::Watched;
 use crate::series::shared::{core_use, network_use};
 use crate::target::{self, Running};
-use crate::wire::job::{Job, Role};
-use crate::wire::load_time::LoadTime;
-use crate::wire::outcome::{
-    Cause, Conditions, CoreUse, Cores, Ended, Enforced, Mechanism, NetworkUse, Outcome, PhaseTime,
-};
-use crate::wire::profile::Profiled;
-use crate::wire::series::{Packed, Part, Series};
-use crate::wire::traffic::Traffic;
-use crate::wire::work_done::WorkDone;
-use crate::wire::{Phase, now_ms};
 
 /// How long a target may take to exit after the measurement. Its exit does not affect the result, so a run shall not
 /// wait longer for it.

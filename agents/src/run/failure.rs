@@ -1,6 +1,6 @@
 //! Why a run failed: a sentence and a cause.
 
-use crate::wire::outcome::{Cause, Ended};
+use brewbench_wire::outcome::{Cause, Ended};
 
 /// A run without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]

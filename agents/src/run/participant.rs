@@ -4,6 +4,12 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use brewbench_wire::Phase;
+use brewbench_wire::job::{Job, Role};
+use brewbench_wire::messages::Gate;
+use brewbench_wire::outcome::{Cause, Conditions, Cores, Outcome};
+use brewbench_wire::target::Identity;
+
 use super::address_policy::LoadLimits;
 use super::barrier::Barrier;
 use super::context::RunContext;
@@ -18,11 +24,6 @@ use crate::profile::attached::{self, Attached, Subject};
 use crate::sandbox::Watch;
 use crate::series::sampler::Source;
 use crate::target::{Identified, Running, Serving};
-use crate::wire::Phase;
-use crate::wire::job::{Job, Role};
-use crate::wire::messages::Gate;
-use crate::wire::outcome::{Cause, Conditions, Cores, Outcome};
-use crate::wire::target::Identity;
 
 /// How long participants wait for each other, including the idle wait and the start of thousands of virtual users.
 const WAIT_FOR_OTHERS: Duration = Duration::from_mins(10);

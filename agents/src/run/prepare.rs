@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use brewbench_wire::job::{Job, MAX_REPLICAS, Role};
+use brewbench_wire::outcome::{Cores, Outcome, Placement};
+
 use super::admission::{check_size, find_target};
 use super::context::RunContext;
 use crate::host::{environment, machine};
@@ -12,8 +15,6 @@ use crate::target::container::Prepared;
 use crate::target::kubernetes;
 use crate::target::vm::Guest;
 use crate::target::{Provided, Running};
-use crate::wire::job::{Job, MAX_REPLICAS, Role};
-use crate::wire::outcome::{Cores, Outcome, Placement};
 
 /// Prepares the job's target. A program gets a group with the limits of its size.
 pub(super) fn target(job: &Job, context: &RunContext, folder: &Path, outcome: &mut Outcome) -> Result<Running, String> {

@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use brewbench_wire::job::Job;
+use brewbench_wire::load::{Load, SHORTEST};
+use brewbench_wire::load_record::LoadRecord;
+use brewbench_wire::outcome::{Cause, Conditions, WarmUp};
+use brewbench_wire::series::Second;
 use nix::sys::signal::Signal;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -18,11 +23,6 @@ use crate::series::live::Live;
 use crate::series::load_time::Planned;
 use crate::series::recording::SoFar;
 use crate::target::Running;
-use crate::wire::job::Job;
-use crate::wire::load::{Load, SHORTEST};
-use crate::wire::load_record::LoadRecord;
-use crate::wire::outcome::{Cause, Conditions, WarmUp};
-use crate::wire::series::Second;
 
 /// How long k6 may take to exit after the warm-up, as iterations may be in progress.
 const WARM_UP_GRACE: Duration = Duration::from_millis(500);

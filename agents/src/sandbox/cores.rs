@@ -2,11 +2,11 @@
 
 use std::fs;
 
+use brewbench_wire::outcome::{Cores, Placement};
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
 
 use super::topology::{self, PhysicalCores};
-use crate::wire::outcome::{Cores, Placement};
 
 /// Returns the CPU numbers that the calling thread may use, ascending.
 pub fn allowed() -> Vec<usize> {

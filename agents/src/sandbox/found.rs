@@ -4,11 +4,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use brewbench_wire::job::Size;
+use brewbench_wire::outcome::Enforced;
+
 use super::group::{Watch, clear, empty};
 use super::{Tree, files, v1, v2};
 use crate::host::procfs;
-use crate::wire::job::Size;
-use crate::wire::outcome::Enforced;
 
 impl Watch {
     /// Finds the group of a container below `root` (see [`super::CGROUP_ROOT`]), by one of its processes and its id.

@@ -7,14 +7,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use brewbench_wire::RunId;
+use brewbench_wire::job::Size;
+use brewbench_wire::outcome::{Enforced, Observed};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::{Side, Tree, files};
 use crate::host::procfs;
-use crate::wire::RunId;
-use crate::wire::job::Size;
-use crate::wire::outcome::{Enforced, Observed};
 
 /// Environment variable of every process with the agent's name.
 pub const AGENT_MARK: &str = "BREWBENCH_AGENT";

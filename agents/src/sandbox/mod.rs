@@ -25,9 +25,9 @@ pub use found::clear_container;
 pub use group::{AGENT_MARK, Group, Watch};
 pub use own_quota::OwnQuota;
 
-use crate::wire::RunId;
-use crate::wire::job::Size;
-use crate::wire::outcome::{Enforced, Mechanism, Observed};
+use brewbench_wire::RunId;
+use brewbench_wire::job::Size;
+use brewbench_wire::outcome::{Enforced, Mechanism, Observed};
 
 /// Mount point of the kernel's control groups on common Linux distributions.
 pub const CGROUP_ROOT: &str = "/sys/fs/cgroup";

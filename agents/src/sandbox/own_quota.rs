@@ -54,12 +54,12 @@ mod tests {
     use std::time::Duration;
 
     use brewbench_testing::skip;
+    use brewbench_wire::RunId;
+    use brewbench_wire::job::Size;
+    use brewbench_wire::outcome::Mechanism;
 
     use super::super::{Sandbox, Side};
     use super::*;
-    use crate::wire::RunId;
-    use crate::wire::job::Size;
-    use crate::wire::outcome::Mechanism;
 
     fn folder(path: &Path, files: &[(&str, &str)]) {
         fs::create_dir_all(path).expect("a folder");

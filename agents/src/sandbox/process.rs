@@ -268,11 +268,11 @@ fn collect(
 
 #[cfg(test)]
 mod tests {
+    use brewbench_wire::RunId;
     use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 
     use super::*;
     use crate::sandbox::{Sandbox, Side};
-    use crate::wire::RunId;
 
     fn shell(script: &str) -> Plan {
         Plan {

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use brewbench_wire::job::Size;
+use brewbench_wire::outcome::{Enforced, Mechanism, Observed};
+
 use super::{CPU_PERIOD_US, MAX_PIDS, files, quota_us, same_memory};
-use crate::wire::job::Size;
-use crate::wire::outcome::{Enforced, Mechanism, Observed};
 
 /// The same group in the hierarchy of each controller; `None` for unavailable controllers.
 #[derive(Clone, Debug)]

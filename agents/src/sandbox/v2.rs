@@ -6,11 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
+use brewbench_wire::job::Size;
+use brewbench_wire::outcome::{Enforced, Mechanism, Observed};
 use nix::unistd::{AccessFlags, access};
 
 use super::{CPU_PERIOD_US, MAX_PIDS, files, quota_us, same_memory};
-use crate::wire::job::Size;
-use crate::wire::outcome::{Enforced, Mechanism, Observed};
 
 /// Memory is first, because it alone refuses a group that contains processes. With another one enabled before, the
 /// kernel would refuse to move the processes into a leaf.

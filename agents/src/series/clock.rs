@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::wire::now_ms;
+use brewbench_wire::now_ms;
 
 /// Unix milliseconds that neither jump nor run backwards: read once, then advanced by a monotonic clock.
 #[derive(Clone, Copy, Debug)]

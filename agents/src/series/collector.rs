@@ -9,15 +9,16 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, RandomState};
 
-use super::histogram::Histogram;
-use super::merge::moved;
+use brewbench_wire::histogram::Histogram;
+use brewbench_wire::reports::load;
+use brewbench_wire::series::merge::moved;
+use brewbench_wire::series::{Gaps, Second, Window};
+use brewbench_wire::work_done::WorkDone;
+
 use super::messages::{STALE, Sample, TimeSeries};
 use super::metric::Metric;
 use super::work_counter::{MAX_KNOWN, WorkCounter};
 use crate::engine::Push;
-use crate::reports::load;
-use crate::wire::series::{Gaps, Second, Window};
-use crate::wire::work_done::WorkDone;
 
 /// One hour. Longer runs are downsampled: points are added up in pairs, as often as needed.
 pub const MAX_SECONDS: usize = 3600;

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use brewbench_wire::traffic::{MOST_PEERS, Peer, Segments, Traffic};
+
 use super::sock_diag::{Counters, SockDiag, Socket};
 use crate::host::procfs;
 use crate::run::destination::Destination;
-use crate::wire::traffic::{MOST_PEERS, Peer, Segments, Traffic};
 
 /// Looking at the sockets may take one part in this many of the time: with many thousands of them, looks become rare.
 const BUDGET: u32 = 100;

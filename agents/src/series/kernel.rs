@@ -1,6 +1,6 @@
 //! Parses the kernel's files in `/proc` about the machine and its processes. Counters start at boot or process start.
 
-use crate::wire::series::Host;
+use brewbench_wire::series::Host;
 
 /// A tick of `/proc/stat` and `/proc/<pid>/stat`, microseconds: always a hundred per second, whatever the kernel uses
 /// internally.

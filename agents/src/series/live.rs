@@ -3,11 +3,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use brewbench_wire::RunId;
+use brewbench_wire::series::{Delta, Packed, Part, Second, Series, Usage, Window};
 use tokio::sync::watch;
 
 use super::recording::SoFar;
-use crate::wire::RunId;
-use crate::wire::series::{Delta, Packed, Part, Second, Series, Usage, Window};
 
 /// Maximum points of a kind in one delta. A second takes a few kilobytes at most, so a delta stays far below the
 /// server's message limit.

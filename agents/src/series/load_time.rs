@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::merge::moved;
-use crate::wire::load_record::LoadRecord;
-use crate::wire::load_time::LoadTime;
-use crate::wire::series::{Second, Window};
+use brewbench_wire::load_record::LoadRecord;
+use brewbench_wire::load_time::LoadTime;
+use brewbench_wire::series::merge::moved;
+use brewbench_wire::series::{Second, Window};
 
 /// When a load was meant to run, by the clock of its series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +80,9 @@ fn at_ms(window: &Window, second: &Second) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_wire::histogram::Histogram;
+
     use super::*;
-    use crate::series::histogram::Histogram;
 
     /// Returns a series that starts at 1,000,000, with requests of 1 ms until these times.
     fn window(seconds: &[(u32, u64)]) -> Window {

@@ -1,7 +1,7 @@
 //! The messages of Prometheus remote write 1.0 that k6 sends. The tags are the protocol's; other fields (exemplars,
 //! negative and float buckets, metadata) are skipped when decoding.
 
-use crate::wire::histogram::Histogram;
+use brewbench_wire::histogram::Histogram;
 
 /// The values of one metric with one set of labels.
 #[derive(Clone, PartialEq, prost::Message)]

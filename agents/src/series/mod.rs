@@ -30,6 +30,3 @@ pub mod sampler;
 pub mod shared;
 pub mod sock_diag;
 pub mod work_counter;
-
-pub use brewbench_wire::histogram;
-pub use brewbench_wire::series::merge;

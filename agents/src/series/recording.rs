@@ -4,6 +4,10 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use brewbench_wire::load_time::LoadTime;
+use brewbench_wire::series::{Second, Usage, Window};
+use brewbench_wire::traffic::Traffic;
+use brewbench_wire::work_done::WorkDone;
 use tokio::sync::{Notify, watch};
 
 use super::clock::Clock;
@@ -12,10 +16,6 @@ use super::load_time::Planned;
 use super::sampler::{Sample, Sampler, Samples, Watched};
 use super::shared::Span;
 use crate::engine::{Arrivals, Received, Receiver};
-use crate::wire::load_time::LoadTime;
-use crate::wire::series::{Second, Usage, Window};
-use crate::wire::traffic::Traffic;
-use crate::wire::work_done::WorkDone;
 
 /// Receives k6's pushes and samples usage, until dropped.
 #[derive(Debug)]
@@ -208,9 +208,10 @@ fn since(start_ms: i64, at_ms: i64) -> i32 {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_wire::series::Consumption;
+
     use super::super::shared::Shared;
     use super::*;
-    use crate::wire::series::Consumption;
 
     #[test]
     fn usage_is_that_between_the_edges_of_the_load() {

@@ -5,6 +5,8 @@ use std::fs;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use brewbench_wire::outcome::Cores;
+use brewbench_wire::series::{Consumption, Host, Usage};
 use tokio::sync::{Notify, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Duration, MissedTickBehavior, interval};
@@ -19,8 +21,6 @@ use super::{kernel, network};
 use crate::run::destination::Destination;
 use crate::sandbox::{OwnQuota, Watch};
 use crate::target::{Monitor, Replicas, Scraper};
-use crate::wire::outcome::Cores;
-use crate::wire::series::{Consumption, Host, Usage};
 
 /// What to sample.
 #[derive(Clone, Debug)]
@@ -377,9 +377,10 @@ fn open_files(pid: i32) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_wire::RunId;
+
     use super::*;
     use crate::sandbox::{Sandbox, Side};
-    use crate::wire::RunId;
 
     /// Watches empty groups.
     fn empty_groups() -> Watched {

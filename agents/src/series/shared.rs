@@ -1,7 +1,7 @@
 //! Total use of the run's cores and network while it was measured, including other programs. Pure.
 
-use crate::wire::outcome::{CoreUse, Cores, NetworkUse};
-use crate::wire::series::Consumption;
+use brewbench_wire::outcome::{CoreUse, Cores, NetworkUse};
+use brewbench_wire::series::Consumption;
 
 /// Counters of cores and network since the previous sample, as far as the kernel reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

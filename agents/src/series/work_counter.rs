@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::histogram::Histogram;
+use brewbench_wire::histogram::Histogram;
+use brewbench_wire::work_done::WorkDone;
+
 use super::messages::TimeSeries;
-use crate::wire::work_done::WorkDone;
 
 /// Maximum sets of tags, counted per metric; the rest is dropped. A histogram takes about a kilobyte, so this bounds
 /// memory to a few megabytes.

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use brewbench_wire::manifest::Verify;
 use sha2::{Digest, Sha256};
 
-use super::manifest::{Manifest, Verify};
+use super::manifest::Manifest;
 use super::ready::{self, Endpoint, Response};
 
 /// A target that takes longer than this is queried only once before the load, to save time.

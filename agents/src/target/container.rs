@@ -30,17 +30,19 @@ use plan::Plan;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use brewbench_wire::RunId;
+use brewbench_wire::job::Size;
+use brewbench_wire::manifest::{Container, Network};
+use brewbench_wire::outcome::Cause;
+
 use super::answer::Known;
-use super::manifest::{Container, Manifest, Network};
+use super::manifest::Manifest;
 use super::ready::{self, Endpoint, Server, server_of};
 use super::serving::{Ended, Serving};
 use crate::host::process_snapshot::Snapshot;
 use crate::run::failure::Failure;
 use crate::sandbox::process::{LOG_BYTES, last_lines};
 use crate::sandbox::{Sandbox, Watch};
-use crate::wire::RunId;
-use crate::wire::job::Size;
-use crate::wire::outcome::Cause;
 
 /// Lines of output to read.
 const LOG_LINES: &str = "2000";

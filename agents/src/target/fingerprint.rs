@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use brewbench_wire::job::hex;
 use sha2::{Digest, Sha256};
 
 use super::identity::output::output;
-use crate::wire::job::hex;
 
 /// A file that changed less than this ago may change again without another time: its digest is not cached.
 const SETTLED: Duration = Duration::from_secs(1);

@@ -29,6 +29,10 @@ pub use replicas::Replicas;
 use state::{Exit, State};
 use tokio::time::timeout;
 
+use brewbench_wire::RunId;
+use brewbench_wire::job::Size;
+use brewbench_wire::outcome::{Cause, Enforced, Mechanism, Observed};
+
 use super::answer::Known;
 use super::manifest::{Manifest, Workload};
 use super::ready::{self, Endpoint};
@@ -36,9 +40,6 @@ use super::serving::{Ended, Serving};
 use crate::run::address_policy::LoadLimits;
 use crate::run::failure::Failure;
 use crate::sandbox::process::LOG_BYTES;
-use crate::wire::RunId;
-use crate::wire::job::Size;
-use crate::wire::outcome::{Cause, Enforced, Mechanism, Observed};
 
 /// Pause between two requests for objects that are not watched.
 const PAUSE: Duration = Duration::from_millis(250);

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use brewbench_wire::manifest::*;
+use brewbench_wire::manifest::{Container, ManifestFile, Profile, Ready, Remote, Sandbox, Scope, Verify};
+use brewbench_wire::target::TargetKind;
+
 pub use kubernetes::Workload;
 pub use vm::{Machine, Qemu};
-
-use crate::wire::target::TargetKind;
 
 /// How to start a target, and how to check that it serves.
 #[derive(Clone, Debug, PartialEq)]

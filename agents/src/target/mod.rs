@@ -27,7 +27,7 @@ pub use container::Containers;
 pub use fingerprint::Fingerprints;
 pub(crate) use identity::{Identified, identify, neighbours};
 pub use kubernetes::{Cluster, Replicas};
-pub use manifest::{Manifest, ManifestError, Provided, Sandbox};
+pub use manifest::{Manifest, ManifestError, Provided};
 pub use offered::Offered;
 pub(crate) use ready::{Server, client as direct_client, server_of};
 pub use running::Running;
@@ -35,10 +35,11 @@ pub use serving::{Ended, Serving};
 pub use url::Scraper;
 pub use vm::Monitor;
 
+use brewbench_wire::messages::TargetOffer;
+use brewbench_wire::offer::{MOST_TARGETS, target_fault};
+use brewbench_wire::profile::ProfileSource;
+
 use crate::profile::offer::offer;
-use crate::wire::messages::TargetOffer;
-use crate::wire::offer::{MOST_TARGETS, target_fault};
-use crate::wire::profile::ProfileSource;
 
 /// Why an agent does not offer a Pod.
 const NO_CLUSTER: &str = "the agent uses no cluster: start it with --kubernetes";

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
+use brewbench_wire::messages::TargetOffer;
+use brewbench_wire::profile::ProfileSource;
 
 use super::{Containers, Fingerprints, ManifestError};
-use crate::wire::messages::TargetOffer;
-use crate::wire::profile::ProfileSource;
 
 /// A folder of manifests and what was last found in it.
 #[derive(Debug)]

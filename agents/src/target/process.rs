@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 
 pub use started::Started;
 
+use brewbench_wire::manifest::{HOST, PORT, Sandbox};
+
 use super::fingerprint::Fingerprints;
-use super::manifest::{self, Program, Sandbox};
+use super::manifest::Program;
 use crate::sandbox::cage::Cage;
 use crate::sandbox::process::{Plan, find_program};
 
@@ -30,7 +32,7 @@ impl Program {
 
     /// Whether it can listen on other addresses than loopback.
     pub fn listens_anywhere(&self) -> bool {
-        self.command.iter().chain(self.env.values()).any(|text| text.contains(manifest::HOST))
+        self.command.iter().chain(self.env.values()).any(|text| text.contains(HOST))
     }
 
     /// Returns the files and folders that the command names: the target may read them.
@@ -43,7 +45,7 @@ impl Program {
     /// Returns the plan to start it listening on this address.
     pub(super) fn plan(&self, at: SocketAddr, cores: &[usize], home: &Path) -> Result<Plan, String> {
         if !at.ip().is_loopback() && !self.listens_anywhere() {
-            let host = manifest::HOST;
+            let host = HOST;
             return Err(format!(
                 "command: {host} is missing in command and env, so the target can't listen on {}",
                 at.ip()
@@ -53,7 +55,7 @@ impl Program {
             IpAddr::V4(address) => address.to_string(),
             IpAddr::V6(address) => format!("[{address}]"),
         };
-        let fill = |text: &String| text.replace(manifest::PORT, &at.port().to_string()).replace(manifest::HOST, &host);
+        let fill = |text: &String| text.replace(PORT, &at.port().to_string()).replace(HOST, &host);
         let environment: BTreeMap<_, _> = self.env.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
         let program = without_links(self.path()?);
         let Sandbox { read, write } = &self.sandbox;
@@ -80,7 +82,7 @@ fn without_links(program: PathBuf) -> PathBuf {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::manifest::{Manifest, Provided};
+    use super::super::manifest::{self, Manifest, Provided};
     use super::*;
 
     /// A target that runs this shell script.

@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brewbench_wire::manifest::{Profile, Remote};
+use brewbench_wire::outcome::Cause;
+
 use super::container::{Contained, Prepared};
 use super::fingerprint::Fingerprints;
 use super::identity::{Identified, identify, neighbours};
 use super::kubernetes::{self, Scheduled};
-use super::manifest::{Manifest, Profile, Program, Remote};
+use super::manifest::{Manifest, Program};
 use super::process::Started;
 use super::serving::{Ended, Serving};
 use super::url::Reached;
@@ -18,7 +21,6 @@ use crate::host::process_snapshot::Snapshot;
 use crate::run::failure::Failure;
 use crate::sandbox::Group;
 use crate::series::sampler::Source;
-use crate::wire::outcome::Cause;
 
 /// A target, before it is started, while it runs, or after it has ended.
 #[derive(Debug)]

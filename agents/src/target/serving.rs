@@ -3,10 +3,11 @@
 use std::io;
 use std::time::Duration;
 
+use brewbench_wire::outcome::{Enforced, Observed};
+
 use super::answer::Known;
 use crate::host::environment::Facts;
 use crate::run::address_policy::LoadLimits;
-use crate::wire::outcome::{Enforced, Observed};
 
 /// A target that serves.
 #[derive(Debug)]

@@ -11,8 +11,10 @@ use hosts::Hosts;
 pub use metrics::Scraper;
 use reqwest::Url;
 
+use brewbench_wire::manifest::Remote;
+
 use super::answer::Known;
-use super::manifest::{Manifest, Remote};
+use super::manifest::Manifest;
 use super::ready::{self, Endpoint};
 use super::serving::Serving;
 use crate::host::environment::Facts;

@@ -18,8 +18,12 @@ pub use monitor::Monitor;
 use proof::Proof;
 use tokio::net::UnixListener;
 
+use brewbench_wire::job::Size;
+use brewbench_wire::manifest::Accelerator;
+use brewbench_wire::outcome::{Cause, Enforced, Mechanism};
+
 use super::fingerprint::Fingerprints;
-use super::manifest::{Accelerator, Machine, Manifest, Qemu};
+use super::manifest::{Machine, Manifest, Qemu};
 use super::process::Started;
 use super::serving::{Ended, Serving};
 use crate::host::environment::Facts;
@@ -30,8 +34,6 @@ use crate::run::failure::Failure;
 use crate::sandbox::cage::user;
 use crate::sandbox::{Group, Side};
 use crate::series::sampler::Source;
-use crate::wire::job::Size;
-use crate::wire::outcome::{Cause, Enforced, Mechanism};
 
 /// How long the first try of a request may take: a port of a virtual machine accepts connections before the guest
 /// listens, and forgets them.

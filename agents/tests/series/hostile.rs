@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use brewbench_agent::series::collector::{Collector, Scope};
-use brewbench_agent::wire::series::Second;
+use brewbench_wire::series::Second;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

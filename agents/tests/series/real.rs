@@ -1,11 +1,11 @@
 //! Series of runs with the installed k6.
 
 use brewbench_agent::run::execute;
-use brewbench_agent::series::histogram::Histogram;
-use brewbench_agent::wire::job::Job;
-use brewbench_agent::wire::outcome::{Ended, Outcome};
-use brewbench_agent::wire::run_spec::RunSpec;
-use brewbench_agent::wire::series::{Gaps, Second, Series, Usage, Window};
+use brewbench_wire::histogram::Histogram;
+use brewbench_wire::job::Job;
+use brewbench_wire::outcome::{Ended, Outcome};
+use brewbench_wire::run_spec::RunSpec;
+use brewbench_wire::series::{Gaps, Second, Series, Usage, Window};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 

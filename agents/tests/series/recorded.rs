@@ -2,9 +2,9 @@
 
 use brewbench_agent::engine::k6::remote_write::Push;
 use brewbench_agent::series::collector::{Collector, Scope};
-use brewbench_agent::series::histogram::Histogram;
 use brewbench_agent::series::messages::TimeSeries;
-use brewbench_agent::wire::series::{Gaps, Packed, Second, Series, Window};
+use brewbench_wire::histogram::Histogram;
+use brewbench_wire::series::{Gaps, Packed, Second, Series, Window};
 use serde_json::Value;
 
 use super::{RECORDINGS, Recording};

@@ -1,8 +1,8 @@
 //! Rejected summaries and their error messages.
 
-use brewbench_agent::reports::read::{parse, parse_own};
-use brewbench_agent::reports::summary::Summary;
-use brewbench_agent::wire::load_time::LoadTime;
+use brewbench_wire::load_time::LoadTime;
+use brewbench_wire::reports::read::{parse, parse_own};
+use brewbench_wire::reports::summary::Summary;
 use serde_json::{Value, json};
 
 use super::fixture;

@@ -1,7 +1,7 @@
 //! For any input: no panic, no implausible values, and the shapes agree with each other.
 
-use brewbench_agent::reports::read::parse;
-use brewbench_agent::reports::summary::{Figures, Latency};
+use brewbench_wire::reports::read::parse;
+use brewbench_wire::reports::summary::{Figures, Latency};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 

@@ -2,8 +2,8 @@
 
 #![expect(clippy::float_cmp, reason = "values are read exactly")]
 
-use brewbench_agent::reports::read::parse;
-use brewbench_agent::reports::summary::{Check, Contains, Figures, Kind, Latency, Metric, Shape, Summary, Threshold};
+use brewbench_wire::reports::read::parse;
+use brewbench_wire::reports::summary::{Check, Contains, Figures, Kind, Latency, Metric, Shape, Summary, Threshold};
 
 use super::{FIXTURES, fixture};
 

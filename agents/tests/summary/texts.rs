@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use brewbench_agent::reports::read::parse;
-use brewbench_agent::reports::summary::{Fault, Figures, Latency, Shape, Summary};
+use brewbench_wire::reports::read::parse;
+use brewbench_wire::reports::summary::{Fault, Figures, Latency, Shape, Summary};
 use proptest::prelude::*;
 
 use super::fixture;

@@ -8,11 +8,11 @@ use brewbench_agent::engine::k6::K6;
 use brewbench_agent::host::idle_wait::IdleWait;
 use brewbench_agent::run::context::RunContext;
 use brewbench_agent::sandbox::{CGROUP_ROOT, Sandbox};
-use brewbench_agent::wire::RunId;
-use brewbench_agent::wire::job::{Job, Role, Scenario, ScenarioKind, Size};
-use brewbench_agent::wire::load::{Closed, Form, Load};
-use brewbench_agent::wire::run_spec::RunSpec;
 use brewbench_testing::{public_copy, public_folder, skip};
+use brewbench_wire::RunId;
+use brewbench_wire::job::{Job, Role, Scenario, ScenarioKind, Size};
+use brewbench_wire::load::{Closed, Form, Load};
+use brewbench_wire::run_spec::RunSpec;
 
 pub mod web;
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use brewbench::{app::ids::ExperimentId, runs::model::Run};
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 use brewbench::{app::ids::ExperimentId, experiments::model::ExperimentWithRuns};
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 
 use super::{
     left::Marked,

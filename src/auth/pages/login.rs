@@ -4,7 +4,7 @@ use askama::Template;
 use askama_web::WebTemplate;
 use axum::{extract::State, response::Redirect};
 use axum_extra::extract::CookieJar;
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use serde::Deserialize;
 
 use crate::{

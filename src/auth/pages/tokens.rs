@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use serde::Deserialize;
 
 use crate::{

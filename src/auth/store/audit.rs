@@ -1,6 +1,6 @@
 //! SQL of the audit log.
 
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection, SqlitePool, Transaction, sqlite::SqliteQueryResult};
 
 use crate::auth::audit::{AuditEvent, Entry, Range};

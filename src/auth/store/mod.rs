@@ -7,7 +7,7 @@ pub mod notices;
 pub mod sessions;
 pub mod tokens;
 
-use brewbench_agent::wire::name::lookalike;
+use brewbench_wire::name::lookalike;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{

@@ -10,7 +10,7 @@ use axum::{
     http::{StatusCode, header},
     response::{Html, IntoResponse, Response},
 };
-use brewbench_agent::wire::target::TargetKind;
+use brewbench_wire::target::TargetKind;
 use serde::Deserialize;
 use tokio::{sync::watch, time::sleep};
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use brewbench_agent::wire::job::Scenario;
+use brewbench_wire::job::Scenario;
 use similar::{ChangeTag, TextDiff};
 
 use super::upload::lines;
@@ -96,7 +96,7 @@ fn line(tag: ChangeTag, text: &str) -> Line {
 mod tests {
     use std::collections::BTreeMap;
 
-    use brewbench_agent::wire::job::ScenarioKind;
+    use brewbench_wire::job::ScenarioKind;
 
     use super::*;
 

@@ -10,10 +10,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
-use brewbench_agent::{
-    scenarios,
-    wire::{job::Scenario, variables},
-};
+use brewbench_wire::{job::Scenario, scenarios, variables};
 use serde::Deserialize;
 
 use super::upload::Upload;

@@ -7,7 +7,7 @@ use axum::{
     extract::{Path, State},
     response::{IntoResponse, Redirect, Response},
 };
-use brewbench_agent::wire::target::TargetKind;
+use brewbench_wire::target::TargetKind;
 use serde::Deserialize;
 
 use crate::{
@@ -170,7 +170,7 @@ impl Version {
 
 fn offered_by(connected: &[(String, Connected)], name: &str, identity: Option<&str>) -> Vec<String> {
     let offers = |agent: &Connected| {
-        let is_it = |offer: &brewbench_agent::wire::messages::TargetOffer| {
+        let is_it = |offer: &brewbench_wire::messages::TargetOffer| {
             offer.name == name && identity.is_none_or(|identity| offer.identity.text() == identity)
         };
         agent.hello.targets.iter().any(is_it)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::extract::Multipart;
-use brewbench_agent::{reports::encoding, wire::job::Scenario};
+use brewbench_wire::{job::Scenario, reports::encoding};
 
 use crate::{
     app::error::{Error, Result},
@@ -99,7 +99,7 @@ pub fn lines(parameters: &BTreeMap<String, String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::job::ScenarioKind;
+    use brewbench_wire::job::ScenarioKind;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use brewbench_agent::wire::name::appearances;
+use brewbench_wire::name::appearances;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::auth::audit::{self, AuditEvent};

@@ -9,13 +9,8 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, bail, ensure};
-use brewbench_agent::{
-    connection::daemon::Options,
-    target::{
-        Containers,
-        manifest::{Container, ManifestFile, Network, Pull},
-    },
-};
+use brewbench_agent::{connection::daemon::Options, target::Containers};
+use brewbench_wire::manifest::{Container, ManifestFile, Network, Pull};
 
 const TARGET: &str = "rust-hyper-container";
 /// The targets to compare: the program and its container.

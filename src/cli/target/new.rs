@@ -8,15 +8,12 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use brewbench_agent::{
-    target::{
-        Sandbox,
-        manifest::{
-            Accelerator, Container, KubernetesFile, ManifestFile, MetricsFile, Mount, Network, Preset, ProfileFile,
-            Pull, Ready, STATUS, Tap, UrlFile, Verify, VmFile,
-        },
+use brewbench_wire::{
+    manifest::{
+        Accelerator, Container, KubernetesFile, ManifestFile, MetricsFile, Mount, Network, Preset, ProfileFile, Pull,
+        Ready, STATUS, Sandbox, Tap, UrlFile, Verify, VmFile,
     },
-    wire::profile::ProfileKind,
+    profile::ProfileKind,
 };
 use clap::Args;
 

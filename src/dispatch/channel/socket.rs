@@ -1,7 +1,7 @@
 //! Messages on an agent's WebSocket.
 
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
-use brewbench_agent::wire::{
+use brewbench_wire::{
     PROTOCOL,
     messages::{AgentMessage, Hello, ServerMessage, protocol_of},
     version_mismatch,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 
 use crate::{
     app::{error::Result, ids::RunId, state::AppState},
@@ -108,14 +108,12 @@ pub(crate) mod fixtures {
 
     use std::{collections::HashSet, path::Path, sync::Arc};
 
-    use brewbench_agent::{
-        engine,
-        wire::{
-            self, PROTOCOL,
-            messages::{Hello, Machine, TargetOffer},
-            outcome::Mechanism,
-            target::Identity,
-        },
+    use brewbench_agent::engine;
+    use brewbench_wire::{
+        PROTOCOL,
+        messages::{Hello, Machine, TargetOffer},
+        outcome::Mechanism,
+        target::Identity,
     };
     use tokio::sync::{mpsc, watch};
     use tokio_util::sync::CancellationToken;
@@ -183,7 +181,7 @@ pub(crate) mod fixtures {
 
     /// Makes an agent busy.
     pub fn working(agent: &mut Connected) {
-        agent.busy = Some(wire::RunId(Uuid::max()));
+        agent.busy = Some(brewbench_wire::RunId(Uuid::max()));
     }
 
     /// Returns the spec of a run of a target at 2 vCPU / 4 GiB.
@@ -195,6 +193,6 @@ pub(crate) mod fixtures {
     /// Returns the needs of such a run.
     pub fn needs(target: &str) -> Needs<'static> {
         let spec = Box::leak(Box::new(spec(target)));
-        Needs { spec, agent: None, label: None, run: Some(wire::RunId(Uuid::nil())), block: 0 }
+        Needs { spec, agent: None, label: None, run: Some(brewbench_wire::RunId(Uuid::nil())), block: 0 }
     }
 }

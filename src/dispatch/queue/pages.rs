@@ -14,7 +14,7 @@ use axum::{
     response::IntoResponse,
     routing::{get, post},
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use tokio::sync::watch;
 
 use super::api;

@@ -1,12 +1,12 @@
 //! Merged series are exact for any clock offsets, and live points are a prefix of them.
 
-use brewbench_agent::{
-    series::histogram::Histogram,
-    wire::series::{Consumption, Gaps, Usage},
+use brewbench_wire::{
+    histogram::Histogram,
+    series::{Consumption, Gaps, Usage},
 };
 use proptest::prelude::*;
 
-use brewbench_agent::wire::series::Second;
+use brewbench_wire::series::Second;
 
 use super::*;
 use crate::results::clock::Clock;

@@ -1,6 +1,6 @@
 //! A knee search in a plan. Pure.
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     Phase,
     load::{Fault, Form, Load, Open},
 };

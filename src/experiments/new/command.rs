@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use brewbench_agent::wire::load::{Form, Load, Open, Shape};
+use brewbench_wire::load::{Form, Load, Open, Shape};
 
 use super::draft::{seconds_text, warm_up_text};
 use crate::{

@@ -89,7 +89,7 @@ fn in_words(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::load::Load;
+    use brewbench_wire::load::Load;
 
     use super::*;
     use crate::experiments::{describe::tests::plan, stopping_rule::StoppingRule};

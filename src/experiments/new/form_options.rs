@@ -1,6 +1,6 @@
 //! The options of the form for a new run, and why some are unavailable. Pure.
 
-use brewbench_agent::wire::target::TargetKind;
+use brewbench_wire::target::TargetKind;
 
 use super::draft::Draft;
 use crate::{

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use askama::filters::HtmlSafe;
-use brewbench_agent::wire::load::Load;
+use brewbench_wire::load::Load;
 
 use crate::{runs::load::exact, web::format};
 

@@ -1,6 +1,6 @@
 //! Runs in progress on the page of their experiment, each with its last seconds. Template: `experiments/_current.html`.
 
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 
 use crate::{
     experiments::{model::Experiment, plan::Plan, progress::counted},

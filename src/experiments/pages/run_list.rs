@@ -1,6 +1,6 @@
 //! The list of an experiment's runs, folded if it is long. Template: `experiments/_runs.html`.
 
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 
 use crate::{
     compare::selection::with_versions,

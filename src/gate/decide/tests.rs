@@ -1,6 +1,6 @@
 //! The gate's decision on fixture runs.
 
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 
 use super::*;
 use crate::{

@@ -1,8 +1,8 @@
 //! Points are stored in order, also when repeated, and subscribers get what is new.
 
-use brewbench_agent::{
-    series::histogram::Histogram,
-    wire::series::{Packed, Window},
+use brewbench_wire::{
+    histogram::Histogram,
+    series::{Packed, Window},
 };
 
 use super::*;
@@ -12,19 +12,19 @@ fn second(until_ms: u32, requests: u64) -> Second {
     Second { until_ms, succeeded, ..Second::default() }
 }
 
-fn delta(run: wire::RunId, part: Part, start_ms: i64, after_ms: u32, seconds: &[(u32, u64)]) -> Delta {
+fn delta(run: brewbench_wire::RunId, part: Part, start_ms: i64, after_ms: u32, seconds: &[(u32, u64)]) -> Delta {
     let mut series = Series::default();
     let seconds = seconds.iter().map(|(until, requests)| second(*until, *requests)).collect();
     *series.part_mut(part) = Some(Window { start_ms, seconds, ..Window::default() });
     Delta { run, seconds_after_ms: after_ms, usage_after_ms: i32::MAX, points: Packed::pack(&series) }
 }
 
-fn measured(run: wire::RunId, after_ms: u32, seconds: &[(u32, u64)]) -> Delta {
+fn measured(run: brewbench_wire::RunId, after_ms: u32, seconds: &[(u32, u64)]) -> Delta {
     delta(run, Part::Measured, 10_000, after_ms, seconds)
 }
 
-fn opened() -> (LiveFeed, wire::RunId) {
-    let (live_feed, run) = (LiveFeed::default(), wire::RunId::now());
+fn opened() -> (LiveFeed, brewbench_wire::RunId) {
+    let (live_feed, run) = (LiveFeed::default(), brewbench_wire::RunId::now());
     live_feed.open(run, "rack");
     (live_feed, run)
 }
@@ -33,7 +33,7 @@ fn times(update: &Update) -> (Option<i64>, Vec<u32>) {
     (update.seconds.after_ms, update.seconds.points.iter().map(|second| second.until_ms).collect())
 }
 
-fn known(live_feed: &LiveFeed, run: wire::RunId) -> Vec<(u32, u64)> {
+fn known(live_feed: &LiveFeed, run: brewbench_wire::RunId) -> Vec<(u32, u64)> {
     let series = live_feed.series(run).expect("a series");
     let seconds = series.parts().flat_map(|(_, window)| window.seconds.clone()).collect::<Vec<_>>();
     seconds.iter().map(|second| (second.until_ms, second.requests())).collect()
@@ -124,7 +124,7 @@ fn invalid_or_too_many_points_are_refused_and_change_nothing() {
 fn an_agent_has_one_open_run() {
     let (live_feed, first) = opened();
     let (_, mut updates) = live_feed.subscribe(first, None).expect("open");
-    let second = wire::RunId::now();
+    let second = brewbench_wire::RunId::now();
     live_feed.open(second, "rack");
     assert!(
         !live_feed.is_open(first, "rack") && live_feed.is_open(second, "rack") && !live_feed.is_open(second, "attic")
@@ -176,7 +176,7 @@ fn an_update_is_serialized_once() {
 
 #[test]
 fn participants_that_start_together_keep_each_others_points() {
-    let (live_feed, run) = (LiveFeed::default(), wire::RunId::now());
+    let (live_feed, run) = (LiveFeed::default(), brewbench_wire::RunId::now());
     let participant = |agent: &str| Participant { agent: agent.to_owned(), clock: None };
     let open = || live_feed.open_distributed(run, participant("rack"), vec![participant("one"), participant("two")]);
     open();

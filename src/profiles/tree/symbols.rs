@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use crate::profiles::{
-    normalize::{self},
+    normalize,
     stacks::{Frame, Stacks},
 };
 

@@ -8,7 +8,7 @@ use axum::{
     extract::{State, rejection::BytesRejection},
     http::StatusCode,
 };
-use brewbench_agent::reports::encoding::without_mark;
+use brewbench_wire::reports::encoding::without_mark;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

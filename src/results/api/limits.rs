@@ -6,7 +6,7 @@ use axum::{
     Json,
     extract::{Path, State},
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

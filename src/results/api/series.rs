@@ -6,7 +6,7 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
-use brewbench_agent::wire::series::{Packed, Series};
+use brewbench_wire::series::{Packed, Series};
 use serde::Deserialize;
 use utoipa::IntoParams;
 

@@ -1,6 +1,6 @@
 //! Describes the conditions that an agent observed during a run.
 
-use brewbench_agent::wire::traffic::{Segments, Traffic};
+use brewbench_wire::traffic::{Segments, Traffic};
 
 use crate::{
     results::{
@@ -154,7 +154,7 @@ fn on_cores(placement: Placement) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brewbench_agent::wire::traffic::Peer;
+    use brewbench_wire::traffic::Peer;
 
     fn texts(facts: Vec<Fact>) -> Vec<String> {
         facts.into_iter().map(|fact| format!("{}: {}", fact.name, fact.value)).collect()

@@ -25,7 +25,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brewbench_agent::reports::summary::{Shape, Summary};
+use brewbench_wire::reports::summary::{Shape, Summary};
 use serde::Deserialize;
 
 use crate::{
@@ -112,7 +112,7 @@ pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Folder, Str
             return Err(at("file: listed twice".to_owned()));
         }
         let text = files.get(&entry.file).ok_or_else(|| at("file: not in the folder".to_owned()))?;
-        let summary = brewbench_agent::reports::read::parse(text.as_bytes())
+        let summary = brewbench_wire::reports::read::parse(text.as_bytes())
             .map_err(|fault| format!("{}: {fault}", quoted(&entry.file)))?;
         let mut about = entry.about().map_err(&at)?;
         entry.check_against(&summary).map_err(&at)?;

@@ -1,6 +1,6 @@
 //! Downsamples a series: counts stay exact, only the time resolution becomes coarser.
 
-use brewbench_agent::wire::series::{Second, Series, Usage, Window};
+use brewbench_wire::series::{Second, Series, Usage, Window};
 
 /// Length of a downsampled point, ms.
 const POINT_MS: i64 = 10_000;
@@ -36,9 +36,9 @@ fn merged<T>(points: impl Iterator<Item = T>, end_ms: impl Fn(&T) -> i64, add: i
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::{
-        series::histogram::Histogram,
-        wire::series::{Consumption, Gaps},
+    use brewbench_wire::{
+        histogram::Histogram,
+        series::{Consumption, Gaps},
     };
 
     use super::*;

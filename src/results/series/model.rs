@@ -3,9 +3,9 @@
 #[cfg(test)]
 pub mod tests;
 
-use brewbench_agent::{
-    series::histogram::{Histogram, quantile::Quantile},
-    wire::series::{Consumption, Gaps, Host, Second, Series, Usage, Window},
+use brewbench_wire::{
+    histogram::{Histogram, quantile::Quantile},
+    series::{Consumption, Gaps, Host, Second, Series, Usage, Window},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,6 +1,6 @@
 //! SQL of the runs that are judged together: those of one cell in one experiment.
 
-use brewbench_agent::wire::load::Load;
+use brewbench_wire::load::Load;
 use sqlx::SqliteConnection;
 
 use crate::{

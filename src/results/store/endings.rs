@@ -1,6 +1,6 @@
 //! SQL that ends a run: by a result, a cancellation, or the loss of its agent.
 
-use brewbench_agent::wire::{Phase, engine::EngineVersion, target::Identity};
+use brewbench_wire::{Phase, engine::EngineVersion, target::Identity};
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use brewbench_agent::reports::summary::Figures;
+use brewbench_wire::reports::summary::Figures;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use sqlx::SqliteConnection;
 use tokio::sync::oneshot;

@@ -1,6 +1,6 @@
 //! SQL of profiles: stores those of a run.
 
-use brewbench_agent::wire::profile::RunProfile;
+use brewbench_wire::profile::RunProfile;
 use sqlx::SqliteConnection;
 
 use crate::app::{db::decode, ids::RunId};

@@ -1,6 +1,6 @@
 //! SQL of verdicts: rules, limits and re-judging.
 
-use brewbench_agent::wire::{load::Load, target::TargetKind};
+use brewbench_wire::{load::Load, target::TargetKind};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, SqliteConnection, SqliteExecutor, SqlitePool};
 

@@ -4,8 +4,8 @@
 //! judged is the same as in [`steadiness`](super::steadiness): throughput under virtual users, the median latency at a
 //! constant rate. A drift below the limit is ignored.
 
-use brewbench_agent::wire::{load::Load, series::Series};
 use brewbench_statistics::steadiness::{RepeatedDrift, repeated_drift};
+use brewbench_wire::{load::Load, series::Series};
 
 use super::{
     limits::{Limit, Limits},

@@ -1,6 +1,6 @@
 //! Notes on what is known about the code of the target: they do not affect the verdict. Pure.
 
-use brewbench_agent::wire::target::PARTIAL;
+use brewbench_wire::target::PARTIAL;
 
 use crate::{
     app::ids::RunId,

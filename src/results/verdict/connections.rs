@@ -1,6 +1,6 @@
 //! Judges connections that wrk could not open: the load came from fewer than requested. Pure.
 
-use brewbench_agent::reports::summary::{Connections, Figures};
+use brewbench_wire::reports::summary::{Connections, Figures};
 
 use crate::runs::verdict::{Reason, Unit, Verdict};
 

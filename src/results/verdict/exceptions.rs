@@ -1,6 +1,6 @@
 //! Checks how many iterations of the script ended with an exception, so that they did a part of their work only. Pure.
 
-use brewbench_agent::reports::summary::Figures;
+use brewbench_wire::reports::summary::Figures;
 
 use crate::{
     results::verdict::{

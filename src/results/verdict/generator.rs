@@ -1,6 +1,6 @@
 //! Detects a saturated load generator, which would measure itself. Pure.
 
-use brewbench_agent::reports::summary::Figures;
+use brewbench_wire::reports::summary::Figures;
 
 use super::usage::{Span, spans, thirds};
 use crate::{

@@ -1,6 +1,6 @@
 //! Detects other activity on the machine. Pure.
 
-use brewbench_agent::reports::summary::Figures;
+use brewbench_wire::reports::summary::Figures;
 
 use super::{
     generator::DELAYED,

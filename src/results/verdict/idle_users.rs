@@ -6,7 +6,7 @@
 //!   script. Waits for connections are neither pauses nor answers of the target, and latencies exclude them.
 //! - wrk: each connection sends its next request on a response, without pauses.
 
-use brewbench_agent::reports::summary::Figures;
+use brewbench_wire::reports::summary::Figures;
 
 use crate::{
     results::verdict::{

@@ -2,14 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use brewbench_agent::{
+use brewbench_wire::{
+    load::Load,
+    outcome::{Enforced, Mechanism},
     reports::summary::Figures,
-    wire::{
-        load::Load,
-        outcome::{Enforced, Mechanism},
-        series::Series,
-        target::TargetKind,
-    },
+    series::Series,
+    target::TargetKind,
 };
 
 use crate::{

@@ -1,6 +1,6 @@
 //! Reports iterations that were interrupted at the end of the load: no metric contains them. Pure.
 
-use brewbench_agent::reports::summary::Figures;
+use brewbench_wire::reports::summary::Figures;
 
 use crate::{
     results::verdict::{

@@ -1,6 +1,6 @@
 //! Judges a run by all rules. Pure.
 
-use brewbench_agent::{reports::summary::Figures, wire::outcome::Cause};
+use brewbench_wire::{outcome::Cause, reports::summary::Figures};
 
 use crate::results::verdict::{
     code, connections, cut_short, exceptions, generator, generators, host, idle_users, interrupted,

@@ -3,9 +3,9 @@
 //! By Little's law (1961, Operations Research 9, 383–387) the mean number of requests in progress is throughput ×
 //! latency. If that is far less than the number of virtual users, k6 held them back and the load was lower.
 
-use brewbench_agent::{
+use brewbench_wire::{
+    load::{Form, Load},
     reports::summary::Figures,
-    wire::load::{Form, Load},
 };
 
 use crate::{

@@ -1,6 +1,6 @@
 //! Checks whether the requested load was generated and served. Pure.
 
-use brewbench_agent::{reports::summary::Figures, wire::load::Load};
+use brewbench_wire::{load::Load, reports::summary::Figures};
 
 use crate::{
     results::verdict::{

@@ -1,6 +1,6 @@
 //! Types of the verdict rules. Pure.
 
-use brewbench_agent::wire::{load::Load, outcome::Enforced, series::Series, target::TargetKind};
+use brewbench_wire::{load::Load, outcome::Enforced, series::Series, target::TargetKind};
 
 use crate::{
     results::{

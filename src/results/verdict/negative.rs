@@ -1,6 +1,6 @@
 //! Reports times that are negative: the clock of k6's machine went back. Pure.
 
-use brewbench_agent::reports::summary::Figures;
+use brewbench_wire::reports::summary::Figures;
 
 use crate::runs::verdict::Reason;
 

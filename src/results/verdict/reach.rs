@@ -1,11 +1,9 @@
 //! Checks that the load reached the target, and nothing else: what another server answers says nothing about it. Pure.
 
-use brewbench_agent::{
+use brewbench_wire::{
+    outcome::Mechanism,
     reports::summary::Figures,
-    wire::{
-        outcome::Mechanism,
-        traffic::{Peer, Traffic},
-    },
+    traffic::{Peer, Traffic},
 };
 
 use crate::{

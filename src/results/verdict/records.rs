@@ -1,6 +1,6 @@
 //! What the load generators of a run reported about its load, added up. Pure.
 
-use brewbench_agent::wire::load_record::{LoadRecord, Message, Messages};
+use brewbench_wire::load_record::{LoadRecord, Message, Messages};
 
 use crate::results::verdict::model::Context;
 

@@ -1,6 +1,6 @@
 //! Checks that the time series is complete: what is missing can't be judged. Pure.
 
-use brewbench_agent::{reports::summary::Figures, wire::series::Gaps};
+use brewbench_wire::{reports::summary::Figures, series::Gaps};
 
 use crate::{
     results::{

@@ -1,6 +1,6 @@
 //! Checks the setup of a run: machine size, cores and clock.
 
-use brewbench_agent::wire::outcome::Mechanism;
+use brewbench_wire::outcome::Mechanism;
 
 use crate::{
     results::{

@@ -8,10 +8,7 @@
 mod pauses;
 mod side;
 
-use brewbench_agent::{
-    reports::summary::Figures,
-    wire::{load::Load, series::Window},
-};
+use brewbench_wire::{load::Load, reports::summary::Figures, series::Window};
 
 use self::pauses::{End, Pause};
 use super::{

@@ -8,16 +8,14 @@
 //! noise, and [`ramp`](mod@ramp) knows which changes are too large for noise. The runs of a cell are judged together, however short they are: [`super::cell`]. A drift below the limit is
 //! ignored.
 
-use brewbench_agent::{
-    series::histogram::Histogram,
-    wire::{
-        load::{Form, Load},
-        series::{Second, Series},
-    },
-};
 use brewbench_statistics::{
     drift::{self, Drift, MAX_POINTS},
     ramp,
+};
+use brewbench_wire::{
+    histogram::Histogram,
+    load::{Form, Load},
+    series::{Second, Series},
 };
 
 use crate::{

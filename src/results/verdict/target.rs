@@ -1,6 +1,6 @@
 //! Judges the target: OOM kills, restarts, changed responses and failures.
 
-use brewbench_agent::wire::outcome::Cause;
+use brewbench_wire::outcome::Cause;
 
 use crate::{
     results::verdict::model::Context,

@@ -8,15 +8,13 @@ mod surroundings;
 mod target;
 mod url;
 
-use brewbench_agent::{
+use brewbench_wire::{
+    histogram::Histogram,
+    load::{Closed, Form, Load, Open, Stage},
+    outcome::{Cause, Enforced, Mechanism},
     reports::summary::{Figures, Latency},
-    series::histogram::Histogram,
-    wire::{
-        load::{Closed, Form, Load, Open, Stage},
-        outcome::{Cause, Enforced, Mechanism},
-        series::{Consumption, Gaps, Host, Second, Series, Usage, Window},
-        target::TargetKind,
-    },
+    series::{Consumption, Gaps, Host, Second, Series, Usage, Window},
+    target::TargetKind,
 };
 
 use crate::{

@@ -1,6 +1,6 @@
 //! CPU time of the measurement, summed over usable samples.
 
-use brewbench_agent::wire::series::{Series, Usage, Window};
+use brewbench_wire::series::{Series, Usage, Window};
 
 /// CPU time used in a span between samples, microseconds.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,7 +5,7 @@ use axum::{
     extract::{Path, State},
     http::{HeaderName, header},
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 
 use crate::{
     app::{
@@ -41,7 +41,7 @@ pub async fn summary(
     let body = crate::runs::store::summary(&state.db.read, &id).await?;
     let body = body.ok_or_else(|| Error::NotFound(format!("summary of run {:?}", id.as_str())))?;
     let body = blob::unpack(&body).map_err(Error::internal)?;
-    let (kind, ending) = if brewbench_agent::reports::read::is_json(&body) {
+    let (kind, ending) = if brewbench_wire::reports::read::is_json(&body) {
         ("application/json", "json")
     } else {
         ("text/plain; charset=utf-8", "txt")

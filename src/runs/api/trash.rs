@@ -7,7 +7,7 @@ use axum::{
     extract::{Path, State},
     http::StatusCode,
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 

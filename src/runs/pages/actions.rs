@@ -1,7 +1,7 @@
 //! Cancels and deletes a run, after a confirmation page.
 
 use axum::extract::{Path, State};
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 
 use crate::{
     app::{

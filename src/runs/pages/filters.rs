@@ -1,6 +1,6 @@
 //! Search, filters, order and columns of the history. Template: `runs/_finder.html`. Pure.
 
-use brewbench_agent::wire::target::TargetKind;
+use brewbench_wire::target::TargetKind;
 
 use crate::runs::{
     column::{self, Column, Order},

@@ -1,6 +1,6 @@
 //! One row of a list of runs. Templates: `runs/_lines.html`, `runs/_figures.html`, variable `line`. Pure.
 
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 
 use crate::{
     live::feed::Rate,
@@ -182,7 +182,7 @@ fn seconds_text(seconds: f64) -> Figure {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::load::Load;
+    use brewbench_wire::load::Load;
 
     use super::*;
     use crate::runs::{

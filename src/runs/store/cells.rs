@@ -2,7 +2,7 @@
 //!
 //! A cell is identified by the column `cell_key`, and over time also by the agent.
 
-use brewbench_agent::wire::target::TargetKind;
+use brewbench_wire::target::TargetKind;
 use sqlx::{AssertSqlSafe, SqlitePool};
 
 use crate::{

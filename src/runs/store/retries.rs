@@ -1,6 +1,6 @@
 //! SQL of retries: the phase of a run, and the run queued in its place.
 
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 use sqlx::{AssertSqlSafe, SqliteConnection};
 
 use crate::{

@@ -1,6 +1,6 @@
 //! The columns of `run` that hold its spec. Nothing else names all of them.
 
-use brewbench_agent::wire::{job::Size, run_spec::RunSpec};
+use brewbench_wire::{job::Size, run_spec::RunSpec};
 use rusqlite::types::FromSql;
 use sqlx::{Sqlite, query::Query, sqlite::SqliteArguments};
 
@@ -156,7 +156,7 @@ impl From<&RunSpec> for SpecColumns {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::load::Load;
+    use brewbench_wire::load::Load;
     use sqlx::AssertSqlSafe;
 
     use super::*;

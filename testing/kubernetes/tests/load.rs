@@ -6,23 +6,19 @@ mod bench;
 use std::{fs, time::Duration};
 
 use bench::{Bench, job, reason};
-use brewbench_agent::{
-    generators::Generators,
-    reports::read,
-    run::execute,
-    target::kubernetes::Patience,
-    wire::{
-        Phase, RunId,
-        job::{Job, hex},
-        load::{Closed, Form, Load},
-        outcome::{Cause, Ended, Generator, Outcome},
-        run_spec::RunSpec,
-        series::Second,
-    },
-};
+use brewbench_agent::{generators::Generators, run::execute, target::kubernetes::Patience};
 use brewbench_kubernetes_testing::{
     Image, Kubelet, NodeOptions,
     k6_operator::{K6Operator, install_resource},
+};
+use brewbench_wire::{
+    Phase, RunId,
+    job::{Job, hex},
+    load::{Closed, Form, Load},
+    outcome::{Cause, Ended, Generator, Outcome},
+    reports::read,
+    run_spec::RunSpec,
+    series::Second,
 };
 use k8s_openapi::api::core::v1::{Namespace, ResourceQuota, ServiceAccount};
 use kube::{

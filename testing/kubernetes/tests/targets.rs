@@ -6,18 +6,16 @@ mod bench;
 use std::{fs, time::Duration};
 
 use bench::{Bench, job, node, reason, server};
-use brewbench_agent::{
-    run::execute,
-    wire::{
-        Phase, RunId,
-        job::{Job, Size},
-        load::{Closed, Form, Load},
-        outcome::{Cause, Ended, Mechanism},
-        run_spec::RunSpec,
-        target::TargetKind,
-    },
-};
+use brewbench_agent::run::execute;
 use brewbench_kubernetes_testing::{Kubelet, ServiceProxy};
+use brewbench_wire::{
+    Phase, RunId,
+    job::{Job, Size},
+    load::{Closed, Form, Load},
+    outcome::{Cause, Ended, Mechanism},
+    run_spec::RunSpec,
+    target::TargetKind,
+};
 use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::{
     Api, ResourceExt,

@@ -1,7 +1,7 @@
 //! What an administrator created, used after the administrator was removed or demoted.
 
 use brewbench::auth::model::{Role, Scope};
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! A stolen agent key: what it can add to the catalog, and how to remove that.
 
 use brewbench::auth::model::{Role, Scope};
-use brewbench_agent::wire::{messages::TargetOffer, offer::MOST_TARGETS, target::Identity};
+use brewbench_wire::{messages::TargetOffer, offer::MOST_TARGETS, target::Identity};
 use serde_json::json;
 
 use crate::harness::{Agent, App, program::as_user, summaries::good};

@@ -1,15 +1,13 @@
 //! What an agent, or someone with its key, can make the server do.
 
 use brewbench::auth::model::Scope;
-use brewbench_agent::{
+use brewbench_wire::{
+    messages::AgentMessage,
+    outcome::Outcome,
     profile::{
+        ProfileData, ProfileKind, ProfileQuality, ProfileSource, Profiled, RunProfile,
         pprof::{Facts, encode},
         stacks::{Builder, Frame},
-    },
-    wire::{
-        messages::AgentMessage,
-        outcome::Outcome,
-        profile::{ProfileData, ProfileKind, ProfileQuality, ProfileSource, Profiled, RunProfile},
     },
 };
 use serde_json::{Value, json};

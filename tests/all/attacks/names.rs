@@ -4,7 +4,7 @@ use brewbench::auth::{
     model::{Role, Scope},
     store::User,
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use reqwest::Method;
 use serde_json::json;
 

@@ -7,7 +7,7 @@ use brewbench::auth::{
     model::{Role, Scope},
     store::audit::note_all,
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use nix::sys::signal::Signal;
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -9,7 +9,7 @@ use brewbench::{
         store::sessions::record_confirmation,
     },
 };
-use brewbench_agent::wire::now_ms;
+use brewbench_wire::now_ms;
 use reqwest::Method;
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use brewbench::auth::model::Role;
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 use serde_json::json;
 
 use super::{Tab, two_targets, wait_for_chart};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use brewbench::auth::model::Role;
-use brewbench_agent::wire::{Phase, RunId, messages::AgentMessage, series::Part};
+use brewbench_wire::{Phase, RunId, messages::AgentMessage, series::Part};
 
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use brewbench::auth::model::Role;
-use brewbench_agent::wire::{Phase, messages::TargetOffer};
+use brewbench_wire::{Phase, messages::TargetOffer};
 use chromiumoxide::cdp::browser_protocol::emulation::SetScriptExecutionDisabledParams;
 
 use super::{Tab, wait_for_chart};

@@ -1,7 +1,7 @@
 //! The manifest of a new target: live checks, what agents offer, and without JavaScript.
 
 use brewbench::auth::model::Role;
-use brewbench_agent::wire::messages::TargetOffer;
+use brewbench_wire::messages::TargetOffer;
 use chromiumoxide::cdp::browser_protocol::emulation::SetScriptExecutionDisabledParams;
 
 use super::Tab;

@@ -1,7 +1,7 @@
 //! Pages without JavaScript: everything is readable, and runs can be compared.
 
 use brewbench::auth::model::Role;
-use brewbench_agent::wire::outcome::Outcome;
+use brewbench_wire::outcome::Outcome;
 use chromiumoxide::cdp::browser_protocol::emulation::SetScriptExecutionDisabledParams;
 
 use super::{Tab, two_targets};

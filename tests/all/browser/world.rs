@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use brewbench::auth::model::Role;
-use brewbench_agent::wire::{
+use brewbench_wire::{
     Phase,
     messages::{AgentMessage, Hello},
     now_ms,

@@ -17,8 +17,9 @@ use brewbench::{
         users::NewToken,
     },
 };
-use brewbench_agent::{connection::client::prepare_tls, wire::now_ms};
+use brewbench_agent::connection::client::prepare_tls;
 use brewbench_testing::{Guest, Image, Podman};
+use brewbench_wire::now_ms;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -3,19 +3,17 @@
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use brewbench::results::settlement::Settled;
-use brewbench_agent::{
-    engine,
-    wire::{
-        PROTOCOL, Phase, RunId,
-        engine::EngineVersion,
-        job::Job,
-        messages::{AgentMessage, Finding, Hello, Machine, ServerMessage, TargetOffer},
-        now_ms,
-        outcome::{Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime},
-        profile::{ProfileOffer, ProfileSource},
-        target::Identity,
-        work_done::WorkDone,
-    },
+use brewbench_agent::engine;
+use brewbench_wire::{
+    PROTOCOL, Phase, RunId,
+    engine::EngineVersion,
+    job::Job,
+    messages::{AgentMessage, Finding, Hello, Machine, ServerMessage, TargetOffer},
+    now_ms,
+    outcome::{Conditions, Cores, Ended, Enforced, Mechanism, Outcome, PhaseTime},
+    profile::{ProfileOffer, ProfileSource},
+    target::Identity,
+    work_done::WorkDone,
 };
 use futures_util::{
     SinkExt, StreamExt,

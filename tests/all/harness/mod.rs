@@ -32,7 +32,8 @@ use brewbench::{
     },
     fleet,
 };
-use brewbench_agent::{connection::client::prepare_tls, wire::now_ms};
+use brewbench_agent::connection::client::prepare_tls;
+use brewbench_wire::now_ms;
 use tempfile::TempDir;
 use tokio::{
     task::JoinHandle,

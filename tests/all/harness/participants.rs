@@ -1,6 +1,6 @@
 //! Outcomes of the participants of a distributed run: the host and the generators.
 
-use brewbench_agent::wire::{
+use brewbench_wire::{
     job::Job,
     outcome::{Cores, Enforced, Mechanism, Outcome},
     series::{Consumption, Packed, Series, Window},

@@ -2,13 +2,12 @@
 
 use std::ops::RangeInclusive;
 
-use brewbench_agent::{
+use brewbench_wire::{
+    RunId,
+    histogram::Histogram,
+    now_ms,
     reports::read,
-    series::histogram::Histogram,
-    wire::{
-        RunId, now_ms,
-        series::{Consumption, Delta, Host, Packed, Part, Second, Series, Usage, Window},
-    },
+    series::{Consumption, Delta, Host, Packed, Part, Second, Series, Usage, Window},
 };
 
 /// Ten identical seconds after two of warm-up, packed.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use brewbench_wire::messages::{AgentMessage, Hello, ServerMessage};
+use brewbench_wire::now_ms;
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -12,8 +14,6 @@ use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_asyn
 
 use super::Closed;
 use crate::connection::client::{Client, with_ca_hint};
-use crate::wire::messages::{AgentMessage, Hello, ServerMessage};
-use crate::wire::now_ms;
 
 pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 

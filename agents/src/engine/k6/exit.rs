@@ -2,8 +2,9 @@
 
 use std::process::ExitStatus;
 
+use brewbench_wire::sanitize::{plain, unquoted};
+
 use crate::sandbox::process::{describe, last_lines};
-use crate::sanitize::{plain, unquoted};
 
 /// k6's exit status after `exec.test.abort()`.
 const ABORTED: i32 = 108;

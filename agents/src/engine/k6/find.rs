@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use brewbench_wire::RunId;
+
 use super::version::Version;
 use crate::sandbox::cage::{Cage, user};
 use crate::sandbox::process::{Plan, Process, describe, is_script, last_lines};
 use crate::sandbox::{Sandbox, Side};
-use crate::wire::RunId;
 
 /// A shim starts a program in another folder, which the sandbox does not know.
 const NO_SHIM: &str = "if it is a shim or a wrapper, name the program that it starts with --k6 PATH (mise and asdf show \

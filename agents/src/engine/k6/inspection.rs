@@ -4,6 +4,9 @@
 
 use std::time::Duration;
 
+use brewbench_wire::RunId;
+use brewbench_wire::job::Scenario;
+use brewbench_wire::messages::Finding;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -11,9 +14,6 @@ use crate::engine::k6::Script;
 use crate::host::cleanup::create_run_folder;
 use crate::run::context::RunContext;
 use crate::sandbox::{Side, cores};
-use crate::wire::RunId;
-use crate::wire::job::Scenario;
-use crate::wire::messages::Finding;
 
 /// Timeout, so that an endless script does not block the agent.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -12,15 +12,15 @@ use std::collections::BTreeMap;
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use brewbench_wire::load_record::{LoadRecord, shortened};
+use brewbench_wire::reports::read::parse_own;
 use entry::Entry;
 use tally::Tally;
 use tokio::sync::Notify;
 
 use super::exit;
-use crate::reports::read::parse_own;
 use crate::sandbox::lines::Observer;
 use crate::series::clock::Clock;
-use crate::wire::load_record::{LoadRecord, shortened};
 
 const RUN_STARTS: &str = "Start of test run";
 const LOAD_STARTS: &str = "Start all executors...";

@@ -27,15 +27,16 @@ pub use paused::Paused;
 pub use script::Script;
 use version::{SUPPORTED, Version};
 
+use brewbench_wire::engine::{Capability, EngineOffer};
+use brewbench_wire::job::Segment;
+use brewbench_wire::series::Part;
+
 use crate::run::address_policy::{AddressPolicy, LoadLimits};
 use crate::sandbox::Group;
 use crate::sandbox::cage::Cage;
 use crate::sandbox::process::{Plan, Process, find_program, last_lines};
 use crate::series::clock::Clock;
 use crate::series::recording::Recording;
-use crate::wire::engine::{Capability, EngineOffer};
-use crate::wire::job::Segment;
-use crate::wire::series::Part;
 
 /// Name of this load generator in the protocol.
 const NAME: &str = "k6";

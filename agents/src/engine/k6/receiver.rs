@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use brewbench_wire::series::merge::{add_up, line, lines, moved};
+use brewbench_wire::series::{Second, Window};
+use brewbench_wire::work_done::WorkDone;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::USER_AGENT;
@@ -23,9 +26,6 @@ use uuid::Uuid;
 use crate::engine::k6::remote_write::MAX_BODY;
 use crate::series::clock::Clock;
 use crate::series::collector::{Collector, Scope};
-use crate::series::merge::{add_up, line, lines, moved};
-use crate::wire::series::{Second, Window};
-use crate::wire::work_done::WorkDone;
 
 /// Connections that have sent nothing to a secret path. Any program on this machine can open more, but another one takes
 /// the place of the oldest, and k6 sends its request with the connection. The limit protects memory.
@@ -341,10 +341,10 @@ async fn take_summary(request: Request<Incoming>, source: &Source) -> StatusCode
 
 #[cfg(test)]
 mod tests {
+    use brewbench_wire::series::Gaps;
     use tokio::io::AsyncReadExt;
 
     use super::*;
-    use crate::wire::series::Gaps;
 
     fn gaps(receiver: Receiver) -> Gaps {
         receiver.finish().remove(0).window.gaps

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use brewbench_wire::job::{Job, Segment};
 use serde_json::json;
 
 use super::script::{BASE_URL, SCRIPT};
 use super::wrapper::Traits;
 use super::{NO_USAGE_REPORT, RUNTIME, Round, SERIES_OUTPUT, TREND_STATS, modules, push_settings, wrapper};
 use crate::run::address_policy::Limits;
-use crate::wire::job::{Job, Segment};
 
 /// The file to start k6 with.
 pub const ENTRY: &str = "brewbench-entry.js";
@@ -142,10 +142,11 @@ fn check_file(name: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_wire::load::{Closed, Form, Load};
+    use brewbench_wire::run_spec::RunSpec;
+    use brewbench_wire::samples::a_job;
+
     use super::*;
-    use crate::wire::load::{Closed, Form, Load};
-    use crate::wire::run_spec::RunSpec;
-    use crate::wire::samples::a_job;
 
     fn subject(limits: &Limits) -> Subject<'_> {
         let push_url = "http://10.0.0.5:1/secret/$(JOB)";

@@ -7,6 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use brewbench_wire::job::{Job, Scenario};
+use brewbench_wire::load::Load;
+use brewbench_wire::variables::missing_in_options;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
 use super::wrapper::{self, Traits};
@@ -14,9 +17,6 @@ use super::{Round, modules, tags, waits};
 use crate::sandbox::Side;
 use crate::sandbox::cage::user;
 use crate::series::collector::Scope;
-use crate::wire::job::{Job, Scenario};
-use crate::wire::load::Load;
-use crate::wire::variables::missing_in_options;
 
 pub(super) const SCRIPT: &str = "script.js";
 /// Wrappers around the script that set a load: see [`super::wrapper`].

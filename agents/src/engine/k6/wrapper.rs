@@ -9,11 +9,11 @@
 
 use std::time::Duration;
 
+use brewbench_wire::load::{Form, Load, SHORTEST, Shape, Stage};
+use brewbench_wire::reports::load;
 use serde_json::{Value, json};
 
 use super::{GRACEFUL_STOP, Round};
-use crate::reports::load;
-use crate::wire::load::{Form, Load, SHORTEST, Shape, Stage};
 
 /// The end of the sentence by which a wrapper refuses a script with several scenarios that differ.
 const REFUSED: &str = "): run it with its own load";
@@ -176,8 +176,9 @@ fn tag() -> Value {
 
 #[cfg(test)]
 mod tests {
+    use brewbench_wire::load::{Closed, Open};
+
     use super::*;
-    use crate::wire::load::{Closed, Open};
 
     /// Returns the load set for a round.
     fn set(load: &Load, round: Round) -> Option<Value> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brewbench_wire::outcome::Cause;
 use futures_util::future::try_join_all;
 use k8s_openapi::api::core::v1::Event;
 use kube::api::ListParams;
@@ -14,7 +15,6 @@ use crate::run::failure::Failure;
 use crate::series::clock::Clock;
 use crate::target::kubernetes::pods::Placed;
 use crate::target::kubernetes::state::State;
-use crate::wire::outcome::Cause;
 
 /// Pause between two looks at what starts the generators.
 const STARTER_PAUSE: Duration = Duration::from_secs(1);

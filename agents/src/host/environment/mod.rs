@@ -17,8 +17,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use brewbench_wire::PROTOCOL;
+
 use crate::sandbox::cores;
-use crate::wire::PROTOCOL;
 
 /// Facts by name.
 pub type Facts = BTreeMap<String, String>;

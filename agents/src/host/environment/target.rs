@@ -2,9 +2,12 @@
 
 use std::fs;
 
+use brewbench_wire::manifest::Container;
+
 use super::{Facts, put, secret};
 use crate::sandbox::cage::environment;
-use crate::target::manifest::{Container, Machine, Manifest, Program, Provided};
+use crate::target::manifest::Program;
+use crate::target::manifest::{Machine, Manifest, Provided};
 
 /// Maximum length of a value in characters: a list of paths may be long.
 const VALUE: usize = 2_000;

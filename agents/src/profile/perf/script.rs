@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use crate::profile::stacks::{Builder, Frame, KERNEL, Stacks, TooLarge, UNKNOWN, is_kernel};
+use brewbench_wire::profile::stacks::{Builder, Frame, KERNEL, Stacks, TooLarge, UNKNOWN, is_kernel};
 
 /// The fields to print.
 pub const FIELDS: &str = "tid,period,event,ip,sym,dso";

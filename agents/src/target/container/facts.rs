@@ -4,6 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use bollard::models::SystemInfo;
+use brewbench_wire::manifest::Container;
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -11,7 +12,6 @@ use super::engine::Engine;
 use super::image::Image;
 use crate::host::environment::Facts;
 use crate::sandbox::process::find_program;
-use crate::target::manifest::Container;
 
 /// Maximum time to count rules.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -6,11 +6,11 @@ use bollard::body_full;
 use bollard::errors::Error;
 use bollard::models::{CreateImageInfo, ImageInspect};
 use bollard::query_parameters::CreateImageOptionsBuilder;
+use brewbench_wire::manifest::{Container, Pull};
 use futures_util::StreamExt;
 use tokio::time::timeout;
 
 use super::engine::{Engine, sentence};
-use crate::target::manifest::{Container, Pull};
 
 /// Maximum silence of a registry.
 const SILENCE: Duration = Duration::from_secs(30);

@@ -5,13 +5,13 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
 use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig, PortBinding, ResourcesUlimits};
+use brewbench_wire::RunId;
+use brewbench_wire::job::Size;
+use brewbench_wire::manifest::{Container, HOST, Mount, Network, PORT};
 use rustix::process::{Resource, getrlimit};
 
 use super::engine::{AGENT_LABEL, RUN_LABEL};
 use crate::sandbox::MAX_PIDS;
-use crate::target::manifest::{self, Container, Mount, Network};
-use crate::wire::RunId;
-use crate::wire::job::Size;
 
 /// How much output an engine keeps; the agent reads the end of it.
 const LOG_SIZE: &str = "1m";
@@ -43,7 +43,7 @@ impl Plan<'_> {
     pub fn request(&self) -> Result<ContainerCreateBody, String> {
         let Self { container, image, at, agent, run, .. } = self;
         if !at.ip().is_loopback() && !container.listens_anywhere() {
-            let host = manifest::HOST;
+            let host = HOST;
             return Err(format!(
                 "container: {host} is missing in command and env, so the target can't listen on {}",
                 at.ip()
@@ -124,7 +124,7 @@ impl Plan<'_> {
             IpAddr::V4(address) => address.to_string(),
             IpAddr::V6(address) => format!("[{address}]"),
         };
-        text.replace(manifest::PORT, &self.at.port().to_string()).replace(manifest::HOST, &host)
+        text.replace(PORT, &self.at.port().to_string()).replace(HOST, &host)
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::parts::Parts;
-use crate::target::manifest::{self, Program};
+use crate::target::manifest;
+use crate::target::manifest::Program;
 
 /// The manifest's folder, which other targets may share.
 pub(super) struct Own<'a> {

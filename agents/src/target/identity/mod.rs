@@ -13,12 +13,13 @@ mod python;
 mod shell;
 mod tree;
 
+use brewbench_wire::manifest::Container;
+use brewbench_wire::target::Identity;
 use parts::Parts;
 
 use super::fingerprint::Fingerprints;
-use super::manifest::{self, Container, Machine, Manifest, Provided};
+use super::manifest::{self, Machine, Manifest, Provided};
 use crate::host::environment::Facts;
-use crate::wire::target::Identity;
 
 /// What identifies a target, and facts about the files that it covers.
 #[derive(Debug)]

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use brewbench_wire::job::hex;
+use brewbench_wire::target::Code;
 use sha2::{Digest, Sha256};
 
 use super::tree::{self, Budget};
 use crate::host::environment::Facts;
 use crate::target::fingerprint::Fingerprints;
-use crate::wire::job::hex;
-use crate::wire::target::Code;
 
 /// How identities are made; part of each, so that another way makes other identities.
 const SCHEME: &str = "1";

@@ -5,11 +5,14 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use brewbench_wire::manifest::{Scope, ScopeCommand};
+
 use super::folder::{Own, claims, existing, normal};
 use super::parts::Parts;
 use super::shell::{self, LAUNCHERS};
 use crate::sandbox::process::find_program;
-use crate::target::manifest::{Manifest, Program, Provided, Scope, ScopeCommand};
+use crate::target::manifest::Program;
+use crate::target::manifest::{Manifest, Provided};
 use crate::target::runtime;
 
 /// Programs whose behaviour is in files that they load, besides those that compile at run time.

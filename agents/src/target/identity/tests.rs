@@ -5,8 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use brewbench_wire::target::Code;
+
 use super::*;
-use crate::wire::target::Code;
 
 /// A folder of manifests.
 struct Folder(tempfile::TempDir);

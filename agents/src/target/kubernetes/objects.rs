@@ -1,10 +1,10 @@
 //! The objects of a run: a Deployment, and a Service if the load goes through one. Pure.
 
+use brewbench_wire::job::Size;
 use serde_json::{Value, json};
 
 use super::cluster::RUN;
 use crate::target::manifest::Workload;
-use crate::wire::job::Size;
 
 /// Seconds for the target to exit after SIGTERM.
 const GRACE_S: u32 = 1;

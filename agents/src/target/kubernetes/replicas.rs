@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use brewbench_wire::series::Consumption;
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::{Instant, sleep, timeout};
@@ -10,7 +11,6 @@ use tokio::time::{Instant, sleep, timeout};
 use super::cluster::Cluster;
 use super::pods::Placed;
 use super::stats::{CADVISOR, NoReading, PodStats, SUMMARY_PATH, Summary};
-use crate::wire::series::Consumption;
 
 /// Timeout of a reading: the next one is due after a second.
 const READING: Duration = Duration::from_millis(900);

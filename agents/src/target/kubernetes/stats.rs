@@ -6,12 +6,12 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use brewbench_wire::now_ms;
+use brewbench_wire::series::Consumption;
 use serde::Deserialize;
 
 use super::pods::Placed;
 use crate::target::url::exposition::{Labels, series};
-use crate::wire::now_ms;
-use crate::wire::series::Consumption;
 
 /// What a kubelet serves: figures of all its Pods, and a page of metrics.
 pub(crate) const SUMMARY_PATH: &str = "stats/summary?only_cpu_and_memory=true";

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Container, Mount};
+use brewbench_wire::manifest::{Container, Mount};
 
 /// Folders of the host that give a container power over it, even if they are read-only.
 const FORBIDDEN: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/var/run", "/boot"];

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::KubernetesFile;
+use brewbench_wire::manifest::KubernetesFile;
 
 /// Name of the target's container in a Pod without a template.
 const CONTAINER: &str = "target";

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Accelerator, Program, Sandbox, Tap, VmFile};
+use brewbench_wire::manifest::{Accelerator, Sandbox, Tap, VmFile};
+
+use super::Program;
 
 /// How a virtual machine is started.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,16 +5,18 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use brewbench_wire::outcome::Cause;
+
 use super::last_words;
 use crate::host::process_snapshot::Snapshot;
 use crate::run::failure::Failure;
 use crate::sandbox::process::{Process, describe};
 use crate::sandbox::{Group, Watch};
 use crate::target::answer::Known;
-use crate::target::manifest::{Manifest, Program};
+use crate::target::manifest::Manifest;
+use crate::target::manifest::Program;
 use crate::target::ready::{self, Endpoint, Server, server_of};
 use crate::target::serving::{Ended, Serving};
-use crate::wire::outcome::Cause;
 
 /// Another process may take the chosen port before the target listens on it.
 const ATTEMPTS: usize = 2;
@@ -246,10 +248,11 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::sync::mpsc;
 
+    use brewbench_wire::RunId;
+
     use super::super::tests::{manifest, program_of};
     use super::*;
     use crate::sandbox::{self, Side};
-    use crate::wire::RunId;
 
     /// Starts a server that does not belong to a run.
     fn foreign_server() -> u16 {

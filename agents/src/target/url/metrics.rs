@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use brewbench_wire::manifest::{Metrics, Preset};
+use brewbench_wire::series::Consumption;
 use reqwest::{Client, Url};
 
 use super::exposition::{Labels, Series, series};
 use super::hosts::Hosts;
 use crate::connection::client::innermost;
 use crate::host::process_snapshot::Snapshot;
-use crate::target::manifest::{Metrics, Preset};
 use crate::target::ready::body;
-use crate::wire::series::Consumption;
 
 /// Timeout of a reading: the next one is due after a second.
 const TIMEOUT: Duration = Duration::from_millis(900);

@@ -1,10 +1,11 @@
 //! A virtual machine that a launcher of its owner starts.
 
+use brewbench_wire::job::{Size, hex};
+use brewbench_wire::manifest::{MEMORY_MIB, VCPUS};
 use sha2::{Digest, Sha256};
 
 use crate::target::fingerprint::Fingerprints;
-use crate::target::manifest::{MEMORY_MIB, Program, VCPUS};
-use crate::wire::job::{Size, hex};
+use crate::target::manifest::Program;
 
 impl Program {
     /// Returns the launcher with the placeholders of a size replaced.
@@ -33,8 +34,9 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fs;
 
+    use brewbench_wire::manifest::Sandbox;
+
     use super::*;
-    use crate::target::manifest::Sandbox;
 
     #[test]
     fn a_changed_disk_is_another_target() {

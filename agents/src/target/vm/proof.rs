@@ -1,7 +1,7 @@
 //! How a guest proves its size: a line on its console, such as
 //! `brewbench-guest: cpus=2 memory_bytes=519221248 kernel=6.1.0`. Pure.
 
-use crate::wire::job::Size;
+use brewbench_wire::job::Size;
 
 /// How the line starts; what comes before it is ignored.
 const MARK: &str = "brewbench-guest:";

@@ -3,13 +3,15 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use brewbench_wire::job::hex;
+use brewbench_wire::manifest::{HOST, MEMORY_MIB, PORT, Sandbox, VCPUS};
 use sha2::{Digest, Sha256};
 
 use crate::host::environment::Facts;
 use crate::sandbox::process::find_program;
 use crate::target::fingerprint::Fingerprints;
-use crate::target::manifest::{HOST, MEMORY_MIB, PORT, Program, Qemu, Sandbox, VCPUS};
-use crate::wire::job::hex;
+use crate::target::manifest::Program;
+use crate::target::manifest::Qemu;
 
 /// The program.
 pub const PROGRAM: &str = "qemu-system-x86_64";

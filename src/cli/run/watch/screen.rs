@@ -3,7 +3,7 @@
 
 use std::{collections::VecDeque, time::Instant};
 
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{

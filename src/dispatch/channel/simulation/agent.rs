@@ -8,16 +8,16 @@ use std::{
 use brewbench_agent::{
     connection::session::{Accepts, Effect, Input, Session},
     engine,
-    wire::{
-        self, PROTOCOL, Phase,
-        engine::EngineVersion,
-        job::{Job, Role},
-        messages::{AgentMessage, Gate, Hello, Machine, ServerMessage, TargetOffer},
-        now_ms,
-        outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
-        target::Identity,
-        work_done::WorkDone,
-    },
+};
+use brewbench_wire::{
+    PROTOCOL, Phase,
+    engine::EngineVersion,
+    job::{Job, Role},
+    messages::{AgentMessage, Gate, Hello, Machine, ServerMessage, TargetOffer},
+    now_ms,
+    outcome::{Cause, Conditions, Cores, Ended, Enforced, Mechanism, Outcome},
+    target::Identity,
+    work_done::WorkDone,
 };
 use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
@@ -85,7 +85,7 @@ pub struct SimulatedAgent {
     pub life: Uuid,
     session: Session,
     /// Outcomes on disk, which survive a restart.
-    pub spool: BTreeMap<wire::RunId, Outcome>,
+    pub spool: BTreeMap<brewbench_wire::RunId, Outcome>,
     work: Option<Work>,
     /// The newest is last; the agent uses that one while it believes to be connected.
     pub lines: Vec<Line>,
@@ -117,7 +117,7 @@ impl SimulatedAgent {
             compiles_at_run_time: false,
         };
         let running = self.session.running();
-        let mut holds: Vec<wire::RunId> = self.spool.keys().copied().collect();
+        let mut holds: Vec<brewbench_wire::RunId> = self.spool.keys().copied().collect();
         holds.extend(running);
         Hello {
             protocol: PROTOCOL,
@@ -144,7 +144,7 @@ impl SimulatedAgent {
         }
     }
 
-    pub fn running(&self) -> Option<wire::RunId> {
+    pub fn running(&self) -> Option<brewbench_wire::RunId> {
         self.session.running()
     }
 
@@ -258,7 +258,7 @@ impl SimulatedAgent {
     }
 
     /// Returns the run in progress and the runs with a stored outcome.
-    pub fn known_runs(&self) -> BTreeSet<wire::RunId> {
+    pub fn known_runs(&self) -> BTreeSet<brewbench_wire::RunId> {
         self.spool.keys().copied().chain(self.work.as_ref().map(|work| work.job.run)).collect()
     }
 }

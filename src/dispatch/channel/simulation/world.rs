@@ -2,13 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brewbench_agent::{
+use brewbench_wire::{
+    load::{Closed, Form, Load},
+    now_ms,
+    outcome::Outcome,
     scenarios,
-    wire::{
-        load::{Closed, Form, Load},
-        now_ms,
-        outcome::Outcome,
-    },
 };
 use tempfile::TempDir;
 use tokio::sync::broadcast;

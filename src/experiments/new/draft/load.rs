@@ -1,6 +1,6 @@
 //! The load of a [`Draft`]. Pure.
 
-use brewbench_agent::wire::load::{Closed, Fault, Form, Load, Open, Part};
+use brewbench_wire::load::{Closed, Fault, Form, Load, Open, Part};
 
 use super::{Draft, Faults, number, seconds_text, time};
 use crate::{

@@ -1,6 +1,6 @@
 //! Tests of parsing the form.
 
-use brewbench_agent::wire::load::Load;
+use brewbench_wire::load::Load;
 
 use super::*;
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use brewbench_agent::wire::{load::Load, now_ms, variables};
+use brewbench_wire::{load::Load, now_ms, variables};
 
 use crate::{
     app::{

@@ -1,6 +1,6 @@
 //! Checks by group and thresholds of a summary. Pure.
 
-use brewbench_agent::reports::summary::{Group, Summary};
+use brewbench_wire::reports::summary::{Group, Summary};
 
 use crate::web::format::{self, Figure};
 
@@ -101,7 +101,7 @@ pub fn thresholds(summary: &Summary) -> Vec<Threshold> {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::reports::read::parse;
+    use brewbench_wire::reports::read::parse;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The top of a run's page: headline figures, errors, warnings and notes. Pure.
 
-use brewbench_agent::{reports::summary::Summary, wire::Phase};
+use brewbench_wire::{Phase, reports::summary::Summary};
 
 use crate::{
     metrics::Metric,

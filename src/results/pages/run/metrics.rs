@@ -1,6 +1,6 @@
 //! Tables of all metrics of a summary. Templates: `runs/_trends.html`, `runs/_totals.html`. Pure.
 
-use brewbench_agent::reports::summary::{Contains, Kind, Metric, Summary};
+use brewbench_wire::reports::summary::{Contains, Kind, Metric, Summary};
 
 use crate::web::format::{self, Figure};
 
@@ -194,7 +194,7 @@ fn integer_text(value: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::reports::read::parse;
+    use brewbench_wire::reports::read::parse;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use brewbench_agent::wire::Phase;
+use brewbench_wire::Phase;
 
 use crate::web::{format, time_ago};
 

@@ -7,10 +7,7 @@ use std::collections::BTreeSet;
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::extract::{Path, State};
-use brewbench_agent::{
-    reports::summary::Summary,
-    wire::{now_ms, series::Series, target::TargetKind},
-};
+use brewbench_wire::{now_ms, reports::summary::Summary, series::Series, target::TargetKind};
 
 use crate::results::pages::run::charts;
 use crate::results::pages::run::checks::{self, CheckGroup, Threshold};
@@ -152,9 +149,7 @@ impl Stored {
         let marks = crate::catalog::store::marks(pool, &[run.spec.target.as_str()]).await?;
         let summary = match crate::runs::store::summary(pool, &run.id).await? {
             // A summary that is no longer readable is skipped: the run still has its metrics.
-            Some(body) => {
-                brewbench_agent::reports::read::parse_own(&blob::unpack(&body).map_err(Error::internal)?).ok()
-            }
+            Some(body) => brewbench_wire::reports::read::parse_own(&blob::unpack(&body).map_err(Error::internal)?).ok(),
             None => None,
         };
         let evidence = api::environment::evidence(state, &run.id).await?;
@@ -283,7 +278,7 @@ mod tests {
 
     fn real() -> Summary {
         let path = format!("{}/tests/fixtures/k6/handle-summary-v1.8.1.json", env!("CARGO_MANIFEST_DIR"));
-        brewbench_agent::reports::read::parse(&std::fs::read(path).expect("a fixture")).expect("k6's own")
+        brewbench_wire::reports::read::parse(&std::fs::read(path).expect("a fixture")).expect("k6's own")
     }
 
     fn page(run: Run, stored: Stored, scope: Scope) -> String {

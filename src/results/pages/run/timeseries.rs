@@ -1,7 +1,7 @@
 //! The time series of a run: charts, and a table with the same data. Template: `runs/_story.html`, variable `story`.
 //! Pure.
 
-use brewbench_agent::wire::series::Series;
+use brewbench_wire::series::Series;
 
 use crate::results::pages::run::charts;
 use crate::{

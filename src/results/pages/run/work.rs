@@ -51,7 +51,7 @@ fn known_checks(run: &Run) -> String {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::wire::work_done::WorkDone;
+    use brewbench_wire::work_done::WorkDone;
 
     use crate::{
         metrics::work::RunWork,

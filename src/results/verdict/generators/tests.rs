@@ -1,15 +1,13 @@
 //! Each reason of generators on other machines, at and beyond its limit.
 
-use brewbench_agent::{
+use brewbench_wire::{
+    load::Load,
+    outcome::{Enforced, Mechanism},
     reports::summary::{Figures, Latency},
-    wire::{
-        load::Load,
-        outcome::{Enforced, Mechanism},
-        series::{Consumption, Gaps, Host, Series, Usage, Window},
-    },
+    series::{Consumption, Gaps, Host, Series, Usage, Window},
 };
 
-use brewbench_agent::wire::traffic::{Peer, Segments, Traffic};
+use brewbench_wire::traffic::{Peer, Segments, Traffic};
 
 use super::*;
 use crate::results::{

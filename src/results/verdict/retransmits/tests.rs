@@ -1,6 +1,6 @@
 //! Tests of lost segments.
 
-use brewbench_agent::wire::traffic::{Segments, Traffic};
+use brewbench_wire::traffic::{Segments, Traffic};
 
 use super::*;
 use crate::results::{

@@ -1,6 +1,6 @@
 //! Finds the pauses in a series: time with virtual users and without a response. Pure.
 
-use brewbench_agent::{series::histogram::Histogram, wire::series::Second};
+use brewbench_wire::{histogram::Histogram, series::Second};
 
 /// Longer between two reports of k6, milliseconds, and a report is missing.
 const LATE_MS: f64 = 1_900.0;

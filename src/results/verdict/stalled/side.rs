@@ -1,6 +1,6 @@
 //! Which side stood still during a pause. Pure.
 
-use brewbench_agent::wire::series::{Consumption, Usage, Window};
+use brewbench_wire::series::{Consumption, Usage, Window};
 
 use super::pauses::Pause;
 use crate::results::verdict::model::Context;

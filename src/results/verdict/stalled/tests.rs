@@ -1,11 +1,9 @@
 //! Tests of time without a response.
 
-use brewbench_agent::{
-    series::histogram::Histogram,
-    wire::{
-        load::{Closed, Form, Stage},
-        series::Second,
-    },
+use brewbench_wire::{
+    histogram::Histogram,
+    load::{Closed, Form, Stage},
+    series::Second,
 };
 
 use super::*;

@@ -1,6 +1,6 @@
 //! Reasons from what the load generator reported about its load besides its metrics.
 
-use brewbench_agent::wire::load_record::{LoadRecord, Message, Messages};
+use brewbench_wire::load_record::{LoadRecord, Message, Messages};
 
 use super::*;
 use crate::results::verdict::judge::would_repeat;

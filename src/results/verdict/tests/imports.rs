@@ -6,7 +6,7 @@ use super::*;
 
 fn judged(path: &Path) -> Judgement {
     let bytes = fs::read(path).expect("a file");
-    let figures = brewbench_agent::reports::read::parse(&bytes).expect("a summary").figures();
+    let figures = brewbench_wire::reports::read::parse(&bytes).expect("a summary").figures();
     judge(&figures, None, &Limits::default())
 }
 
@@ -73,7 +73,7 @@ const WRK: &str = "Running 30s test @ http://127.0.0.1:8080/\n  2 threads and 10
 #[test]
 fn connections_of_wrk_that_are_not_in_requests_make_an_import_suspect() {
     let judged = |text: &str| {
-        let figures = brewbench_agent::reports::read::parse(text.as_bytes()).expect("wrk's output").figures();
+        let figures = brewbench_wire::reports::read::parse(text.as_bytes()).expect("wrk's output").figures();
         judge(&figures, None, &Limits::default())
     };
     let with_mean = |mean: &str| WRK.replace("AVG ", mean);

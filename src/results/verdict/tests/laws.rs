@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use brewbench_agent::wire::traffic::{Segments, Traffic};
+use brewbench_wire::traffic::{Segments, Traffic};
 
 use super::*;
 use crate::results::conditions;

@@ -15,16 +15,16 @@ use brewbench_agent::{
     run::{context::RunContext, execute},
     sandbox::Sandbox,
     target::{Cluster as Used, kubernetes::Patience},
-    wire::{
-        Phase, RunId,
-        job::{Job, Role, Scenario, ScenarioKind, Size},
-        load::{Closed, Form, Load},
-        outcome::{Cause, Ended, Outcome},
-        run_spec::RunSpec,
-    },
 };
 use brewbench_kubernetes_testing::{Cluster, Image, Kubelet, NodeOptions, k6_operator::STARTER};
 use brewbench_testing::skip;
+use brewbench_wire::{
+    Phase, RunId,
+    job::{Job, Role, Scenario, ScenarioKind, Size},
+    load::{Closed, Form, Load},
+    outcome::{Cause, Ended, Outcome},
+    run_spec::RunSpec,
+};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     batch::v1::Job as BatchJob,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::sanitize::unquoted;
+use brewbench_wire::sanitize::unquoted;
 
 /// A line of the log. Values are as written, in quotes if they contain special characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::sanitize::plain;
-use crate::wire::load_record::{MOST_MESSAGES, Message, Messages, shortened};
+use brewbench_wire::load_record::{MOST_MESSAGES, Message, Messages, shortened};
+use brewbench_wire::sanitize::plain;
 
 /// Maximum distinct messages; later ones are counted without their text.
 const MOST_DISTINCT: usize = 50;

@@ -82,7 +82,7 @@ panic: it broke
     let seen = read(&log, &format!("{START}{lines}"));
     assert_eq!(seen.len(), 7, "all of them are kept: {seen:?}");
     let record = log.record(exit(0));
-    let texts = |messages: Option<crate::wire::load_record::Messages>| {
+    let texts = |messages: Option<brewbench_wire::load_record::Messages>| {
         let messages = messages.expect("known");
         let all = messages.commonest.into_iter().map(|message| (message.text, message.count));
         (messages.count, all.collect::<Vec<_>>())

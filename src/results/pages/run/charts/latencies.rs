@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brewbench_agent::{series::histogram::Histogram, wire::series::Series};
+use brewbench_wire::{histogram::Histogram, series::Series};
 use serde_json::{Value, json};
 
 use crate::results::pages::run::charts::curves::{Points, TIME};

@@ -4,7 +4,7 @@ mod curves;
 pub mod latencies;
 mod over_time;
 
-use brewbench_agent::{reports::summary::Summary, wire::series::Series};
+use brewbench_wire::{reports::summary::Summary, series::Series};
 use serde_json::{Value, json};
 
 use crate::results::pages::run::charts::curves::Points;
@@ -222,7 +222,7 @@ fn spent(summary: &Summary, mark: Mark) -> Option<Chart> {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_agent::reports::read::parse;
+    use brewbench_wire::reports::read::parse;
 
     use super::*;
     use crate::runs::{
