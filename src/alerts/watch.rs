@@ -115,7 +115,8 @@ async fn apply(state: &AppState, presence: &Presence, observed: &Observed, chang
         (Kind::QueueStalled, false) => (Event::QueueResumed, json!({"stalled_since_ms": since, "url": url})),
     };
     let message = Message::new(event, observed.now_ms, &data);
-    tracing::info!(event = event.as_str(), subject = alert.subject, "{}", alert.sentence);
+    let change = if is_raised { "raised" } else { "cleared" };
+    tracing::info!(subject = alert.subject, "alert {change}: {}", alert.sentence);
     if is_raised {
         crate::alerts::store::raise(&state.db.write, alert, &message).await?;
     } else {

@@ -2,7 +2,12 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{Extension, Json, Router, extract::DefaultBodyLimit, http::header, routing::get};
+use axum::{
+    Extension, Json, Router,
+    extract::{DefaultBodyLimit, OriginalUri},
+    http::header,
+    routing::get,
+};
 use brewbench_wire::{now_ms, scenarios};
 use tokio::{net::TcpListener, sync::Notify, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -18,7 +23,7 @@ use crate::{
         clock::Clock,
         config::Config,
         db::{self, OpenError},
-        error,
+        error::{self, Error},
         http_metrics::{self, HttpMetrics},
         listener::{Caps, Listener, caps::ConnectionLimits, descriptors},
         local_admin, open_mark,
@@ -30,7 +35,7 @@ use crate::{
     auth::{
         self,
         admission::{self, Admission},
-        caller::Read,
+        caller::{OptionalCaller, Read},
         passkeys::Passkeys,
         places,
         refusals::Refusals,
@@ -295,7 +300,7 @@ pub fn router(
         .merge(dashboard::pages(presence.clone()))
         .merge(dispatch::pages(presence.clone()))
         .merge(dispatch::channel(presence, barriers))
-        .fallback(web::errors::not_found)
+        .fallback(not_found)
         .layer(DefaultBodyLimit::max(2 * 1024 * 1024))
         .layer(axum::middleware::from_fn_with_state((Admission::default(), state.clone()), admission::admit))
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&state.public_url), web::host::check))
@@ -314,4 +319,9 @@ pub fn router(
         .with_state(state.clone());
     // Wraps the router, because it changes the path that selects the route.
     Router::new().fallback_service(site).layer(axum::middleware::map_request(web::request::names_of_dots))
+}
+
+/// An address without a route. Of a signed-in user, the error page has the navigation.
+async fn not_found(_: OptionalCaller, OriginalUri(uri): OriginalUri) -> Error {
+    web::errors::not_found(&uri)
 }

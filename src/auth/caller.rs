@@ -28,7 +28,7 @@ use crate::{
             tokens::{Presented, presented_token},
         },
     },
-    web::request::Peer,
+    web::request::{self, Peer},
 };
 
 /// The cookie that carries a session's secret.
@@ -230,9 +230,19 @@ impl FromRequestParts<AppState> for Admin {
 fn enough(caller: Caller, needed: Scope) -> Result<Caller> {
     if caller.scope < needed {
         let (has, needs) = (caller.scope.as_str(), needed.as_str());
-        return Err(Error::Forbidden(format!("this needs the scope {needs}; yours is {has}")));
+        return Err(Error::Forbidden(match caller.session {
+            Some(_) => not_for_role(needed, caller.scope),
+            None => format!("this needs the scope {needs}; yours is {has}"),
+        }));
     }
     Ok(caller)
+}
+
+/// A user has a role; scopes are for tokens.
+fn not_for_role(needed: Scope, has: Scope) -> String {
+    let who = if needed == Scope::Admin { "administrators" } else { "members and administrators" };
+    let role = if has == Scope::Read { "a viewer" } else { "a member" };
+    format!("only {who} can do this; you are {role}")
 }
 
 async fn caller(parts: &Parts, state: &AppState) -> Result<Caller> {
@@ -267,6 +277,7 @@ async fn person(parts: &Parts, state: &AppState) -> Result<SignedIn> {
     }
     let session = secret::hash(cookie.value());
     let (user, known) = session_user(&state.db, &session, now_ms()).await?.ok_or(Error::Unauthenticated)?;
+    request::signed_in(&user.name);
     let (scope, address) = (user.role.scope(), address(parts, state));
     let caller = Caller { name: user.name, scope, user_id: Some(user.id.clone()), address, session: Some(known) };
     Ok(SignedIn { caller, user_id: user.id, session })

@@ -1,20 +1,22 @@
 //! Error responses: pages for browsers, JSON for programs.
 
-use std::future::{Ready, ready};
-
 use askama::Template;
 use askama_web::WebTemplate;
 use axum::{
     Json,
     body::to_bytes,
-    extract::{OriginalUri, Request},
+    extract::Request,
     http::{HeaderMap, Method, StatusCode, Uri, header},
     middleware::Next,
     response::{IntoResponse, Redirect, Response},
 };
 use url::{Position, Url, form_urlencoded};
 
-use super::{address::own_path, request, shell::Shell};
+use super::{
+    address::own_path,
+    format, request,
+    shell::{Section, Shell},
+};
 use crate::app::error::{Error, ErrorBody, ErrorMessage, Unproven};
 
 /// Maximum length of a framework error message, bytes.
@@ -54,10 +56,10 @@ fn chapter(status: StatusCode) -> &'static str {
     }
 }
 
-/// The fallback handler: 404.
-pub fn not_found(OriginalUri(uri): OriginalUri) -> Ready<Error> {
-    let what = if is_api(&uri) { "endpoint" } else { "page" };
-    ready(Error::NotFound(format!("{what} at {}", uri.path())))
+/// The error of an address without a route.
+pub fn not_found(uri: &Uri) -> Error {
+    let what = if is_api(uri) { "endpoint" } else { "page" };
+    Error::NotFound(format!("{what} at {}", uri.path()))
 }
 
 fn is_html(response: &Response) -> bool {
@@ -126,7 +128,12 @@ fn page(status: StatusCode, message: String, method: &Method, uri: &Uri) -> Resp
     if status == StatusCode::UNAUTHORIZED {
         return Redirect::to(&login_address(method, uri)).into_response();
     }
-    let shell = Shell::anonymous(status.canonical_reason().unwrap_or("Error")).explained_in(chapter(status));
+    let title = status.canonical_reason().unwrap_or("Error");
+    let shell = match request::user() {
+        Some(name) => Shell::signed_in(title, Section::Other, &name),
+        None => Shell::anonymous(title),
+    };
+    let (shell, message) = (shell.explained_in(chapter(status)), format::sentence(&message));
     (status, ErrorPage { shell, status, message, request: request::id() }).into_response()
 }
 
@@ -179,7 +186,7 @@ mod tests {
         let app: Router = Router::new()
             .route("/private", get(|| async { Error::Unauthenticated }))
             .route("/strange", get(|| async { Error::Invalid("<script>alert(1)</script>".to_owned()) }))
-            .fallback(not_found)
+            .fallback(async |uri: Uri| not_found(&uri))
             .layer(from_fn(error_pages));
         let request = Request::get(path).header(header::ACCEPT, accept).body(Body::empty()).expect("a request");
         let response = app.oneshot(request).await.expect("infallible");
@@ -193,7 +200,7 @@ mod tests {
         let (status, headers, body) = get_page("/nowhere", BROWSER).await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         assert!(headers[header::CONTENT_TYPE].to_str().expect("ascii").starts_with("text/html"));
-        assert!(body.contains("there is no page at /nowhere"), "{body}");
+        assert!(body.contains("There is no page at /nowhere"), "{body}");
         for accept in ["*/*", "application/json", DATASTAR] {
             let (status, _, body) = get_page("/nowhere", accept).await;
             assert_eq!((status, body.as_str()), (StatusCode::NOT_FOUND, r#"{"error":"there is no page at /nowhere"}"#));

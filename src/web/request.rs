@@ -1,6 +1,6 @@
-//! Request ids, which appear in the response, on error pages and in the log.
+//! What is known of the current request: its id, for the response, error pages and the log; its user, for error pages.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::OnceLock};
 
 use axum::{
     extract::Request,
@@ -18,7 +18,12 @@ pub const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 pub struct Peer(pub SocketAddr);
 
 tokio::task_local! {
-    static ID: String;
+    static CURRENT: Current;
+}
+
+struct Current {
+    id: String,
+    user: OnceLock<String>,
 }
 
 /// Middleware (`axum::middleware::from_fn`): assigns each request an id that its log entries carry.
@@ -26,7 +31,8 @@ tokio::task_local! {
 pub async fn name(request: Request, next: Next) -> Response {
     let id = format!("{:012x}", rand::random::<u64>() >> 16);
     let span = tracing::error_span!("request", %id);
-    let mut response = ID.scope(id.clone(), next.run(request).instrument(span)).await;
+    let mut response =
+        CURRENT.scope(Current { id: id.clone(), user: OnceLock::new() }, next.run(request).instrument(span)).await;
     if let Ok(value) = HeaderValue::try_from(id) {
         response.headers_mut().insert(HEADER, value);
     }
@@ -49,7 +55,18 @@ pub async fn names_of_dots(mut request: Request) -> Request {
 
 /// Returns the id of the current request; none outside of a request.
 pub fn id() -> Option<String> {
-    ID.try_with(Clone::clone).ok()
+    CURRENT.try_with(|current| current.id.clone()).ok()
+}
+
+/// Remembers who sent the current request with the session of a user.
+pub fn signed_in(name: &str) {
+    // A second extractor of the same request finds the same user; outside of a request, nobody asks.
+    let _ = CURRENT.try_with(|current| current.user.set(name.to_owned()));
+}
+
+/// Returns the name of the signed-in user who sent the current request, once an extractor has found one.
+pub fn user() -> Option<String> {
+    CURRENT.try_with(|current| current.user.get().cloned()).ok().flatten()
 }
 
 #[cfg(test)]

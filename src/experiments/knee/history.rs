@@ -127,14 +127,10 @@ impl Word {
 impl Search {
     /// Returns the description and the contradiction as sentences.
     pub fn sentences(&self) -> String {
-        let sentence = |text: &String| {
-            let mut letters = text.chars();
-            letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-        };
         [Some(&self.description), self.contradiction.as_ref()]
             .into_iter()
             .flatten()
-            .map(sentence)
+            .map(|text| format::sentence(text))
             .collect::<Vec<_>>()
             .join(". ")
     }

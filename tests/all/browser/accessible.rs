@@ -110,6 +110,9 @@ async fn check_page(tab: &Tab, world: &World, place: &Place) -> Vec<String> {
         let differ = format!("{COLOURS}.every((colour, n) => colour !== {}[n])", json!(light));
         tab.until(if scheme == "light" { &as_light } else { &differ }).await;
         faults.extend(overflow_fault(tab, width).await);
+        if width == 1440 {
+            faults.extend(table_faults(tab).await);
+        }
         if let Some(rules) = axe_rules(world, width, scheme) {
             let found = tab.violations(rules).await;
             faults.extend(found.into_iter().map(|found| format!("{scheme} at {width} px: {found}")));
@@ -170,6 +173,21 @@ async fn overflow_fault(tab: &Tab, width: i64) -> Option<String> {
         .await;
     let fits = wide <= width && beyond.is_empty();
     (!fits).then(|| format!("{wide} px wide in a window of {width}: {beyond:#?}"))
+}
+
+/// Returns tables of which a row is taller than a reader expects, or whose columns do not fit a desktop.
+async fn table_faults(tab: &Tab) -> Vec<String> {
+    tab.eval(
+        "[...document.querySelectorAll('main table')].filter((table) => table.checkVisibility()).flatMap((table) => {
+           const name = table.caption?.innerText || table.innerText.slice(0, 60);
+           const tall = [...table.rows].find((row) => row.offsetHeight > 200);
+           const box = table.closest('.scroll');
+           return [tall && `a row of ${tall.offsetHeight} px: ${name}`,
+             box && box.scrollWidth > box.clientWidth && `cut by ${box.scrollWidth - box.clientWidth} px: ${name}`]
+             .filter(Boolean);
+         })",
+    )
+    .await
 }
 
 /// Returns links and buttons that point at nothing on the page.
