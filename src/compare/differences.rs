@@ -1,4 +1,7 @@
 //! Chart of the differences from the baseline, with intervals as whiskers and repetitions as points. Pure.
+//!
+//! Its axis is a ratio on a logarithmic scale: twice and half as good are equally far from "same", and better is right
+//! for every metric.
 
 use serde_json::{Value, json};
 
@@ -6,7 +9,7 @@ use super::{
     cell::{Cell, Row},
     metric::Metric,
     selection::Subject,
-    statistics::Decision,
+    statistics::{Better, Decision},
 };
 use crate::web::chart::{Chart, Key, ScriptJson, elided, layout, text};
 
@@ -15,6 +18,12 @@ const METRICS: [Metric; 5] = [Metric::Rps, Metric::P50Ms, Metric::P99Ms, Metric:
 
 /// Maximum number of lines in the chart.
 const MAX_LINES: usize = 40;
+
+/// Ratios that may be ticks, on both sides of "same".
+const TICKS: [f64; 12] = [1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 5.0, 10.0, 100.0, 1_000.0, 10_000.0];
+
+/// Maximum number of ticks on a side.
+const MAX_TICKS: usize = 2;
 
 /// One difference.
 struct Line<'a> {
@@ -57,7 +66,7 @@ pub fn chart(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Chart> {
         id: "differences",
         title: format!("{what} from {base}"),
         unit:
-            "% of its figure · whiskers: confidence interval · small points: repetitions · hollow: no difference found"
+            "logarithmic axis · whiskers: confidence interval · small points: repetitions · hollow: no difference found"
                 .to_owned(),
         label: format!("{what} from {base}: {}", spoken.join("; ")),
         height: 90 + 38 * lines.len(),
@@ -77,13 +86,30 @@ fn lines<'a>(subjects: &'a [Subject], base: usize, row: &'a Row, metric: Metric,
 }
 
 impl Line<'_> {
-    fn change(&self) -> Option<f64> {
-        Some(self.cell.stat(self.metric).effect?.change() * 100.0)
+    /// How many times better than the baseline a change is: above 1 is better. None if the axis has no place for it.
+    fn gain(&self, change: f64) -> Option<f64> {
+        let ratio = match self.metric.better() {
+            Some(Better::Lower) => 1.0 / (1.0 + change),
+            Some(Better::Higher) | None => 1.0 + change,
+        };
+        (ratio > 0.0 && ratio.is_finite()).then_some(ratio)
     }
 
+    fn estimate(&self) -> Option<f64> {
+        self.gain(self.cell.stat(self.metric).effect?.change())
+    }
+
+    /// The interval, worse end first.
     fn interval(&self) -> Option<(f64, f64)> {
         let (low, high) = self.cell.stat(self.metric).effect?.interval()?;
-        Some((low * 100.0, high * 100.0))
+        let (one, other) = (self.gain(low)?, self.gain(high)?);
+        Some((one.min(other), one.max(other)))
+    }
+
+    fn repetitions(&self) -> Vec<f64> {
+        let base = self.baseline.stat(self.metric).value.unwrap_or_default();
+        let values = if base > 0.0 { self.cell.values(self.metric) } else { Vec::new() };
+        values.into_iter().filter_map(|value| self.gain(value / base - 1.0)).collect()
     }
 
     fn is_found(&self) -> bool {
@@ -97,15 +123,15 @@ impl Line<'_> {
 }
 
 fn rounded(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
+    (value * 10_000.0).round() / 10_000.0
 }
 
 fn whiskers(subject: &Subject, own: &[(usize, &Line)]) -> Value {
     let ends: Vec<(f64, f64, f64)> = own
         .iter()
         .filter_map(|(_, line)| {
-            let (change, (low, high)) = (line.change()?, line.interval()?);
-            Some((rounded(change), rounded(high - change), rounded(change - low)))
+            let (estimate, (low, high)) = (line.estimate()?, line.interval()?);
+            Some((rounded(estimate), rounded(high - estimate), rounded(estimate - low)))
         })
         .collect();
     let symbol = subject.mark.symbol();
@@ -117,7 +143,7 @@ fn whiskers(subject: &Subject, own: &[(usize, &Line)]) -> Value {
     let role = subject.mark.role();
     json!({
         "type": "scatter", "mode": "markers", "name": text(&subject.label), "legendgroup": subject.key,
-        "x": ends.iter().map(|(change, ..)| *change).collect::<Vec<_>>(),
+        "x": ends.iter().map(|(estimate, ..)| *estimate).collect::<Vec<_>>(),
         "y": own.iter().map(|(place, _)| *place).collect::<Vec<_>>(),
         "error_x": {
             "type": "data", "symmetric": false, "color": role, "thickness": 2, "width": 5,
@@ -133,11 +159,7 @@ fn whiskers(subject: &Subject, own: &[(usize, &Line)]) -> Value {
 fn repetitions(subject: &Subject, own: &[(usize, &Line)]) -> Value {
     let points: Vec<(f64, f64)> = own
         .iter()
-        .flat_map(|(place, line)| {
-            let base = line.baseline.stat(line.metric).value.unwrap_or_default();
-            let values = if base > 0.0 { line.cell.values(line.metric) } else { Vec::new() };
-            values.into_iter().map(move |value| (rounded((value / base - 1.0) * 100.0), *place as f64 + 0.28))
-        })
+        .flat_map(|(place, line)| line.repetitions().into_iter().map(|ratio| (rounded(ratio), *place as f64 + 0.28)))
         .collect();
     json!({
         "type": "scatter", "mode": "markers", "name": text(&subject.label), "legendgroup": subject.key, "hoverinfo": "skip",
@@ -156,11 +178,34 @@ fn axes(lines: &[Line], with_subjects: bool) -> Value {
         })
         .collect();
     let places: Vec<usize> = (0..lines.len()).collect();
-    let x = json!({"rangemode": "normal", "zeroline": true, "zerolinecolor": "ink", "nticks": 7, "ticksuffix": " %"});
+    let all = lines
+        .iter()
+        .flat_map(|line| line.repetitions().into_iter().chain(line.interval().map_or([1.0; 2], <[f64; 2]>::from)));
+    let (least, most) = all.fold((1.0_f64, 1.0_f64), |(least, most), ratio| (least.min(ratio), most.max(ratio)));
+    let (ticks, words) = ticks(least, most);
+    let room = 0.06 * (most / least).log10().max(0.01);
+    let x = json!({
+        "type": "log", "range": [least.log10() - room, most.log10() + room], "tickvals": ticks, "ticktext": words,
+    });
     let y = json!({
         "tickvals": places, "ticktext": names, "range": [lines.len() as f64 - 0.5, -0.5], "showgrid": false, "zeroline": false,
     });
     layout(x, y)
+}
+
+/// Returns the places and the words of the ticks between two ratios: `10× worse`, `2×`, `same`, `2×`, `10× better`.
+fn ticks(least: f64, most: f64) -> (Vec<f64>, Vec<String>) {
+    let side = |end: f64, word: &str| {
+        let within: Vec<f64> = TICKS.into_iter().filter(|ratio| *ratio <= end).collect();
+        let shown = within[within.len().saturating_sub(MAX_TICKS)..].to_vec();
+        let names: Vec<String> = shown.iter().map(|ratio| format!("{ratio}×")).collect();
+        let last = names.len().saturating_sub(1);
+        let named =
+            names.into_iter().enumerate().map(|(n, name)| if n == last { format!("{name} {word}") } else { name });
+        shown.into_iter().zip(named).collect::<Vec<_>>()
+    };
+    let worse = side(1.0 / least, "worse").into_iter().rev().map(|(ratio, name)| (1.0 / ratio, name));
+    worse.chain([(1.0, "same".to_owned())]).chain(side(most, "better")).unzip()
 }
 
 #[cfg(test)]
@@ -189,14 +234,24 @@ mod tests {
     fn each_metric_has_whiskers_and_repetitions() {
         let chart = chart_of(two(1.25)).expect("a chart");
         let data = &chart.figure.0["data"];
-        assert_eq!(data[0]["x"], json!([25.0, -20.0, -20.0, 0.0, 0.0]));
+        assert_eq!(data[0]["x"], json!([1.25, 1.25, 1.25, 1.0, 1.0]), "better is right for every metric");
         assert_eq!(data[1]["x"].as_array().map(Vec::len), Some(5 * 6));
         let symbols = data[0]["marker"]["symbol"].as_array().expect("symbols");
         let hollow: Vec<bool> =
             symbols.iter().map(|name| name.as_str().is_some_and(|name| name.ends_with("-open"))).collect();
         assert_eq!(hollow, [false, false, false, true, true], "a difference that was not found is hollow");
         let above = data[0]["error_x"]["array"][0].as_f64().expect("a whisker");
-        assert!((0.3..1.0).contains(&above), "{above}");
+        assert!((0.003..0.01).contains(&above), "{above}");
+    }
+
+    #[test]
+    fn half_and_twice_as_good_are_equally_far_from_the_same() {
+        let (places, words) = ticks(0.013, 350.0);
+        assert_eq!(words, ["10× worse", "5×", "same", "10×", "100× better"]);
+        assert!((places[0] * places[3] - 1.0).abs() < 1e-12);
+        let (_, words) = ticks(0.97, 1.04);
+        assert_eq!(words, ["1.02× worse", "1.01×", "same", "1.01×", "1.02× better"]);
+        assert_eq!(ticks(1.0, 1.0).1, ["same"]);
     }
 
     #[test]
@@ -207,7 +262,7 @@ mod tests {
         runs.extend(repeated(|n| faster(sized("servy", n, 1.0), 1.2)));
         let chart = chart_of(runs).expect("a chart");
         assert_eq!(chart.title, "Throughput differences from gosherve");
-        assert_eq!(chart.figure.0["data"][0]["x"], json!([20.0, 10.0]));
+        assert_eq!(chart.figure.0["data"][0]["x"], json!([1.2, 1.1]));
     }
 
     #[test]
