@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use axum::{
     Extension, Json, Router,
     extract::{DefaultBodyLimit, OriginalUri},
-    http::header,
+    http::{StatusCode, header},
     routing::get,
 };
 use brewbench_wire::{now_ms, scenarios};
@@ -300,6 +300,7 @@ pub fn router(
         .merge(dashboard::pages(presence.clone()))
         .merge(dispatch::pages(presence.clone()))
         .merge(dispatch::channel(presence, barriers))
+        .method_not_allowed_fallback(wrong_method)
         .fallback(not_found)
         .layer(DefaultBodyLimit::max(2 * 1024 * 1024))
         .layer(axum::middleware::from_fn_with_state((Admission::default(), state.clone()), admission::admit))
@@ -321,7 +322,12 @@ pub fn router(
     Router::new().fallback_service(site).layer(axum::middleware::map_request(web::request::names_of_dots))
 }
 
-/// An address without a route. Of a signed-in user, the error page has the navigation.
+/// A method without a handler. Knows the signed-in user, so that the error page has the navigation.
+async fn wrong_method(_: OptionalCaller) -> StatusCode {
+    StatusCode::METHOD_NOT_ALLOWED
+}
+
+/// An address without a route. Knows the signed-in user, too.
 async fn not_found(_: OptionalCaller, OriginalUri(uri): OriginalUri) -> Error {
     web::errors::not_found(&uri)
 }

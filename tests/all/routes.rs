@@ -519,7 +519,7 @@ async fn server_errors_do_not_reveal_their_cause() {
     assert_eq!(reader.get("/api/v1/experiments/x").await.refused(500), sentence);
     let page = reader.in_browser().get("/experiments/x").await;
     assert_eq!(page.status, StatusCode::INTERNAL_SERVER_ERROR);
-    assert!(page.text().contains("Something went wrong") && page.text().contains(r#"href="/runs""#));
+    assert!(page.text().contains("Something went wrong") && page.text().contains(r#"href="/docs/"#));
     assert!(!page.text().contains("no such table"));
 }
 

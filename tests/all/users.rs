@@ -122,7 +122,7 @@ async fn a_form_creates_a_token_shows_it_once_and_keeps_invalid_input() {
     let again = form(&eve, "/tokens", &[("name", "ci"), ("scope", "submit"), ("days", "0")]).await;
     assert_eq!(again.status.as_u16(), 409);
     let html = again.text();
-    assert!(html.contains("a token") && html.contains("already exists") && html.contains(r#"value="ci""#), "{html}");
+    assert!(html.contains("A token") && html.contains("already exists") && html.contains(r#"value="ci""#), "{html}");
     assert!(html.contains(r#"<option value="submit" selected>"#) && html.contains(r#"<option value="0" selected>"#));
 }
 
@@ -329,7 +329,7 @@ async fn too_many_attempts_are_limited_per_address() {
     from(&wrong, Method::GET, "/api/v1/runs", "192.0.2.1").await.refused(429);
     from(&wrong, Method::GET, "/api/v1/agent/channel", "192.0.2.1").await.refused(429);
     let page = from(&wrong.clone().in_browser(), Method::GET, "/runs", "192.0.2.1").await;
-    assert!(page.text().contains("too many attempts"), "{}", page.text());
+    assert!(page.text().contains("Too many attempts"), "{}", page.text());
     assert!(!page.header("retry-after").is_empty());
     from(&wrong, Method::GET, "/api/v1/runs", "192.0.2.2").await.refused(401);
     from(&good, Method::GET, "/api/v1/runs", "192.0.2.1").await.ok();
