@@ -12,7 +12,6 @@ use std::{
 use anyhow::{Context, bail};
 use brewbench_agent::{
     connection::{
-        client::Trust,
         daemon::{self, CGROUPS, Options},
         session::Accepts,
     },
@@ -21,6 +20,7 @@ use brewbench_agent::{
     run::address_policy::AddressPolicy,
     sandbox::cage::support::{self, Landlock},
 };
+use brewbench_io::client::Trust;
 use brewbench_wire::profile::ProfileSource;
 use clap::{Args, Subcommand};
 use url::Url;

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use brewbench_agent::connection::client::{Plain, Trust};
+use brewbench_io::client::{Plain, Trust};
 use clap::Args;
 use serde::{Serialize, de::DeserializeOwned};
 

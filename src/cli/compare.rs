@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, process::ExitCode};
 
-use brewbench_agent::connection::client::Client;
+use brewbench_io::client::Client;
 use clap::{Args, builder::PossibleValuesParser, error::ErrorKind};
 use reqwest::Method;
 

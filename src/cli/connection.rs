@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use brewbench_agent::connection::client::{Client, Plain, Trust};
+use brewbench_io::client::{Client, Plain, Trust};
 use serde::{Deserialize, Serialize};
 use url::Url;
 

@@ -7,7 +7,8 @@ mod sample;
 use std::{iter, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, bail};
-use brewbench_agent::connection::{client::Client, daemon::Options};
+use brewbench_agent::connection::daemon::Options;
+use brewbench_io::client::Client;
 use clap::Args;
 use serde::Serialize;
 use tokio::time::{Duration, timeout};

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context;
-use brewbench_agent::connection::client::Fault;
+use brewbench_io::client::Fault;
 use clap::Args;
 use reqwest::{Method, StatusCode};
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use brewbench_agent::connection::client::{Client, Plain, Trust};
+use brewbench_io::client::{Client, Plain, Trust};
 use clap::Args;
 use url::Url;
 

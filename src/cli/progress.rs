@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use brewbench_agent::connection::client::Client;
+use brewbench_io::client::Client;
 use indicatif::{ProgressBar, ProgressStyle};
 use reqwest::Method;
 

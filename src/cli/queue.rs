@@ -1,6 +1,6 @@
 //! `brewbench queue` and `brewbench queue next`
 
-use brewbench_agent::connection::client::Fault;
+use brewbench_io::client::Fault;
 use clap::{Args, Subcommand};
 use reqwest::Method;
 

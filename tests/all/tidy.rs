@@ -210,21 +210,17 @@ fn agents_know_nothing_of_the_server() {
 }
 
 #[test]
-fn shared_crates_are_pure_and_know_neither_server_nor_agent() {
-    let words = [
-        "brewbench::",
-        "brewbench_agent",
-        "std::fs",
-        "std::net::Tcp",
-        "std::process",
-        "tokio",
-        "reqwest",
-        "Instant::now",
-    ];
-    forbid("crates", &words, "the crates below crates/ are pure and usable by others");
-    for folder in crates().keys().filter(|folder| folder.starts_with("crates/")) {
+fn shared_crates_know_neither_server_nor_agent_and_only_io_does_io() {
+    let io = ["std::fs", "std::net::Tcp", "std::process", "tokio", "reqwest", "Instant::now"];
+    for folder in ["crates/io", "crates/statistics", "crates/wire"] {
+        forbid(folder, &["brewbench::", "brewbench_agent"], "server, agents and commands share this crate");
+        let mut dependencies = vec!["sqlx", "askama", "axum", "brewbench-agent", "path = \"../..\""];
+        if folder != "crates/io" {
+            forbid(folder, &io, "this crate is pure");
+            dependencies.extend(["tokio", "reqwest", "brewbench-io"]);
+        }
         let manifest = fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("a manifest");
-        for word in ["sqlx", "askama", "axum", "tokio", "reqwest", "brewbench-agent", "path = \"../..\""] {
+        for word in dependencies {
             assert!(!manifest.contains(word), "{folder}/Cargo.toml: {word}");
         }
     }

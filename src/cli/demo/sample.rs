@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
-use brewbench_agent::connection::client::Client;
+use brewbench_io::client::Client;
 use reqwest::Method;
 
 use crate::{

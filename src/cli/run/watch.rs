@@ -5,7 +5,7 @@ mod screen;
 use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, bail};
-use brewbench_agent::connection::client::{Client, Fault};
+use brewbench_io::client::{Client, Fault};
 use reqwest::{Method, header::HeaderName};
 use serde::Serialize;
 

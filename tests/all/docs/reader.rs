@@ -17,7 +17,7 @@ use brewbench::{
         users::NewToken,
     },
 };
-use brewbench_agent::connection::client::prepare_tls;
+use brewbench_io::client::prepare_tls;
 use brewbench_testing::{Guest, Image, Podman};
 use brewbench_wire::now_ms;
 use nix::sys::signal::Signal;

@@ -32,7 +32,7 @@ use brewbench::{
     },
     fleet,
 };
-use brewbench_agent::connection::client::prepare_tls;
+use brewbench_io::client::prepare_tls;
 use brewbench_wire::now_ms;
 use tempfile::TempDir;
 use tokio::{

@@ -253,7 +253,7 @@ fn is_here(base: &reqwest::Url) -> bool {
 }
 
 /// Trusts the CAs of this machine, or those in the file named by `SSL_CERT_FILE`.
-pub(crate) fn system_trust(base: &reqwest::Url) -> Result<ClientConfig, Fault> {
+pub fn system_trust(base: &reqwest::Url) -> Result<ClientConfig, Fault> {
     trusted(base, None).map(Arc::unwrap_or_clone)
 }
 
@@ -282,7 +282,7 @@ fn add_all(roots: &mut RootCertStore, file: &Path) -> Result<(), String> {
 }
 
 /// Adds a hint to an error caused by a certificate of an unknown CA.
-pub(crate) fn with_ca_hint(cause: String) -> String {
+pub fn with_ca_hint(cause: String) -> String {
     // `BadSignature` occurs if the CA has the name of a known one.
     if cause.contains("UnknownIssuer") || cause.contains("BadSignature") {
         format!("{cause}; if the server uses your own CA, name its file in SSL_CERT_FILE or with --ca-file")

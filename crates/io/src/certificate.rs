@@ -74,7 +74,7 @@ fn distance(ms: i64) -> String {
 }
 
 /// Returns the UTC day of a time, unix ms: `2026-12-01`.
-pub(crate) fn day(at_ms: i64) -> String {
+pub fn day(at_ms: i64) -> String {
     let since = Duration::from_millis(u64::try_from(at_ms).unwrap_or(0));
     // `DateTime` ends with year 9999, which certificates without an expiry use.
     let date = DateTime::from_unix_duration(since).unwrap_or(DateTime::INFINITY);
