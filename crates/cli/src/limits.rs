@@ -79,8 +79,9 @@ fn text(list: &LimitList) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use brewbench::runs::verdict::Unit;
+
+    use super::*;
 
     fn info(name: &str, value: f64, default: f64) -> LimitInfo {
         let (name, description, reason) = (name.to_owned(), String::new(), String::new());

@@ -77,8 +77,9 @@ async fn is_imported(client: &Client) -> anyhow::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use brewbench::results::import::folder;
+
+    use super::*;
 
     #[test]
     fn embedded_sample_matches_the_folder() {

@@ -62,8 +62,9 @@ fn section(title: &str, log: Option<&str>, numbers: Option<&[usize]>) -> String 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use brewbench::results::logs::GeneratorLog;
+
+    use super::*;
 
     #[test]
     fn each_program_has_a_section_without_control_characters() {

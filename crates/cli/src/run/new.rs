@@ -185,10 +185,10 @@ impl New {
 
 #[cfg(test)]
 mod tests {
+    use brewbench::experiments::plan::PROFILED_REPETITIONS;
     use clap::Parser;
 
     use super::*;
-    use brewbench::experiments::plan::PROFILED_REPETITIONS;
 
     #[derive(Debug, Parser)]
     struct Line {

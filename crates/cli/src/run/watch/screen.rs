@@ -153,8 +153,9 @@ impl Drop for Screen {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use brewbench::results::series::model::LatencyBody;
+
+    use super::*;
 
     #[test]
     fn the_panel_fits_the_terminal_and_shows_the_last_seconds() {
