@@ -20,11 +20,11 @@ demo: ## Build quickly, without Kubernetes, and compare two servers: make demo A
 	@$(TARGET)/demo/brewbench demo $(ARGS)
 
 build-demo: assets
-	@$(CARGO) build --profile demo --locked --no-default-features --package brewbench --package rust-hyper
+	@$(CARGO) build --profile demo --locked --no-default-features --package brewbench-cli --package rust-hyper
 	@scripts/install-targets.sh $(TARGET)/demo
 
 build: assets ## Build the program and the bundled targets in release mode
-	@$(CARGO) build --release --locked --package brewbench --package rust-hyper $(EXTRA)
+	@$(CARGO) build --release --locked --package brewbench-cli --package rust-hyper $(EXTRA)
 	@scripts/install-targets.sh $(TARGET)/release
 
 install: build ## Install program, targets and systemd units: make install PREFIX=/usr/local DESTDIR=

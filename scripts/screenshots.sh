@@ -6,5 +6,5 @@ set -eu
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
-BREWBENCH_SCREENSHOTS=$folder cargo test --quiet --locked --package brewbench --test all -- browser::accessible browser::print >&2
+BREWBENCH_SCREENSHOTS=$folder cargo test --quiet --locked --workspace --test all -- browser::accessible browser::print >&2
 echo "$folder: $(find "$folder" -name '*.png' | wc -l) screenshots"

@@ -1,4 +1,5 @@
-//! A dashboard that benchmarks HTTP servers: the server, its pages, its API and its commands.
+//! A dashboard that benchmarks HTTP servers: the server, its pages and its API. The commands are in the crate
+//! `brewbench-cli`, which makes the program of it.
 //!
 //! The modules in dependency order; each uses only those before it. `ARCHITECTURE.md` has the details and the
 //! exceptions.
@@ -29,7 +30,6 @@
 //! - [`maintenance`]: backup, restore, integrity check, retention, health, Prometheus metrics.
 //! - [`settings`]: the settings page.
 //! - [`dashboard`]: the page at `/`.
-//! - [`cli`]: the commands.
 //!
 //! Invariants: a run ends once; acknowledged means committed; unknown figures are null; invalid runs enter no
 //! comparison; the signature of a handler names who may call it.
@@ -39,7 +39,6 @@ pub mod app;
 pub mod auth;
 pub mod baselines;
 pub mod catalog;
-pub mod cli;
 pub mod compare;
 pub mod dashboard;
 pub mod differences;

@@ -1,6 +1,6 @@
 //! The agent of a benchmark machine. What it exchanges with the server is in the crate `brewbench-wire`.
 //!
-//! - [`connection`]: the connection to the server: session, link, daemon, spool, uploader, client.
+//! - [`connection`]: the connection to the server: session, link, daemon, spool, uploader, key.
 //! - [`run`]: executes one run, alone or together with other agents.
 //! - [`target`]: manifests; starts a target, checks its readiness, describes its exit.
 //! - [`engine`]: load generators. Everything specific to k6 is in [`engine::k6`].

@@ -28,7 +28,7 @@ use brewbench::{
     runs::model::Run,
     web::series_style::Marks,
 };
-use brewbench_agent::connection::client::Client;
+use brewbench_io::client::Client;
 
 use crate::{
     agent,

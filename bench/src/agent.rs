@@ -13,13 +13,13 @@ use brewbench::{
 };
 use brewbench_agent::{
     connection::{
-        client::Trust,
         daemon::{self, CGROUPS, Options},
         session::Accepts,
     },
     host::idle_wait::IdleWait,
     run::address_policy::AddressPolicy,
 };
+use brewbench_io::client::Trust;
 use brewbench_wire::profile::ProfileSource;
 use tokio_util::sync::CancellationToken;
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use brewbench_agent::connection::client::Client;
+use brewbench_io::client::Client;
 use reqwest::Method;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

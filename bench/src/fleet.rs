@@ -17,7 +17,6 @@ use brewbench::{
 };
 use brewbench_agent::{
     connection::{
-        client::Client,
         link::{Condition, Link, LinkEvent, State},
         spool::Spool,
         uploader::Uploader,
@@ -25,6 +24,7 @@ use brewbench_agent::{
     engine,
     series::live::Live,
 };
+use brewbench_io::client::Client;
 use brewbench_wire::{
     PROTOCOL, Phase, RunId,
     engine::EngineVersion,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::ensure;
-use brewbench_agent::connection::client::Client;
+use brewbench_io::client::Client;
 use reqwest::Method;
 use sqlx::{SqlitePool, sqlite::SqliteConnectOptions};
 use tokio::{task::JoinSet, time::MissedTickBehavior};

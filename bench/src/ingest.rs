@@ -5,7 +5,7 @@ use std::{path::Path, process::Stdio, time::Instant};
 
 use anyhow::Context;
 use brewbench::runs::model::RunList;
-use brewbench_agent::connection::client::Client;
+use brewbench_io::client::Client;
 use brewbench_wire::RunId;
 use reqwest::Method;
 use sqlx::{

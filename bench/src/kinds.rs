@@ -16,7 +16,7 @@ use brewbench::{
     experiments::model::ExperimentWithRuns,
     runs::model::Run,
 };
-use brewbench_agent::connection::client::Client;
+use brewbench_io::client::Client;
 use brewbench_testing::{Guest, Podman};
 use reqwest::Method;
 use serde_json::json;

@@ -13,7 +13,7 @@ use brewbench::{
     results::series::model::SeriesBody,
     runs::{load::LoadBody, model::RunList},
 };
-use brewbench_agent::connection::client::Client;
+use brewbench_io::client::Client;
 use chromiumoxide::{
     Browser, BrowserConfig, Page,
     cdp::browser_protocol::network::{EnableParams, Headers, SetExtraHttpHeadersParams},

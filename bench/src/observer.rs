@@ -17,7 +17,7 @@ use brewbench::{
     runs::{load::LoadBody, model::RunList},
 };
 use brewbench_agent::{
-    connection::{client::Client, daemon::CGROUPS},
+    connection::daemon::CGROUPS,
     sandbox::{
         Group, Sandbox, Side,
         cores::{self, Neighbour},
@@ -27,6 +27,7 @@ use brewbench_agent::{
         manifest::{self, Program},
     },
 };
+use brewbench_io::client::Client;
 use brewbench_wire::{
     job::Size,
     manifest::{HOST, PORT, Ready},

@@ -14,7 +14,7 @@ use brewbench::{
     profiles::model::{Overhead, ProfileComparison, ProfileTable},
     runs::model::Run,
 };
-use brewbench_agent::connection::client::Client;
+use brewbench_io::client::Client;
 use reqwest::Method;
 use serde_json::json;
 

@@ -12,7 +12,7 @@ use brewbench::{
     catalog::model::MachineSize,
     experiments::model::ExperimentWithRuns,
 };
-use brewbench_agent::connection::client::Client;
+use brewbench_io::client::Client;
 use brewbench_wire::RunId;
 use reqwest::Method;
 use serde_json::{Value, json};

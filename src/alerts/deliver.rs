@@ -5,7 +5,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use brewbench_agent::connection::client::prepare_tls;
+use brewbench_io::client::prepare_tls;
 use brewbench_wire::{now_ms, sanitize::plain};
 use futures_util::future::join_all;
 use reqwest::{

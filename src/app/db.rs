@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use brewbench_agent::connection::lock;
+use brewbench_io::lock;
 use rusqlite::Connection;
 use sqlx::{
     Connection as _, SqlitePool,

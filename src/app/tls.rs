@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use brewbench_agent::connection::{
+use brewbench_io::{
     certificate::{Expiry, Left},
     client::prepare_tls,
 };

@@ -1,6 +1,6 @@
 //! Random secrets and their hashes.
 
-use brewbench_agent::connection::key::ONE_TIME;
+use brewbench_wire::key;
 use rand::{TryRngCore, rngs::OsRng};
 use sha2::{Digest, Sha256};
 
@@ -25,8 +25,8 @@ impl Kind {
     fn prefix(self) -> &'static str {
         match self {
             Self::Token => "bbt_",
-            Self::AgentKey => "bba_",
-            Self::OneTimeKey => ONE_TIME,
+            Self::AgentKey => key::AGENT,
+            Self::OneTimeKey => key::ONE_TIME,
             Self::Invite => "bbi_",
             Self::Session => "bbs_",
             Self::Share => "bbc_",

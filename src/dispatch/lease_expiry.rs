@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use brewbench_agent::host::clocks::Clocks;
+use brewbench_wire::now_ms;
 
 use crate::{
     app::{error::Result, state::AppState},
@@ -20,14 +20,15 @@ const MAX_CLOCK_JUMP_MS: u64 = 1_000;
 /// The time of a check of all leases.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaseCheck {
-    clocks: Clocks,
+    /// By the wall clock.
+    unix_ms: i64,
     at: Instant,
 }
 
 impl LeaseCheck {
     /// Returns a check at the current time.
     pub fn now() -> Self {
-        Self { clocks: Clocks::now(), at: Instant::now() }
+        Self { unix_ms: now_ms(), at: Instant::now() }
     }
 
     /// Gives up runs whose lease has expired; renews all leases instead if the time since the last check is unreliable.
@@ -41,8 +42,9 @@ impl LeaseCheck {
     }
 
     fn is_unreliable_since(&self, previous: &Self) -> bool {
-        self.clocks.jump_ms(&previous.clocks).unsigned_abs() > MAX_CLOCK_JUMP_MS
-            || self.at.duration_since(previous.at) > MAX_GAP
+        let (passed_ms, gap) = (self.unix_ms.saturating_sub(previous.unix_ms), self.at.duration_since(previous.at));
+        let gap_ms = i64::try_from(gap.as_millis()).unwrap_or(i64::MAX);
+        gap > MAX_GAP || passed_ms.abs_diff(gap_ms) > MAX_CLOCK_JUMP_MS
     }
 }
 
@@ -53,19 +55,21 @@ mod tests {
     #[test]
     fn a_gap_is_unreliable_if_it_is_longer_than_the_check_interval() {
         let before = LeaseCheck::now();
-        let later = |gap: Duration| LeaseCheck { at: before.at + gap, ..before };
-        assert!(!later(Duration::from_secs(1)).is_unreliable_since(&before));
-        assert!(later(Duration::from_secs(20)).is_unreliable_since(&before));
+        let later = |gap_s: u32| LeaseCheck {
+            unix_ms: before.unix_ms + i64::from(gap_s) * 1_000,
+            at: before.at + Duration::from_secs(gap_s.into()),
+        };
+        assert!(!later(1).is_unreliable_since(&before));
+        assert!(later(20).is_unreliable_since(&before));
     }
 
     #[test]
     fn a_clock_change_is_unreliable_in_both_directions() {
         let before = LeaseCheck::now();
+        let set_by = |ms: i64| LeaseCheck { unix_ms: before.unix_ms + ms, ..before };
         for hours in [-1, 1] {
-            let changed = LeaseCheck { clocks: before.clocks.set_by(hours * 3_600_000), ..before };
-            assert!(changed.is_unreliable_since(&before));
+            assert!(set_by(hours * 3_600_000).is_unreliable_since(&before));
         }
-        let corrected = LeaseCheck { clocks: before.clocks.set_by(200), ..before };
-        assert!(!corrected.is_unreliable_since(&before));
+        assert!(!set_by(200).is_unreliable_since(&before));
     }
 }

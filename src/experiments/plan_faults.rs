@@ -1,6 +1,6 @@
 //! What is wrong with the load, the agents and the generators of a plan. Pure.
 
-use brewbench_agent::generators::manifest::MOST;
+use brewbench_wire::job::MAX_CLUSTER_GENERATORS;
 use brewbench_wire::load::Shape;
 
 use super::{
@@ -69,8 +69,8 @@ fn place_fault(plan: &Plan) -> Option<String> {
 /// Returns what is wrong with the load generators.
 fn generators_fault(plan: &Plan) -> Option<String> {
     let Plan { generators, cluster_generators, agent, loads, knee, .. } = plan;
-    if *cluster_generators > MOST {
-        return Some(format!("cluster_generators: at most {MOST} are allowed"));
+    if *cluster_generators > MAX_CLUSTER_GENERATORS {
+        return Some(format!("cluster_generators: at most {MAX_CLUSTER_GENERATORS} are allowed"));
     }
     if *cluster_generators > 0 && !generators.is_empty() {
         return Some("cluster_generators: can't be combined with generators; omit one of them".to_owned());

@@ -9,8 +9,10 @@ use axum::{
     extract::{FromRequestParts, State},
     http::{StatusCode, request::Parts},
 };
-use brewbench_agent::connection::key::{Enrolled, NewKey};
-use brewbench_wire::now_ms;
+use brewbench_wire::{
+    key::{Enrolled, NewKey},
+    now_ms,
+};
 
 use super::api::AgentCaller;
 use crate::{

@@ -1,7 +1,6 @@
 //! Card, table, chart, matrix, gate, JSON, Markdown, CSV and command line never disagree about a comparison.
 
 use brewbench::{
-    cli,
     compare::{
         cell::{Cell, Row},
         known::Known,
@@ -168,7 +167,7 @@ fn leaders_agree(comparison: &Comparison, row: &Row) {
 }
 
 fn texts_agree(comparison: &Comparison) {
-    let [markdown, cli] = [reports::markdown::text(comparison), cli::compare::text(comparison)];
+    let [markdown, cli] = [reports::markdown::text(comparison), brewbench_cli::compare::text(comparison)];
     let csv = reports::csv::text(comparison);
     let row = &comparison.rows[0];
     for (card, metric) in comparison.cards.iter().zip([Metric::Rps, Metric::P50Ms, Metric::P99Ms]) {

@@ -15,8 +15,8 @@ use brewbench::{
     alerts::sign::signature,
     app::{config::Config, networks::Networks},
     auth::model::Role,
-    cli::events::Events,
 };
+use brewbench_cli::events::Events;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle, time::timeout};

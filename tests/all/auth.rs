@@ -70,7 +70,7 @@ async fn names_are_one_visible_line_of_at_most_80_characters() {
     assert_eq!(tokens(&admin).await.len(), before);
     for name in ["ä", "<b>", "../..", &"x".repeat(80)] {
         admin.post("/api/v1/tokens", &json!({"name": name, "scope": "read"})).await.ok();
-        let path = format!("/api/v1/tokens/{}", brewbench::cli::connection::encoded(name));
+        let path = format!("/api/v1/tokens/{}", brewbench_cli::connection::encoded(name));
         admin.delete(&path).await.ok();
     }
 }

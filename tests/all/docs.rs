@@ -9,7 +9,7 @@ mod snippets;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use brewbench::{
@@ -20,13 +20,9 @@ use brewbench_agent::target::manifest;
 use reqwest::StatusCode;
 
 use crate::{
-    harness::App,
+    harness::{App, root},
     tidy::{production_part, sources},
 };
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
 
 fn read(file: &str) -> String {
     fs::read_to_string(root().join(file)).unwrap_or_else(|fault| panic!("{file}: {fault}"))

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use brewbench::auth::model::Role;
 use reqwest::{Method, header::CONTENT_SECURITY_POLICY};
 
-use crate::harness::{Answer, App};
+use crate::harness::{Answer, App, root};
 
 /// The nonce of a response.
 fn nonce(answer: &Answer) -> &str {
@@ -59,7 +59,7 @@ async fn every_response_is_locked_down_and_runs_only_scripts_with_its_nonce() {
 #[test]
 fn templates_have_no_inline_handlers_or_scripts() {
     let mut templates = 0;
-    visit(&Path::new(env!("CARGO_MANIFEST_DIR")).join("templates"), &mut |path, text| {
+    visit(&root().join("templates"), &mut |path, text| {
         templates += 1;
         let lower = text.to_lowercase();
         let handlers = lower.match_indices(" on").map(|(at, _)| &lower[at + 3..]).filter(|rest| {

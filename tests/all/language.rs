@@ -2,11 +2,15 @@
 
 use std::{fs, path::Path};
 
-use brewbench::{cli::Cli, docs::book::BOOK};
+use brewbench::docs::book::BOOK;
+use brewbench_cli::Cli;
 use clap::{Command, CommandFactory};
 use serde_json::Value;
 
-use crate::{harness::App, tidy::sources};
+use crate::{
+    harness::{App, root},
+    tidy::sources,
+};
 
 /// Words and phrases of `docs/contributing/glossary.md` that are never the right ones.
 const AVOIDED: [&str; 26] = [
@@ -123,7 +127,7 @@ fn templates() -> Vec<(String, String)> {
         }
     }
     let mut all = Vec::new();
-    visit(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/templates")), &mut all);
+    visit(&root().join("templates"), &mut all);
     assert!(all.len() > 50, "{} templates", all.len());
     all
 }
@@ -196,7 +200,7 @@ fn the_docs_are_in_plain_english() {
         avoided(&chapter.path, chapter.text(), &mut faults);
     }
     for file in ["README.md", "CONTRIBUTING.md", "SECURITY.md"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        let path = root().join(file);
         avoided(file, &fs::read_to_string(path).expect("a file"), &mut faults);
     }
     none(&faults);

@@ -4,7 +4,6 @@ use std::ops::RangeInclusive;
 
 use brewbench::{
     auth::model::Role,
-    cli::events::{Event, Events},
     live::{
         feed::LiveFeed,
         status::{Now, PointsBody, RunNow},
@@ -12,6 +11,7 @@ use brewbench::{
     results::series::model::SeriesBody,
     runs::model::RunList,
 };
+use brewbench_cli::events::{Event, Events};
 use brewbench_wire::{
     Phase, RunId,
     job::Job,

@@ -18,6 +18,7 @@ use crate::harness::{
     Actor, Agent, App,
     agent::outcome,
     program::{Output, PROGRAM, Running, Tools, as_user, brewbench},
+    root,
     series::matching_series,
     submit::{plan_with, submit},
     summaries::good,
@@ -450,7 +451,7 @@ async fn a_json_log_is_one_object_per_line() {
 
 /// A script of the repository.
 fn script(name: &str) -> Command {
-    Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join(name))
+    Command::new(root().join(name))
 }
 
 #[tokio::test]

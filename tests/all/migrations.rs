@@ -15,13 +15,13 @@ use sqlx::{AssertSqlSafe, Row};
 use tempfile::TempDir;
 
 use crate::harness::{
-    Agent, Answer, App,
+    Agent, Answer, App, root,
     submit::{plan_with, submit, vus},
     summaries::{good, target_down},
 };
 
 fn fixtures() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/db");
+    let folder = root().join("tests/fixtures/db");
     let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     let mut files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|ending| ending == "db")).collect();
     files.sort();
@@ -169,7 +169,7 @@ async fn opening_twice_changes_nothing() {
 #[tokio::test]
 async fn a_new_fixture_is_written_where_the_environment_says() {
     let folder = tempfile::tempdir().expect("a folder");
-    let requested = std::env::var_os("NEW_FIXTURE").map(|path| Path::new(env!("CARGO_MANIFEST_DIR")).join(path));
+    let requested = std::env::var_os("NEW_FIXTURE").map(|path| root().join(path));
     let fixture = requested.unwrap_or_else(|| folder.path().join("fixture.db"));
     let app = App::start().await;
     let user = app.user().await;

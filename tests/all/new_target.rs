@@ -2,7 +2,8 @@
 
 use std::{ffi::OsStr, fs, path::Path};
 
-use brewbench::{auth::model::Role, cli::events::Events};
+use brewbench::auth::model::Role;
+use brewbench_cli::events::Events;
 use brewbench_wire::{manifest::ManifestFile, messages::TargetOffer};
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -283,7 +283,7 @@ pub async fn user_of(program: &Running, data: &Path) -> Actor {
         token => Some(token.expect("a token")),
     })
     .await;
-    brewbench_agent::connection::client::prepare_tls();
+    brewbench_io::client::prepare_tls();
     Actor::anonymous(&format!("http://{address}/").parse().expect("an address")).with_secret(&token.secret)
 }
 

@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, path::PathBuf};
 use brewbench::{auth::model::Role, web::format};
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, App, program::as_user, submit::text};
+use crate::harness::{Actor, Answer, App, program::as_user, root, submit::text};
 
 fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("samples/published")
+    root().join("samples/published")
 }
 
 fn published(name: &str) -> String {

@@ -1,6 +1,7 @@
 //! The queue: order, wait reasons, expected starts, and runs moved to the front.
 
-use brewbench::{auth::model::Role, cli::events::Events};
+use brewbench::auth::model::Role;
+use brewbench_cli::events::Events;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::timeout;

@@ -10,9 +10,11 @@ use std::{
     sync::LazyLock,
 };
 
+use crate::harness::root;
+
 /// The modules of the server in their order, and the tables that each writes. A module may use those before it.
 /// Three modules write `run`: `runs` the request and the phase, `results` the results, `dispatch` the lease.
-const MODULES: [(&str, &[&str]); 29] = [
+const MODULES: [(&str, &[&str]); 28] = [
     ("app", &[]),
     ("web", &[]),
     ("metrics", &[]),
@@ -53,7 +55,6 @@ const MODULES: [(&str, &[&str]); 29] = [
     ("settings", &[]),
     ("search", &[]),
     ("dashboard", &[]),
-    ("cli", &[]),
     ("lib", &[]),
 ];
 
@@ -61,11 +62,10 @@ const MODULES: [(&str, &[&str]); 29] = [
 const BASE: [&str; 3] = ["app", "web", "metrics"];
 
 /// Files that may use all modules.
-const ASSEMBLY: [&str; 4] = ["src/app/server.rs", "src/app/local_admin.rs", "src/lib.rs", "src/main.rs"];
+const ASSEMBLY: [&str; 3] = ["src/app/server.rs", "src/app/local_admin.rs", "src/lib.rs"];
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
+/// The commands.
+const COMMANDS: &str = "crates/cli/src";
 
 /// The crates of the repository: the folder of each and its Rust files, as (path from the root, text).
 fn crates() -> &'static BTreeMap<String, Vec<(String, String)>> {
@@ -209,32 +209,38 @@ fn agents_know_nothing_of_the_server() {
     }
 }
 
+/// The server compiles beside the agent: only its tests use one.
 #[test]
-fn shared_crates_are_pure_and_know_neither_server_nor_agent() {
-    let words = [
-        "brewbench::",
-        "brewbench_agent",
-        "std::fs",
-        "std::net::Tcp",
-        "std::process",
-        "tokio",
-        "reqwest",
-        "Instant::now",
-    ];
-    forbid("crates", &words, "the crates below crates/ are pure and usable by others");
-    for folder in crates().keys().filter(|folder| folder.starts_with("crates/")) {
+fn the_server_knows_nothing_of_agents_and_commands() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("a manifest");
+    let (built, _) = manifest.split_once("[dev-dependencies]").expect("dependencies of tests");
+    for word in ["brewbench-agent =", "brewbench-cli ="] {
+        assert!(!built.contains(word), "Cargo.toml: {word}");
+    }
+}
+
+#[test]
+fn shared_crates_know_neither_server_nor_agent_and_only_io_does_io() {
+    let io = ["std::fs", "std::net::Tcp", "std::process", "tokio", "reqwest", "Instant::now"];
+    for folder in crates().keys().filter(|folder| folder.starts_with("crates/") && *folder != "crates/cli") {
+        forbid(folder, &["brewbench::", "brewbench_agent"], "server, agents and commands share this crate");
+        let mut dependencies = vec!["sqlx", "askama", "axum", "brewbench-agent", "path = \"../..\""];
+        if folder != "crates/io" {
+            forbid(folder, &io, "this crate is pure");
+            dependencies.extend(["tokio", "reqwest", "brewbench-io"]);
+        }
         let manifest = fs::read_to_string(root().join(folder).join("Cargo.toml")).expect("a manifest");
-        for word in ["sqlx", "askama", "axum", "tokio", "reqwest", "brewbench-agent", "path = \"../..\""] {
+        for word in dependencies {
             assert!(!manifest.contains(word), "{folder}/Cargo.toml: {word}");
         }
     }
 }
 
-/// Flattens `use crate::{…}`: `a::{b, c}` becomes `a::b` and `a::c`.
-fn grouped_uses(text: &str) -> Vec<String> {
+/// Flattens `use CRATE::{…}`: `a::{b, c}` becomes `a::b` and `a::c`.
+fn grouped_uses(text: &str, name: &str) -> Vec<String> {
     let text = production_part(text);
     let mut uses = Vec::new();
-    for statement in text.split("use crate::").skip(1) {
+    for statement in text.split(&format!("use {name}::")).skip(1) {
         let statement = statement.split(';').next().unwrap_or_default();
         expand("", statement, &mut uses);
     }
@@ -268,7 +274,8 @@ fn expand(prefix: &str, tree: &str, uses: &mut Vec<String>) {
 
 #[test]
 fn nested_uses_are_flattened() {
-    let uses = grouped_uses("use crate::{\n    auth::{self, api::{a, b}},\n    db::Db,\n};\nuse crate::web;\n");
+    let text = "use crate::{\n    auth::{self, api::{a, b}},\n    db::Db,\n};\nuse crate::web;\n";
+    let uses = grouped_uses(text, "crate");
     assert_eq!(uses, ["auth::self", "auth::api::a", "auth::api::b", "db::Db", "web"]);
 }
 
@@ -297,14 +304,13 @@ fn modules_depend_on_those_before_them() {
             continue;
         }
         let (own, surface) = (module(&file), is_surface(&file));
-        for used in paths(&text) {
+        for used in paths(&text, "crate") {
             let other = used.split("::").next().unwrap_or(&used);
             if other == own || !MODULES.iter().any(|(name, _)| *name == other) {
                 continue;
             }
             count += 1;
-            assert!(own == "cli" || !used.starts_with("app::server"), "{file}: uses crate::{used}");
-            assert!(own == "cli" || other != "cli", "{file}: uses crate::{used}");
+            assert!(!used.starts_with("app::server"), "{file}: uses crate::{used}");
             let in_order = rank(other) < rank(own) || (BASE.contains(&own) && BASE.contains(&other));
             assert!(surface || in_order, "{file}: uses crate::{used}, which comes later in the order");
         }
@@ -312,11 +318,11 @@ fn modules_depend_on_those_before_them() {
     assert!(count > 1_000, "only {count} uses were found");
 }
 
-/// All paths of its crate that a file uses: in `use crate::{…}` and in code.
-fn paths(text: &str) -> Vec<String> {
+/// All paths of a crate that a file uses: in `use CRATE::{…}` and in code. Its own crate is `crate`.
+fn paths(text: &str, name: &str) -> Vec<String> {
     let code = production_part(text);
-    let mut all = grouped_uses(text);
-    for rest in code.split("crate::").skip(1).filter(|rest| !rest.starts_with('{')) {
+    let mut all = grouped_uses(text, name);
+    for rest in code.split(&format!("{name}::")).skip(1).filter(|rest| !rest.starts_with('{')) {
         let end = rest.find(|letter: char| !(letter.is_alphanumeric() || "_:".contains(letter))).unwrap_or(rest.len());
         all.push(rest[..end].trim_end_matches(':').to_owned());
     }
@@ -325,12 +331,16 @@ fn paths(text: &str) -> Vec<String> {
 
 #[test]
 fn commands_speak_to_a_server_and_not_to_its_store() {
-    for (file, text) in production("src/cli").filter(|(file, _)| !file.starts_with("src/cli/demo")) {
-        for used in paths(&text) {
-            assert!(!used.starts_with("app::db") && !used.starts_with("app::state"), "{file}: uses crate::{used}");
+    let demo = format!("{COMMANDS}/demo");
+    let mut count = 0;
+    for (file, text) in production(COMMANDS).filter(|(file, _)| !file.starts_with(&demo)) {
+        for used in paths(&text, "brewbench") {
+            count += 1;
+            assert!(!used.starts_with("app::db") && !used.starts_with("app::state"), "{file}: uses brewbench::{used}");
         }
     }
-    forbid("src/cli", &["store::", "pages::", "::store", "::pages"], "commands go through the JSON API");
+    assert!(count > 100, "only {count} uses were found");
+    forbid(COMMANDS, &["store::", "pages::", "::store", "::pages"], "commands go through the JSON API");
 }
 
 #[test]
@@ -406,7 +416,7 @@ fn every_module_is_in_the_order() {
     for entry in fs::read_dir(root().join("src")).expect("a folder") {
         let path = entry.expect("an entry").path();
         let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-        assert!(name == "main" || rank(&name) < MODULES.len());
+        assert!(rank(&name) < MODULES.len());
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use brewbench::{app::tls::CertificateFiles, auth::model::Scope};
-use brewbench_agent::connection::client::prepare_tls;
+use brewbench_io::client::prepare_tls;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
 use rustls::{
     ServerConfig,

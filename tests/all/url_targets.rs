@@ -19,7 +19,7 @@ pub async fn serve(targets: &Path) -> (Running, String) {
     command.args(["--listen", &format!("127.0.0.1:{port}")]);
     let program = Running::start(command);
     let base = format!("http://127.0.0.1:{port}");
-    brewbench_agent::connection::client::prepare_tls();
+    brewbench_io::client::prepare_tls();
     let client = reqwest::Client::builder().tls_certs_only([]).build().expect("a client");
     until(&program, "the target", async || client.get(format!("{base}/health")).send().await.ok()).await;
     (program, base)

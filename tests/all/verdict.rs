@@ -16,6 +16,7 @@ use crate::{
         Actor, Agent, App,
         agent::outcome,
         program::as_user,
+        root,
         series::{matching_series, window},
         submit::{plan_with, submit, text, vus},
         summaries::{good, target_down},
@@ -338,12 +339,12 @@ async fn a_command_sets_limits() {
 
 #[test]
 fn the_docs_name_every_limit_with_its_default() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guide/verdict.md");
-    let docs = std::fs::read_to_string(path).expect("the chapter");
+    let path = root().join("docs/guide/verdict.md");
+    let docs = std::fs::read_to_string(&path).expect("the chapter");
     for limit in Limit::ALL {
         let about = limit.about();
         let expected = format!("`{}` {}", about.name, about.unit.text(about.default));
-        assert!(docs.contains(&expected), "{expected} is not in {path}");
+        assert!(docs.contains(&expected), "{expected} is not in {}", path.display());
     }
 }
 

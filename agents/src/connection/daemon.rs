@@ -16,15 +16,15 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::connection::clear::{Cleared, clear};
-use crate::connection::client::Client;
 use crate::connection::key::Keys;
 use crate::connection::link::{Condition, Link, LinkEvent};
 pub use crate::connection::options::{CGROUPS, Options};
 use crate::connection::session::{Accepts, Effect, Input, Session};
 use crate::connection::spool::Spool;
 use crate::connection::uploader::Uploader;
-use crate::connection::{link, lock, state_folder};
+use crate::connection::{link, state_folder};
 
+use brewbench_io::client::Client;
 use brewbench_wire::engine::EngineOffer;
 use brewbench_wire::job::{Job, Role, Scenario};
 use brewbench_wire::messages::{AgentMessage, Finding, Gate, Hello, Machine, TargetOffer};
@@ -114,7 +114,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
 /// Locks the state folder: of two agents in one folder, each would delete the runs of the other.
 async fn lock(state: &Path) -> anyhow::Result<File> {
     state_folder::make_private(state)?;
-    match lock::take(state).await.with_context(|| format!("failed to write to {}", state.display()))? {
+    match brewbench_io::lock::take(state).await.with_context(|| format!("failed to write to {}", state.display()))? {
         Some(file) => Ok(file),
         None => {
             bail!("the state folder {} is in use by another agent; choose another with --state", state.display())

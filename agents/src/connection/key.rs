@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use brewbench_io::client::{Client, Fault};
 use brewbench_wire::job::hex;
+use brewbench_wire::key::{AGENT, Enrolled, NewKey, ONE_TIME};
 use reqwest::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -20,29 +22,8 @@ use tokio::sync::Mutex;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use crate::connection::client::{Client, Fault};
-
-/// Prefix of one-time keys.
-pub const ONE_TIME: &str = "bbo_";
-/// Prefix of agents' own keys.
-const OWN: &str = "bba_";
-
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-/// Registers a key that an agent created.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct NewKey {
-    /// SHA-256 of the key, in hex.
-    pub key_sha256: String,
-}
-
-/// The agent that a key belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Enrolled {
-    /// Its name, assigned on the server.
-    pub name: String,
-}
 
 /// The content of the key file.
 #[derive(Clone, Serialize, Deserialize)]
@@ -256,7 +237,7 @@ fn create() -> String {
     for _ in 0..3 {
         random.update(Uuid::new_v4().as_bytes());
     }
-    format!("{OWN}{}", hex(&random.finalize()))
+    format!("{AGENT}{}", hex(&random.finalize()))
 }
 
 fn hashed(key: &str) -> String {
@@ -324,6 +305,6 @@ mod tests {
     #[test]
     fn keys_are_unique() {
         let (one, other) = (create(), create());
-        assert!(one != other && one.starts_with(OWN) && one.len() == OWN.len() + 64, "{one}");
+        assert!(one != other && one.starts_with(AGENT) && one.len() == AGENT.len() + 64, "{one}");
     }
 }

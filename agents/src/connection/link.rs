@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 pub use dial::announce;
 use dial::{ConnectError, Socket, connect, introduce, receive, send};
 
+use brewbench_io::client::Client;
 use brewbench_wire::RunId;
 use brewbench_wire::messages::{AgentMessage, Hello, ServerMessage, TargetOffer};
 
-use crate::connection::client::Client;
 use crate::connection::uploader::Uploader;
 use crate::series::live::{Live, Sent};
 

@@ -1,15 +1,12 @@
 //! The connection to the server.
 //!
 //! [`session`] decides what to do next, without I/O; [`daemon`] carries it out over the [`link`]. Results wait in the
-//! [`spool`] until the [`uploader`] has delivered them. [`client`] is HTTP for agents and commands.
+//! [`spool`] until the [`uploader`] has delivered them.
 
-pub mod certificate;
 mod clear;
-pub mod client;
 pub mod daemon;
 pub mod key;
 pub mod link;
-pub mod lock;
 mod options;
 pub mod session;
 pub mod spool;

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use brewbench_io::client::Trust;
 use brewbench_wire::profile::ProfileSource;
 
-use super::client::Trust;
 use super::session::Accepts;
 use crate::host::idle_wait::IdleWait;
 use crate::run::address_policy::AddressPolicy;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brewbench_io::client::{Client, Fault};
 use brewbench_wire::outcome::Outcome;
 use brewbench_wire::{RunId, now_ms};
 use reqwest::{Method, StatusCode};
@@ -10,7 +11,6 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::connection::client::{Client, Fault};
 use crate::connection::spool::Spool;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(300);

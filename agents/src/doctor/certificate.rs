@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use std::io;
 
+use brewbench_io::certificate::{Expiry, Left, SOON_DAYS, day};
+use brewbench_io::client::Client;
 use brewbench_wire::now_ms;
 use rustls::CertificateError;
 use rustls::pki_types::{ServerName, UnixTime};
@@ -14,8 +16,6 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::finding::Finding;
-use crate::connection::certificate::{Expiry, Left, SOON_DAYS, day};
-use crate::connection::client::Client;
 
 /// Longest wait for the server's response.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);

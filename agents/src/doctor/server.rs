@@ -4,14 +4,15 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
+use brewbench_io::client::{Client, Fault};
+use brewbench_wire::key::{Enrolled, ONE_TIME};
 use brewbench_wire::now_ms;
 use reqwest::{Method, StatusCode, header};
 
 use super::certificate::PATIENCE;
 use super::finding::{Finding, Rank};
-use crate::connection::client::{Client, Fault};
 use crate::connection::daemon::Options;
-use crate::connection::key::{Enrolled, Keys, ONE_TIME};
+use crate::connection::key::Keys;
 use crate::connection::state_folder;
 use crate::host::disk::{self, TOO_LITTLE};
 

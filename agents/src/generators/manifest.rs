@@ -6,11 +6,9 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use brewbench_wire::job::MAX_CLUSTER_GENERATORS;
 use brewbench_wire::manifest::Toleration;
 use brewbench_wire::messages::GeneratorsOffer;
-
-/// The most generators of a run. One agent merges the series of this many.
-pub const MOST: u32 = 100;
 
 /// The user of k6's own images.
 const USER: u32 = 12_345;
@@ -79,8 +77,8 @@ impl Generators {
         if !(64..=1 << 20).contains(&file.memory_mib) {
             return Err("memory_mib: must be at least 64".to_owned());
         }
-        if !(1..=MOST).contains(&file.most) {
-            return Err(format!("most: must be 1 to {MOST}"));
+        if !(1..=MAX_CLUSTER_GENERATORS).contains(&file.most) {
+            return Err(format!("most: must be 1 to {MAX_CLUSTER_GENERATORS}"));
         }
         let image = file.image.clone().unwrap_or_else(|| format!("grafana/k6:{k6_version}"));
         if image.trim().is_empty() || image.contains(char::is_whitespace) {

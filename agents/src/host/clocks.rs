@@ -44,12 +44,6 @@ impl Clocks {
         best.1
     }
 
-    /// Returns the same moment on a clock shifted by `ms`.
-    #[must_use]
-    pub fn set_by(self, ms: i64) -> Self {
-        Self { unix_ms: self.unix_ms.saturating_add(ms), ..self }
-    }
-
     /// Returns by how much the clock was set since an earlier moment, milliseconds; negative if back. Sleep of the
     /// machine counts as a jump forward, because nothing was measured during it. One millisecond more or less is
     /// rounding.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brewbench_io::client::innermost;
 use brewbench_wire::manifest::SECONDS;
 use brewbench_wire::now_ms;
 use brewbench_wire::profile::pprof::{Facts, decode_with_facts};
@@ -10,7 +11,6 @@ use reqwest::{Client, Url};
 use tokio::time::{Instant, timeout_at};
 
 use super::quality::Taken;
-use crate::connection::client::innermost;
 
 /// Maximum bytes of a response.
 const MOST_BYTES: usize = 64 << 20;

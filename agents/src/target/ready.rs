@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use brewbench_io::client::{innermost, prepare_tls};
 use brewbench_wire::manifest::{Ready, Verify};
 use reqwest::header::LOCATION;
 use reqwest::{Client, Response as Raw, Version};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::connection::client::{innermost, prepare_tls};
 use crate::host::procfs;
 use crate::sandbox::Watch;
 

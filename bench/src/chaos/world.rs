@@ -20,7 +20,7 @@ use brewbench::{
     fleet::model::{AgentList, NewAgentKey},
     runs::load::LoadBody,
 };
-use brewbench_agent::connection::client::{Client, Plain, Trust};
+use brewbench_io::client::{Client, Plain, Trust};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};

@@ -117,6 +117,9 @@ impl Segment {
 /// Maximum number of load generators of a run.
 pub const MOST_GENERATORS: u32 = 1_000;
 
+/// Maximum number of those that one agent starts in a cluster: it merges their series.
+pub const MAX_CLUSTER_GENERATORS: u32 = 100;
+
 /// Maximum number of parameters, defaults and files together; each has a name.
 const MOST_NAMES: usize = 10_000;
 

@@ -12,6 +12,7 @@ pub mod counters;
 pub mod engine;
 pub mod histogram;
 pub mod job;
+pub mod key;
 pub mod load;
 pub mod load_record;
 pub mod load_time;

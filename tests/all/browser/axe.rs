@@ -1,11 +1,12 @@
 //! Checks pages with axe-core, which is loaded from `node_modules`, not from the site.
 
-use std::{fs, path::Path, sync::LazyLock};
+use std::{fs, sync::LazyLock};
 
 use super::Tab;
+use crate::harness::root;
 
 static AXE: LazyLock<String> = LazyLock::new(|| {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("node_modules/axe-core/axe.min.js");
+    let path = root().join("node_modules/axe-core/axe.min.js");
     fs::read_to_string(&path).unwrap_or_else(|fault| panic!("{}: {fault}; `make assets` fetches it", path.display()))
 });
 

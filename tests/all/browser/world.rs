@@ -19,6 +19,7 @@ use crate::{
         Actor, Agent, App,
         agent::outcome,
         participants::{generator_outcome, host_outcome},
+        root,
         series::{delta, matching_series},
         submit::{plan_with, submit, text},
         summaries::{fixture, good_checking, scaled},
@@ -489,7 +490,7 @@ async fn trend(user: &Actor) -> String {
 
 /// Imports a run of wrk in which most requests failed.
 async fn import_wrk(user: &Actor) -> String {
-    let path = format!("{}/samples/published/wrk-kcup-go-fasthttp-1M.txt", env!("CARGO_MANIFEST_DIR"));
+    let path = root().join("samples/published/wrk-kcup-go-fasthttp-1M.txt");
     let output = std::fs::read_to_string(path).expect("a sample");
     import(user, "kcup", 1, output).await
 }

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeSet, process::Command};
 
-use brewbench::cli::Cli;
+use brewbench_cli::Cli;
 use clap::{CommandFactory, error::ErrorKind};
 
 use super::{

@@ -2,13 +2,11 @@
 
 use std::fmt::Write;
 
-use brewbench::{
-    cli::Cli,
-    metrics::{
-        METRICS,
-        definition::{Better, MetricDef, Role},
-    },
+use brewbench::metrics::{
+    METRICS,
+    definition::{Better, MetricDef, Role},
 };
+use brewbench_cli::Cli;
 use clap::{Command, CommandFactory};
 use serde_json::Value;
 

@@ -17,7 +17,7 @@ use brewbench::{
         users::NewToken,
     },
 };
-use brewbench_agent::connection::client::prepare_tls;
+use brewbench_io::client::prepare_tls;
 use brewbench_testing::{Guest, Image, Podman};
 use brewbench_wire::now_ms;
 use nix::sys::signal::Signal;
@@ -29,6 +29,7 @@ use super::snippets::{self, missing_line, words};
 use crate::harness::{
     Actor, PATIENCE,
     program::{Output, PROGRAM, Running, Tools, isolated},
+    root,
     submit::{repetitions, text as text_of},
 };
 use crate::url_targets;
@@ -77,7 +78,7 @@ impl Reader {
         let (home, here) = (folder.path().join("home"), folder.path().join("work"));
         fs::create_dir_all(home).expect("a folder");
         copy(&tools.targets, &here);
-        let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let repository = root();
         std::os::unix::fs::symlink(repository.join("samples"), here.join("samples")).expect("a link");
         copy(&repository.join("tests/fixtures/k6"), &here.join("results"));
         fs::write(folder.path().join("yes"), "y\n").expect("a file");

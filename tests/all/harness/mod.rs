@@ -8,7 +8,12 @@ pub mod series;
 pub mod submit;
 pub mod summaries;
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::LazyLock,
+    time::Duration,
+};
 
 pub use actor::{Actor, Answer};
 pub use agent::Agent;
@@ -32,7 +37,7 @@ use brewbench::{
     },
     fleet,
 };
-use brewbench_agent::connection::client::prepare_tls;
+use brewbench_io::client::prepare_tls;
 use brewbench_wire::now_ms;
 use tempfile::TempDir;
 use tokio::{
@@ -47,6 +52,14 @@ use uuid::Uuid;
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// The folder of the repository.
+pub fn root() -> &'static Path {
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the folder of this package")
+    });
+    &ROOT
+}
 
 /// A server that runs until the test ends.
 pub struct App {

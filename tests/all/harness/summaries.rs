@@ -1,11 +1,13 @@
 //! Summaries of real k6, and modified ones.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
 use serde_json::{Value, json};
+
+use super::root;
 
 /// All JSON files written by k6.
 pub const ALL: [&str; 9] = [
@@ -38,7 +40,7 @@ pub fn fixture(name: &str) -> String {
 
 /// Returns the path of one of [`ALL`].
 pub fn path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/k6/{name}.json"))
+    root().join(format!("tests/fixtures/k6/{name}.json"))
 }
 
 /// Returns a summary with empty lines at its end, as many as no other has: the server refuses a file that it has.

@@ -1,6 +1,6 @@
 //! Figures of databases in which each had a column of its own, as the versions before them read those columns.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use brewbench::{
     app::{db, ids::RunId},
@@ -15,6 +15,7 @@ use sqlx::{
 };
 
 use super::{data_with, fixtures};
+use crate::harness::root;
 
 /// The last migration with a column for each figure.
 const BEFORE: i64 = 58;
@@ -103,7 +104,7 @@ fn figures(row: &SqliteRow) -> Figures {
 
 /// Applies the migrations that a version had when each figure was a column.
 async fn migrate(connection: &mut SqliteConnection) {
-    let all = Migrator::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations")).await.expect("migrations");
+    let all = Migrator::new(root().join("migrations")).await.expect("migrations");
     all.run_to(BEFORE, connection).await.expect("a database of that version");
 }
 

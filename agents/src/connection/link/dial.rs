@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brewbench_io::client::{Client, with_ca_hint};
 use brewbench_wire::messages::{AgentMessage, Hello, ServerMessage};
 use brewbench_wire::now_ms;
 use futures_util::{SinkExt, StreamExt};
@@ -13,7 +14,6 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
 
 use super::Closed;
-use crate::connection::client::{Client, with_ca_hint};
 
 pub(super) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 

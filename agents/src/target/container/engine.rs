@@ -232,7 +232,7 @@ pub fn sentence(error: &Error) -> String {
         Error::DockerStreamError { error } => error.trim().to_owned(),
         Error::SocketNotFoundError(path) => format!("there is no socket {path}"),
         Error::RequestTimeoutError => format!("no answer within {} s", PATIENCE.as_secs()),
-        other => crate::connection::client::innermost(other),
+        other => brewbench_io::client::innermost(other),
     }
 }
 

@@ -11,7 +11,8 @@ use kube::{Api, Client, Config, Error, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::connection::client::prepare_tls;
+use brewbench_io::client::prepare_tls;
+
 use crate::sandbox::process::{LOG_BYTES, last_lines};
 
 /// Label of everything that an agent creates: its name.

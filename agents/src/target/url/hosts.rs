@@ -9,7 +9,8 @@ use reqwest::{Client, Url};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
-use crate::connection::client::{prepare_tls, system_trust};
+use brewbench_io::client::{prepare_tls, system_trust};
+
 use crate::run::address_policy::check_address;
 
 /// How many connections are opened to measure the round-trip time: its median ignores a few late ones.

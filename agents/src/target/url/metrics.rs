@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use brewbench_io::client::innermost;
 use brewbench_wire::manifest::{Metrics, Preset};
 use brewbench_wire::series::Consumption;
 use reqwest::{Client, Url};
 
 use super::exposition::{Labels, Series, series};
 use super::hosts::Hosts;
-use crate::connection::client::innermost;
 use crate::host::process_snapshot::Snapshot;
 use crate::target::ready::body;
 

@@ -1,0 +1,206 @@
+//! `brewbench compare`
+
+use std::{fmt::Write, process::ExitCode};
+
+use brewbench::{
+    app::ids::joined,
+    compare::{cell::Cell, metric::Metric, selection::By, stat::Stat, view::Comparison},
+    metrics,
+};
+use brewbench_io::client::Client;
+use clap::{Args, builder::PossibleValuesParser, error::ErrorKind};
+use reqwest::Method;
+
+use super::{
+    gate::Gate,
+    table::{at_spaces, cut_middle, figure, plain, short_id, table},
+};
+use crate::{common::Common, connection::Connection, run::which::full_id};
+
+/// Compare runs; with --candidate, pass or fail a candidate for CI.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub struct Compare {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    which: Which,
+    /// Target to compare the others with [default: each with each other, relative to the first by name]. With --candidate: a named baseline, an
+    /// experiment, or run ids separated by commas
+    #[arg(long)]
+    baseline: Option<String>,
+    #[command(flatten)]
+    how: How,
+    #[command(flatten)]
+    gate: Gate,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes with --candidate:
+  0   passed: every confidence interval lies within its rule's limit
+  1   regression: a difference significantly beyond a rule's limit
+  2   cannot say: wide intervals, too few repetitions, excluded runs,
+      confounders, or no response
+  64  invalid command line, or an unknown run, experiment, baseline or target";
+
+impl Compare {
+    /// Runs the command.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let Self { common, which, baseline, how, gate } = self;
+        if let (Some(candidate), Some(baseline)) = (&gate.candidate, &baseline) {
+            return Ok(gate.run(&common, baseline, candidate, how.primary.as_deref()).await);
+        }
+        let connection = common.connect()?;
+        let query = which.query(&connection, baseline, how).await?;
+        let comparison = fetch(&connection.client, &query).await?;
+        common.print(&comparison, text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The query parameters of a comparison.
+pub type Query = Vec<(&'static str, String)>;
+
+/// Flags that select the runs of a comparison.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// Run ids, or their last characters
+    ids: Vec<String>,
+    /// Add the runs of this experiment; repeatable
+    #[arg(long, value_name = "ID")]
+    experiment: Vec<String>,
+    /// Add the runs of this baseline; repeatable
+    #[arg(long, value_name = "NAME")]
+    runs_of: Vec<String>,
+}
+
+/// Flags that select how runs are compared.
+#[derive(Debug, Args)]
+pub struct How {
+    /// Minimum effect: the smallest difference that matters, percent by metric [default: 1; failures: 0.1 points]
+    #[arg(long, alias = "least", value_name = "rps:2,p99_ms:5")]
+    min_effect: Option<String>,
+    /// Primary metric, tested first [default: throughput; p99 if the load is a rate]
+    #[arg(long, value_parser = PossibleValuesParser::new(metrics::judged().map(Metric::key)))]
+    primary: Option<String>,
+    /// Compare by [default: target and version]
+    #[arg(long, value_parser = By::ALL.map(By::key))]
+    by: Option<String>,
+    /// Compare runs even if more than the target differs
+    #[arg(long, alias = "confounders")]
+    allow_confounders: bool,
+}
+
+impl Which {
+    /// Returns the query of their comparison, with full run ids.
+    pub async fn query(&self, connection: &Connection, baseline: Option<String>, how: How) -> anyhow::Result<Query> {
+        let Self { ids, experiment, runs_of } = self;
+        if [ids, experiment, runs_of].into_iter().all(Vec::is_empty) {
+            let message = "no runs given; set run ids, --experiment or --runs-of";
+            let mut command = Self::augment_args(clap::Command::new("brewbench compare"));
+            command.error(ErrorKind::MissingRequiredArgument, message).exit();
+        }
+        let mut full = Vec::new();
+        for id in ids {
+            full.push(full_id(connection, id).await?);
+        }
+        let mut query: Query = Vec::new();
+        query.extend((!full.is_empty()).then(|| ("runs", joined(&full))));
+        query.extend(experiment.iter().map(|id| ("experiments", id.clone())));
+        query.extend(runs_of.iter().map(|name| ("baselines", name.clone())));
+        query.extend(baseline.map(|baseline| ("baseline", baseline)));
+        let How { min_effect, primary, by, allow_confounders } = how;
+        query.extend(min_effect.map(|min_effect| ("min_effect", min_effect)));
+        query.extend(primary.map(|primary| ("primary", primary)));
+        query.extend(by.map(|by| ("by", by)));
+        query.extend(allow_confounders.then(|| ("allow_confounders", "true".to_owned())));
+        Ok(query)
+    }
+}
+
+/// Fetches a comparison from the server.
+pub async fn fetch(client: &Client, query: &[(&str, String)]) -> anyhow::Result<Comparison> {
+    Ok(client.json(client.request(Method::GET, "api/v1/compare").query(query)).await?)
+}
+
+/// Formats the comparison: headline, notes, table.
+pub fn text(comparison: &Comparison) -> String {
+    let mut text = format!("{}\n{}\n\n", wrapped(&plain(&comparison.title)), wrapped(&plain(&comparison.shared)));
+    for card in &comparison.cards {
+        let line = format!("{}: {} ({})", plain(&card.label), plain(&card.value), plain(&card.detail));
+        let _ = writeln!(text, "{}", wrapped(&line));
+    }
+    for note in &comparison.notes {
+        let _ = writeln!(text, "{}", wrapped(&format!("! {} {}", plain(&note.title), plain(&note.text))));
+        if let Some([run, with]) = &note.environments {
+            let [run, with] = [run, with].map(|id| plain(&short_id(id)));
+            let _ = writeln!(text, "  details: brewbench run environment {run} {with}");
+        }
+    }
+    if comparison.with_confounders.is_some() {
+        let _ = writeln!(text, "! Not comparable: more than the target differs.");
+        let _ = writeln!(text, "  `brewbench compare --allow-confounders` compares anyway.");
+    }
+    if comparison.rows.iter().any(|row| !row.has_equal_work()) {
+        let _ = writeln!(text, "! Not comparable: the work differs.");
+        let _ = writeln!(text, "  `brewbench difference accept` accepts a known difference.");
+    }
+    text + "\n" + &figures(comparison)
+}
+
+/// Wraps text to the terminal's width, or to 80 columns without a terminal.
+fn wrapped(text: &str) -> String {
+    textwrap::fill(text, at_spaces(textwrap::termwidth()).subsequent_indent("  "))
+}
+
+/// Title, metric and scale of each column.
+const COLUMNS: [(&str, Metric, f64); 7] = [
+    ("req/s", Metric::Rps, 1.0),
+    ("p50 ms", Metric::P50Ms, 1.0),
+    ("p95 ms", Metric::P95Ms, 1.0),
+    ("p99 ms", Metric::P99Ms, 1.0),
+    ("failed %", Metric::ErrorRate, 100.0),
+    ("CPU ms", Metric::CpuMs, 1.0),
+    ("MiB", Metric::Memory, 1.0 / 1_048_576.0),
+];
+
+/// Formats the figures as a table, with each setting on a line of its own above its cells.
+fn figures(comparison: &Comparison) -> String {
+    let titles = COLUMNS.map(|(title, ..)| format!(">{title}"));
+    let head: Vec<_> = ["target", ">runs"].into_iter().chain(titles.iter().map(String::as_str)).collect();
+    let rows: Vec<_> =
+        comparison.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| cells(comparison, cell))).collect();
+    let all = table(&head, rows, |row| row);
+    let (first, rest) = all.split_once('\n').unwrap_or_default();
+    let mut lines = rest.lines();
+    let mut text = format!("{first}\n");
+    for row in &comparison.rows {
+        if comparison.rows.len() > 1 {
+            let _ = writeln!(text, "{}", wrapped(&plain(&row.setting.label)));
+        }
+        for line in lines.by_ref().take(row.cells.len()) {
+            let _ = writeln!(text, "{line}");
+        }
+    }
+    let any_suspect = comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.counts.suspect > 0);
+    let hint = if any_suspect { "? some of these runs are suspect\n" } else { "" };
+    let others = if comparison.rows.len() > 1 { " of its group" } else { "" };
+    text + "* better than all others" + others + "\n" + hint
+}
+
+fn cells(comparison: &Comparison, cell: &Cell) -> Vec<String> {
+    let name = comparison.subjects.get(cell.subject).map_or("", |subject| &subject.label);
+    let counted = cell.counts.valid + cell.counts.suspect;
+    let mark = if cell.counts.suspect > 0 { "?" } else { "" };
+    let total = if counted == cell.runs.len() { String::new() } else { format!("/{}", cell.runs.len()) };
+    let runs = format!("{counted}{total}{mark}");
+    let mut line = vec![cut_middle(name, 18), runs];
+    let find = |metric: Metric| cell.stats.iter().find(|stat| stat.metric == metric);
+    line.extend(COLUMNS.map(|(_, metric, scale)| find(metric).map_or_else(String::new, |found| stat(found, scale))));
+    line
+}
+
+fn stat(stat: &Stat, scale: f64) -> String {
+    let value = figure(stat.value.map(|value| value * scale));
+    if stat.best { format!("{value}*") } else { value }
+}

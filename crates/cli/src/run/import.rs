@@ -1,0 +1,206 @@
+//! `brewbench run import`
+
+use std::{
+    collections::BTreeMap,
+    future::ready,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use anyhow::{Context, bail};
+use brewbench::{
+    experiments::{from_imports::Gathering, model::ExperimentWithRuns},
+    results::{
+        api::import::FolderBody,
+        import::{Imported, ImportedFile, folder::INDEX},
+    },
+};
+use clap::Args;
+use futures_util::{StreamExt, TryFutureExt, stream};
+use reqwest::Method;
+
+use crate::{
+    common::{Common, pair},
+    connection::Connection,
+    files, table,
+};
+
+/// Concurrent uploads. The server stores files that arrive together in one transaction.
+const AT_ONCE: usize = 16;
+
+/// Import runs.
+#[derive(Debug, Args)]
+#[command(after_long_help = FORMAT)]
+pub struct Import {
+    #[command(flatten)]
+    common: Common,
+    /// Files with a k6 end-of-test summary (JSON or text) or wrk output, or one folder with an index.json
+    #[arg(required = true, value_name = "FILE|DIR")]
+    files: Vec<PathBuf>,
+    /// Name of the target [default: file name without extension]
+    #[arg(long)]
+    target: Option<String>,
+    /// Version of the target
+    #[arg(long)]
+    target_version: Option<String>,
+    /// Machine size of the target
+    #[arg(long)]
+    size: Option<String>,
+    /// Name of the scenario
+    #[arg(long)]
+    scenario: Option<String>,
+    /// A parameter that distinguishes the load, e.g. payload=10K; repeatable
+    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = pair)]
+    parameters: Vec<(String, String)>,
+    /// Create an experiment with this name from the imported runs
+    #[arg(long, value_name = "NAME")]
+    experiment: Option<String>,
+}
+
+const FORMAT: &str = "\
+The format of each file is detected from its content and printed. Missing figures stay empty.
+
+A folder is imported completely or not at all; symbolic links out of it are skipped. Its index.json is a list with one object per file:
+
+  file                 name of a file in the folder; required
+  target               name of the target; required
+  version              version of the target
+  tool                 k6 or wrk; an error if the file has another format
+  vcpus, memory_mib    machine size of the target: both or neither
+  machine              the machine it ran on, if it was not limited to a size
+  scenario             name of the scenario
+  payload              payload, if it distinguishes the load, e.g. 10K
+  vus                  constant virtual users
+  connections, threads connections and threads of wrk
+  duration_s           planned duration of the load
+  repetition           from 1; counted in the order of the index if absent
+  order                place in the order of measurement, from 1; for all files or none
+  source               origin of the file; becomes a label
+  note                 note, as Markdown
+
+Other fields are errors. Values in both the file and the index must agree.";
+
+impl Import {
+    /// Runs the command.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let connection = self.common.connect()?;
+        let imported = match self.files.as_slice() {
+            [folder] if folder.is_dir() => self.folder(&connection, folder).await?,
+            files => match files.iter().find(|file| file.is_dir()) {
+                Some(folder) => bail!("{} is a folder; import it in a separate command", folder.display()),
+                None => self.each(&connection, files).await?,
+            },
+        };
+        report(&imported);
+        if let Some(name) = &self.experiment {
+            let runs = imported.runs.iter().map(|run| run.id.clone()).collect();
+            let gathering = Gathering { name: name.clone(), runs };
+            let created: ExperimentWithRuns =
+                connection.client.post("api/v1/experiments/from-imports", &gathering).await?;
+            eprintln!("experiment: {}", created.url);
+            return self.common.print(&Imported { runs: created.runs, ..imported }, |shown| table::runs(&shown.runs));
+        }
+        self.common.print(&imported, |imported| table::runs(&imported.runs))
+    }
+
+    async fn each(&self, connection: &Connection, files: &[PathBuf]) -> anyhow::Result<Imported> {
+        let failed = AtomicBool::new(false);
+        let until_one_fails = stream::iter(files.iter().enumerate()).take_while(|_| ready(!failed.load(Relaxed)));
+        let sent = until_one_fails.map(|(index, file)| {
+            self.one(connection, index, file)
+                .inspect_err(|_| failed.store(true, Relaxed))
+                .map_err(|fault| fault.context(format!("{} was not imported", file.display())))
+        });
+        let sent: Vec<anyhow::Result<Imported>> = sent.buffered(AT_ONCE).collect().await;
+        let (mut all, mut fault) = (Imported::default(), None);
+        for sent in sent {
+            match sent {
+                Ok(Imported { runs, files, .. }) => {
+                    all.runs.extend(runs);
+                    all.files.extend(files);
+                }
+                Err(other) => fault = fault.or(Some(other)),
+            }
+        }
+        let Some(fault) = fault else { return Ok(all) };
+        if all.runs.is_empty() {
+            return Err(fault);
+        }
+        // Lists the imported files, so that the user can import the rest.
+        report(&all);
+        Err(fault.context(format!("{} of {} files were imported, listed above", all.runs.len(), files.len())))
+    }
+
+    async fn one(&self, connection: &Connection, index: usize, file: &Path) -> anyhow::Result<Imported> {
+        let Self { target, target_version, size, scenario, parameters, .. } = self;
+        let bytes = files::bytes(file)?;
+        let stem = || file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        // Several files of one target are its repetitions.
+        let repetition = if target.is_some() { index + 1 } else { 1 };
+        let mut query = vec![("target", target.clone().unwrap_or_else(stem)), ("repetition", repetition.to_string())];
+        for (name, value) in [("version", target_version), ("size", size), ("scenario", scenario)] {
+            query.extend(value.clone().map(|value| (name, value)));
+        }
+        query.extend(parameters.iter().map(|(name, value)| ("parameter", format!("{name}={value}"))));
+        let request = connection.client.request(Method::POST, "api/v1/runs/import").query(&query).body(bytes);
+        let Imported { runs, files, order_fault } = connection.client.json(request).await?;
+        let named = |kind: ImportedFile| ImportedFile { file: Some(file.display().to_string()), ..kind };
+        Ok(Imported { runs, files: files.into_iter().map(named).collect(), order_fault })
+    }
+
+    async fn folder(&self, connection: &Connection, folder: &Path) -> anyhow::Result<Imported> {
+        let given = [&self.target, &self.target_version, &self.size, &self.scenario];
+        if given.iter().any(|flag| flag.is_some()) || !self.parameters.is_empty() {
+            bail!("{INDEX} describes each file of a folder; omit the flags, or import single files");
+        }
+        let index = folder.join(INDEX);
+        if !index.is_file() {
+            bail!("{} has no {INDEX} to describe its files; `run import --help` lists its fields", folder.display());
+        }
+        let own = folder.canonicalize().with_context(|| format!("can't open {}", folder.display()))?;
+        let index = inside(&own, INDEX).with_context(|| format!("{} is a link out of the folder", index.display()))?;
+        let index = files::text(&index)?;
+        let mut files = BTreeMap::new();
+        for name in named_files(&index) {
+            // The server reports missing files with their position in the index.
+            if !is_plain(&name) || !own.join(&name).is_file() {
+                continue;
+            }
+            match inside(&own, &name) {
+                Some(path) => drop(files.insert(name, files::text(&path)?)),
+                None => eprintln!("skipped {}: it is a link out of the folder", table::plain(&name)),
+            }
+        }
+        let body = FolderBody { index, files };
+        let sent = connection.client.post("api/v1/runs/import/folder", &body).await;
+        sent.with_context(|| format!("nothing was imported from {}", folder.display()))
+    }
+}
+
+/// Prints the detected format of each file, and why they do not count as measured in turn.
+fn report(imported: &Imported) {
+    for (file, run) in imported.files.iter().zip(&imported.runs) {
+        let name = file.file.as_deref().unwrap_or(&run.spec.target);
+        eprintln!("{}: {}", table::plain(name), table::plain(&file.sentence()));
+    }
+    if let Some(fault) = &imported.order_fault {
+        eprintln!("not measured in turn: {}", table::plain(fault));
+    }
+}
+
+/// Returns the files listed in an index. Returns none if it is invalid: the server then reports why.
+fn named_files(index: &str) -> Vec<String> {
+    let entries: Vec<serde_json::Value> =
+        serde_json::from_str(index.trim_start_matches('\u{feff}')).unwrap_or_default();
+    entries.iter().filter_map(|entry| entry["file"].as_str().map(str::to_owned)).collect()
+}
+
+/// Returns the path of a file in a folder without symbolic links; `None` if one leads out of the folder.
+fn inside(folder: &Path, name: &str) -> Option<PathBuf> {
+    folder.join(name).canonicalize().ok().filter(|path| path.starts_with(folder))
+}
+
+/// Whether a name has no path components.
+fn is_plain(name: &str) -> bool {
+    Path::new(name).file_name().is_some_and(|plain| plain == name)
+}

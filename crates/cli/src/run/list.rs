@@ -1,0 +1,116 @@
+//! `brewbench run list`
+
+use brewbench::{
+    live::status::{Now, RunNow},
+    runs::{
+        filter::RunQuery,
+        model::{Run as RunData, RunList},
+    },
+};
+use clap::Args;
+use reqwest::Method;
+
+use crate::{common::Common, table};
+
+/// List runs.
+#[derive(Debug, Args)]
+pub struct List {
+    #[command(flatten)]
+    common: Common,
+    /// Search target names, experiment names and notes
+    #[arg(long)]
+    search: Option<String>,
+    /// Only runs of this experiment
+    #[arg(long)]
+    experiment: Option<String>,
+    /// Only runs of this target
+    #[arg(long)]
+    target: Option<String>,
+    /// Only runs of this target version
+    #[arg(long)]
+    target_version: Option<String>,
+    /// Only runs of targets of this kind: process or url
+    #[arg(long)]
+    kind: Option<String>,
+    /// Only runs at this machine size
+    #[arg(long)]
+    size: Option<String>,
+    /// Only runs of this scenario
+    #[arg(long)]
+    scenario: Option<String>,
+    /// Only runs on this agent
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only runs with this load generator, e.g. "k6 1.8.1"
+    #[arg(long)]
+    engine: Option<String>,
+    /// Only runs with this label
+    #[arg(long)]
+    label: Option<String>,
+    /// Only runs submitted by this user; a token is "token NAME"
+    #[arg(long)]
+    created_by: Option<String>,
+    /// Only runs in this phase
+    #[arg(long)]
+    phase: Option<String>,
+    /// Only runs with this verdict: valid, suspect or invalid
+    #[arg(long)]
+    verdict: Option<String>,
+    /// Only runs submitted since this time, e.g. 2026-03-04 or 2026-03-04T12:00:00Z
+    #[arg(long)]
+    from: Option<String>,
+    /// Only runs submitted until this time; a day is included
+    #[arg(long)]
+    to: Option<String>,
+    /// Sort by a metric: `p99` sorts ascending, `-rps` descending
+    #[arg(long, allow_hyphen_values = true)]
+    sort: Option<String>,
+    /// Only runs after this one in the list, given by its full id, to fetch the next page
+    #[arg(long)]
+    before: Option<String>,
+    /// Maximum number of runs
+    #[arg(long, default_value_t = 100)]
+    limit: u32,
+}
+
+impl List {
+    /// Runs the command.
+    pub async fn run(self) -> anyhow::Result<()> {
+        let Self { common, search: q, experiment, target, target_version: version, kind, size, scenario, .. } = self;
+        let Self { agent, engine, label, created_by, phase, verdict, from, to, sort, before, limit, .. } = self;
+        let wanted = RunQuery {
+            q,
+            target,
+            version,
+            kind,
+            size,
+            scenario,
+            agent,
+            engine,
+            label,
+            created_by,
+            phase,
+            verdict,
+            experiment,
+            from,
+            to,
+            sort,
+            before,
+        };
+        let connection = common.connect()?;
+        let request = connection.client.request(Method::GET, "api/v1/runs");
+        let request = request.query(&wanted).query(&[("limit", limit)]);
+        let list: RunList = connection.client.json(request).await?;
+        let now = if list.runs.iter().all(RunData::has_ended) {
+            None
+        } else {
+            connection.client.get("api/v1/runs/now").await.ok()
+        };
+        let now: Vec<RunNow> = now.map_or_else(Vec::new, |now: Now| now.running);
+        let is_filtered = !wanted.filters().is_empty() || wanted.before.is_some();
+        common.print(&list, |list| match list.runs.as_slice() {
+            [] if is_filtered => "no matching runs\n".to_owned(),
+            runs => table::runs_now(runs, &now),
+        })
+    }
+}

@@ -1,0 +1,220 @@
+//! `brewbench run new`
+
+use std::process::ExitCode;
+
+use brewbench::{
+    experiments::{
+        model::ExperimentWithRuns,
+        new::draft::AUTO,
+        plan::{Plan, default_repetitions, default_retries, default_warm_up_s, share},
+        stopping_rule::StoppingRule,
+    },
+    web::format::plural,
+};
+use clap::{Args, ValueEnum};
+
+use crate::{
+    common::{Common, pair},
+    duration,
+    exit_code::judge,
+    experiment,
+    load::LoadFlags,
+    progress, table,
+};
+
+const DEFAULT_SCENARIO: &str = "hash";
+
+/// [`brewbench::experiments::plan::PROFILED_REPETITIONS`] as the value of a flag.
+const PROFILED: &str = "4";
+
+/// Submit runs.
+#[derive(Debug, Args)]
+pub struct New {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    plan: PlanFlags,
+    /// Wait until all runs have ended; exit with 3 if one failed, was lost or is invalid
+    #[arg(long)]
+    wait: bool,
+}
+
+/// The settings of new runs.
+#[derive(Debug, Args)]
+pub struct PlanFlags {
+    /// Name of a target; repeatable
+    #[arg(long = "target", value_name = "TARGET", required = true)]
+    targets: Vec<String>,
+    /// Measure this baseline again, interleaved with the targets: a baseline, or the id of an experiment or run. Its
+    /// sizes, scenario, parameters and load are the defaults
+    #[arg(long, value_name = "BASELINE", conflicts_with = "knee")]
+    against: Option<String>,
+    /// Name of a machine size, or its short form, like 2/4GiB or 3x2/4GiB; repeatable
+    #[arg(long = "size", value_name = "SIZE", required_unless_present = "against")]
+    sizes: Vec<String>,
+    /// Name of a scenario [default: hash, or the baseline's scenario]
+    #[arg(long)]
+    scenario: Option<String>,
+    /// A parameter of the scenario; repeatable
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = pair)]
+    parameters: Vec<(String, String)>,
+    #[command(flatten)]
+    load: LoadFlags,
+    /// Warm-up before each run, at the load's highest level. `auto` ends once the target is steady, after at most 20s
+    /// [default: auto if a target compiles while it runs, as Java does; else 2s]
+    #[arg(long, value_name = "TIME|auto", value_parser = warm_up)]
+    warm_up: Option<WarmUp>,
+    /// Repetitions of each cell; with --knee: half of the runs near the knee [default: 5]
+    #[arg(long, value_name = "N")]
+    repeat: Option<u32>,
+    /// Profile each cell in N more repetitions after the measured ones; N is 4 if omitted
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = PROFILED, conflicts_with = "knee")]
+    profile: Option<u32>,
+    /// Add repetitions until each 95 % interval of throughput relative to the first target is narrower, e.g. 2%
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "knee")]
+    until_ci: Option<f64>,
+    /// Maximum repetitions with --until-ci
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "until_ci")]
+    max_repeat: u32,
+    /// Retries of a repetition whose run failed, was lost or is invalid [default: 1]
+    #[arg(long, value_name = "N")]
+    retries: Option<u32>,
+    /// Seed that shuffles the order of the runs [default: random, shown with the experiment]
+    #[arg(long, value_name = "N")]
+    seed: Option<u32>,
+    /// Run on this agent only [default: any capable agent]
+    #[arg(long)]
+    agent: Option<String>,
+    /// Run on agents with this label only [default: any capable agent]
+    #[arg(long, value_name = "LABEL", conflicts_with = "agent")]
+    agent_label: Option<String>,
+    /// Spread complete repetitions over several agents [default: all runs on one agent]
+    #[arg(long, conflicts_with_all = ["agent", "generators", "until_ci", "knee"])]
+    spread: bool,
+    /// Generate the load on this agent instead of the target's; repeatable, for equal shares of the load
+    #[arg(long = "load-from", value_name = "AGENT")]
+    generators: Vec<String>,
+    /// Generate the load in Pods of the agent's cluster: kubernetes
+    #[arg(long, value_name = "WHERE", requires = "cluster_generators", conflicts_with = "generators")]
+    load_on: Option<LoadOn>,
+    /// Number of these Pods, for equal shares of the load
+    #[arg(long = "generators", value_name = "N", requires = "load_on")]
+    cluster_generators: Option<u32>,
+    /// Name of the experiment
+    #[arg(long)]
+    name: Option<String>,
+}
+
+/// Where the load is generated, if not by an agent.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LoadOn {
+    Kubernetes,
+}
+
+/// A parsed `--warm-up`.
+#[derive(Clone, Copy, Debug)]
+struct WarmUp {
+    seconds: f64,
+    /// Whether it lasts until the target is steady.
+    is_auto: bool,
+}
+
+fn warm_up(text: &str) -> Result<WarmUp, String> {
+    if text == AUTO {
+        return Ok(WarmUp { seconds: default_warm_up_s(), is_auto: true });
+    }
+    let seconds = duration::seconds(text).map_err(|_| "write it as 10s, 500ms or 1m30s, or auto".to_owned())?;
+    Ok(WarmUp { seconds, is_auto: false })
+}
+
+impl PlanFlags {
+    /// Returns the plan of the flags.
+    fn plan(self) -> anyhow::Result<Plan> {
+        let Self { targets, against, sizes, scenario, parameters, load, warm_up, repeat, until_ci, .. } = self;
+        let Self { max_repeat, retries, seed, agent, agent_label, spread, name, profile, .. } = self;
+        let Self { generators, cluster_generators, .. } = self;
+        // Without load flags, the baseline's load applies, else the script's own.
+        let uses_baseline_load = against.is_some() && !load.is_given();
+        let (loads, knee) = if uses_baseline_load { (Vec::new(), None) } else { load.how_hard()? };
+        let default_scenario = || if against.is_some() { String::new() } else { DEFAULT_SCENARIO.to_owned() };
+        Ok(Plan {
+            name,
+            targets,
+            scenario: scenario.unwrap_or_else(default_scenario),
+            against,
+            sizes,
+            parameters: parameters.into_iter().collect(),
+            loads,
+            knee,
+            warm_up_s: warm_up.map(|warm_up| warm_up.seconds),
+            warm_up_auto: warm_up.is_some_and(|warm_up| warm_up.is_auto),
+            repetitions: repeat.unwrap_or_else(default_repetitions),
+            profiled_repetitions: profile.unwrap_or_default(),
+            stopping_rule: until_ci.map(|narrower_than| StoppingRule { narrower_than, at_most: max_repeat }),
+            retries: retries.unwrap_or_else(default_retries),
+            seed,
+            agent,
+            agent_label,
+            spread,
+            cluster_generators: cluster_generators.unwrap_or_default(),
+            generators,
+        })
+    }
+}
+
+impl New {
+    /// Runs the command.
+    pub async fn run(self) -> anyhow::Result<ExitCode> {
+        let Self { common, plan, wait } = self;
+        let connection = common.connect()?;
+        let created: ExperimentWithRuns = connection.client.post("api/v1/experiments", &plan.plan()?).await?;
+        let seed = created.experiment.plan.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
+        eprintln!("queued {}{seed}: {}", plural(created.runs.len(), "run"), created.url);
+        if let Some(power) = created.power.filter(|power| !power.is_enough()) {
+            eprintln!("{}", table::hanging(&power.sentence(), 0));
+        }
+        if !wait {
+            common.print(&created, |created| table::runs(&created.runs))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let ended = progress::wait(&connection.client, &created.experiment.id).await?;
+        common.print(&ended, |ended| experiment::decisions(ended) + &table::runs(&ended.runs))?;
+        Ok(judge(&ended))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brewbench::experiments::plan::PROFILED_REPETITIONS;
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        plan: PlanFlags,
+    }
+
+    fn plan(line: &str) -> Plan {
+        let words = ["new", "--target", "a", "--size", "s"].into_iter().chain(line.split_whitespace());
+        Line::try_parse_from(words).expect("valid flags").plan.plan().expect("a plan")
+    }
+
+    #[test]
+    fn a_baseline_replaces_the_defaults_of_scenario_and_load() {
+        let (alone, against) = (plan(""), plan("--against main"));
+        assert_eq!((alone.scenario.as_str(), against.scenario.as_str()), (DEFAULT_SCENARIO, ""));
+        assert_eq!((alone.loads.len(), against.loads.len()), (1, 0));
+        assert_eq!(plan("--against main --vus 3 --duration 5s").loads.len(), 1);
+        assert!(Line::try_parse_from(["new", "--size", "x"]).is_err(), "targets are needed");
+    }
+
+    #[test]
+    fn profile_without_a_number_means_the_fewest_repetitions_that_show_a_difference() {
+        let repetitions = |line: &str| plan(line).profiled_repetitions;
+        assert_eq!(repetitions(""), 0);
+        assert_eq!(repetitions("--profile"), PROFILED_REPETITIONS);
+        assert_eq!(repetitions("--profile 7"), 7);
+    }
+}

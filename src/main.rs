@@ -1,7 +1,0 @@
-//! The binary: server, agent and commands in one program.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    brewbench::cli::program::main()
-}
