@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::engine::Capability;
 use super::job::{MOST_GENERATORS, Size};
 use super::load::{LONGEST, Load};
 use super::target::TargetKind;
@@ -87,6 +88,20 @@ impl RunSpec {
     /// Returns the maximum length of the warm-up.
     pub fn longest_warm_up(&self) -> Duration {
         self.warm_up().saturating_mul(if self.warm_up_auto { WARM_UP_FACTOR } else { 1 })
+    }
+
+    /// Returns the spec without what sets the load.
+    #[must_use]
+    pub fn without_load(self) -> Self {
+        Self { load: None, vus: None, ..self }
+    }
+
+    /// Returns the capabilities that each load generator must have, with the field of a plan that needs them.
+    pub fn needs(&self) -> Vec<(&'static str, Capability)> {
+        let script = (*self.load() == Load::Script).then_some(("loads", Capability::Scripts));
+        // Whether the target is steady is decided by per-second data.
+        let warm_up = self.warm_up_auto.then_some(("warm_up_auto", Capability::Series));
+        script.into_iter().chain(warm_up).collect()
     }
 
     /// Returns the number of instances of the target.
