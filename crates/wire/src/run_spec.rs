@@ -98,7 +98,7 @@ impl RunSpec {
 
     /// Returns the capabilities that each load generator must have, with the field of a plan that needs them.
     pub fn needs(&self) -> Vec<(&'static str, Capability)> {
-        let script = (*self.load() == Load::Script).then_some(("loads", Capability::Scripts));
+        let script = (self.load == Some(Load::Script)).then_some(("loads", Capability::Scripts));
         // Whether the target is steady is decided by per-second data.
         let warm_up = self.warm_up_auto.then_some(("warm_up_auto", Capability::Series));
         script.into_iter().chain(warm_up).collect()
