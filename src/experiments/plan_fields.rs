@@ -1,9 +1,13 @@
 //! Fields of a plan that users give as one text: the form, the flags of `run new` and "As command" read this list. Pure.
 
+use brewbench_wire::run_spec::HttpVersion;
+
 use super::plan::{Plan, default_warm_up_s};
 
 /// The fields, in the order of the form.
-pub static FIELDS: [PlanField; 1] = [PlanField {
+pub static FIELDS: [PlanField; 2] = [WARM_UP_FIELD, HTTP_VERSION];
+
+const WARM_UP_FIELD: PlanField = PlanField {
     flag: WARM_UP,
     key: "warm_up_s",
     label: "Warm-up",
@@ -15,7 +19,26 @@ pub static FIELDS: [PlanField; 1] = [PlanField {
         [default: auto if a target compiles while it runs, as Java does; else 2s]",
     get: |plan| if plan.warm_up_auto { Some(AUTO.to_owned()) } else { plan.warm_up_s.map(seconds_text) },
     set: set_warm_up,
-}];
+};
+
+const HTTP_VERSION: PlanField = PlanField {
+    flag: "http-version",
+    key: "http_version",
+    label: "HTTP version",
+    hint: "auto: HTTP/2 if the target offers it with TLS; k6 can’t force HTTP/2",
+    placeholder: "",
+    choices: &HttpVersion::NAMES,
+    value_name: "VERSION",
+    help: "HTTP version of the requests. `auto` uses HTTP/2 if the target offers it with TLS; k6 can't force 2 \
+        [default: auto]",
+    get: |plan| {
+        Some(plan.http_version).filter(|version| *version != HttpVersion::Auto).map(|it| it.as_str().to_owned())
+    },
+    set: |plan, text| {
+        plan.http_version = text.parse()?;
+        Ok(())
+    },
+};
 
 /// The flag of the warm-up, which presets reset.
 pub const WARM_UP: &str = "warm-up";

@@ -3,7 +3,7 @@
 pub use brewbench_wire::load::LoadBody;
 use brewbench_wire::{
     load::{Form, Load, Open, Shape, Stage},
-    run_spec::RunSpec,
+    run_spec::{HttpVersion, RunSpec},
 };
 
 use crate::web::format;
@@ -20,7 +20,11 @@ pub fn read(text: &str) -> serde_json::Result<Load> {
 
 /// Describes the load that a run measures by one of the functions below; `None` if it is unknown.
 pub fn of(spec: &RunSpec, describe: fn(&Load) -> String) -> Option<String> {
-    spec.load.as_ref().map(describe)
+    let load = spec.load.as_ref().map(describe)?;
+    Some(match spec.http_version {
+        HttpVersion::Auto => load,
+        version => format!("{load} over HTTP/{}", version.as_str()),
+    })
 }
 
 /// The load in words: `50 VUs`, `2,000 iterations/s`, `0 → 100 VUs in 3 stages`.

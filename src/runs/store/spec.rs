@@ -195,7 +195,7 @@ pub fn rest(text: &str) -> serde_json::Result<RunSpec> {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_wire::load::Load;
+    use brewbench_wire::{load::Load, run_spec::HttpVersion};
     use sqlx::AssertSqlSafe;
 
     use super::*;
@@ -226,6 +226,16 @@ mod tests {
         let generators = vec!["one".to_owned(), "two".to_owned()];
         let distributed = RunSpec { generators, warm_up_s: Some(0.5), ..spec };
         [sizes.as_slice(), loads.as_slice(), &[odd, unsized_one, distributed]].concat()
+    }
+
+    #[test]
+    fn what_has_no_column_is_stored_as_json_if_it_is_not_usual() {
+        let usual = testing::spec("servy");
+        assert_eq!(SpecColumns::from(&usual).spec, USUAL);
+        let other = RunSpec { http_version: HttpVersion::Http1, warm_up_auto: true, ..usual };
+        let columns = SpecColumns::from(&other);
+        assert_eq!(columns.spec, r#"{"http_version":"1.1","warm_up_auto":true}"#);
+        assert_eq!(RunSpec::try_from(columns).expect("a spec"), other);
     }
 
     #[tokio::test]
