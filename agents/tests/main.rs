@@ -5,6 +5,7 @@ mod cage;
 mod containers;
 mod distributed;
 mod firewall;
+mod http_version;
 mod k6_flags;
 mod load_alone;
 mod load_record;

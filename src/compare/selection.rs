@@ -211,7 +211,7 @@ fn key_of(target: &str, version: Option<&str>) -> String {
 }
 
 pub(crate) fn load_of(run: &Run) -> Option<String> {
-    run.spec.load.as_ref().map(|load| load::with_unusual_max_vus(load).replace('\u{a0}', " "))
+    load::of(&run.spec, load::with_unusual_max_vus).map(|load| load.replace('\u{a0}', " "))
 }
 
 /// Returns sizes, loads, agents or labels as subjects, smallest first, with colours by position.

@@ -85,8 +85,8 @@ fn setting_of(run: &Run, by: By) -> Setting {
 /// not comparable, but no other setting.
 pub(crate) fn setting_key(run: &Run, by: By) -> String {
     let size = run.spec.size.clone().filter(|_| by != By::Size);
-    let (load, vus) = if by == By::Load { (None, None) } else { (run.spec.load.clone(), run.spec.vus) };
-    let spec = RunSpec { target: String::new(), size, load, vus, cluster_generators: 0, ..run.spec.clone() };
+    let spec = if by == By::Load { run.spec.clone().without_load() } else { run.spec.clone() };
+    let spec = RunSpec { target: String::new(), size, cluster_generators: 0, ..spec };
     json!([spec.plan_key(), target_of(run, by), code_of_setting(run, by)]).to_string()
 }
 

@@ -12,14 +12,14 @@ use crate::{
         rows::{Fault, Rows},
     },
     compare::{builder::Measured, cache::Version},
-    runs::load,
+    runs::{load, model::RunSpec, store::spec},
 };
 
 /// The form offers what the last runs measured; older ones are chosen in the history.
 const MOST_RECENT: i64 = 2_000;
 
 const RECENT: &str = "
-    select id, experiment_id, finished_at, target, version, size_name, scenario, parameters, load, vus, engine,
+    select id, experiment_id, finished_at, target, version, size_name, scenario, parameters, load, vus, spec, engine,
         (select json_group_array(label) from run_label where run_seq = run.seq)
     from run indexed by overview_run_finished
     where finished_at is not null and deleted_at is null and phase = 'finished' and verdict <> 'invalid'
@@ -60,8 +60,10 @@ pub async fn recent(rows: &Rows) -> sqlx::Result<Vec<Measured>> {
 fn measured(row: &Row) -> Result<Measured, Fault> {
     let unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
     let (parameters, load, vus): (String, Option<String>, Option<i64>) = (row.get(7)?, row.get(8)?, row.get(9)?);
-    let load = match load {
-        Some(text) => Some(load::with_unusual_max_vus(&load::read(&text)?).replace('\u{a0}', " ")),
+    let load = load.as_deref().map(load::read).transpose()?;
+    let spec = RunSpec { load, ..spec::rest(&row.get::<_, String>(10)?)? };
+    let load = match load::of(&spec, load::with_unusual_max_vus) {
+        Some(text) => Some(text.replace('\u{a0}', " ")),
         None => vus.map(|count| format!("{count} {}", if count == 1 { "VU" } else { "VUs" })),
     };
     let scenario = match parameters.as_str() {
@@ -74,7 +76,7 @@ fn measured(row: &Row) -> Result<Measured, Fault> {
         finished_at_ms: row.get(2)?,
         target: row.get(3)?,
         version: row.get(4)?,
-        values: [scenario, unknown(row.get(5)?), unknown(load), unknown(row.get(10)?)],
-        labels: serde_json::from_str(&row.get::<_, String>(11)?)?,
+        values: [scenario, unknown(row.get(5)?), unknown(load), unknown(row.get(11)?)],
+        labels: serde_json::from_str(&row.get::<_, String>(12)?)?,
     })
 }

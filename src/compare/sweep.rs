@@ -74,7 +74,7 @@ pub enum Knee {
     },
 }
 
-/// Returns the unit of the loads of all runs; none if they have several units.
+/// Returns the unit of the loads of all runs; none if they have several units or HTTP versions.
 fn unit(rows: &[Row]) -> Option<&'static str> {
     let of = |run: &Run| match run.spec.load {
         Some(Load::Closed(_)) => Some("virtual users"),
@@ -83,9 +83,11 @@ fn unit(rows: &[Row]) -> Option<&'static str> {
         // Imports only know the number of virtual users.
         None => run.spec.vus.map(|_| "virtual users"),
     };
-    let mut units = rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs).map(of);
-    let first = units.next()??;
-    units.all(|unit| unit == Some(first)).then_some(first)
+    // With another HTTP version, a level is another load.
+    let mut units =
+        rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.runs).map(|run| (of(run), run.spec.http_version));
+    let first = units.next()?;
+    if units.all(|unit| unit == first) { first.0 } else { None }
 }
 
 impl<'a> Sweep<'a> {
@@ -297,6 +299,8 @@ fn chart(
 
 #[cfg(test)]
 mod tests {
+    use brewbench_wire::run_spec::HttpVersion;
+
     use super::*;
     use crate::{
         compare::{
@@ -334,6 +338,15 @@ mod tests {
         let comparison = Comparison::new(runs.to_vec(), &Marks::default(), None);
         let ids: Vec<&str> = comparison.charts.iter().map(|chart| chart.id).collect();
         assert!(ids.contains(&"sweep-throughput") && ids.contains(&"sweep-latency"), "{ids:?}");
+    }
+
+    #[test]
+    fn loads_with_different_http_versions_are_no_sweep() {
+        let mut runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0)].map(|(n, rps)| at(n, rps)).to_vec();
+        runs[2].spec.http_version = HttpVersion::Http1;
+        assert_eq!(sentences(runs.clone()), None);
+        runs.iter_mut().for_each(|run| run.spec.http_version = HttpVersion::Http1);
+        assert!(sentences(runs).is_some());
     }
 
     #[test]

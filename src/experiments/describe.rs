@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use brewbench_wire::{Phase, load::Load};
+use brewbench_wire::{Phase, load::Load, run_spec::HttpVersion};
 
 use super::sweep::Sweep;
 use crate::{
@@ -23,6 +23,11 @@ pub fn describe_plan(plan: &Plan) -> String {
     let mut parts = vec![plan.scenario.clone()];
     parts.extend(plan.parameters.iter().map(|(name, value)| format!("{name}={value}")));
     parts.push(describe_load(plan));
+    parts.extend(
+        Some(plan.http_version)
+            .filter(|version| *version != HttpVersion::Auto)
+            .map(|version| format!("HTTP/{}", version.as_str())),
+    );
     parts.push(if plan.warm_up_auto {
         format!("warm-up {}", describe_warm_up(plan))
     } else {

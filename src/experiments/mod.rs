@@ -20,6 +20,7 @@ pub mod outcome;
 pub mod pages;
 pub mod plan;
 pub mod plan_faults;
+pub mod plan_fields;
 pub mod power;
 pub mod progress;
 pub mod remarks;

@@ -14,12 +14,15 @@ use url::form_urlencoded;
 
 use crate::{
     auth::model::Scope,
-    experiments::new::{
-        draft::{Draft, Faults, LoadBy},
-        forecast::{Forecast, Place},
-        form_options::Offer,
-        load_sketch::LoadSketch,
-        preset::PresetChoice,
+    experiments::{
+        new::{
+            draft::{Draft, Faults, LoadBy},
+            forecast::{Forecast, Place},
+            form_options::Offer,
+            load_sketch::LoadSketch,
+            preset::PresetChoice,
+        },
+        plan_fields::{FIELDS, PlanField},
     },
 };
 
@@ -107,7 +110,6 @@ impl Form {
             "spread",
             "load-from",
             "generators",
-            "warm-up",
             "profile",
             "until",
             "at-most",
@@ -115,7 +117,12 @@ impl Form {
             "seed",
             "name",
         ];
-        is_set || *spread || !load_from.is_empty() || fields.iter().any(|field| self.faults.of(field).is_some())
+        let mut fields = fields.into_iter().chain(self.fields().iter().map(|field| field.flag));
+        is_set || *spread || !load_from.is_empty() || fields.any(|field| self.faults.of(field).is_some())
+    }
+
+    fn fields(&self) -> &'static [PlanField] {
+        &FIELDS
     }
 
     /// Returns why the runs can't be spread over several agents.
@@ -133,17 +140,18 @@ impl Form {
 
     /// Summarizes the advanced options.
     fn advanced(&self) -> String {
-        let Draft { warm_up, until, at_most, retries, agent, agent_label, load, profile, .. } = &self.draft;
+        let Draft { until, at_most, retries, agent, agent_label, load, profile, .. } = &self.draft;
         let agent = match (agent.as_str(), agent_label.as_str()) {
             ("", "") => "any",
             ("", label) => label,
             (agent, _) => agent,
         };
-        let warm_up = if warm_up.is_empty() { "default" } else { warm_up };
+        let text = |flag| Some(self.draft.text(flag)).filter(|text| !text.is_empty()).unwrap_or("default");
+        let fields: String = FIELDS.iter().map(|field| format!(" · {}: {}", field.flag, text(field.flag))).collect();
         let is_fixed = until.is_empty() || *load == LoadBy::Knee;
         let rule = if is_fixed { "none".to_owned() } else { format!("interval ±{until}, at most {at_most}") };
         let profile = if profile.is_empty() { "no" } else { "yes" };
-        format!("agent: {agent} · warm-up: {warm_up} · stopping rule: {rule} · retries: {retries} · profile: {profile}")
+        format!("agent: {agent}{fields} · stopping rule: {rule} · retries: {retries} · profile: {profile}")
     }
 
     /// Sketches the load; of several loads the highest.

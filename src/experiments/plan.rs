@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use brewbench_wire::load::Load;
+use brewbench_wire::{load::Load, run_spec::HttpVersion};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
@@ -92,6 +92,10 @@ pub struct Plan {
     /// Default: 0, the agent itself generates it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cluster_generators: u32,
+    /// HTTP version of the requests: `auto`, `1.1` or `2`. Default: `auto`, with which k6 uses HTTP/2 if the target offers
+    /// it with TLS. k6 can't force `2`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub http_version: HttpVersion,
 }
 
 impl Default for Plan {
@@ -118,6 +122,7 @@ impl Default for Plan {
             spread: false,
             generators: Vec::new(),
             cluster_generators: 0,
+            http_version: HttpVersion::Auto,
         }
     }
 }
@@ -149,6 +154,11 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_default(version: &HttpVersion) -> bool {
+    *version == HttpVersion::Auto
+}
+
 impl Plan {
     /// Returns the duration of the warm-up of a run, in seconds; the minimum if it lasts until the target is steady.
     pub fn warm_up_s(&self) -> f64 {
@@ -177,6 +187,7 @@ impl Plan {
             warm_up_auto: self.warm_up_auto,
             generators: self.generators.clone(),
             cluster_generators: self.cluster_generators,
+            http_version: self.http_version,
             ..RunSpec::default()
         }
     }

@@ -75,8 +75,8 @@ pub fn progress(experiment: &Experiment, runs: &[Run], now_ms: i64) -> Progress 
         _ => ExperimentState::InProgress,
     };
     let several = experiment.plan.loads.len() > 1 || experiment.plan.knee.is_some();
-    let now = active.map(|run| match &run.spec.load {
-        Some(load) if several => format!("{} · {}", describe(run), load::words(load)),
+    let now = active.map(|run| match load::of(&run.spec, load::words) {
+        Some(load) if several => format!("{} · {load}", describe(run)),
         _ => describe(run),
     });
     Progress { state, total: counted.len(), ended, without_results, now, remaining_s, share }

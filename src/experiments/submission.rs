@@ -86,7 +86,7 @@ impl Checked {
 
 /// Returns what agents must be able to measure for a plan.
 fn needed(plan: &Plan, scenario_sha256: &str) -> RunSpec {
-    RunSpec { profiled: plan.profiled_repetitions > 0, ..plan.spec(scenario_sha256) }
+    RunSpec { profiled: plan.profiled_repetitions > 0, load: plan.loads.first().cloned(), ..plan.spec(scenario_sha256) }
 }
 
 /// Checks that a plan is valid and that connected agents can do it. Errors start with the field and a colon.

@@ -3,7 +3,7 @@
 use crate::{
     catalog::model::MachineSize,
     fleet::presence::Connected,
-    placement::offer::{NO_REPLICAS, Offer, lacks_script, unfit},
+    placement::offer::{NO_REPLICAS, Offer, engine_obstacle, lacks_script, unfit},
     runs::model::{RunSize, RunSpec},
 };
 
@@ -95,6 +95,11 @@ fn target_obstacle(
         let all: Option<Vec<_>> = offers.iter().map(|(name, offer)| Some((name, obstacle(*offer)?))).collect();
         all?.into_iter().next()
     };
+    if spec.generators.is_empty()
+        && let Some(sentence) = engines_obstacle(spec, &offers)
+    {
+        return Some(sentence);
+    }
     if !spec.generators.is_empty()
         && let Some((name, why)) = none(&|offer| offer.load_obstacle().map(str::to_owned))
     {
@@ -120,6 +125,15 @@ fn target_obstacle(
     Some(format!("profile: {name} can't profile {target:?}: {why}"))
 }
 
+/// Describes why the load generators of none of these agents can generate the load, by the first.
+fn engines_obstacle(spec: &RunSpec, offers: &[(&String, Offer<'_>)]) -> Option<String> {
+    let obstacle = |(name, offer): &(&String, Offer<'_>)| {
+        offer.engine_obstacle(spec).map(|(field, why)| format!("{field}: {name} {why}"))
+    };
+    let all: Option<Vec<String>> = offers.iter().map(obstacle).collect();
+    all?.into_iter().next()
+}
+
 /// Describes that none of the requested agents is connected.
 fn none_connected(needs: Needs<'_>) -> String {
     match (needs.agent, needs.label) {
@@ -136,6 +150,9 @@ pub fn missing_generator(name: &str, spec: &RunSpec, connected: &[(String, Conne
     let Some((_, agent)) = connected.iter().find(|(connected, _)| connected == name) else {
         return Some(format!("{name:?} is not connected"));
     };
+    if let Some((_, why)) = engine_obstacle(spec, &agent.hello) {
+        return Some(format!("{name} {why}"));
+    }
     let scenario = spec.scenario.as_deref().unwrap_or_default();
     lacks_script(spec, &agent.hello)
         .then(|| format!("{name} runs bundled scenarios only, and {scenario:?} is not; start it with --any-scenario"))

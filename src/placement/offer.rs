@@ -1,6 +1,7 @@
 //! What an agent offers for one target, and why that is not enough for a run. Pure.
 
 use brewbench_wire::{
+    engine::{Capability, EngineOffer},
     messages::{Hello, Machine, TargetOffer},
     profile::ProfileOffer,
     scenarios,
@@ -34,6 +35,8 @@ pub enum Unfit {
     NoCluster(String),
     /// It runs bundled scenarios only.
     Script,
+    /// Its load generator lacks a capability; says which.
+    NoEngine(String),
     /// It can't profile the target; says why.
     NoProfile(String),
 }
@@ -50,6 +53,18 @@ pub fn unfit(spec: &RunSpec, agent: &Hello) -> Option<Unfit> {
 pub fn lacks_script(spec: &RunSpec, agent: &Hello) -> bool {
     let is_own = |sha256: &String| !scenarios::is_bundled_hash(sha256);
     !agent.any_scenario && spec.scenario_sha256.as_ref().is_some_and(is_own)
+}
+
+/// Returns why the load generators of an agent can't generate the load of a run: the field of a plan that asks for too much,
+/// and the end of a sentence about the agent.
+pub fn engine_obstacle(spec: &RunSpec, agent: &Hello) -> Option<(&'static str, String)> {
+    let obstacle = |engine: &EngineOffer| {
+        let lacks = |(_, capability): &(&str, Capability)| !engine.capabilities.contains(capability);
+        let (field, capability) = spec.needs().into_iter().find(lacks)?;
+        Some((field, format!("has {}, which can't {capability}", engine.version())))
+    };
+    let all: Option<Vec<_>> = agent.engines.iter().map(obstacle).collect();
+    all?.into_iter().next()
 }
 
 /// Returns why an agent can start no target of a machine size, if it can't.
@@ -110,6 +125,11 @@ impl<'a> Offer<'a> {
         if let Some(why) = self.cluster_obstacle(spec.cluster_generators) {
             return Some(Unfit::NoCluster(why));
         }
+        if spec.generators.is_empty()
+            && let Some((_, why)) = engine_obstacle(spec, self.agent)
+        {
+            return Some(Unfit::NoEngine(why));
+        }
         if spec.profiled { self.profile_obstacle().map(Unfit::NoProfile) } else { None }
     }
 
@@ -149,6 +169,11 @@ impl<'a> Offer<'a> {
             }
             Some(_) => None,
         }
+    }
+
+    /// Returns why the load generators of its agent can't load it; see [`engine_obstacle`].
+    pub fn engine_obstacle(self, spec: &RunSpec) -> Option<(&'static str, String)> {
+        engine_obstacle(spec, self.agent)
     }
 
     /// Returns why the agent can't profile it.

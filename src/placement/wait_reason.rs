@@ -226,7 +226,7 @@ fn unable(needs: &Needs<'_>, obstacles: &[(&str, &Ineligible)]) -> WaitReason {
     let no_load = obstacles.iter().find_map(|(name, obstacle)| match obstacle {
         Ineligible::Unfit(Unfit::NoLoad(how)) => Some(format!("{name} {how}")),
         Ineligible::Unfit(Unfit::NoReplicas) => Some(format!("{name} {NO_REPLICAS}")),
-        Ineligible::Unfit(Unfit::NoCluster(how)) => Some(format!("{name} {how}")),
+        Ineligible::Unfit(Unfit::NoCluster(how) | Unfit::NoEngine(how)) => Some(format!("{name} {how}")),
         _ => None,
     });
     if let Some(sentence) = no_load {

@@ -1,7 +1,10 @@
 //! A load as JSON, as text, and as typed by users. Pure.
 
 pub use brewbench_wire::load::LoadBody;
-use brewbench_wire::load::{Form, Load, Open, Shape, Stage};
+use brewbench_wire::{
+    load::{Form, Load, Open, Shape, Stage},
+    run_spec::{HttpVersion, RunSpec},
+};
 
 use crate::web::format;
 
@@ -13,6 +16,15 @@ pub fn to_json(load: &Load) -> String {
 /// Reads a load from the database, as written by [`to_json`].
 pub fn read(text: &str) -> serde_json::Result<Load> {
     serde_json::from_str(text)
+}
+
+/// Describes the load that a run measures by one of the functions below; `None` if it is unknown.
+pub fn of(spec: &RunSpec, describe: fn(&Load) -> String) -> Option<String> {
+    let load = spec.load.as_ref().map(describe)?;
+    Some(match spec.http_version {
+        HttpVersion::Auto => load,
+        version => format!("{load} over HTTP/{}", version.as_str()),
+    })
 }
 
 /// The load in words: `50 VUs`, `2,000 iterations/s`, `0 → 100 VUs in 3 stages`.

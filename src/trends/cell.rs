@@ -72,7 +72,7 @@ pub fn group(rows: Vec<CellRow>) -> Vec<KnownCell> {
 
 impl Cell {
     fn of(CellRow { spec, engine, kind, agent, .. }: &CellRow) -> Self {
-        let load = spec.load.as_ref().map(|load| load::exact(load).replace('\u{a0}', " "));
+        let load = load::of(spec, load::exact).map(|load| load.replace('\u{a0}', " "));
         let vus = spec.vus.map(|count| format!("{count} {}", if count == 1 { "VU" } else { "VUs" }));
         // A size is identified by its cores and memory, not by its name.
         let size = spec.size.as_ref();

@@ -3,6 +3,7 @@
 use brewbench_wire::{
     Phase,
     outcome::{Cause, Conditions, Ended, Outcome},
+    run_spec::HttpVersion,
 };
 use serde_json::{Value, json};
 
@@ -78,6 +79,11 @@ async fn impossible_plans_are_refused_at_submission_with_the_reason() {
              --any-scenario",
         ),
         (409, json!({"agent": "other"}), "agent: \"other\" is not connected"),
+        (
+            409,
+            json!({"http_version": "2"}),
+            "http_version: rack has k6 1.8.1, which can't force HTTP/2 (auto uses it if the target offers it with TLS)",
+        ),
         (
             422,
             json!({"sizes": ["enormous"]}),
@@ -322,6 +328,30 @@ async fn an_unusable_summary_makes_the_run_failed_with_the_reason() {
     let job = agent.job().await;
     agent.end(Outcome { summary: None, ..outcome(&job, "") }).await;
     assert_eq!(reaches(&app, &user, &runs[1], "failed").await["error"], "k6 left no summary");
+}
+
+#[tokio::test]
+async fn an_http_version_reaches_the_agent_and_is_shown_with_the_load() {
+    let app = App::start().await;
+    let user = app.user().await;
+    let mut agent = Agent::start(&app, "rack").await;
+    let (experiment, runs) = submit(&user, &plan_with(&json!({"http_version": "1.1", "targets": ["fast"]}))).await;
+    let job = agent.job().await;
+    assert_eq!(job.spec.http_version, HttpVersion::Http1);
+    agent.finish(&job, &good()).await;
+    assert_eq!(reaches(&app, &user, &runs[0], "finished").await["http_version"], json!("1.1"));
+    let page = user.get(&format!("/runs/{}", runs[0])).await.ok().text();
+    assert!(page.contains("over HTTP/1.1"), "{page}");
+    let page = user.get(&format!("/experiments/{experiment}")).await.ok().text();
+    assert!(page.contains("· HTTP/1.1 ·"), "{page}");
+    let again = user.get(&format!("/experiments/new?experiment={experiment}")).await;
+    assert!(again.header("location").contains("http-version=1.1"), "{}", again.header("location"));
+    let form = user.get(again.header("location")).await.ok().text();
+    assert!(form.contains(r#"<option value="1.1" selected>"#) && form.contains("--http-version 1.1"), "{form}");
+    let (_, usual) = submit(&user, &plan_with(&json!({"targets": ["fast"]}))).await;
+    let compared = user.get(&format!("/api/v1/compare?runs={},{}", runs[0], usual[0])).await.ok().json();
+    assert_eq!(compared["rows"].as_array().map(Vec::len), Some(2), "{compared}");
+    assert!(compared["rows"].to_string().contains("over HTTP/1.1"), "{compared}");
 }
 
 #[tokio::test]

@@ -144,7 +144,7 @@ pub fn thousands(value: f64) -> String {
 
 /// Summarizes the load of a run.
 fn load_text(run: &Run) -> String {
-    run.spec.load.as_ref().map_or("–".to_owned(), load::words).replace('\u{a0}', " ")
+    load::of(&run.spec, load::words).unwrap_or_else(|| "–".to_owned()).replace('\u{a0}', " ")
 }
 
 /// Formats a share from 0 to 1 as a percentage.

@@ -49,6 +49,10 @@ pub enum Capability {
     Series,
     /// Report latencies from which any percentile can be computed.
     Percentiles,
+    /// Send all requests with HTTP/1.1.
+    Http1,
+    /// Send all requests with HTTP/2, also without TLS.
+    Http2,
 }
 
 impl std::fmt::Display for Capability {
@@ -59,6 +63,8 @@ impl std::fmt::Display for Capability {
             Self::Pausing => "wait for the other generators",
             Self::Series => "report metrics every second",
             Self::Percentiles => "report all percentiles",
+            Self::Http1 => "force HTTP/1.1",
+            Self::Http2 => "force HTTP/2 (auto uses it if the target offers it with TLS)",
         })
     }
 }

@@ -7,7 +7,6 @@ use sha2::{Digest, Sha256};
 
 use super::RunId;
 use super::engine::Capability;
-use super::load::Load;
 use super::run_spec::RunSpec;
 
 /// A run as sent to an agent. It names a target in the agent's manifests and can't include one.
@@ -38,17 +37,14 @@ impl Job {
 
     /// Returns the capabilities that the load generator must have.
     pub fn needs(&self) -> Vec<Capability> {
-        use Capability::{Pausing, Percentiles, Scripts, Segments, Series};
+        use Capability::{Pausing, Percentiles, Segments, Series};
         let role: &[Capability] = match self.role {
             Role::Host => return Vec::new(),
             Role::Alone => &[],
             // Results of segments are merged from their histograms.
             Role::Generator(_) => &[Segments, Pausing, Series, Percentiles],
         };
-        let script = (*self.spec.load() == Load::Script).then_some(Scripts);
-        // Whether the target is level is decided by per-second data.
-        let warm_up = self.spec.warm_up_auto.then_some(Series);
-        role.iter().copied().chain(script).chain(warm_up).collect()
+        role.iter().copied().chain(self.spec.needs().into_iter().map(|(_, capability)| capability)).collect()
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::engine::Capability;
 use super::job::{MOST_GENERATORS, Size};
 use super::load::{LONGEST, Load};
 use super::target::TargetKind;
@@ -62,6 +63,44 @@ pub struct RunSpec {
     /// Number of load generators in the cluster of the agent; 0 if the load comes from agents.
     #[serde(default)]
     pub cluster_generators: u32,
+    /// HTTP version of the requests.
+    #[serde(default)]
+    pub http_version: HttpVersion,
+}
+
+/// The HTTP version of a run's requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub enum HttpVersion {
+    /// What the load generator and the target agree on: k6 uses HTTP/2 if the target offers it with TLS.
+    #[default]
+    #[serde(rename = "auto")]
+    Auto,
+    /// HTTP/1.1 only.
+    #[serde(rename = "1.1")]
+    Http1,
+    /// HTTP/2 only, which needs a load generator that can force it.
+    #[serde(rename = "2")]
+    Http2,
+}
+
+impl HttpVersion {
+    /// The names, in the order of the variants.
+    pub const NAMES: [&str; 3] = ["auto", "1.1", "2"];
+
+    /// Returns its name.
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+impl std::str::FromStr for HttpVersion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Self::Auto, Self::Http1, Self::Http2];
+        let found = all.into_iter().find(|version| version.as_str() == text);
+        found.ok_or_else(|| format!("must be one of {}", Self::NAMES.join(", ")))
+    }
 }
 
 impl RunSpec {
@@ -89,6 +128,25 @@ impl RunSpec {
         self.warm_up().saturating_mul(if self.warm_up_auto { WARM_UP_FACTOR } else { 1 })
     }
 
+    /// Returns the spec without what sets the load.
+    #[must_use]
+    pub fn without_load(self) -> Self {
+        Self { load: None, vus: None, http_version: HttpVersion::Auto, ..self }
+    }
+
+    /// Returns the capabilities that each load generator must have, with the field of a plan that needs them.
+    pub fn needs(&self) -> Vec<(&'static str, Capability)> {
+        let script = (self.load == Some(Load::Script)).then_some(("loads", Capability::Scripts));
+        // Whether the target is steady is decided by per-second data.
+        let warm_up = self.warm_up_auto.then_some(("warm_up_auto", Capability::Series));
+        let version = match self.http_version {
+            HttpVersion::Auto => None,
+            HttpVersion::Http1 => Some(("http_version", Capability::Http1)),
+            HttpVersion::Http2 => Some(("http_version", Capability::Http2)),
+        };
+        script.into_iter().chain(warm_up).chain(version).collect()
+    }
+
     /// Returns the number of instances of the target.
     pub fn replicas(&self) -> u32 {
         self.size.as_ref().map_or(1, |size| size.replicas)
@@ -100,7 +158,7 @@ impl RunSpec {
     /// field, the runs before it keep their keys. The size's name, the length of a constant load, the warm-up and the names
     /// of generators make no other cell.
     pub fn plan_key(&self) -> String {
-        let Self { target, size, scenario, scenario_sha256, parameters, load, vus, cluster_generators, .. } = self;
+        let Self { target, size, scenario, scenario_sha256, parameters, load, vus, .. } = self;
         let mut parts = vec![
             json!(target).to_string(),
             json!(size.as_ref().map(|size| fifteen_digits(size.vcpus))).to_string(),
@@ -111,7 +169,11 @@ impl RunSpec {
             load.as_ref().map_or_else(|| "null".to_owned(), Load::without_duration),
             json!(vus).to_string(),
         ];
-        let unusual = [("replicas", self.replicas(), 1), ("cluster_generators", *cluster_generators, 0)];
+        let unusual = [
+            ("replicas", json!(self.replicas()), json!(1)),
+            ("cluster_generators", json!(self.cluster_generators), json!(0)),
+            ("http_version", json!(self.http_version), json!(HttpVersion::Auto)),
+        ];
         let unusual: Vec<String> = unusual
             .into_iter()
             .filter(|(_, value, usual)| value != usual)
@@ -181,6 +243,8 @@ mod tests {
         let many = RunSpec { size, cluster_generators: 2, ..spec() };
         let end = r#",10,{"replicas":3,"cluster_generators":2}]"#;
         assert!(many.plan_key().ends_with(end), "{}", many.plan_key());
+        let plain = RunSpec { http_version: HttpVersion::Http1, ..spec() };
+        assert!(plain.plan_key().ends_with(r#",10,{"http_version":"1.1"}]"#), "{}", plain.plan_key());
         let open = Open::new(Form::constant(100, 2.0).expect("a form"), None).expect("a load");
         let rate = r#",{"kind":"rate","rate":100,"max_vus":10},null]"#;
         assert!(spec().under(Load::Open(open)).plan_key().ends_with(rate));
@@ -197,6 +261,16 @@ mod tests {
         for other in [longer, warmer, elsewhere] {
             assert_eq!(other.plan_key(), spec().plan_key());
         }
+    }
+
+    #[test]
+    fn an_http_version_has_the_same_name_everywhere() {
+        for (version, name) in
+            [HttpVersion::Auto, HttpVersion::Http1, HttpVersion::Http2].iter().zip(HttpVersion::NAMES)
+        {
+            assert_eq!((json!(version), version.as_str(), name.parse()), (json!(name), name, Ok(*version)));
+        }
+        assert!("3".parse::<HttpVersion>().is_err());
     }
 
     #[test]

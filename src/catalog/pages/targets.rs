@@ -97,15 +97,15 @@ struct Trend {
 
 impl Trend {
     fn rps(&self) -> Figure {
-        format::number(self.last.rps)
+        format::number(self.last.result.rps)
     }
 
     fn p99(&self) -> Figure {
-        format::number(self.last.p99_ms)
+        format::number(self.last.result.p99_ms)
     }
 
     fn when(&self) -> Moment {
-        time_ago::ago(self.last.finished_at_ms)
+        time_ago::ago(self.last.result.finished_at_ms)
     }
 
     /// Whether the newest result is suspect.
@@ -182,7 +182,7 @@ fn offered_by(connected: &[(String, Connected)], name: &str, identity: Option<&s
 fn trends(results: Vec<Measured>) -> Vec<Trend> {
     let mut groups: Vec<Vec<Measured>> = Vec::new();
     for result in results {
-        match groups.iter_mut().find(|group| group[0].setting() == result.setting()) {
+        match groups.iter_mut().find(|group| group[0].has_setting_of(&result)) {
             Some(group) => group.push(result),
             None => groups.push(vec![result]),
         }
@@ -192,7 +192,7 @@ fn trends(results: Vec<Measured>) -> Vec<Trend> {
 
 /// Builds the trend of one setting; `group` starts with the newest result.
 fn trend(group: Vec<Measured>) -> Option<Trend> {
-    let values = group.iter().rev().filter_map(|result| result.rps).collect();
+    let values = group.iter().rev().filter_map(|measured| measured.result.rps).collect();
     let suspect = group.iter().filter(|result| result.is_suspect()).count();
     let last = group.into_iter().next()?;
     Some(Trend { setting: last.words(), spark: Sparkline::new(values, "requests/s"), last, suspect })
@@ -339,36 +339,44 @@ pub async fn remove(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runs::{
+        model::{RunSize, RunSpec},
+        store::latest::Measurement,
+    };
 
     fn result(size: &str, rps: f64) -> Measured {
-        Measured {
-            version: Some("1.0".to_owned()),
-            size_name: Some(size.to_owned()),
+        let spec = RunSpec {
+            size: Some(RunSize { name: size.to_owned(), vcpus: 2.0, memory_bytes: 4 << 30, replicas: 1 }),
             scenario: Some("hash".to_owned()),
-            scenario_sha256: None,
-            parameters: r#"{"N":"<5>"}"#.to_owned(),
-            load: None,
+            parameters: [("N".to_owned(), "<5>".to_owned())].into(),
             vus: Some(10),
-            duration_ms: Some(10_000),
-            warm_up_ms: Some(2_000),
+            duration_s: Some(10.0),
+            warm_up_s: Some(2.0),
+            ..RunSpec::default()
+        };
+        let result = Measurement {
+            version: Some("1.0".to_owned()),
             agent: Some("rack".to_owned()),
             rps: Some(rps),
             p99_ms: Some(3.0),
             finished_at_ms: Some(0),
             verdict: Some("valid".to_owned()),
-        }
+        };
+        Measured { spec, result }
     }
 
     #[test]
     fn a_trend_has_one_setting_and_ends_with_the_newest_result() {
         let small = |rps| result("small", rps);
-        let other_machine = Measured { agent: Some("attic".to_owned()), ..small(1.0) };
+        let mut other_machine = small(1.0);
+        other_machine.result.agent = Some("attic".to_owned());
         let all = trends(vec![small(300.0), result("big", 900.0), small(200.0), other_machine, small(100.0)]);
         let words: Vec<String> = all.iter().map(|trend| trend.spark.words()).collect();
         assert_eq!(words[0], "3 results, from 100.0 to 300.0 requests/s, last 300.0");
         assert_eq!((all.len(), words[1].as_str()), (3, "1 result, 900.0 requests/s"));
         assert_eq!(all[0].doubt(), "");
-        let odd = Measured { verdict: Some("suspect".to_owned()), ..small(400.0) };
+        let mut odd = small(400.0);
+        odd.result.verdict = Some("suspect".to_owned());
         let doubted = trends(vec![odd, small(100.0)]).remove(0);
         assert!(doubted.is_doubted() && doubted.doubt() == ", 1 suspect");
         assert_eq!(all[0].setting.replace('\u{a0}', " "), "small · hash · N=<5> · 10 VUs · 10 s · on rack");

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use brewbench_wire::load::{Form, Load, Open, Shape};
 
-use super::draft::{seconds_text, warm_up_text};
 use crate::{
     experiments::{
         knee::model::{DEFAULT_PRECISION, Knee},
         plan::{Plan, default_retries, share_text},
+        plan_fields::{self, seconds_text},
         sweep::{self, Sweep, Unit},
     },
     runs::load::stages_text,
@@ -18,8 +18,6 @@ use crate::{
 pub fn command(plan: &Plan) -> String {
     let Plan { name, targets, against, sizes, scenario, parameters, loads, knee, .. } = plan;
     let Plan {
-        warm_up_s,
-        warm_up_auto,
         repetitions,
         profiled_repetitions,
         stopping_rule: until,
@@ -39,7 +37,7 @@ pub fn command(plan: &Plan) -> String {
     flags.push(("scenario", scenario.clone()));
     flags.extend(parameters.iter().map(|(name, value)| ("set", format!("{name}={value}"))));
     flags.extend(knee.as_ref().map_or_else(|| load_flags(loads), knee_flags));
-    flags.extend(warm_up_text(*warm_up_s, *warm_up_auto).map(|text| ("warm-up", text)));
+    flags.extend(plan_fields::texts(plan));
     flags.push(("repeat", repetitions.to_string()));
     if *profiled_repetitions > 0 {
         flags.push(("profile", profiled_repetitions.to_string()));

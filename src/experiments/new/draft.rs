@@ -14,7 +14,8 @@ use url::form_urlencoded;
 use crate::experiments::{
     knee::model::DEFAULT_PRECISION,
     new::preset::Preset,
-    plan::{PROFILED_REPETITIONS, Plan, default_repetitions, default_retries, default_warm_up_s, share, share_text},
+    plan::{PROFILED_REPETITIONS, Plan, default_repetitions, default_retries, share, share_text},
+    plan_fields::{self, seconds},
     stopping_rule::StoppingRule,
 };
 
@@ -53,8 +54,8 @@ pub struct Draft {
     pub objective: String,
     /// Precision of a knee search.
     pub precision: String,
-    /// Warm-up.
-    pub warm_up: String,
+    /// Texts of other fields, by flag.
+    pub fields: BTreeMap<&'static str, String>,
     /// Repetitions.
     pub repeat: String,
     /// Number of profiled repetitions; empty for none.
@@ -101,7 +102,7 @@ impl Default for Draft {
             knee: "1000..20000".to_owned(),
             objective: "p99<50ms, failures<0.1%".to_owned(),
             precision: share_text(DEFAULT_PRECISION),
-            warm_up: String::new(),
+            fields: BTreeMap::new(),
             repeat: default_repetitions().to_string(),
             profile: String::new(),
             until: String::new(),
@@ -155,7 +156,6 @@ impl Draft {
                 "knee" => draft.knee = value,
                 "objective" => draft.objective = value,
                 "precision" => draft.precision = value,
-                "warm-up" => draft.warm_up = value,
                 "repeat" => draft.repeat = value,
                 "profile" => draft.profile = value,
                 "until" => draft.until = value,
@@ -171,6 +171,8 @@ impl Draft {
                 other => {
                     if let Some(name) = other.strip_prefix("set.") {
                         draft.parameters.insert(name.to_owned(), value);
+                    } else if let Some(field) = plan_fields::named(other) {
+                        draft.fields.insert(field.flag, value);
                     }
                 }
             }
@@ -208,7 +210,7 @@ impl Draft {
             sizes: plan.sizes.clone(),
             scenario: plan.scenario.clone(),
             parameters: plan.parameters.clone(),
-            warm_up: warm_up_text(plan.warm_up_s, plan.warm_up_auto).unwrap_or_default(),
+            fields: plan_fields::texts(plan).collect(),
             repeat: plan.repetitions.to_string(),
             profile: count(plan.profiled_repetitions),
             until: plan.stopping_rule.map(|until| share_text(until.narrower_than)).unwrap_or_default(),
@@ -252,9 +254,7 @@ impl Draft {
         if self.load.is_open() && !self.max_vus.is_empty() {
             query.append_pair("max-vus", &self.max_vus);
         }
-        if !self.warm_up.is_empty() {
-            query.append_pair("warm-up", &self.warm_up);
-        }
+        query.extend_pairs(self.fields.iter().filter(|(_, text)| !text.is_empty()));
         query.append_pair("repeat", &self.repeat);
         if !self.profile.is_empty() {
             query.append_pair("profile", &self.profile);
@@ -284,7 +284,7 @@ impl Draft {
         };
         let repetitions = number("repeat", &self.repeat, &mut faults);
         let profiled_repetitions = self.profiled_repetitions(&mut faults);
-        let warm_up = warm_up(&self.warm_up, &mut faults);
+        let with_fields = self.with_fields(&mut faults);
         let cluster_generators =
             if self.generators.is_empty() { Some(0) } else { number("generators", &self.generators, &mut faults) };
         let until = self.until(&mut faults);
@@ -294,15 +294,17 @@ impl Draft {
             Some((loads, knee)),
             Some(repetitions),
             Some(profiled_repetitions),
-            Some((warm_up_s, warm_up_auto)),
             Some(until),
             Some(retries),
             Some(seed),
             Some(cluster_generators),
-        ) = (load, repetitions, profiled_repetitions, warm_up, until, retries, seed, cluster_generators)
+        ) = (load, repetitions, profiled_repetitions, until, retries, seed, cluster_generators)
         else {
             return Err(faults);
         };
+        if !faults.is_empty() {
+            return Err(faults);
+        }
         let differs = |(name, value): &(&String, &String)| defaults.get(*name).is_some_and(|default| default != *value);
         let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         Ok(Plan {
@@ -319,8 +321,6 @@ impl Draft {
                 .collect(),
             loads,
             knee,
-            warm_up_s,
-            warm_up_auto,
             repetitions,
             profiled_repetitions,
             stopping_rule: until,
@@ -331,7 +331,27 @@ impl Draft {
             spread: self.spread,
             generators: self.load_from.clone(),
             cluster_generators,
+            ..with_fields
         })
+    }
+
+    /// Returns the text of a field of [`plan_fields`]; empty for its default.
+    pub fn text(&self, flag: &str) -> &str {
+        self.fields.get(flag).map_or("", String::as_str)
+    }
+
+    /// Returns a plan with nothing but the fields of [`plan_fields`].
+    pub fn with_fields(&self, faults: &mut Faults) -> Plan {
+        let mut plan = Plan::default();
+        for field in &plan_fields::FIELDS {
+            let text = self.text(field.flag);
+            if !text.is_empty()
+                && let Err(sentence) = (field.set)(&mut plan, text)
+            {
+                faults.add(field.flag, &sentence);
+            }
+        }
+        plan
     }
 
     /// Returns the number of load generators in a cluster; `None` if the field is no number.
@@ -372,44 +392,10 @@ fn number(field: &'static str, text: &str, faults: &mut Faults) -> Option<u32> {
     parsed
 }
 
-/// The value for a warm-up until the target is steady.
-pub const AUTO: &str = "auto";
-
-/// Formats a warm-up for the form and `run new`; none if it depends on the targets.
-pub fn warm_up_text(seconds: Option<f64>, is_auto: bool) -> Option<String> {
-    if is_auto { Some(AUTO.to_owned()) } else { seconds.map(seconds_text) }
-}
-
-/// Parses a warm-up: its duration, if given, and whether it lasts until the target is steady.
-fn warm_up(text: &str, faults: &mut Faults) -> Option<(Option<f64>, bool)> {
-    match text.trim() {
-        "" => return Some((None, false)),
-        AUTO => return Some((Some(default_warm_up_s()), true)),
-        _ => {}
-    }
-    let parsed = seconds(text);
-    if parsed.is_none() {
-        faults.add("warm-up", "must be a time, such as 10s, 500ms or 1m30s, or auto");
-    }
-    Some((Some(parsed?), false))
-}
-
 fn time(field: &'static str, text: &str, faults: &mut Faults) -> Option<f64> {
     let parsed = seconds(text);
     if parsed.is_none() {
         faults.add(field, "must be a time, such as 10s, 500ms or 1m30s");
     }
     parsed
-}
-
-/// Parses a duration as `run new` does, or a plain number of seconds.
-fn seconds(text: &str) -> Option<f64> {
-    let bare = || text.parse::<f64>().ok().filter(|seconds| seconds.is_finite());
-    let words = || text.parse::<jiff::SignedDuration>().ok().map(|duration| duration.as_secs_f64());
-    bare().or_else(words).filter(|seconds| *seconds >= 0.0)
-}
-
-/// Formats seconds for `run new`.
-pub fn seconds_text(seconds: f64) -> String {
-    format!("{seconds}s")
 }

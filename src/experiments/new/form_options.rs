@@ -2,7 +2,7 @@
 
 use brewbench_wire::target::TargetKind;
 
-use super::draft::Draft;
+use super::draft::{Draft, Faults};
 use crate::{
     catalog::model::{MachineSize, ScenarioInfo, Target, find_size},
     fleet::{model::Agent, presence::Connected},
@@ -86,6 +86,7 @@ pub fn form_options(draft: &Draft, catalog: &Catalog, connected: &[(String, Conn
 /// Returns what a draft measures, without its targets and sizes, with the newest revision of its scenario.
 fn spec(draft: &Draft, scenarios: &[ScenarioInfo]) -> RunSpec {
     let newest = scenarios.iter().find(|scenario| scenario.name == draft.scenario);
+    let plan = draft.with_fields(&mut Faults::default());
     RunSpec {
         scenario: Some(draft.scenario.clone()),
         // No scenario that is bundled has an empty hash.
@@ -93,7 +94,7 @@ fn spec(draft: &Draft, scenarios: &[ScenarioInfo]) -> RunSpec {
         generators: draft.load_from.clone(),
         cluster_generators: draft.cluster_generators().unwrap_or(0),
         profiled: !draft.profile.is_empty(),
-        ..RunSpec::default()
+        ..plan.spec("")
     }
 }
 

@@ -1,7 +1,7 @@
 //! Presets of the form: settings for a common purpose. Pure.
 
 use super::draft::{Draft, LoadBy};
-use crate::experiments::plan::Plan;
+use crate::experiments::{plan::Plan, plan_fields::WARM_UP};
 
 /// A preset in the form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,9 +74,10 @@ impl Preset {
             Self::Decide => (LoadBy::Vus, "10s", "4", "2%"),
             Self::Limit => (LoadBy::Knee, "10s", "4", ""),
         };
-        let Draft { vus, at_most, warm_up, .. } = Draft::default();
+        let Draft { vus, at_most, .. } = Draft::default();
         (draft.load, draft.vus, draft.at_most) = (load, vus, at_most);
-        (draft.duration, draft.warm_up) = (duration.to_owned(), warm_up);
+        draft.duration = duration.to_owned();
+        draft.fields.remove(WARM_UP);
         (draft.repeat, draft.until) = (repeat.to_owned(), until.to_owned());
     }
 }

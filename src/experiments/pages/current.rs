@@ -47,7 +47,7 @@ pub fn currents(experiment: &Experiment, runs: &[Run], marks: &Marks, feed: &Liv
 fn about(run: &Run, plan: &Plan, last: u32) -> String {
     let size = run.spec.size.as_ref().map(|size| size.name.clone());
     let several = plan.loads.len() > 1 || plan.knee.is_some();
-    let load = run.spec.load.as_ref().filter(|_| several).map(load::words);
+    let load = load::of(&run.spec, load::words).filter(|_| several);
     let repetition = match (&plan.knee, plan.stopping_rule) {
         (Some(_), _) => format!("repetition {}", run.repetition),
         (None, Some(until)) => format!("repetition {} of at most {}", run.repetition, until.at_most),

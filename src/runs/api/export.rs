@@ -154,7 +154,7 @@ fn cells(run: &Run) -> Vec<String> {
         word(size.map(|size| &size.replicas)),
         word(run.spec.scenario.as_ref()),
         parameters.join(" "),
-        run.spec.load.as_ref().map_or_else(String::new, load::exact).replace('\u{a0}', " "),
+        load::of(&run.spec, load::exact).unwrap_or_default().replace('\u{a0}', " "),
         word(run.spec.vus.as_ref()),
         run.repetition.to_string(),
         run.phase.to_string(),

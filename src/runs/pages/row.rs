@@ -53,7 +53,7 @@ impl Line {
 
     /// The load with all details.
     pub fn how_hard(&self) -> Option<String> {
-        self.run.spec.load.as_ref().map(loads::with_max_vus).or_else(|| how_hard(&self.run))
+        loads::of(&self.run.spec, loads::with_max_vus).or_else(|| how_hard(&self.run))
     }
 
     /// The beginning of its note.
@@ -167,7 +167,7 @@ pub fn load(run: &Run) -> String {
 
 fn how_hard(run: &Run) -> Option<String> {
     // An import has only the maximum number of VUs.
-    run.spec.load.as_ref().map(loads::words).or_else(|| run.spec.vus.map(vus_text))
+    loads::of(&run.spec, loads::words).or_else(|| run.spec.vus.map(vus_text))
 }
 
 fn vus_text(vus: u32) -> String {

@@ -1,10 +1,16 @@
 //! SQL of the newest runs and results of a target, a scenario, a machine size or an agent.
 
-use std::collections::BTreeMap;
+use sqlx::{AssertSqlSafe, SqlitePool};
 
-use sqlx::SqlitePool;
-
-use crate::{app::ids::RunId, runs::load, web::format};
+use crate::{
+    app::ids::RunId,
+    runs::{
+        load,
+        model::RunSpec,
+        store::spec::{COLUMNS, SpecColumns},
+    },
+    web::format,
+};
 
 /// Returns the ids of an agent's newest runs.
 pub async fn runs_of_agent(pool: &SqlitePool, agent: &str, limit: i64) -> sqlx::Result<Vec<RunId>> {
@@ -28,27 +34,20 @@ pub async fn used_sizes(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
     Ok(rows.into_iter().map(|row| row.name).collect())
 }
 
-/// A result of a target, with the columns that a chart over time needs.
+/// A result of a target, with what a chart over time needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
+    /// What was measured.
+    pub spec: RunSpec,
+    /// The rest.
+    pub result: Measurement,
+}
+
+/// Where and when something was measured, and its figures.
+#[derive(Clone, Debug, PartialEq, sqlx::FromRow)]
+pub struct Measurement {
     /// The target's version.
     pub version: Option<String>,
-    /// The machine size's name.
-    pub size_name: Option<String>,
-    /// The scenario's name.
-    pub scenario: Option<String>,
-    /// The scenario's revision.
-    pub scenario_sha256: Option<String>,
-    /// The scenario's parameters, as JSON.
-    pub parameters: String,
-    /// The load, as JSON.
-    pub load: Option<String>,
-    /// The number of virtual users, if it is constant.
-    pub vus: Option<i64>,
-    /// The requested length of the measured phase.
-    pub duration_ms: Option<i64>,
-    /// The requested length of the warm-up.
-    pub warm_up_ms: Option<i64>,
     /// The name of the agent that measured it.
     pub agent: Option<String>,
     /// Requests per second.
@@ -62,48 +61,45 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Returns everything except the figures. Only results with equal settings may share a line.
-    pub fn setting(&self) -> impl PartialEq {
-        let Self {
-            size_name, scenario, scenario_sha256, parameters, load, vus, duration_ms, warm_up_ms, agent, ..
-        } = self;
-        let texts = [size_name, scenario, scenario_sha256, load, agent].map(Clone::clone);
-        (texts, parameters.clone(), [*vus, *duration_ms, *warm_up_ms])
+    /// Whether two results may share a line: only with equal settings.
+    pub fn has_setting_of(&self, other: &Self) -> bool {
+        self.spec == other.spec && self.result.agent == other.result.agent
     }
 
     /// Whether the verdict is suspect.
     pub fn is_suspect(&self) -> bool {
-        self.verdict.as_deref() == Some("suspect")
+        self.result.verdict.as_deref() == Some("suspect")
     }
 
     /// Describes the setting: `2 vCPU / 4 GiB · hash · 10 VUs · 10 s · on rack`.
     pub fn words(&self) -> String {
-        let mut parts: Vec<String> = self.size_name.iter().chain(&self.scenario).cloned().collect();
-        let parameters: BTreeMap<String, String> = serde_json::from_str(&self.parameters).unwrap_or_default();
-        parts.extend(parameters.iter().map(|(name, value)| format!("{name}={value}")));
-        let vus = || self.vus.and_then(|vus| usize::try_from(vus).ok()).map(|vus| format::plural(vus, "VU"));
-        let load = self.load.as_deref().and_then(|load| load::read(load).ok());
-        parts.extend(load.as_ref().map(load::words).or_else(vus));
-        let duration = self.duration_ms.map(|ms| ms as f64 / 1_000.0);
-        parts.extend(duration.map(|seconds| format::duration(Some(seconds)).text().to_owned()));
-        parts.extend(self.agent.iter().map(|agent| format!("on {agent}")));
+        let Self { spec, result } = self;
+        let mut parts: Vec<String> = spec.size.iter().map(|size| &size.name).chain(&spec.scenario).cloned().collect();
+        parts.extend(spec.parameters.iter().map(|(name, value)| format!("{name}={value}")));
+        let vus = || spec.vus.and_then(|vus| usize::try_from(vus).ok()).map(|vus| format::plural(vus, "VU"));
+        parts.extend(load::of(spec, load::words).or_else(vus));
+        parts.extend(spec.duration_s.map(|seconds| format::duration(Some(seconds)).text().to_owned()));
+        parts.extend(result.agent.iter().map(|agent| format!("on {agent}")));
         if parts.is_empty() { "unknown setting".to_owned() } else { parts.join(" · ") }
     }
 }
 
 /// Returns the newest valid or suspect results of a target, newest first.
 pub async fn results(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Result<Vec<Measured>> {
-    sqlx::query_as!(
-        Measured,
-        "select version, size_name, scenario, scenario_sha256, parameters, load, vus, duration_ms, warm_up_ms, agent,
-             rps, p99_ms, finished_at as finished_at_ms, verdict
+    #[derive(sqlx::FromRow)]
+    struct Row {
+        #[sqlx(flatten)]
+        spec: SpecColumns,
+        #[sqlx(flatten)]
+        result: Measurement,
+    }
+    let rows = sqlx::query_as::<_, Row>(AssertSqlSafe(format!(
+        "select {COLUMNS}, version, agent, rps, p99_ms, finished_at as finished_at_ms, verdict
          from run where target = ? and counts
-         order by seq desc limit ?",
-        target,
-        limit
-    )
-    .fetch_all(pool)
-    .await
+         order by seq desc limit ?"
+    )));
+    let rows = rows.bind(target).bind(limit).fetch_all(pool).await?;
+    rows.into_iter().map(|Row { spec, result }| Ok(Measured { spec: spec.try_into()?, result })).collect()
 }
 
 /// Returns the ids of a target's newest runs.

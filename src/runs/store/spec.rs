@@ -1,7 +1,9 @@
-//! The columns of `run` that hold its spec. Nothing else names all of them.
+//! The columns of `run` that hold its spec. Nothing else names all of them. What no statement names has no column: it is
+//! JSON in the column `spec`, so that a new field needs nothing here.
 
 use brewbench_wire::{job::Size, run_spec::RunSpec};
 use rusqlite::types::FromSql;
+use serde_json::{Map, Value, json};
 use sqlx::{Sqlite, query::Query, sqlite::SqliteArguments};
 
 use crate::{
@@ -59,10 +61,10 @@ columns! {
     vus: Option<i64>,
     duration_ms: Option<i64>,
     warm_up_ms: Option<i64>,
-    warm_up_auto: i64,
     profiled: i64,
     generators: String,
     cluster_generators: u32,
+    spec: String,
 }
 
 /// Reads the columns of a row by position, because a lookup by name would take longer than the read.
@@ -104,17 +106,16 @@ impl TryFrom<SpecColumns> for RunSpec {
             vus: integer(columns.vus)?,
             duration_s: seconds(columns.duration_ms),
             warm_up_s: seconds(columns.warm_up_ms),
-            warm_up_auto: columns.warm_up_auto != 0,
             profiled: columns.profiled != 0,
             generators: serde_json::from_str(&columns.generators).map_err(decode)?,
             cluster_generators: columns.cluster_generators,
+            ..rest(&columns.spec).map_err(decode)?
         })
     }
 }
 
 impl From<&RunSpec> for SpecColumns {
     fn from(spec: &RunSpec) -> Self {
-        // Every field is named, so that a new one fails to compile until it is stored.
         let RunSpec {
             target,
             size,
@@ -125,10 +126,10 @@ impl From<&RunSpec> for SpecColumns {
             vus,
             duration_s,
             warm_up_s,
-            warm_up_auto,
             profiled,
             generators,
             cluster_generators,
+            ..
         } = spec.clone();
         let size_name = size.as_ref().map(|size| size.name.clone());
         #[expect(clippy::cast_possible_truncation, reason = "a load and a warm-up last some days at most")]
@@ -141,22 +142,60 @@ impl From<&RunSpec> for SpecColumns {
             replicas: spec.replicas(),
             scenario,
             scenario_sha256,
-            parameters: serde_json::json!(parameters).to_string(),
+            parameters: json!(parameters).to_string(),
             load: load.as_ref().map(load::to_json),
             vus: vus.map(i64::from),
             duration_ms: duration_s.map(milliseconds),
             warm_up_ms: warm_up_s.map(milliseconds),
-            warm_up_auto: warm_up_auto.into(),
             profiled: profiled.into(),
-            generators: serde_json::json!(generators).to_string(),
+            generators: json!(generators).to_string(),
             cluster_generators,
+            spec: rest_of(spec),
         }
     }
 }
 
+/// What a spec is without values that are not usual, as stored.
+const USUAL: &str = "{}";
+
+/// The fields with columns of their own, by their names in JSON.
+const WITH_COLUMNS: [&str; 12] = [
+    "target",
+    "size",
+    "scenario",
+    "scenario_sha256",
+    "parameters",
+    "load",
+    "vus",
+    "duration_s",
+    "warm_up_s",
+    "profiled",
+    "generators",
+    "cluster_generators",
+];
+
+/// Returns the fields without columns that are not usual, as JSON.
+fn rest_of(spec: &RunSpec) -> String {
+    let (mut fields, usual) = (json!(spec), json!(RunSpec::default()));
+    if let Some(fields) = fields.as_object_mut() {
+        fields.retain(|name, value| !WITH_COLUMNS.contains(&name.as_str()) && usual.get(name) != Some(&*value));
+    }
+    fields.to_string()
+}
+
+/// Reads a spec as written by [`rest_of`].
+pub fn rest(text: &str) -> serde_json::Result<RunSpec> {
+    if text == USUAL {
+        return Ok(RunSpec::default());
+    }
+    let mut fields: Map<String, Value> = serde_json::from_str(text)?;
+    fields.insert("target".to_owned(), json!(""));
+    serde_json::from_value(fields.into())
+}
+
 #[cfg(test)]
 mod tests {
-    use brewbench_wire::load::Load;
+    use brewbench_wire::{load::Load, run_spec::HttpVersion};
     use sqlx::AssertSqlSafe;
 
     use super::*;
@@ -187,6 +226,16 @@ mod tests {
         let generators = vec!["one".to_owned(), "two".to_owned()];
         let distributed = RunSpec { generators, warm_up_s: Some(0.5), ..spec };
         [sizes.as_slice(), loads.as_slice(), &[odd, unsized_one, distributed]].concat()
+    }
+
+    #[test]
+    fn what_has_no_column_is_stored_as_json_if_it_is_not_usual() {
+        let usual = testing::spec("servy");
+        assert_eq!(SpecColumns::from(&usual).spec, USUAL);
+        let other = RunSpec { http_version: HttpVersion::Http1, warm_up_auto: true, ..usual };
+        let columns = SpecColumns::from(&other);
+        assert_eq!(columns.spec, r#"{"http_version":"1.1","warm_up_auto":true}"#);
+        assert_eq!(RunSpec::try_from(columns).expect("a spec"), other);
     }
 
     #[tokio::test]

@@ -29,6 +29,7 @@ use version::{SUPPORTED, Version};
 
 use brewbench_wire::engine::{Capability, EngineOffer};
 use brewbench_wire::job::Segment;
+use brewbench_wire::run_spec::{HttpVersion, RunSpec};
 use brewbench_wire::series::Part;
 
 use crate::run::address_policy::{AddressPolicy, LoadLimits};
@@ -42,8 +43,14 @@ use crate::series::recording::Recording;
 const NAME: &str = "k6";
 
 /// Its capabilities.
-const CAPABILITIES: [Capability; 5] =
-    [Capability::Scripts, Capability::Segments, Capability::Pausing, Capability::Series, Capability::Percentiles];
+const CAPABILITIES: [Capability; 6] = [
+    Capability::Scripts,
+    Capability::Segments,
+    Capability::Pausing,
+    Capability::Series,
+    Capability::Percentiles,
+    Capability::Http1,
+];
 
 /// How to install k6, for messages.
 const GET_IT: &str = "install it with `go install go.k6.io/k6@v1.8.1`, then put it in PATH or name it with --k6 PATH";
@@ -347,10 +354,16 @@ impl K6 {
             let value = std::env::var(name).ok().or_else(|| usual.map(str::to_owned));
             environment.extend(value.map(|value| (name.to_owned(), value)));
         }
+        environment.extend(protocol(script.spec()));
         let (scenario, files, results) = (script.folder(), script.files_folder(), script.results_folder());
         let cage = Cage::generator(&self.path, &scenario, &files, &results).widened(self.beside.as_slice(), &self.also);
         Plan { program: self.path.clone(), arguments, environment, folder: files, cores: cores.to_vec(), cage }
     }
+}
+
+/// Returns the setting with which k6 sends requests with HTTP/1.1 only. There is none for HTTP/2 only.
+fn protocol(spec: &RunSpec) -> Option<(String, String)> {
+    (spec.http_version == HttpVersion::Http1).then(|| ("GODEBUG".to_owned(), "http2client=0".to_owned()))
 }
 
 /// Returns the settings of the series output. Stale markers make k6 push its histograms again at its end, as the last

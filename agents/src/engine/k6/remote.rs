@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::script::{BASE_URL, SCRIPT};
 use super::wrapper::Traits;
-use super::{NO_USAGE_REPORT, RUNTIME, Round, SERIES_OUTPUT, TREND_STATS, modules, push_settings, wrapper};
+use super::{NO_USAGE_REPORT, RUNTIME, Round, SERIES_OUTPUT, TREND_STATS, modules, protocol, push_settings, wrapper};
 use crate::run::address_policy::Limits;
 
 /// The file to start k6 with.
@@ -71,6 +71,7 @@ impl Remote {
         environment.extend(modules::environment(subject.base_url, None));
         environment.extend(push_settings(&format!("$({PUSH_URL})"), true));
         environment.extend(RUNTIME.into_iter().filter_map(|(name, value)| Some(own(name, value?))));
+        environment.extend(protocol(&job.spec));
         Ok(Self { files, environment })
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use brewbench_wire::job::{Job, Scenario};
 use brewbench_wire::load::Load;
+use brewbench_wire::run_spec::RunSpec;
 use brewbench_wire::variables::missing_in_options;
 use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
@@ -41,8 +42,9 @@ pub(super) const BASE_URL: &str = "BASE_URL";
 #[derive(Debug)]
 pub struct Script {
     run_folder: PathBuf,
+    /// With the scenario's defaults.
     parameters: BTreeMap<String, String>,
-    load: Load,
+    spec: RunSpec,
     system_tags: String,
     may_wait: bool,
     traits: Traits,
@@ -53,23 +55,17 @@ pub struct Script {
 impl Script {
     /// Writes a job's scenario below `run_folder`. Fails with a sentence if a name is invalid or the disk is full.
     pub fn from_job(job: &Job, run_folder: &Path) -> Result<Self, String> {
-        let Job { spec, scenario, .. } = job;
-        Self::write(scenario, &spec.parameters, (spec.load(), spec.longest_warm_up()), run_folder)
+        Self::write(&job.scenario, job.spec.clone(), run_folder)
     }
 
     /// Writes a scenario to be inspected, with its own load.
     pub fn for_inspection(scenario: &Scenario, run_folder: &Path) -> Result<Self, String> {
-        Self::write(scenario, &BTreeMap::new(), (&Load::Script, Duration::ZERO), run_folder)
+        Self::write(scenario, RunSpec::default(), run_folder)
     }
 
-    fn write(
-        scenario: &Scenario,
-        overrides: &BTreeMap<String, String>,
-        (load, warm_up): (&Load, Duration),
-        run_folder: &Path,
-    ) -> Result<Self, String> {
+    fn write(scenario: &Scenario, spec: RunSpec, run_folder: &Path) -> Result<Self, String> {
         let mut parameters = scenario.defaults.clone();
-        parameters.extend(overrides.clone());
+        parameters.extend(spec.parameters.clone());
         parameters.keys().try_for_each(|name| check_parameter(name))?;
         scenario.files.keys().try_for_each(|name| check_file(name))?;
         let others = scenario.files.values().chain(parameters.values());
@@ -77,10 +73,11 @@ impl Script {
         let system_tags = tags::system_tags(&texts);
         let (may_wait, traits) = (waits::may_wait(&texts), Traits::of(&texts));
         let missing = missing_in_options(scenario, &parameters.keys().cloned().collect());
-        let wrappers = [(WARM_UP, Round::WarmUp), (MEASURED, Round::Measure)]
-            .map(|(name, round)| (name, wrapper::wrapper((load, warm_up), round, traits, SCRIPT)));
-        let (run_folder, load) = (run_folder.to_owned(), load.clone());
-        let script = Self { run_folder, parameters, load, system_tags, may_wait, traits, missing };
+        let wrappers = [(WARM_UP, Round::WarmUp), (MEASURED, Round::Measure)].map(|(name, round)| {
+            (name, wrapper::wrapper((spec.load(), spec.longest_warm_up()), round, traits, SCRIPT))
+        });
+        let run_folder = run_folder.to_owned();
+        let script = Self { run_folder, parameters, spec, system_tags, may_wait, traits, missing };
         let write = || -> io::Result<()> {
             for folder in [script.folder(), script.files_folder(), script.results_folder()] {
                 fs::create_dir(folder)?;
@@ -133,6 +130,11 @@ impl Script {
         self.folder().join(CONFIG)
     }
 
+    /// Returns what the run measures.
+    pub fn spec(&self) -> &RunSpec {
+        &self.spec
+    }
+
     /// Returns the system tags that k6 shall set.
     pub fn system_tags(&self) -> &str {
         &self.system_tags
@@ -150,7 +152,7 @@ impl Script {
 
     /// Returns the duration of its load, if it is not the script's own.
     pub fn duration(&self) -> Option<Duration> {
-        self.load.duration()
+        self.spec.load().duration()
     }
 
     /// What of k6's series belongs to the load.
@@ -171,7 +173,7 @@ impl Script {
 
     /// Returns the file to start k6 with.
     fn entry(&self, round: Round) -> PathBuf {
-        self.folder().join(match (&self.load, round) {
+        self.folder().join(match (self.spec.load(), round) {
             (Load::Script, _) if !self.traits.has_setup => SCRIPT,
             (_, Round::WarmUp) => WARM_UP,
             (_, Round::Measure) => MEASURED,

@@ -3,6 +3,7 @@
 pub mod delete;
 pub mod environment;
 pub mod export;
+mod field_flags;
 pub mod import;
 pub mod list;
 pub mod logs;

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 use brewbench::{
     experiments::{
         model::ExperimentWithRuns,
-        new::draft::AUTO,
-        plan::{Plan, default_repetitions, default_retries, default_warm_up_s, share},
+        plan::{Plan, default_repetitions, default_retries, share},
         stopping_rule::StoppingRule,
     },
     web::format::plural,
@@ -15,11 +14,12 @@ use clap::{Args, ValueEnum};
 
 use crate::{
     common::{Common, pair},
-    duration,
     exit_code::judge,
     experiment,
     load::LoadFlags,
-    progress, table,
+    progress,
+    run::field_flags::FieldFlags,
+    table,
 };
 
 const DEFAULT_SCENARIO: &str = "hash";
@@ -60,10 +60,8 @@ pub struct PlanFlags {
     parameters: Vec<(String, String)>,
     #[command(flatten)]
     load: LoadFlags,
-    /// Warm-up before each run, at the load's highest level. `auto` ends once the target is steady, after at most 20s
-    /// [default: auto if a target compiles while it runs, as Java does; else 2s]
-    #[arg(long, value_name = "TIME|auto", value_parser = warm_up)]
-    warm_up: Option<WarmUp>,
+    #[command(flatten)]
+    fields: FieldFlags,
     /// Repetitions of each cell; with --knee: half of the runs near the knee [default: 5]
     #[arg(long, value_name = "N")]
     repeat: Option<u32>,
@@ -111,33 +109,17 @@ enum LoadOn {
     Kubernetes,
 }
 
-/// A parsed `--warm-up`.
-#[derive(Clone, Copy, Debug)]
-struct WarmUp {
-    seconds: f64,
-    /// Whether it lasts until the target is steady.
-    is_auto: bool,
-}
-
-fn warm_up(text: &str) -> Result<WarmUp, String> {
-    if text == AUTO {
-        return Ok(WarmUp { seconds: default_warm_up_s(), is_auto: true });
-    }
-    let seconds = duration::seconds(text).map_err(|_| "write it as 10s, 500ms or 1m30s, or auto".to_owned())?;
-    Ok(WarmUp { seconds, is_auto: false })
-}
-
 impl PlanFlags {
     /// Returns the plan of the flags.
     fn plan(self) -> anyhow::Result<Plan> {
-        let Self { targets, against, sizes, scenario, parameters, load, warm_up, repeat, until_ci, .. } = self;
+        let Self { targets, against, sizes, scenario, parameters, load, fields, repeat, until_ci, .. } = self;
         let Self { max_repeat, retries, seed, agent, agent_label, spread, name, profile, .. } = self;
         let Self { generators, cluster_generators, .. } = self;
         // Without load flags, the baseline's load applies, else the script's own.
         let uses_baseline_load = against.is_some() && !load.is_given();
         let (loads, knee) = if uses_baseline_load { (Vec::new(), None) } else { load.how_hard()? };
         let default_scenario = || if against.is_some() { String::new() } else { DEFAULT_SCENARIO.to_owned() };
-        Ok(Plan {
+        let plan = Plan {
             name,
             targets,
             scenario: scenario.unwrap_or_else(default_scenario),
@@ -146,8 +128,6 @@ impl PlanFlags {
             parameters: parameters.into_iter().collect(),
             loads,
             knee,
-            warm_up_s: warm_up.map(|warm_up| warm_up.seconds),
-            warm_up_auto: warm_up.is_some_and(|warm_up| warm_up.is_auto),
             repetitions: repeat.unwrap_or_else(default_repetitions),
             profiled_repetitions: profile.unwrap_or_default(),
             stopping_rule: until_ci.map(|narrower_than| StoppingRule { narrower_than, at_most: max_repeat }),
@@ -158,7 +138,9 @@ impl PlanFlags {
             spread,
             cluster_generators: cluster_generators.unwrap_or_default(),
             generators,
-        })
+            ..Plan::default()
+        };
+        fields.set(plan)
     }
 }
 

@@ -57,7 +57,7 @@ fn details(run: &RunData, Shown { generators, thresholds, .. }: &Shown) -> Strin
         ("target", format!("{} {}", run.spec.target, run.version.as_deref().unwrap_or(""))),
         ("size", run.spec.size.as_ref().map_or("–".to_owned(), |size| size.name.clone())),
         ("scenario", run.spec.scenario.clone().unwrap_or_else(|| "–".to_owned())),
-        ("load", run.spec.load.as_ref().map_or("–".to_owned(), load::with_max_vus).replace('\u{a0}', " ")),
+        ("load", load::of(&run.spec, load::with_max_vus).unwrap_or_else(|| "–".to_owned()).replace('\u{a0}', " ")),
         ("repetition", run.repetition.to_string()),
         ("phase", run.phase.words()),
         ("verdict", run.verdict.map_or("–", Verdict::as_str).to_owned()),

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::experiments::plan_fields;
+
 /// Faults by field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults(BTreeMap<&'static str, String>);
 
-/// Field names in errors of the API, and the form field of each.
-const FIELDS: [(&str, &str); 20] = [
+/// Field names in errors of the API, and the form field of each. [`FIELDS`](plan_fields::FIELDS) has more.
+const FIELDS: [(&str, &str); 19] = [
     ("target", "target"),
     ("targets", "target"),
     ("against", "against"),
@@ -15,7 +17,6 @@ const FIELDS: [(&str, &str); 20] = [
     ("sizes", "size"),
     ("scenario", "scenario"),
     ("parameters", "set"),
-    ("warm_up_s", "warm-up"),
     ("repetitions", "repeat"),
     ("until", "until"),
     ("profile", "profile"),
@@ -54,7 +55,8 @@ impl Faults {
     /// Adds an error of the API, which starts with its field and a colon.
     pub fn add_refusal(&mut self, sentence: &str) {
         let (field, rest) = sentence.split_once(": ").unwrap_or(("", sentence));
-        match FIELDS.iter().find(|(known, _)| *known == field) {
+        let others = plan_fields::FIELDS.iter().map(|other| (other.key, other.flag));
+        match FIELDS.into_iter().chain(others).find(|(known, _)| *known == field) {
             Some((_, field)) => self.0.insert(field, rest.to_owned()),
             None if field == "name" => self.0.insert("name", rest.to_owned()),
             None => self.0.insert("", sentence.to_owned()),

@@ -2,7 +2,8 @@
 
 use brewbench_wire::load::{Closed, Fault, Form, Load, Open, Part};
 
-use super::{Draft, Faults, number, seconds_text, time};
+use super::{Draft, Faults, number, time};
+use crate::experiments::plan_fields::seconds_text;
 use crate::{
     experiments::{
         knee::{model::Knee, objective::Objective},
