@@ -177,8 +177,8 @@ async fn a_manifest_of_a_container_is_written_and_checked() {
     let manifests = public_folder();
     podman.load("rust-hyper:1", &Image::of(&tools.targets.join("bin/rust-hyper"), &[]));
     let file = manifests.path().join("shop.toml").display().to_string();
-    let new = ["target", "new", "shop", "--image", "localhost/rust-hyper:1", "--network", "bridge"];
-    let more = ["--ready-path", "/health", "--output", &file, "--", "--listen", "{host}:{port}"];
+    let new = ["target", "new", "shop", "--image", "localhost/rust-hyper:1", "--set", "container.network=bridge"];
+    let more = ["--set", "ready.path=/health", "--output", &file, "--", "--listen", "{host}:{port}"];
     Output::of(brewbench(&[&new[..], &more].concat())).await.ok();
     let engine = podman.socket().display().to_string();
     let check = |engine: String| {

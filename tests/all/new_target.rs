@@ -1,6 +1,6 @@
 //! Adding a target: its manifest on the page, by the API and by the command, and the agent that picks it up.
 
-use std::{ffi::OsStr, fs, path::Path};
+use std::{ffi::OsStr, fs};
 
 use brewbench::auth::model::Role;
 use brewbench_cli::events::Events;
@@ -193,7 +193,7 @@ async fn target_new(arguments: &[&str]) -> Output {
 
 #[tokio::test]
 async fn the_command_prints_a_manifest_or_writes_a_new_file() {
-    let command = ["hello", "--version", "2", "--", "/usr/bin/python3", "hello.py", "{host}", "{port}"];
+    let command = ["hello", "--set", "version=2", "--", "/usr/bin/python3", "hello.py", "{host}", "{port}"];
     assert_eq!(target_new(&command).await.ok(), MANIFEST);
     let folder = brewbench_testing::public_folder();
     let file = folder.path().join("hello.toml").display().to_string();
@@ -206,52 +206,103 @@ async fn the_command_prints_a_manifest_or_writes_a_new_file() {
     assert_eq!(refused, format!("brewbench: {file} exists; choose another file or remove it\n"));
     assert_eq!(fs::read_to_string(&file).expect("a file"), "mine");
 
-    let all = [
-        "x",
-        "--revision",
-        "4f1c2ab",
-        "--description",
-        "a \"server\"",
-        "--env",
-        "PORT={port}",
-        "--ready-path",
-        "/up",
-        "--ready-status",
-        "204",
-        "--ready-timeout",
-        "1m",
-        "--verify-path",
-        "/hash",
-        "--verify-status",
-        "201",
-        "--verify-contains",
-        "hash",
-        "--read",
-        "/srv",
-        "--write",
-        "/tmp/x",
-        "--pprof",
-        "/debug/pprof/profile?seconds={s}",
-        "--profile-kind",
-        "cpu",
-        "--profile-kind",
-        "heap",
-        "--",
-        "serve",
-    ];
-    let read = ManifestFile::parse(&target_new(&all).await.ok()).expect("a manifest");
-    let profile = read.profile.expect("a profile");
-    assert_eq!((profile.pprof.as_deref(), profile.kinds.len()), (Some("/debug/pprof/profile?seconds={s}"), 2));
-    let verify = read.verify.expect("a check");
-    assert_eq!((read.ready.status, read.ready.timeout_s, verify.status), (204, 60.0, 201));
-    assert_eq!((read.env["PORT"].as_str(), read.sandbox.write[0].as_path()), ("{port}", Path::new("/tmp/x")));
     let fault = target_new(&["my server", "--", "serve"]).await.refused(1);
     assert_eq!(
         fault,
         "brewbench: name: \"my server\" must be 1 to 64 letters, digits, '-', '_' or '.'; command: {port} is missing in \
          command and env, so the target can't know its port\n"
     );
-    assert!(target_new(&["x"]).await.refused(2).contains("COMMAND"));
+    let fault = target_new(&["x", "--set", "ready.pth=/up"]).await.refused(1);
+    assert!(fault.starts_with("brewbench: ready.pth: unknown field `pth`"), "{fault}");
+    let fault = target_new(&["x", "--url", "http://x", "--image", "y"]).await.refused(1);
+    assert!(fault.starts_with("brewbench: url: remove it; a target has one of "), "{fault}");
+}
+
+#[tokio::test]
+async fn without_values_the_command_writes_the_template_of_the_page() {
+    let page = app_template("vm").await;
+    let template = target_new(&["shop", "--kind", "vm"]).await.ok();
+    assert!(template.contains("# kernel = \"vmlinuz\"") && template.contains("name = \"shop\""), "{template}");
+    assert_eq!(template.replace("shop", "my-server"), page);
+    assert!(target_new(&["shop"]).await.ok().contains("\ncommand = [\"/usr/bin/my-server\""));
+    let fault = target_new(&["shop", "--kind", "ship"]).await.refused(2);
+    assert!(fault.contains("use one of process, container, vm, url, kubernetes"), "{fault}");
+    assert!(target_new(&["a\"b"]).await.refused(1).contains("name: "));
+}
+
+/// The template of a kind on the page.
+async fn app_template(kind: &str) -> String {
+    let app = App::start().await;
+    let page = app.reader().await.get(&format!("/targets/new?kind={kind}")).await.ok().text();
+    let (_, text) = page.split_once("<textarea").expect("a text area");
+    let text = text.split_once('>').and_then(|(_, text)| text.split_once("</textarea>")).expect("its text").0;
+    text.trim_start_matches('\n').replace("&#34;", "\"").replace("&#39;", "'")
+}
+
+#[tokio::test]
+async fn a_value_can_be_set_in_each_field() {
+    let program: &[&str] = &["--set", "command=[\"serve\", \"{port}\"]"];
+    let container = &["--image", "x", "--set", "container.port=80"];
+    let image = &["--image", "x"];
+    let pod = &["--kind", "kubernetes", "--image", "x", "--set", "kubernetes.port=80"];
+    let server = &["--url", "http://x"];
+    let scraped = &["--url", "http://x", "--set", "metrics.scrape=http://x:9100/metrics"];
+    let launcher = &["--kind", "vm", "--", "run", "{vcpus}", "{memory_mib}", "{port}"];
+    let disk = &["--set", "vm.disk=d.qcow2", "--set", "vm.port=80"];
+    let kernel = &["--set", "vm.kernel=vmlinuz", "--set", "vm.port=80"];
+    let verified = &[program, &["--set", "verify.path=/hash"]].concat();
+    let pprof = &[program, &["--set", "profile.pprof=/debug/pprof/profile?seconds={s}"]].concat();
+    for (given, set, pointer, value) in [
+        (program, "version=1.2", "/version", json!("1.2")),
+        (program, "revision=4f1c2ab", "/revision", json!("4f1c2ab")),
+        (program, "description=a \"server\"", "/description", json!("a \"server\"")),
+        (program, "env.ADDRESS={host}:{port}", "/env/ADDRESS", json!("{host}:{port}")),
+        (program, "ready.path=/up", "/ready/path", json!("/up")),
+        (program, "ready.status=204", "/ready/status", json!(204)),
+        (program, "ready.timeout_s=60", "/ready/timeout_s", json!(60.0)),
+        (program, "verify.path=/hash", "/verify/path", json!("/hash")),
+        (verified, "verify.status=201", "/verify/status", json!(201)),
+        (verified, "verify.contains=42", "/verify/contains", json!("42")),
+        (pprof, "profile.kinds=[\"cpu\", \"heap\"]", "/profile/kinds/1", json!("heap")),
+        (program, "profile.rate_hz=99", "/profile/rate_hz", json!(99)),
+        (program, "sandbox.read=[\"/srv\"]", "/sandbox/read/0", json!("/srv")),
+        (program, "sandbox.write=[\"/tmp/x\"]", "/sandbox/write/0", json!("/tmp/x")),
+        (program, "identity=[\"src/**\"]", "/identity/0", json!("src/**")),
+        (container, "container.image=y:1", "/container/image", json!("y:1")),
+        (container, "container.command=[\"--quiet\"]", "/container/command/0", json!("--quiet")),
+        (image, "container.port=8080", "/container/port", json!(8080)),
+        (container, "container.network=bridge", "/container/network", json!("bridge")),
+        (container, "container.pull=always", "/container/pull", json!("always")),
+        (container, "container.seccomp=unconfined", "/container/seccomp", json!("unconfined")),
+        (container, "container.user=65534:65534", "/container/user", json!("65534:65534")),
+        (container, "container.env.MODE=1", "/container/env/MODE", json!("1")),
+        (
+            container,
+            "container.mounts=[{source = \"/srv\", target = \"/data\"}]",
+            "/container/mounts/0",
+            json!({"source": "/srv", "target": "/data"}),
+        ),
+        (pod, "kubernetes.command=[\"/shop\"]", "/kubernetes/command/0", json!("/shop")),
+        (pod, "kubernetes.env.MODE=fast", "/kubernetes/env/MODE", json!("fast")),
+        (pod, "kubernetes.node_selector.\"a.b/pool\"=bench", "/kubernetes/node_selector/a.b~1pool", json!("bench")),
+        (pod, "kubernetes.runtime_class=gvisor", "/kubernetes/runtime_class", json!("gvisor")),
+        (pod, "kubernetes.pull_secrets=[\"s\"]", "/kubernetes/pull_secrets/0", json!("s")),
+        (pod, "kubernetes.service=true", "/kubernetes/service", json!(true)),
+        (server, "url.redirects=[\"www.x\"]", "/url/redirects/0", json!("www.x")),
+        (server, "metrics.scrape=http://x:9100/metrics", "/metrics/scrape", json!("http://x:9100/metrics")),
+        (scraped, "metrics.preset=cadvisor", "/metrics/preset", json!("cadvisor")),
+        (scraped, "metrics.labels.name=shop", "/metrics/labels/name", json!("shop")),
+        (launcher, "vm.env.MODE=fast", "/vm/env/MODE", json!("fast")),
+        (disk, "vm.seed=seed", "/vm/seed", json!("seed")),
+        (disk, "vm.accelerator=tcg", "/vm/accelerator", json!("tcg")),
+        (disk, "vm.tap={interface = \"t0\", address = \"10.0.0.2\"}", "/vm/tap/address", json!("10.0.0.2")),
+        (kernel, "vm.initrd=initrd.img", "/vm/initrd", json!("initrd.img")),
+        (kernel, "vm.append=root=/dev/vda1 quiet", "/vm/append", json!("root=/dev/vda1 quiet")),
+    ] {
+        let toml = target_new(&[&["x", "--set", set], given].concat()).await.ok();
+        let read = json!(ManifestFile::parse(&toml).expect(set));
+        assert_eq!(read.pointer(pointer), Some(&value), "{set}: {toml}");
+    }
 }
 
 #[tokio::test]

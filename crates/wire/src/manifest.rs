@@ -2,6 +2,7 @@
 
 mod container;
 mod file;
+pub mod fill;
 mod kubernetes;
 mod profile;
 mod remote;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -55,30 +54,12 @@ pub enum Network {
     Bridge,
 }
 
-impl Network {
-    /// All networks.
-    pub const ALL: [Self; 2] = [Self::Host, Self::Bridge];
-
-    /// Returns the name in manifests.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Bridge => "bridge",
-        }
-    }
-}
-
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Network {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(&Self::ALL, Self::as_str, text)
+        f.write_str(match self {
+            Self::Host => "host",
+            Self::Bridge => "bridge",
+        })
     }
 }
 
@@ -93,40 +74,6 @@ pub enum Pull {
     Missing,
     /// Before each run.
     Always,
-}
-
-impl Pull {
-    /// All times.
-    pub const ALL: [Self; 3] = [Self::Never, Self::Missing, Self::Always];
-
-    /// Returns the name in manifests.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Never => "never",
-            Self::Missing => "missing",
-            Self::Always => "always",
-        }
-    }
-}
-
-impl fmt::Display for Pull {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Pull {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(&Self::ALL, Self::as_str, text)
-    }
-}
-
-/// Returns the value with this name.
-pub(super) fn named<T: Copy>(all: &[T], name: fn(T) -> &'static str, text: &str) -> Result<T, String> {
-    let found = all.iter().copied().find(|value| name(*value) == text);
-    found.ok_or_else(|| format!("use one of {}", all.iter().map(|value| name(*value)).collect::<Vec<_>>().join(", ")))
 }
 
 /// A file or folder of the host that a container may read.

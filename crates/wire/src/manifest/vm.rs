@@ -1,15 +1,12 @@
 //! A virtual machine: by a launcher of the owner, or by QEMU, which the agent drives. Pure.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::container::named;
 use super::file::{bad_command, bad_variable};
 use super::{MEMORY_MIB, PORT, VCPUS};
 
@@ -80,34 +77,6 @@ pub struct Tap {
     /// IP address of the guest behind it.
     #[schema(value_type = String)]
     pub address: IpAddr,
-}
-
-impl Accelerator {
-    /// All of them.
-    const ALL: [Self; 3] = [Self::Auto, Self::Kvm, Self::Tcg];
-
-    /// Returns its name in manifests.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Kvm => "kvm",
-            Self::Tcg => "tcg",
-        }
-    }
-}
-
-impl fmt::Display for Accelerator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Accelerator {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        named(&Self::ALL, Self::as_str, text)
-    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
