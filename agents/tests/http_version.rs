@@ -24,9 +24,9 @@ impl Https {
     fn start(folder: &Path) -> Option<Self> {
         let (source, binary) =
             (concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/https/main.go"), folder.join("https"));
-        let mut build = Command::new("go");
-        build.args(["build", "-o"]).arg(&binary).arg(source).env("GOTOOLCHAIN", "local");
-        let Ok(built) = build.output() else {
+        let mut go = Command::new("go");
+        go.args(["build", "-o"]).arg(&binary).arg(source).env("GOTOOLCHAIN", "local");
+        let Ok(built) = go.output() else {
             skip("no go");
             return None;
         };

@@ -197,12 +197,12 @@ fn axes(lines: &[Line], with_subjects: bool) -> Value {
 fn ticks(least: f64, most: f64) -> (Vec<f64>, Vec<String>) {
     let side = |end: f64, word: &str| {
         let within: Vec<f64> = TICKS.into_iter().filter(|ratio| *ratio <= end).collect();
-        let shown = within[within.len().saturating_sub(MAX_TICKS)..].to_vec();
-        let names: Vec<String> = shown.iter().map(|ratio| format!("{ratio}×")).collect();
-        let last = names.len().saturating_sub(1);
-        let named =
-            names.into_iter().enumerate().map(|(n, name)| if n == last { format!("{name} {word}") } else { name });
-        shown.into_iter().zip(named).collect::<Vec<_>>()
+        let outermost = within.last().copied();
+        let named = |ratio| {
+            let word = if Some(ratio) == outermost { format!(" {word}") } else { String::new() };
+            (ratio, format!("{ratio}×{word}"))
+        };
+        within[within.len().saturating_sub(MAX_TICKS)..].iter().copied().map(named).collect::<Vec<_>>()
     };
     let worse = side(1.0 / least, "worse").into_iter().rev().map(|(ratio, name)| (1.0 / ratio, name));
     worse.chain([(1.0, "same".to_owned())]).chain(side(most, "better")).unzip()

@@ -216,9 +216,10 @@ impl Basis {
             None => Decision::NoDifference,
         };
         let noise = cells.map(|cell| cell.noise.get(&metric).copied());
+        let effect = self.effect(metric, shown);
         Answer {
             decision,
-            effect: self.effect(metric, shown),
+            effect: if decision == Decision::NoDifference { effect.map(Effect::undecided) } else { effect },
             points: self.points(metric),
             compared: self.counts(),
             p: question.map(|question| question.corrected),

@@ -345,7 +345,9 @@ mod tests {
         let mut runs = [(1, 1_000.0), (2, 1_900.0), (4, 3_000.0)].map(|(n, rps)| at(n, rps)).to_vec();
         runs[2].spec.http_version = HttpVersion::Http1;
         assert_eq!(sentences(runs.clone()), None);
-        runs.iter_mut().for_each(|run| run.spec.http_version = HttpVersion::Http1);
+        for run in &mut runs {
+            run.spec.http_version = HttpVersion::Http1;
+        }
         assert!(sentences(runs).is_some());
     }
 

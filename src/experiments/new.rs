@@ -22,7 +22,7 @@ use crate::{
             load_sketch::LoadSketch,
             preset::PresetChoice,
         },
-        plan_fields::{FIELDS, PlanField},
+        plan_fields::FIELDS,
     },
 };
 
@@ -117,12 +117,8 @@ impl Form {
             "seed",
             "name",
         ];
-        let mut fields = fields.into_iter().chain(self.fields().iter().map(|field| field.flag));
+        let mut fields = fields.into_iter().chain(FIELDS.iter().map(|field| field.flag));
         is_set || *spread || !load_from.is_empty() || fields.any(|field| self.faults.of(field).is_some())
-    }
-
-    fn fields(&self) -> &'static [PlanField] {
-        &FIELDS
     }
 
     /// Returns why the runs can't be spread over several agents.
@@ -147,11 +143,12 @@ impl Form {
             (agent, _) => agent,
         };
         let text = |flag| Some(self.draft.text(flag)).filter(|text| !text.is_empty()).unwrap_or("default");
-        let fields: String = FIELDS.iter().map(|field| format!(" · {}: {}", field.flag, text(field.flag))).collect();
+        let fields: Vec<String> = FIELDS.iter().map(|field| format!("{}: {}", field.flag, text(field.flag))).collect();
         let is_fixed = until.is_empty() || *load == LoadBy::Knee;
         let rule = if is_fixed { "none".to_owned() } else { format!("interval ±{until}, at most {at_most}") };
         let profile = if profile.is_empty() { "no" } else { "yes" };
-        format!("agent: {agent}{fields} · stopping rule: {rule} · retries: {retries} · profile: {profile}")
+        let fields = fields.join(" · ");
+        format!("agent: {agent} · {fields} · stopping rule: {rule} · retries: {retries} · profile: {profile}")
     }
 
     /// Sketches the load; of several loads the highest.

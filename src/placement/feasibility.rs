@@ -70,7 +70,7 @@ pub fn obstacle(needs: Needs<'_>, cells: Cells<'_>, connected: &[(String, Connec
     if !agents.iter().any(|(_, agent)| allows_script(agent)) {
         let name = spec.scenario.as_deref().unwrap_or_default();
         return Some(format!(
-            "scenario: {name:?} is not bundled, and no connected agent{labelled} runs user scenarios; \
+            "scenario: no connected agent{labelled} runs user scenarios such as {name:?}; \
             start one with --any-scenario"
         ));
     }

@@ -94,7 +94,7 @@ pub async fn error_pages(request: Request, next: Next) -> Response {
     };
     match response.extensions().get::<ErrorMessage>() {
         Some(ErrorMessage(message)) if wants_page => {
-            let mut page = page(status, message.clone(), &method, &uri);
+            let mut page = page(status, message, &method, &uri);
             if let Some(wait) = response.headers().get(header::RETRY_AFTER) {
                 page.headers_mut().insert(header::RETRY_AFTER, wait.clone());
             }
@@ -124,7 +124,7 @@ async fn from_framework(response: Response, method: &Method) -> Response {
     response
 }
 
-fn page(status: StatusCode, message: String, method: &Method, uri: &Uri) -> Response {
+fn page(status: StatusCode, message: &str, method: &Method, uri: &Uri) -> Response {
     if status == StatusCode::UNAUTHORIZED {
         return Redirect::to(&login_address(method, uri)).into_response();
     }
@@ -133,7 +133,7 @@ fn page(status: StatusCode, message: String, method: &Method, uri: &Uri) -> Resp
         Some(name) => Shell::signed_in(title, Section::Other, &name),
         None => Shell::anonymous(title),
     };
-    let (shell, message) = (shell.explained_in(chapter(status)), format::sentence(&message));
+    let (shell, message) = (shell.explained_in(chapter(status)), format::sentence(message));
     (status, ErrorPage { shell, status, message, request: request::id() }).into_response()
 }
 

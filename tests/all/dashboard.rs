@@ -300,7 +300,7 @@ async fn an_invalid_upload_shows_its_error_and_what_was_typed() {
         (
             &[("name", "x"), ("script", "1")],
             &[("files", "common.js", "1"), ("files", "common.js", "2")],
-            "files: two are called &#34;common.js&#34;",
+            "two are called &#34;common.js&#34;",
         ),
     ];
     for (fields, files, expected) in cases {

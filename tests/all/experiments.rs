@@ -75,8 +75,7 @@ async fn impossible_plans_are_refused_at_submission_with_the_reason() {
         (
             409,
             json!({"scenario": "mine"}),
-            "scenario: \"mine\" is not bundled, and no connected agent runs user scenarios; start one with \
-             --any-scenario",
+            "scenario: no connected agent runs user scenarios such as \"mine\"; start one with --any-scenario",
         ),
         (409, json!({"agent": "other"}), "agent: \"other\" is not connected"),
         (

@@ -122,7 +122,7 @@ async fn a_form_creates_a_token_shows_it_once_and_keeps_invalid_input() {
     let again = form(&eve, "/tokens", &[("name", "ci"), ("scope", "submit"), ("days", "0")]).await;
     assert_eq!(again.status.as_u16(), 409);
     let html = again.text();
-    assert!(html.contains("A token") && html.contains("already exists") && html.contains(r#"value="ci""#), "{html}");
+    assert!(html.contains("a token") && html.contains("already exists") && html.contains(r#"value="ci""#), "{html}");
     assert!(html.contains(r#"<option value="submit" selected>"#) && html.contains(r#"<option value="0" selected>"#));
 }
 

@@ -39,6 +39,14 @@ impl Effect {
         Some((self.low? - 1.0, self.high? - 1.0))
     }
 
+    /// The same with an interval that includes "no difference", as that of a question that was not decided must: the
+    /// test of all questions together can keep the hypothesis that the interval of this one alone excludes. A wider
+    /// interval holds its level.
+    #[must_use]
+    pub fn undecided(self) -> Self {
+        Self { low: self.low.map(|low| low.min(1.0)), high: self.high.map(|high| high.max(1.0)), ..self }
+    }
+
     /// The width of the interval, as a share of the baseline.
     pub fn width(&self) -> Option<f64> {
         Some(self.high? - self.low?)

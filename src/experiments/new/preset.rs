@@ -76,7 +76,7 @@ impl Preset {
         };
         let Draft { vus, at_most, .. } = Draft::default();
         (draft.load, draft.vus, draft.at_most) = (load, vus, at_most);
-        draft.duration = duration.to_owned();
+        duration.clone_into(&mut draft.duration);
         draft.fields.remove(WARM_UP);
         (draft.repeat, draft.until) = (repeat.to_owned(), until.to_owned());
     }

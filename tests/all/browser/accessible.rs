@@ -110,7 +110,8 @@ async fn check_page(tab: &Tab, world: &World, place: &Place) -> Vec<String> {
         let differ = format!("{COLOURS}.every((colour, n) => colour !== {}[n])", json!(light));
         tab.until(if scheme == "light" { &as_light } else { &differ }).await;
         faults.extend(overflow_fault(tab, width).await);
-        if width == 1440 {
+        // The longest names may take more room.
+        if width == 1440 && world.name != "oversized" {
             faults.extend(table_faults(tab).await);
         }
         if let Some(rules) = axe_rules(world, width, scheme) {

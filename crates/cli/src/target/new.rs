@@ -37,8 +37,8 @@ pub struct New {
     /// URL of a server that already runs
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// A field of the manifest, as text or TOML, such as ready.path=/health, container.port=8080, env.MODE=fast or
-    /// 'sandbox.read=["/srv"]'; repeatable. Without any value, a template with comments is written
+    /// A field of the manifest, as text or TOML, such as ready.path=/health, container.port=8080 or env.MODE=fast;
+    /// repeatable. Without any value, a template with comments is written
     #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = pair)]
     values: Vec<Assignment>,
     /// Write to this new file instead of stdout
