@@ -183,7 +183,7 @@ fn rest_of(spec: &RunSpec) -> String {
     fields.to_string()
 }
 
-/// Reads a spec as written by [`rest_of`].
+/// Reads what no column of a stored run has of its spec.
 pub fn rest(text: &str) -> serde_json::Result<RunSpec> {
     if text == USUAL {
         return Ok(RunSpec::default());
