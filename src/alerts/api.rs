@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The maximum number of listed deliveries.
-const MOST_LISTED: i64 = 100;
+const MAX_LISTED: i64 = 100;
 
 /// List active alerts: agents that are away for too long, a stalled queue.
 #[utoipa::path(get, path = "/api/v1/alerts", tag = "alerts", responses((status = 200, body = AlertList)))]
@@ -111,7 +111,7 @@ pub async fn deliveries(_: Admin, State(state): State<AppState>, Path(id): Path<
 
 /// Returns the deliveries of a webhook, newest first.
 pub async fn list_deliveries(state: &AppState, webhook: i64) -> Result<Vec<Delivery>> {
-    Ok(crate::alerts::store::webhooks::deliveries(&state.db.read, webhook, MOST_LISTED).await?)
+    Ok(crate::alerts::store::webhooks::deliveries(&state.db.read, webhook, MAX_LISTED).await?)
 }
 
 /// Send a test event once, now. Returns the outcome.

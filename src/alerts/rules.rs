@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::app::ids::RunId;
 
 /// The largest threshold, s.
-pub const MOST_S: u32 = 30 * 24 * 60 * 60;
+pub const MAX_THRESHOLD_S: u32 = 30 * 24 * 60 * 60;
 
 /// Thresholds of alerts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -31,8 +31,8 @@ impl Rule {
     pub fn checked(self) -> Result<Self, String> {
         let Self { agent_away_s, queue_standstill_s } = self;
         for (field, seconds) in [("agent_away_s", agent_away_s), ("queue_standstill_s", queue_standstill_s)] {
-            if !(1..=MOST_S).contains(&seconds) {
-                return Err(format!("{field}: must be from 1 to {MOST_S}"));
+            if !(1..=MAX_THRESHOLD_S).contains(&seconds) {
+                return Err(format!("{field}: must be from 1 to {MAX_THRESHOLD_S}"));
             }
         }
         Ok(self)
@@ -283,7 +283,7 @@ mod tests {
     fn thresholds_are_from_a_second_to_a_month() {
         assert_eq!(Rule::default().checked(), Ok(Rule::default()));
         for (away, still, field) in
-            [(0, 900, "agent_away_s"), (300, 0, "queue_standstill_s"), (300, MOST_S + 1, "queue_")]
+            [(0, 900, "agent_away_s"), (300, 0, "queue_standstill_s"), (300, MAX_THRESHOLD_S + 1, "queue_")]
         {
             let error = Rule { agent_away_s: away, queue_standstill_s: still }.checked().expect_err("out of range");
             assert!(error.starts_with(field), "{error}");

@@ -22,10 +22,10 @@ use crate::app::{
 pub type Fault = Box<dyn error::Error + Send + Sync>;
 
 /// The most work of a read. No page needs a tenth of it.
-pub const MOST_WORK: Duration = Duration::from_secs(10);
+pub const MAX_WORK: Duration = Duration::from_secs(10);
 
 /// The most work of a search for text: how long that takes is up to the caller and to the texts.
-pub const MOST_SEARCH: Duration = Duration::from_secs(1);
+pub const MAX_SEARCH: Duration = Duration::from_secs(1);
 
 /// Prepared statements that a connection caches: the history has one for every combination of filters in use.
 const PREPARED: usize = 100;
@@ -61,7 +61,7 @@ impl Rows {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> sqlx::Result<T> {
-        self.read_within(MOST_WORK, work).await
+        self.read_within(MAX_WORK, work).await
     }
 
     /// The same with at most `most` CPU time.

@@ -7,7 +7,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use rusqlite::Connection;
 
 /// The most work of a search that anybody may ask for.
-pub const MOST_WORK: Duration = Duration::from_millis(50);
+pub const MAX_WORK: Duration = Duration::from_millis(50);
 
 /// Steps of SQLite's virtual machine between two questions, which take microseconds each.
 const STEPS: i32 = 1_000;

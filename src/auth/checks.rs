@@ -1,6 +1,6 @@
 //! Checks names and lines that users type. Pure.
 
-use brewbench_wire::name::{BadName, LONGEST, Name};
+use brewbench_wire::name::{BadName, MAX_CHARACTERS, Name};
 
 use crate::app::error::{Error, Result};
 
@@ -16,7 +16,7 @@ pub fn checked_line(text: &str) -> Result<&str> {
     let is_hidden =
         |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     let is_bad = |c: char| c.is_control() || is_hidden(c);
-    if line.is_empty() || line.chars().count() > LONGEST || line.chars().any(is_bad) {
+    if line.is_empty() || line.chars().count() > MAX_CHARACTERS || line.chars().any(is_bad) {
         return Err(Error::Invalid(format!("name: {}", BadName::Length)));
     }
     Ok(line)

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The most names and ids of a list.
-const MOST_PARTS: usize = 500;
+const MAX_PARTS: usize = 500;
 
 /// The runs that a list of names and ids refers to.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,9 +55,9 @@ impl Kind {
 /// Resolves names and ids that are separated by commas. Fails with a 404 if one does not exist.
 pub async fn resolve(state: &AppState, text: &str) -> Result<Resolved> {
     let parts: Vec<String> = listed(&[text.to_owned()]);
-    if parts.len() > MOST_PARTS {
+    if parts.len() > MAX_PARTS {
         return Err(Error::Invalid(format!(
-            "at most {MOST_PARTS} baselines, experiments and runs; there are {}",
+            "at most {MAX_PARTS} baselines, experiments and runs; there are {}",
             parts.len()
         )));
     }

@@ -7,7 +7,7 @@ use url::form_urlencoded;
 
 use crate::{
     app::ids::{ExperimentId, RunId, joined},
-    compare::{chosen::MOST_RUNS, selection::By},
+    compare::{chosen::MAX_RUNS, selection::By},
 };
 
 /// A run that counts, with the properties by which it is chosen.
@@ -326,7 +326,7 @@ fn sides(choice: &Choice, stock: &Candidates) -> ([Side; 2], bool) {
         let from = both.or(newest);
         // Runs without an experiment, such as imports, count together.
         let belongs = |run: &&&Measured| is_named || run.experiment.as_ref() == from;
-        let chosen: Vec<&&Measured> = runs.iter().filter(belongs).take(MOST_RUNS / 2).collect();
+        let chosen: Vec<&&Measured> = runs.iter().filter(belongs).take(MAX_RUNS / 2).collect();
         let own = (!is_named && !wanted.is_empty()).then(|| wanted.split('@').next().unwrap_or_default().to_owned());
         Side {
             key: wanted.to_owned(),

@@ -257,9 +257,9 @@ fn suspect_hint(rows: &[&Row]) -> &'static str {
 
 /// Describes the first figures for screen readers.
 fn spoken<'a, 'b: 'a>(what: &str, bars: impl Iterator<Item = (&'a Bar<'b>, Metric)>) -> String {
-    const MOST: usize = 8;
+    const MAX_SPOKEN: usize = 8;
     let texts: Vec<String> = bars
-        .take(MOST)
+        .take(MAX_SPOKEN)
         .map(|(bar, metric)| {
             format!("{} {} {}", bar.subject.label, metric.name(), metric.figure(Some(bar.value)).text())
         })

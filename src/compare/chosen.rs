@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Maximum number of runs in a comparison.
-pub const MOST_RUNS: usize = 500;
+pub const MAX_RUNS: usize = 500;
 
 /// The runs to compare and the options, as query parameters.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]

@@ -67,7 +67,7 @@ async fn accepted(state: &AppState, runs: &[Run]) -> Result<Vec<AcceptedDifferen
 async fn history(state: &AppState, runs: &[Run]) -> Result<History> {
     let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
     let (cells, representatives): (Vec<_>, Vec<_>) = past::representatives(runs).into_iter().take(MAX_PASTS).unzip();
-    let pasts = cells::past(&state.db.rows, representatives, &ids, past::MOST_RUNS).await?;
+    let pasts = cells::past(&state.db.rows, representatives, &ids, past::MAX_RUNS).await?;
     Ok(past::without_experiments_of(runs, cells.into_iter().zip(pasts).collect()))
 }
 

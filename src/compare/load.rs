@@ -19,7 +19,7 @@ use crate::{
         anonymous,
         cache::{Cache, Key},
         cell::Row,
-        chosen::{Chosen, MOST_RUNS, Options},
+        chosen::{Chosen, MAX_RUNS, Options},
         context,
         known::Known,
         notes,
@@ -111,8 +111,8 @@ async fn chosen_ids(state: &AppState, chosen: &Chosen) -> Result<Vec<RunId>> {
 }
 
 fn within_limit(runs: usize) -> Result<()> {
-    if runs > MOST_RUNS {
-        return Err(Error::Invalid(format!("{runs} runs were chosen; compare at most {MOST_RUNS} at once")));
+    if runs > MAX_RUNS {
+        return Err(Error::Invalid(format!("{runs} runs were chosen; compare at most {MAX_RUNS} at once")));
     }
     Ok(())
 }
@@ -155,12 +155,12 @@ async fn compared(runs: Vec<Run>, marks: Marks, options: Options, known: Known) 
 }
 
 /// Maximum number of time series that one chart overlays.
-pub(crate) const MOST_RECORDED: usize = 60;
+pub(crate) const MAX_RECORDED: usize = 60;
 
 /// Adds the time series of one setting: the requested one, or the first that has any.
 async fn add_timeseries(state: &AppState, comparison: &mut Comparison, setting: Option<usize>) -> Result<()> {
     let counting = |row: &Row| -> Vec<RunId> {
-        let each = (MOST_RECORDED / row.rivals().count().max(1)).max(1);
+        let each = (MAX_RECORDED / row.rivals().count().max(1)).max(1);
         row.rivals().flat_map(|cell| cell.counting().take(each)).map(|run| run.id.clone()).collect()
     };
     let requested = setting.and_then(|number| number.checked_sub(1)).filter(|place| *place < comparison.rows.len());

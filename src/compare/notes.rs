@@ -62,11 +62,11 @@ pub(super) fn info(title: impl Into<String>, text: impl Into<String>) -> Note {
 
 /// Lists a few names, and the number of the others.
 pub(super) fn listed(names: impl Iterator<Item = String>) -> String {
-    const MOST: usize = 4;
+    const MAX_NAMED: usize = 4;
     let mut names: Vec<String> = names.collect();
-    if names.len() > MOST {
-        let more = names.len() - (MOST - 1);
-        names.truncate(MOST - 1);
+    if names.len() > MAX_NAMED {
+        let more = names.len() - (MAX_NAMED - 1);
+        names.truncate(MAX_NAMED - 1);
         names.push(format!("{more} more"));
     }
     match names.as_slice() {

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Maximum number of past runs of a cell; more would not improve the estimate.
-pub const MOST_RUNS: i64 = 200;
+pub const MAX_RUNS: i64 = 200;
 
 /// The metrics whose scatter is shown. Failures are either zero or need attention.
 pub const METRICS: [Metric; 5] = [Metric::Rps, Metric::P50Ms, Metric::P99Ms, Metric::CpuMs, Metric::Memory];

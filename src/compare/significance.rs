@@ -122,7 +122,7 @@ pub fn answer(rows: &mut [Row], base: Base, options: &Options, known: &Known) ->
         answers[*row].levels.extend(level(*metric, compared).map(|level| ((*metric, *base), level)));
     }
     let count = statistics::count(&tests);
-    let enough = power::fewest(count.deciding_level(alpha)).unwrap_or(power::MOST_REPETITIONS);
+    let enough = power::fewest(count.deciding_level(alpha)).unwrap_or(power::MAX_REPETITIONS);
     for (row, answers) in rows.iter_mut().zip(&answers) {
         lead(row, base, answers, options);
         relate(row, base.subject, answers, options, enough);

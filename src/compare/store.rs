@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The form offers what the last runs measured; older ones are chosen in the history.
-const MOST_RECENT: i64 = 2_000;
+const MAX_RECENT: i64 = 2_000;
 
 const RECENT: &str = "
     select id, experiment_id, finished_at, target, version, size_name, scenario, parameters, load, vus, spec, engine,
@@ -47,7 +47,7 @@ pub async fn any_knee_search(pool: &SqlitePool, experiments: &BTreeSet<&Experime
 pub async fn recent(rows: &Rows) -> sqlx::Result<Vec<Measured>> {
     rows.read(|connection| {
         let mut statement = connection.prepare_cached(RECENT)?;
-        let mut rows = statement.query([MOST_RECENT])?;
+        let mut rows = statement.query([MAX_RECENT])?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {
             all.push(measured(row)?);

@@ -7,7 +7,7 @@ use crate::{
     auth::caller::Caller,
     trends::{
         cell::Cell,
-        model::{Change, ChangeStatus, LEAST_USEFUL, Pin, Trend},
+        model::{Change, ChangeStatus, MIN_USEFUL, Pin, Trend},
         pins::{self, TrendCache},
     },
     web::{
@@ -112,7 +112,7 @@ impl Pinned {
                 let since = version.unwrap_or_else(day);
                 format!("{} since {since}", format::change(Some(change.ratio - 1.0)).text())
             }
-            None if points < LEAST_USEFUL => {
+            None if points < MIN_USEFUL => {
                 format!("{}; too few to detect a change", format::plural(points, "point"))
             }
             None => format!("no change in {}", format::plural(points, "point")),

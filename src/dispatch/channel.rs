@@ -68,7 +68,7 @@ mod simulation;
 /// How long an agent may take to send its `Hello`.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 /// Even a `Hello` with many targets stays far below this.
-const LARGEST_MESSAGE: usize = 1024 * 1024;
+const MAX_MESSAGE: usize = 1024 * 1024;
 /// Each connection has such a buffer, and most messages are a few bytes.
 const BUFFER: usize = 4 * 1024;
 
@@ -85,7 +85,7 @@ pub async fn open(
         let why = "this agent already has several connections; silent ones are closed, try again later".to_owned();
         return Err(Error::Busy { why, wait_s: state.config.silence.as_secs().max(1) });
     }
-    let channel = upgrade.max_message_size(LARGEST_MESSAGE).read_buffer_size(BUFFER).on_upgrade(move |socket| {
+    let channel = upgrade.max_message_size(MAX_MESSAGE).read_buffer_size(BUFFER).on_upgrade(move |socket| {
         let tasks = state.tasks.clone();
         tasks.track_future(async move {
             if let Err(fault) = run_channel(socket, &caller.name, &state, &presence, &barriers).await {

@@ -8,11 +8,11 @@ use super::{book::BOOK, render::render};
 use crate::app::{
     rows::Fault,
     search_text::SearchText,
-    work_limit::{MOST_WORK, limited},
+    work_limit::{MAX_WORK, limited},
 };
 
 /// The longest list of hits.
-const MOST_HITS: i64 = 20;
+const MAX_HITS: i64 = 20;
 
 /// Built from the embedded chapters at the first search.
 static INDEX: LazyLock<rusqlite::Result<Mutex<Connection>>> = LazyLock::new(|| index().map(Mutex::new));
@@ -55,17 +55,17 @@ pub struct Fragment {
     pub is_match: bool,
 }
 
-/// Finds the sections that contain all words; the last word may be incomplete. Takes at most [`MOST_WORK`].
+/// Finds the sections that contain all words; the last word may be incomplete. Takes at most [`MAX_WORK`].
 pub fn search(text: &SearchText) -> Result<Vec<Hit>, Fault> {
     let Some(query) = query(text) else { return Ok(Vec::new()) };
     let index = INDEX.as_ref().map_err(ToString::to_string)?;
     let connection = index.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(limited(&connection, MOST_WORK, |connection| find(connection, &query))?)
+    Ok(limited(&connection, MAX_WORK, |connection| find(connection, &query))?)
 }
 
 fn find(connection: &Connection, query: &str) -> rusqlite::Result<Vec<Hit>> {
     let mut statement = connection.prepare_cached(FIND)?;
-    let hits = statement.query_map(params![query, MOST_HITS], |row| {
+    let hits = statement.query_map(params![query, MAX_HITS], |row| {
         let snippet: String = row.get(3)?;
         Ok(Hit { chapter: row.get(0)?, heading: row.get(1)?, href: row.get(2)?, snippet: fragments(&snippet) })
     })?;

@@ -20,7 +20,7 @@ use crate::{
         checks::checked_line,
     },
     experiments::{self, model::ExperimentWithRuns, plan::Plan},
-    results::import::folder::MOST_FILES,
+    results::import::folder::MAX_FILES,
     runs::{
         lookup,
         model::{Origin, Run},
@@ -73,8 +73,8 @@ pub async fn post(
 async fn create(state: &AppState, caller: &Caller, gathering: Gathering) -> Result<ExperimentId> {
     let name = checked_line(&gathering.name)?.to_owned();
     let ids: BTreeSet<RunId> = gathering.runs.into_iter().collect();
-    if ids.is_empty() || ids.len() > MOST_FILES {
-        return Err(Error::Invalid(format!("runs: name 1 to {MOST_FILES} runs")));
+    if ids.is_empty() || ids.len() > MAX_FILES {
+        return Err(Error::Invalid(format!("runs: name 1 to {MAX_FILES} runs")));
     }
     let ids: Vec<RunId> = ids.into_iter().collect();
     let found = crate::runs::store::by_ids(&state.db.rows, &ids).await?;

@@ -147,7 +147,7 @@ pub fn default_retries() -> u32 {
 pub const PROFILED_REPETITIONS: u32 = 4;
 
 /// The most profiled repetitions of a cell.
-pub const MOST_PROFILED: u32 = 20;
+pub const MAX_PROFILED: u32 = 20;
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u32) -> bool {

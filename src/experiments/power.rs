@@ -108,7 +108,7 @@ pub fn plan_power(plan: &Plan, scatter: Option<f64>) -> Option<PlanPower> {
 impl PlanPower {
     /// Returns the repetitions that a single comparison needs.
     fn fewest() -> usize {
-        power::fewest(ALPHA).unwrap_or(power::MOST_REPETITIONS)
+        power::fewest(ALPHA).unwrap_or(power::MAX_REPETITIONS)
     }
 
     /// Whether the plan can find any difference.

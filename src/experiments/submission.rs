@@ -23,7 +23,7 @@ use crate::{
         self,
         model::{Experiment, ExperimentWithRuns},
         next_runs::{self, PlannedRun},
-        plan::{MOST_PROFILED, Plan},
+        plan::{MAX_PROFILED, Plan},
         plan_faults,
         store::RunInputs,
     },
@@ -263,8 +263,8 @@ pub fn check_settings(mut plan: Plan) -> Result<Plan> {
     if plan.warm_up_auto && (!plan.generators.is_empty() || plan.cluster_generators > 0) {
         return invalid("warm_up_auto: can't be combined with generators, whose warm-ups must end together");
     }
-    if plan.profiled_repetitions > MOST_PROFILED {
-        return Err(Error::Invalid(format!("profiled_repetitions: at most {MOST_PROFILED}")));
+    if plan.profiled_repetitions > MAX_PROFILED {
+        return Err(Error::Invalid(format!("profiled_repetitions: at most {MAX_PROFILED}")));
     }
     if plan.profiled_repetitions > 0 && plan.knee.is_some() {
         return invalid("profiled_repetitions: can't be combined with knee; profile a fixed rate");

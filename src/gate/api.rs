@@ -27,7 +27,7 @@ use crate::{
     },
     auth::caller::Read,
     baselines::resolve::{Kind, Resolved, resolve},
-    compare::{chosen::MOST_RUNS, comparability::Circumstance, context::known, statistics::power::MOST_REPETITIONS},
+    compare::{chosen::MAX_RUNS, comparability::Circumstance, context::known, statistics::power::MAX_REPETITIONS},
     gate::model::Gate,
     runs::model::Run,
     web::format::plural,
@@ -191,8 +191,8 @@ fn read(query: &GateQuery) -> Result<(Vec<Rule>, Vec<Circumstance>), String> {
 
 fn checked_max_repeat(max: Option<usize>) -> Result<Option<usize>, String> {
     match max {
-        Some(max) if !(MIN_REPETITIONS..=MOST_REPETITIONS).contains(&max) => {
-            Err(format!("max_repeat: {max} is not between {MIN_REPETITIONS} and {MOST_REPETITIONS}"))
+        Some(max) if !(MIN_REPETITIONS..=MAX_REPETITIONS).contains(&max) => {
+            Err(format!("max_repeat: {max} is not between {MIN_REPETITIONS} and {MAX_REPETITIONS}"))
         }
         max => Ok(max),
     }
@@ -207,8 +207,8 @@ async fn load_side(state: &AppState, role: &str, text: &str) -> Result<Resolved>
 
 fn check(base: &Resolved, new: &Resolved) -> Result<(), String> {
     let all = base.runs.len() + new.runs.len();
-    if all > MOST_RUNS {
-        return Err(format!("{all} runs named; a comparison has at most {MOST_RUNS}"));
+    if all > MAX_RUNS {
+        return Err(format!("{all} runs named; a comparison has at most {MAX_RUNS}"));
     }
     // If both sides name the same runs, their targets tell them apart.
     let both = base.runs.iter().find(|run| new.runs.iter().any(|other| other.id == run.id));

@@ -67,7 +67,7 @@ pub fn rule_on(rule: &Rule, basis: &Basis, answer: Option<Question>, alpha: f64)
         (Some(needed), _) => format!("; about {needed} repetitions per side would decide"),
         (None, Basis::Apart(..)) => "; measure both in one experiment to see smaller differences".to_owned(),
         (None, Basis::InTurn(..)) => {
-            format!("; more than {} repetitions per side would be needed", power::MOST_REPETITIONS)
+            format!("; more than {} repetitions per side would be needed", power::MAX_REPETITIONS)
         }
     };
     Ruling { outcome: Outcome::CannotSay, reason: why + &hint, interval, needed }
@@ -99,5 +99,5 @@ fn needed(rule: &Rule, basis: &Basis, by: f64, interval: Option<[f64; 2]>, answe
     let needed = (now as f64 * (width / room).powi(2)).ceil() as usize;
     // Blocks come in pairs.
     let needed = needed.max(fewest).next_multiple_of(2);
-    (needed <= power::MOST_REPETITIONS).then_some(needed)
+    (needed <= power::MAX_REPETITIONS).then_some(needed)
 }

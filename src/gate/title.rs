@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Targets of a side that are named; more are counted.
-const MOST_TARGETS: usize = 3;
+const MAX_TARGETS: usize = 3;
 
 /// Returns the title of a gate; the runs are those of the chosen targets.
 pub fn title((base, base_runs): (&Resolved, &[&Run]), (new, new_runs): (&Resolved, &[&Run])) -> String {
@@ -68,7 +68,7 @@ fn targets(runs: &[&Run]) -> String {
         .collect();
     match names.len() {
         0 => "nothing".to_owned(),
-        1..=MOST_TARGETS => names.into_iter().collect::<Vec<_>>().join(" and "),
+        1..=MAX_TARGETS => names.into_iter().collect::<Vec<_>>().join(" and "),
         count => format!("{count} targets"),
     }
 }

@@ -21,7 +21,7 @@ use crate::live::{
 const MAX_WAITING: usize = 32;
 
 /// Maximum characters of a step.
-const LONGEST_STEP: usize = 200;
+const MAX_STEP: usize = 200;
 
 /// A rate older than this is outdated.
 const FRESH: Duration = Duration::from_secs(5);
@@ -187,7 +187,7 @@ impl LiveFeed {
     /// Stores the current step of the preparation of an open run.
     pub fn set_step(&self, run: brewbench_wire::RunId, step: &str) {
         if let Some(entry) = self.runs().get_mut(&run) {
-            entry.step = Some(step.chars().take(LONGEST_STEP).collect());
+            entry.step = Some(step.chars().take(MAX_STEP).collect());
         }
     }
 

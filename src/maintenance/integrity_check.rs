@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// How many unreadable blobs of one kind are listed individually.
-const MOST_LISTED: usize = 10;
+const MAX_LISTED: usize = 10;
 
 /// The result of an integrity check.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -127,8 +127,8 @@ async fn read_all(pool: &SqlitePool, kind: Blobs, found: &mut Findings) -> sqlx:
             }
         }
     }
-    let more = unreadable.len().saturating_sub(MOST_LISTED);
-    unreadable.truncate(MOST_LISTED);
+    let more = unreadable.len().saturating_sub(MAX_LISTED);
+    unreadable.truncate(MAX_LISTED);
     found.faults.append(&mut unreadable);
     if more > 0 {
         found.faults.push(format!("the {} of {} more can't be read", kind.word(), plural(more, "run")));

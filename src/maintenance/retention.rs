@@ -41,7 +41,7 @@ const GRACE_MS: i64 = 60 * 60 * 1_000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The maximum of `after_days`.
-const MOST_DAYS: u32 = 36_500;
+const MAX_DAYS: u32 = 36_500;
 
 /// What happens to an old series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -122,8 +122,8 @@ pub async fn current(state: &AppState) -> Result<Retention> {
 
 /// Sets the rule. It takes effect after one hour and can be undone until then.
 pub async fn set(state: &AppState, caller: &Proven<Caller>, rule: Rule) -> Result<()> {
-    if !(1..=MOST_DAYS).contains(&rule.after_days) {
-        return Err(Error::Invalid(format!("after_days: must be between 1 and {MOST_DAYS}")));
+    if !(1..=MAX_DAYS).contains(&rule.after_days) {
+        return Err(Error::Invalid(format!("after_days: must be between 1 and {MAX_DAYS}")));
     }
     if maintenance::store::rule(&state.db.read).await?.is_none_or(|(current, ..)| current != rule) {
         let act = caller.does(Action::SeriesRuleSet, &rule.words()).with(json!(rule));

@@ -15,10 +15,10 @@ use crate::profiles::{
 };
 
 /// The most nodes that a browser gets.
-pub const MOST_NODES: usize = 50_000;
+pub const MAX_NODES: usize = 50_000;
 
 /// Share of the total below which nodes are folded: a hundredth of a pixel.
-pub const SMALLEST_SHARE: f64 = 0.000_01;
+pub const MIN_SHARE: f64 = 0.000_01;
 
 /// Resolution of values: a millionth of the total.
 const STEPS: f64 = 1_000_000.0;
@@ -55,10 +55,10 @@ pub struct Graph {
 
 /// Folds small nodes until a browser can show the tree.
 pub fn drawable(tree: &Tree) -> Tree {
-    let mut share = SMALLEST_SHARE;
+    let mut share = MIN_SHARE;
     loop {
         let folded = tree.trimmed(share).tree;
-        if folded.nodes.len() <= MOST_NODES {
+        if folded.nodes.len() <= MAX_NODES {
             return folded;
         }
         share *= 2.0;

@@ -15,10 +15,10 @@ use crate::{
 };
 
 /// The most memory that the stacks of one side take; those of forty ordinary profiles take less.
-const MOST_MEMORY: usize = 128 << 20;
+const MAX_MEMORY: usize = 128 << 20;
 
 /// The most runs of one side.
-const MOST_RUNS: usize = 40;
+const MAX_RUNS: usize = 40;
 
 /// The profiled runs of one cell.
 #[derive(Clone, Debug)]
@@ -67,8 +67,8 @@ pub async fn side(state: &AppState, field: &str, ids: &str, kind: ProfileKind) -
     if ids.is_empty() {
         return Err(invalid("name profiled runs, separated by commas".to_owned()));
     }
-    if ids.len() > MOST_RUNS {
-        return Err(invalid(format!("{} runs named; at most {MOST_RUNS}", ids.len())));
+    if ids.len() > MAX_RUNS {
+        return Err(invalid(format!("{} runs named; at most {MAX_RUNS}", ids.len())));
     }
     let runs = crate::runs::store::by_ids(&state.db.rows, &ids).await?;
     if let Some(missing) = ids.iter().find(|id| !runs.iter().any(|run| run.id == **id)) {
@@ -125,7 +125,7 @@ async fn decode(profiles: Vec<StoredProfile>, kind: ProfileKind) -> Result<Vec<S
                     Error::Invalid(format!("the {kind} profile of run {run} can't be read: {fault}"))
                 })?;
                 bytes += stacks.bytes();
-                if bytes > MOST_MEMORY {
+                if bytes > MAX_MEMORY {
                     return Err(Error::Invalid(
                         "the profiles of these runs are too large together: name fewer".to_owned(),
                     ));

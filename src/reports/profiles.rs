@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The most pairs of targets in a report.
-const MOST_PAIRS: usize = 6;
+const MAX_PAIRS: usize = 6;
 /// Functions per pair; the site has all.
 const FUNCTIONS: usize = 10;
 
@@ -40,7 +40,7 @@ pub async fn of(state: &AppState, comparison: &Comparison) -> Result<Vec<Profile
         runs.retain(|run| targets.contains(run.spec.target.as_str()));
         for setting in links::links(&runs, &Marks::default()) {
             for (baseline, candidate, query) in setting.pairs() {
-                if all.len() == MOST_PAIRS {
+                if all.len() == MAX_PAIRS {
                     return Ok(all);
                 }
                 let names = format!("{} and {}", baseline.name(), candidate.name());

@@ -162,7 +162,7 @@ pub struct Cores {
 /// Longer sentences of an agent are cut: pages have no room for more.
 const MAX_CHARS: usize = 500;
 /// The most reasons for absent counts; there is one per counter.
-const MOST_REASONS: usize = 10;
+const MAX_REASONS: usize = 10;
 
 impl Conditions {
     /// Returns how many of these cores k6 may use.
@@ -214,7 +214,7 @@ impl From<brewbench_wire::counters::Counters> for Counters {
             cache_misses,
             branch_misses,
         };
-        let missing = missing.into_iter().take(MOST_REASONS);
+        let missing = missing.into_iter().take(MAX_REASONS);
         Self { counts, missing: missing.map(|text| text.chars().take(MAX_CHARS).collect()).collect() }
     }
 }

@@ -61,12 +61,12 @@ impl Evidence {
 }
 
 /// The most sentences about missing profiles, and characters of each; an agent sends far less.
-const MOST_FAULTS: usize = 10;
-const LONGEST_FAULT: usize = 1_000;
+const MAX_FAULTS: usize = 10;
+const MAX_FAULT: usize = 1_000;
 
 fn profile_faults(outcome: &Outcome) -> Vec<String> {
     let reported = outcome.profiled.iter().flat_map(|profiled| &profiled.faults);
-    reported.take(MOST_FAULTS).map(|fault| fault.chars().take(LONGEST_FAULT).collect()).collect()
+    reported.take(MAX_FAULTS).map(|fault| fault.chars().take(MAX_FAULT).collect()).collect()
 }
 
 /// A threshold of the script in a distributed run.

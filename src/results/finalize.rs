@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// Larger packed series are dropped: agents send some 100 kB at most.
-const MOST_SERIES_BYTES: usize = 4 << 20;
+const MAX_SERIES_BYTES: usize = 4 << 20;
 
 /// A result that is ready to be stored as the end of its run.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ fn profiles(outcome: &Outcome) -> Vec<&RunProfile> {
 
 /// Returns the series to store, and its content. An unreadable one is not stored.
 pub fn series(outcome: &Outcome) -> (Option<&Packed>, StoredSeries) {
-    let small = outcome.series.as_ref().filter(|packed| packed.as_bytes().len() <= MOST_SERIES_BYTES);
+    let small = outcome.series.as_ref().filter(|packed| packed.as_bytes().len() <= MAX_SERIES_BYTES);
     match small.map(|packed| (packed, packed.unpack())) {
         Some((packed, Ok(series))) => (Some(packed), StoredSeries::Series(Box::new(series))),
         Some((_, Err(fault))) => {

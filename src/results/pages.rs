@@ -32,7 +32,7 @@ use crate::{
         import::{
             self, Imported, ImportedFile,
             about::About,
-            folder::{INDEX, MOST_FILES},
+            folder::{INDEX, MAX_FILES},
         },
     },
     runs::{
@@ -138,7 +138,7 @@ pub async fn imported(
     QueryParams(query): QueryParams<ImportedQuery>,
 ) -> Result<ImportedPage> {
     let ids: Vec<RunId> =
-        query.runs.split(',').filter(|id| !id.is_empty()).take(MOST_FILES).map(|id| id.to_owned().into()).collect();
+        query.runs.split(',').filter(|id| !id.is_empty()).take(MAX_FILES).map(|id| id.to_owned().into()).collect();
     let runs = crate::runs::store::by_ids(&state.db.rows, &ids).await?;
     if runs.is_empty() {
         return Err(Error::NotFound("run with these ids".to_owned()));
@@ -188,8 +188,8 @@ impl Form {
     }
 
     async fn store(&self, state: &AppState, by: &str) -> Result<Imported> {
-        if self.files.is_empty() || self.files.len() > MOST_FILES {
-            return Err(Error::Invalid(format!("choose 1 to {MOST_FILES} files")));
+        if self.files.is_empty() || self.files.len() > MAX_FILES {
+            return Err(Error::Invalid(format!("choose 1 to {MAX_FILES} files")));
         }
         match self.files.iter().find(|(name, _)| name == INDEX) {
             Some((_, index)) => self.store_folder(state, index, by).await,

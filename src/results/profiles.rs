@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use brewbench_wire::{
     outcome::Outcome,
-    profile::{MOST_BYTES, Profiled, RunProfile, pprof, trim},
+    profile::{MAX_BYTES, Profiled, RunProfile, pprof, trim},
 };
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
@@ -42,8 +42,8 @@ async fn one_of_a_kind(Profiled { profiles, mut faults }: Profiled) -> Result<Pr
 /// Reads a profile and writes it again. The error is a sentence.
 fn rewrite(profile: RunProfile) -> Result<RunProfile, String> {
     let kind = profile.kind;
-    if profile.data.as_bytes().len() > MOST_BYTES {
-        return Err(format!("the {kind} profile is larger than {} KiB", MOST_BYTES >> 10));
+    if profile.data.as_bytes().len() > MAX_BYTES {
+        return Err(format!("the {kind} profile is larger than {} KiB", MAX_BYTES >> 10));
     }
     let unreadable = |fault: &dyn std::fmt::Display| format!("the {kind} profile can't be read: {fault}");
     let (stacks, facts) = pprof::decode_sent(profile.data.as_bytes(), kind).map_err(|fault| unreadable(&fault))?;
@@ -99,8 +99,8 @@ mod tests {
         fn what_is_stored_takes_little_memory(count in 1_u32..4_000, depth in 1_usize..900) {
             let sent = alike(count, depth);
             if let Some((memory, size)) = memory_and_size(&sent) {
-                let most = trim::LEAST_MEMORY + trim::MEMORY_PER_BYTE * size;
-                prop_assert!(memory <= most.min(trim::MOST_MEMORY), "{memory} bytes from {size}");
+                let most = trim::MIN_MEMORY + trim::MEMORY_PER_BYTE * size;
+                prop_assert!(memory <= most.min(trim::MAX_MEMORY), "{memory} bytes from {size}");
             }
         }
     }
@@ -114,8 +114,8 @@ mod tests {
         assert_eq!(by_name(&read), by_name(&ordinary));
         // 3.6 million frames in a small file: 14 MiB of memory.
         let bomb = alike(4_000, 900);
-        assert!(bomb.bytes() > trim::MOST_MEMORY);
-        assert!(memory_and_size(&bomb).is_none_or(|(memory, _)| memory <= trim::MOST_MEMORY));
+        assert!(bomb.bytes() > trim::MAX_MEMORY);
+        assert!(memory_and_size(&bomb).is_none_or(|(memory, _)| memory <= trim::MAX_MEMORY));
         // More frames than are read at all.
         let larger = profile(encode(&alike(8_000, 900), ProfileKind::Cpu, &Facts::default()));
         let fault = rewrite(larger).expect_err("refused");

@@ -113,8 +113,8 @@ impl Unit {
         let factor = if self == Self::Share { 100.0 } else { 1.0 };
         let (observed, limit) = (observed * factor, limit * factor);
         let alike = |decimals| rounded(observed, decimals) == rounded(limit, decimals);
-        let decimals = (decimals(observed).max(decimals(limit))..MOST_DECIMALS).find(|decimals| !alike(*decimals));
-        let decimals = decimals.unwrap_or(MOST_DECIMALS);
+        let decimals = (decimals(observed).max(decimals(limit))..MAX_DECIMALS).find(|decimals| !alike(*decimals));
+        let decimals = decimals.unwrap_or(MAX_DECIMALS);
         (self.sentence(&rounded(observed, decimals)), self.sentence(&rounded(limit, decimals)))
     }
 
@@ -125,7 +125,7 @@ impl Unit {
 }
 
 /// Maximum number of decimals.
-pub(crate) const MOST_DECIMALS: usize = 12;
+pub(crate) const MAX_DECIMALS: usize = 12;
 
 /// At most two decimals, without trailing zeros; below 0.01, two non-zero digits.
 pub(crate) fn short(value: f64) -> String {
@@ -134,7 +134,7 @@ pub(crate) fn short(value: f64) -> String {
 
 pub(crate) fn decimals(value: f64) -> usize {
     let reaches = |decimals: &usize| value.abs() * 10_f64.powi(i32::try_from(*decimals).unwrap_or(0)) >= 10.0;
-    if value.abs() >= 0.01 || value == 0.0 { 2 } else { (3..MOST_DECIMALS).find(reaches).unwrap_or(MOST_DECIMALS) }
+    if value.abs() >= 0.01 || value == 0.0 { 2 } else { (3..MAX_DECIMALS).find(reaches).unwrap_or(MAX_DECIMALS) }
 }
 
 /// Rounds without trailing zeros.

@@ -14,7 +14,7 @@ use crate::{
     },
     runs::{model::Run, verdict::Verdict},
     trends::{
-        model::{Annotation, Change, MOST_POINTS, Point, Return, RunPoint, Span},
+        model::{Annotation, Change, MAX_POINTS, Point, Return, RunPoint, Span},
         store::AnnotatedChange,
     },
 };
@@ -52,7 +52,7 @@ pub fn points(runs: &[Run], metric: Metric) -> Vec<Point> {
         let median = spread(point.runs.iter().map(|run| run.value)).map(|spread| spread.median);
         point.value = median.unwrap_or(point.value);
     }
-    points.split_off(points.len().saturating_sub(MOST_POINTS))
+    points.split_off(points.len().saturating_sub(MAX_POINTS))
 }
 
 fn run_point(run: &Run, metric: Metric) -> Option<RunPoint> {
@@ -392,9 +392,9 @@ mod tests {
 
     #[test]
     fn only_the_newest_complete_points_are_searched() {
-        let mut all = in_threes(&[(MOST_POINTS + 5, 100.0)]);
+        let mut all = in_threes(&[(MAX_POINTS + 5, 100.0)]);
         let newest = points(&all, Metric::Rps);
-        assert_eq!((newest.len(), newest[0].experiment.as_ref().map(ExperimentId::as_str)), (MOST_POINTS, Some("e5")));
+        assert_eq!((newest.len(), newest[0].experiment.as_ref().map(ExperimentId::as_str)), (MAX_POINTS, Some("e5")));
         all.remove(0);
         let complete = without_cut_experiment(all);
         assert_eq!(complete[0].experiment.as_ref().map(ExperimentId::as_str), Some("e1"));

@@ -11,7 +11,7 @@ use crate::{
         cell,
         cell::{Cell, KnownCell},
         history,
-        model::{MAX_LISTED, MOST_RUNS, RECENT, Trend, TrendInfo},
+        model::{MAX_LISTED, MAX_RUNS, RECENT, Trend, TrendInfo},
     },
     web::address::segment,
 };
@@ -82,10 +82,10 @@ pub(crate) async fn find(state: &AppState, target: &str, id: &str) -> Result<Kno
 }
 
 pub(crate) async fn runs_of(state: &AppState, known: &KnownCell) -> Result<Vec<Run>> {
-    let limit = i64::try_from(MOST_RUNS).map_err(Error::internal)?;
+    let limit = i64::try_from(MAX_RUNS).map_err(Error::internal)?;
     let runs =
         crate::runs::store::cells::in_cells(&state.db.rows, &known.keys, known.cell.agent.as_deref(), limit).await?;
-    Ok(if runs.len() < MOST_RUNS { runs } else { history::without_cut_experiment(runs) })
+    Ok(if runs.len() < MAX_RUNS { runs } else { history::without_cut_experiment(runs) })
 }
 
 pub(crate) fn address(state: &AppState, cell: &Cell) -> Result<String> {

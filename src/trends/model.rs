@@ -11,13 +11,13 @@ use crate::{
 };
 
 /// The number of newest runs of a cell that are read.
-pub(crate) const MOST_RUNS: usize = 1_000;
+pub(crate) const MAX_RUNS: usize = 1_000;
 
 /// The number of newest points of a cell that are searched and shown.
-pub const MOST_POINTS: usize = 200;
+pub const MAX_POINTS: usize = 200;
 
 /// With fewer points no change can be significant.
-pub const LEAST_USEFUL: usize = 10;
+pub const MIN_USEFUL: usize = 10;
 
 /// The number of newest runs whose cells are listed without a target.
 pub(crate) const RECENT: i64 = 20_000;

@@ -11,12 +11,12 @@
 
 use crate::compare::statistics::{
     MIN_EFFECT,
-    change_points::{LEAST_SIDE, change_points},
+    change_points::{MIN_SIDE, change_points},
     spread,
 };
 
 /// An episode has at most this many points.
-pub const EPISODE: usize = 2 * LEAST_SIDE;
+pub const EPISODE: usize = 2 * MIN_SIDE;
 
 /// A series is back at its level if at most this share of the change remains.
 const REMAINDER: f64 = 0.25;

@@ -43,7 +43,7 @@ const AVOIDED: [&str; 26] = [
 ];
 
 /// The longest sentence in pages and help, words.
-const LONGEST: usize = 30;
+const MAX_WORDS: usize = 30;
 
 /// Fails for each avoided word in a text.
 fn avoided(place: &str, text: &str, faults: &mut Vec<String>) {
@@ -60,11 +60,11 @@ fn avoided(place: &str, text: &str, faults: &mut Vec<String>) {
     }
 }
 
-/// Fails for each sentence of more than [`LONGEST`] words.
+/// Fails for each sentence of more than [`MAX_WORDS`] words.
 fn long_sentences(place: &str, text: &str, faults: &mut Vec<String>) {
     for sentence in text.split_inclusive(['.', ':', ';', '?', '!', '|']).flat_map(|part| part.split("\n\n")) {
         let count = sentence.split_whitespace().filter(|word| word.contains(char::is_alphabetic)).count();
-        if count > LONGEST {
+        if count > MAX_WORDS {
             let start: Vec<&str> = sentence.split_whitespace().take(12).collect();
             faults.push(format!("{place}: {count} words: {} …", start.join(" ")));
         }

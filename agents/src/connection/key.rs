@@ -23,7 +23,7 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// The content of the key file.
 #[derive(Clone, Serialize, Deserialize)]
@@ -97,7 +97,7 @@ impl Keys {
                         tracing::warn!(server = %client.base(), cause, "no response from the server; retrying");
                     }
                     sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    pause = (pause * 2).min(MAX_PAUSE);
                 }
             }
         }

@@ -22,7 +22,7 @@ use crate::connection::uploader::Uploader;
 use crate::series::live::{Live, Sent};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// The agent's state at `Hello`. It covers everything up to then; later messages come through the outbox. So nothing is
 /// reported twice or lost.
@@ -138,7 +138,7 @@ impl Link {
             }
             tokio::select! {
                 () = end.cancelled() => return,
-                () = sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                () = sleep(pause) => pause = (pause * 2).min(MAX_PAUSE),
             }
         }
     }
@@ -390,8 +390,8 @@ mod tests {
 
     #[test]
     fn heartbeats_continue_while_all_cores_and_threads_are_busy() {
-        const LONGEST: Duration = Duration::from_secs(5);
-        let (url, heartbeats) = listening(LONGEST / 3);
+        const MAX_GAP: Duration = Duration::from_secs(5);
+        let (url, heartbeats) = listening(MAX_GAP / 3);
         let folder = tempfile::tempdir().expect("a folder");
         let client = Client::new(&url, Some("bba_key".to_owned())).expect("a client");
         let spool = Spool::open(folder.path()).expect("a spool");
@@ -427,7 +427,7 @@ mod tests {
         let begun = Instant::now();
         let (mut last, mut longest, mut count) = (begun, Duration::ZERO, 0);
         while begun.elapsed() < Duration::from_secs(4) {
-            let at = heartbeats.recv_timeout(LONGEST).expect("a heartbeat within the timeout");
+            let at = heartbeats.recv_timeout(MAX_GAP).expect("a heartbeat within the timeout");
             (longest, last, count) = (longest.max(at - last), at, count + 1);
         }
         end.cancel();
@@ -435,6 +435,6 @@ mod tests {
             burner.join().expect("an end");
         }
         println!("{} busy threads on {cores} cores: {count} heartbeats in 4 s, the longest gap {longest:?}", cores * 4);
-        assert!(longest < LONGEST);
+        assert!(longest < MAX_GAP);
     }
 }

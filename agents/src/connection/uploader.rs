@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::spool::Spool;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(300);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// Empties one spool; cheap to clone.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl Uploader {
                 emptied = self.empty() => emptied,
                 () = self.hurry.notified() => continue,
             };
-            pause = if emptied { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+            pause = if emptied { FIRST_PAUSE } else { (pause * 2).min(MAX_PAUSE) };
             if end.is_cancelled() {
                 return;
             }

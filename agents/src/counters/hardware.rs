@@ -8,7 +8,7 @@ use perf_event::{Builder, Counter, ReadFormat};
 use brewbench_wire::counters::Counters;
 
 /// Maximum number of threads: each takes one file per counter.
-const MOST_THREADS: usize = 500;
+const MAX_THREADS: usize = 500;
 
 const EVENTS: [events::Hardware; 4] = [
     events::Hardware::INSTRUCTIONS,
@@ -27,8 +27,8 @@ impl Hardware {
     pub fn attach(threads: &[i32]) -> Result<Self, String> {
         // A machine without counters refuses the first one; opening the others would only cost time.
         open(EVENTS[0], 0).map_err(|error| refused(&error))?;
-        if threads.len() > MOST_THREADS {
-            return Err(format!("hardware counters: the target has more than {MOST_THREADS} threads"));
+        if threads.len() > MAX_THREADS {
+            return Err(format!("hardware counters: the target has more than {MAX_THREADS} threads"));
         }
         Ok(Self(EVENTS.map(|event| attach(event, threads))))
     }

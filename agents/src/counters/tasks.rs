@@ -9,7 +9,7 @@ use std::fs;
 use crate::series::kernel::TICK_US;
 
 /// Share of the CPU time that the counted threads or processes must have used.
-const LEAST_COVERED: f64 = 0.95;
+const MIN_COVERED: f64 = 0.95;
 /// CPU time that is not worth a judgment, microseconds: `/proc` counts that of processes in steps of 10 ms.
 const NEGLIGIBLE_US: u64 = 50_000;
 
@@ -93,7 +93,7 @@ impl Done {
 
 /// Returns how many percent of the CPU time were not counted, if that is too much.
 fn lost(counted_us: u64, used_us: u64) -> Option<f64> {
-    let is_covered = counted_us + NEGLIGIBLE_US >= used_us || counted_us as f64 >= used_us as f64 * LEAST_COVERED;
+    let is_covered = counted_us + NEGLIGIBLE_US >= used_us || counted_us as f64 >= used_us as f64 * MIN_COVERED;
     (!is_covered).then(|| 100.0 - counted_us as f64 / used_us as f64 * 100.0)
 }
 

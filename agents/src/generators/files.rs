@@ -15,7 +15,7 @@ pub const FOLDER: &str = "/test";
 const PARTS: &str = "/parts";
 
 /// Kubernetes limits the content of a `ConfigMap` to this.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// The maximum size of a part. Two of them and their names fit into a `ConfigMap`.
 const PART_BYTES: usize = 500 << 10;
@@ -34,7 +34,7 @@ impl Files {
     /// Packs files, whose names are keys of a `ConfigMap`.
     pub fn pack(files: &BTreeMap<String, String>) -> Self {
         let bytes: usize = files.iter().map(|(name, text)| name.len() + text.len()).sum();
-        if bytes <= MOST_BYTES {
+        if bytes <= MAX_BYTES {
             return Self { maps: vec![files.clone()], assembly: None };
         }
         let (mut parts, mut commands) = (Vec::new(), Vec::new());
@@ -143,7 +143,7 @@ mod tests {
         for map in &maps {
             let map: ConfigMap = serde_json::from_value(map.clone()).expect("a ConfigMap");
             let data = map.data.expect("data");
-            assert!(data.iter().map(|(key, part)| key.len() + part.len()).sum::<usize>() <= MOST_BYTES);
+            assert!(data.iter().map(|(key, part)| key.len() + part.len()).sum::<usize>() <= MAX_BYTES);
             parts.extend(data);
         }
         let command = files.assembly.clone().expect("a command");

@@ -36,13 +36,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How many requests are sent to the API server at once.
 const AT_ONCE: usize = 16;
 /// How long a k6 that runs may take to create its virtual users.
-const LONGEST_SETUP: Duration = Duration::from_mins(5);
+const MAX_SETUP: Duration = Duration::from_mins(5);
 /// How long the first push of a k6 may take: it pushes every second, even while it is paused.
 const FIRST_PUSH: Duration = Duration::from_secs(15);
 /// After this time without a push, a generator counts as lost: k6 pushes every second until its end.
-const LONGEST_SILENCE: Duration = Duration::from_secs(30);
+const MAX_SILENCE: Duration = Duration::from_secs(30);
 /// How long the API server may take to report the end of a Pod.
-const LONGEST_END: Duration = Duration::from_mins(2);
+const MAX_END: Duration = Duration::from_mins(2);
 
 /// The generators of one round.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ impl Runners {
 
     async fn create_job(&self, index: u32) -> Result<(), String> {
         let segment = Segment { index, of: self.count };
-        let longest_s = (self.longest + LONGEST_SETUP + self.cluster.patience.preparation).as_secs();
+        let longest_s = (self.longest + MAX_SETUP + self.cluster.patience.preparation).as_secs();
         let job = objects::job(self.shared(), segment, longest_s);
         let job: BatchJob = serde_json::from_value(job).map_err(|error| error.to_string())?;
         let created = self.cluster.api::<BatchJob>().create(&PostParams::default(), &job).await;
@@ -149,8 +149,8 @@ impl Runners {
                     if self.exit(index).is_some() {
                         return Err(self.exit_failure(index).await);
                     }
-                    if arrivals.silent_for(index as usize).is_some_and(|silence| silence > LONGEST_SILENCE) {
-                        let seconds = LONGEST_SILENCE.as_secs();
+                    if arrivals.silent_for(index as usize).is_some_and(|silence| silence > MAX_SILENCE) {
+                        let seconds = MAX_SILENCE.as_secs();
                         return Err(self.failure(index, &format!("was lost: nothing arrived from it for {seconds} s")));
                     }
                     if begun.elapsed() > FIRST_PUSH && !arrivals.has_pushed(index as usize) {
@@ -169,7 +169,7 @@ impl Runners {
     pub async fn ended(&self) -> Result<Vec<String>, Failure> {
         let begun = Instant::now();
         while let Some(index) = (0..self.count).find(|index| self.exit(*index).is_none()) {
-            if begun.elapsed() > LONGEST_END {
+            if begun.elapsed() > MAX_END {
                 return Err(self.failure(index, "has sent its summary, but the cluster does not report its end"));
             }
             let _ = timeout(PAUSE, self.pods.changed()).await;

@@ -22,7 +22,7 @@ use crate::host::procfs;
 use crate::sandbox::process::{Process, describe, find_program, last_lines};
 
 /// Maximum bytes of its output.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// How long it may run after the load.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -152,10 +152,10 @@ fn parse(
 async fn read_file(file: &Path) -> Result<Vec<u8>, String> {
     let opened = tokio::fs::File::open(file).await.map_err(|_| format!("wrote no file {OUTPUT}"))?;
     let mut written = Vec::new();
-    let limit = MOST_BYTES as u64 + 1;
+    let limit = MAX_BYTES as u64 + 1;
     opened.take(limit).read_to_end(&mut written).await.map_err(|error| format!("can't be read: {error}"))?;
-    if written.len() > MOST_BYTES {
-        return Err(format!("wrote more than {} MiB", MOST_BYTES >> 20));
+    if written.len() > MAX_BYTES {
+        return Err(format!("wrote more than {} MiB", MAX_BYTES >> 20));
     }
     Ok(written)
 }
@@ -167,8 +167,8 @@ async fn read(mut output: Receiver) -> Result<Vec<u8>, String> {
     loop {
         match output.read(&mut buffer).await {
             Ok(0) => return Ok(printed),
-            Ok(length) if printed.len() + length <= MOST_BYTES => printed.extend_from_slice(&buffer[..length]),
-            Ok(_) => return Err(format!("wrote more than {} MiB", MOST_BYTES >> 20)),
+            Ok(length) if printed.len() + length <= MAX_BYTES => printed.extend_from_slice(&buffer[..length]),
+            Ok(_) => return Err(format!("wrote more than {} MiB", MAX_BYTES >> 20)),
             Err(error) => return Err(format!("can't be read: {error}")),
         }
     }

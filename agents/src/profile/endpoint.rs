@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use super::quality::Taken;
 
 /// Maximum bytes of a response.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Time for a response beyond the seconds it observes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -95,7 +95,7 @@ async fn fetch(client: &Client, url: &str, limit: Duration) -> Result<(Vec<u8>, 
         let server = response.headers().get("server").and_then(|server| server.to_str().ok()).unwrap_or_default();
         let server: String = brewbench_wire::sanitize::plain(server).chars().take(60).collect();
         let status = response.status();
-        let most = if status.is_success() { MOST_BYTES } else { SHOWN };
+        let most = if status.is_success() { MAX_BYTES } else { SHOWN };
         let mut body = Vec::new();
         while body.len() <= most {
             match response.chunk().await {
@@ -108,8 +108,8 @@ async fn fetch(client: &Client, url: &str, limit: Duration) -> Result<(Vec<u8>, 
             let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
             return Err(format!("has status {}: {:?}", status.as_u16(), brewbench_wire::sanitize::plain(&text)));
         }
-        if body.len() > MOST_BYTES {
-            return Err(format!("returned more than {} MiB", MOST_BYTES >> 20));
+        if body.len() > MAX_BYTES {
+            return Err(format!("returned more than {} MiB", MAX_BYTES >> 20));
         }
         Ok((body, server))
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use brewbench_wire::manifest::CallGraph;
 use brewbench_wire::profile::pprof::Facts;
-use brewbench_wire::profile::stacks::{DEEPEST, LEFT_OUT, Sample, Stacks, UNKNOWN};
+use brewbench_wire::profile::stacks::{LEFT_OUT, MAX_FRAMES, Sample, Stacks, UNKNOWN};
 use brewbench_wire::profile::trim::{Trimmed, trim};
 use brewbench_wire::profile::{ProfileKind, ProfileQuality, ProfileSource, RunProfile};
 
@@ -21,7 +21,7 @@ const ENOUGH: u64 = 100;
 const MANY_UNKNOWN: f64 = 0.05;
 
 /// Maximum sentences about modules.
-const MOST_MODULES: usize = 3;
+const MAX_MODULES: usize = 3;
 
 /// What a profiler has observed.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,7 +153,7 @@ fn unknown_modules(stacks: &Stacks) -> Vec<String> {
         }
         (file, share) => format!("{share} of the total is in functions of {file} without names: it may be stripped"),
     };
-    shares.iter().take(MOST_MODULES).map(sentence).collect()
+    shares.iter().take(MAX_MODULES).map(sentence).collect()
 }
 
 /// Whether a module is a file or the kernel, and not memory.
@@ -167,9 +167,9 @@ fn is_file(module: &str) -> bool {
 fn left_out(stacks: &Stacks) -> Option<String> {
     let middle = stacks.frames.iter().position(|frame| frame.function == LEFT_OUT && frame.module.is_empty())?;
     let middle = u32::try_from(middle).ok()?;
-    let share = stacks.share(|sample| sample.stack.len() == DEEPEST && sample.stack.contains(&middle));
+    let share = stacks.share(|sample| sample.stack.len() == MAX_FRAMES && sample.stack.contains(&middle));
     Some(format!(
-        "{} of the total is in stacks of more than {DEEPEST} frames, shown without their middle",
+        "{} of the total is in stacks of more than {MAX_FRAMES} frames, shown without their middle",
         percent(share)
     ))
 }

@@ -29,7 +29,7 @@ use crate::target::{Identified, Running, Serving};
 const WAIT_FOR_OTHERS: Duration = Duration::from_mins(10);
 
 /// Maximum duration of a script's own load, which a host does not know.
-const LONGEST_SCRIPT: Duration = Duration::from_hours(25);
+const MAX_SCRIPT: Duration = Duration::from_hours(25);
 
 /// The result of the preparation: a host has its target, a generator its load.
 pub(super) struct Prepared {
@@ -139,7 +139,7 @@ impl Site {
         };
         let inspecting = async {
             if job.role == Role::Host {
-                let longest = WAIT_FOR_OTHERS + job.spec.load().duration().unwrap_or(LONGEST_SCRIPT);
+                let longest = WAIT_FOR_OTHERS + job.spec.load().duration().unwrap_or(MAX_SCRIPT);
                 return Ok(Bounds { longest, rps_limit: None });
             }
             let bounds = context.engine.bounds(script, generator_group, &cores).await;

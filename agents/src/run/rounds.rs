@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use brewbench_wire::job::Job;
-use brewbench_wire::load::{Load, SHORTEST};
+use brewbench_wire::load::{Load, MIN_DURATION};
 use brewbench_wire::load_record::LoadRecord;
 use brewbench_wire::outcome::{Cause, Conditions, WarmUp};
 use brewbench_wire::series::Second;
@@ -41,7 +41,7 @@ impl Site {
         let level = level(job, self.recording.as_ref().map(|(_, recording)| recording.so_far()), &self.live);
         // k6 limits the duration itself unless it is too short; a script's own load is interrupted.
         let length = match (job.spec.load(), job.spec.longest_warm_up()) {
-            (Load::Closed(_) | Load::Open(_), length) if length >= SHORTEST => length + WARM_UP_GRACE,
+            (Load::Closed(_) | Load::Open(_), length) if length >= MIN_DURATION => length + WARM_UP_GRACE,
             (_, length) => length,
         };
         let folders = self.folders();

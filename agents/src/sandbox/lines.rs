@@ -6,7 +6,7 @@ use std::fmt::{self, Debug};
 pub type Observer = Box<dyn FnMut(&str) -> bool + Send>;
 
 /// The observer reads this much of a line. The rest is kept or dropped with its start.
-const LONGEST: usize = 64 << 10;
+const MAX_LINE: usize = 64 << 10;
 
 /// The lines of one output.
 pub struct Lines {
@@ -51,7 +51,7 @@ impl Lines {
             Some(false) => {}
             None => {
                 self.start.extend(bytes);
-                if self.start.len() > LONGEST {
+                if self.start.len() > MAX_LINE {
                     self.decide(kept);
                 }
             }
@@ -67,7 +67,7 @@ impl Lines {
 
     fn decide(&mut self, kept: &mut Vec<u8>) {
         let line = self.start.strip_suffix(b"\n").unwrap_or(&self.start);
-        let line = &line[..line.len().min(LONGEST)];
+        let line = &line[..line.len().min(MAX_LINE)];
         let is_kept = (self.observer)(&String::from_utf8_lossy(line));
         if is_kept {
             kept.extend(&self.start);
@@ -116,10 +116,10 @@ mod tests {
 
     #[test]
     fn the_rest_of_a_long_line_goes_with_its_start() {
-        let [long, dropped] = [b"x", b"-"].map(|start| start.repeat(3 * LONGEST));
+        let [long, dropped] = [b"x", b"-"].map(|start| start.repeat(3 * MAX_LINE));
         let parts: Vec<&[u8]> = long.chunks(1_000).chain([&b"\n"[..]]).chain(dropped.chunks(1_000)).collect();
         let (lines, kept) = read(&[&parts[..], &[b"\nend\n"]].concat());
-        assert_eq!(lines.iter().map(String::len).collect::<Vec<_>>(), [LONGEST, LONGEST, 3]);
+        assert_eq!(lines.iter().map(String::len).collect::<Vec<_>>(), [MAX_LINE, MAX_LINE, 3]);
         assert_eq!(kept, [&long[..], b"\nend\n"].concat());
     }
 }

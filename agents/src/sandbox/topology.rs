@@ -30,12 +30,12 @@ pub fn physical_cores(allowed: &[usize], siblings: impl Fn(usize) -> Option<Stri
 /// Parses a list of CPUs as written by the kernel: `0,4`, `0-1`, `0-3,8-11`.
 pub fn parse_list(text: &str) -> Option<Vec<usize>> {
     /// More CPUs than any machine has.
-    const MOST: usize = 1 << 16;
+    const MAX_CPUS: usize = 1 << 16;
     let mut processors = Vec::new();
     for part in text.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        if first > last || last >= MOST {
+        if first > last || last >= MAX_CPUS {
             return None;
         }
         processors.extend(first..=last);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use brewbench_wire::traffic::{MOST_PEERS, Peer, Segments, Traffic};
+use brewbench_wire::traffic::{MAX_PEERS, Peer, Segments, Traffic};
 
 use super::sock_diag::{Counters, SockDiag, Socket};
 use crate::host::procfs;
@@ -225,7 +225,7 @@ impl Connections {
         }
         let mut peers: Vec<Peer> = peers.into_values().collect();
         peers.sort_by_key(|peer| std::cmp::Reverse(peer.bytes));
-        peers.truncate(MOST_PEERS);
+        peers.truncate(MAX_PEERS);
         let target = destination.to_string();
         Some(Traffic { target, looks: count, elapsed_ms, peers: is_visible.then_some(peers), segments })
     }

@@ -11,7 +11,7 @@ use super::recording::SoFar;
 
 /// Maximum points of a kind in one delta. A second takes a few kilobytes at most, so a delta stays far below the
 /// server's message limit.
-const MOST: usize = 100;
+const MAX_SAMPLES: usize = 100;
 
 /// The live series of the current run; cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -182,15 +182,15 @@ impl Source {
 
     fn seconds_after(&self, until_ms: u32) -> Vec<Second> {
         match self {
-            Self::InProgress(so_far) => so_far.seconds_after(until_ms, MOST + 1),
-            Self::Finished(window) => window.seconds_after(until_ms).iter().take(MOST + 1).cloned().collect(),
+            Self::InProgress(so_far) => so_far.seconds_after(until_ms, MAX_SAMPLES + 1),
+            Self::Finished(window) => window.seconds_after(until_ms).iter().take(MAX_SAMPLES + 1).cloned().collect(),
         }
     }
 
     fn usage_after(&self, start_ms: i64, at_ms: i32) -> Vec<Usage> {
         match self {
-            Self::InProgress(so_far) => so_far.usage_after(start_ms, at_ms, MOST + 1),
-            Self::Finished(window) => window.usage_after(at_ms).iter().take(MOST + 1).copied().collect(),
+            Self::InProgress(so_far) => so_far.usage_after(start_ms, at_ms, MAX_SAMPLES + 1),
+            Self::Finished(window) => window.usage_after(at_ms).iter().take(MAX_SAMPLES + 1).copied().collect(),
         }
     }
 }
@@ -226,7 +226,7 @@ impl<T: Clone + PartialEq, At: Copy> Column<T, At> {
         if self.last.is_some() && points.first() == self.last.as_ref() {
             after = end(&points.remove(0));
         }
-        points.truncate(MOST);
+        points.truncate(MAX_SAMPLES);
         self.last = Some(points.last()?.clone());
         self.after = points.len().checked_sub(2).map_or(after, |last_but_one| end(&points[last_but_one]));
         Some((after, points))

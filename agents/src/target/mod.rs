@@ -36,7 +36,7 @@ pub use url::Scraper;
 pub use vm::Monitor;
 
 use brewbench_wire::messages::TargetOffer;
-use brewbench_wire::offer::{MOST_TARGETS, target_fault};
+use brewbench_wire::offer::{MAX_TARGETS, target_fault};
 use brewbench_wire::profile::ProfileSource;
 
 use crate::profile::offer::offer;
@@ -83,8 +83,8 @@ pub fn offers(
             Err(message) => errors.push(ManifestError { file: folder.join(&manifest.name), message }),
         }
     }
-    for offer in offers.drain(offers.len().min(MOST_TARGETS)..) {
-        let message = format!("an agent can offer at most {MOST_TARGETS} targets");
+    for offer in offers.drain(offers.len().min(MAX_TARGETS)..) {
+        let message = format!("an agent can offer at most {MAX_TARGETS} targets");
         errors.push(ManifestError { file: folder.join(offer.name), message });
     }
     (offers, errors)

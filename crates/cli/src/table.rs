@@ -68,14 +68,15 @@ fn column(title: &str) -> (&str, Align) {
 
 /// Shrinks columns of text, the widest first, until a table fits. The first column, often an id, keeps its width.
 fn shrink(widths: &mut [usize], head: &[(&str, Align)], columns: usize) {
-    const LEAST: usize = 10;
+    const MIN_COLUMN: usize = 10;
     let Some(last) = head.len().checked_sub(1) else { return };
     loop {
         // The last column is wrapped if it is text.
         let end = if head[last].1 == Align::Left { widths[last].min(MIN_WIDTH) } else { widths[last] };
         let total = end + widths[..last].iter().map(|width| width + 2).sum::<usize>();
         let text = (1..last).filter(|column| head[*column].1 == Align::Left);
-        let Some(widest) = text.max_by_key(|column| widths[*column]).filter(|column| widths[*column] > LEAST) else {
+        let Some(widest) = text.max_by_key(|column| widths[*column]).filter(|column| widths[*column] > MIN_COLUMN)
+        else {
             return;
         };
         if total <= columns {

@@ -15,13 +15,13 @@ use serde::de::DeserializeOwned;
 use brewbench_wire::sanitize::plain;
 
 /// Bytes of an error response that are read.
-const LONGEST_ERROR: usize = 64 << 10;
+const MAX_ERROR: usize = 64 << 10;
 
 /// Attempts per request while the server is overloaded.
 const TRIES: u32 = 5;
 
 /// Longest `Retry-After` that is honoured.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// Talks to one server with one secret, shared by its clones.
 #[derive(Clone)]
@@ -242,7 +242,7 @@ fn retry_after(response: &Response) -> Option<Duration> {
         return None;
     }
     let wait = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
-    Some(Duration::from_secs(wait)).filter(|wait| *wait <= LONGEST_WAIT)
+    Some(Duration::from_secs(wait)).filter(|wait| *wait <= MAX_WAIT)
 }
 
 /// Whether an address names this machine, without resolving it.
@@ -308,8 +308,8 @@ pub fn innermost(fault: &dyn std::error::Error) -> String {
 async fn first_bytes(mut response: Response) -> String {
     let mut text = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
-        text.extend_from_slice(&chunk[..chunk.len().min(LONGEST_ERROR - text.len())]);
-        if text.len() == LONGEST_ERROR {
+        text.extend_from_slice(&chunk[..chunk.len().min(MAX_ERROR - text.len())]);
+        if text.len() == MAX_ERROR {
             break;
         }
     }

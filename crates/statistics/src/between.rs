@@ -7,7 +7,7 @@
 //! segments between change points.
 //!
 //! Nights are not normal: some machines have two levels, or one bad night in ten. Student's t gets one degree of freedom
-//! less, and from `FEWEST_FOR_TAIL` past experiments on a difference must also be rare among theirs.
+//! less, and from `MIN_FOR_TAIL` past experiments on a difference must also be rare among theirs.
 //!
 //! Machines drift, so the time between the two experiments matters: the past must span at least that time. `s` is at
 //! least the deviation of differences over that time (a variogram; Cressie 1993, "Statistics for
@@ -23,7 +23,7 @@ use super::{change_points, describe::median, power::POWER};
 const MIN_DEGREES: usize = 2;
 
 /// Fewest past experiments whose differences show how far tails reach.
-const FEWEST_FOR_TAIL: usize = 8;
+const MIN_FOR_TAIL: usize = 8;
 
 /// Share of the time gap from which past experiments count as that far apart; nightly starts vary.
 const TIME_TOLERANCE: f64 = 0.75;
@@ -99,7 +99,7 @@ pub fn between(past: &[ExperimentMedian], gap_ms: Option<i64>) -> Result<Between
     }
     let mut tail = differences(&segments, far);
     let variance = pooled_variance(&segments).max(half_mean_square(&tail));
-    if timed.len() < FEWEST_FOR_TAIL {
+    if timed.len() < MIN_FOR_TAIL {
         tail.clear();
     }
     tail.sort_by(f64::total_cmp);

@@ -31,10 +31,10 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use super::spread;
 
 /// Minimum number of points on each side of a change point.
-pub const LEAST_SIDE: usize = 3;
+pub const MIN_SIDE: usize = 3;
 
 /// A series with fewer points has no change points.
-pub const LEAST_POINTS: usize = 2 * LEAST_SIDE;
+pub const MIN_POINTS: usize = 2 * MIN_SIDE;
 
 /// Significance level of the search: the share of flat, independent series that show a change.
 const ALPHA: f64 = 0.01;
@@ -62,7 +62,7 @@ const MAX_AUTOCORRELATION: f64 = 0.9;
 
 /// Returns the change points of a series in order: the index of the first point of each new segment.
 ///
-/// No segment has fewer than [`LEAST_SIDE`] points. A series with fewer than [`LEAST_POINTS`] points or with a value
+/// No segment has fewer than [`MIN_SIDE`] points. A series with fewer than [`MIN_POINTS`] points or with a value
 /// that is not finite has none. The result does not depend on the unit of the values.
 #[must_use]
 pub fn change_points(values: &[f64]) -> Vec<usize> {
@@ -179,23 +179,23 @@ impl Scan {
     /// Returns the index with the greatest `Q`, and that `Q`; none with too few points.
     fn best_split(&mut self, values: &[f64]) -> Option<(usize, f64)> {
         let length = values.len();
-        if length < LEAST_POINTS {
+        if length < MIN_POINTS {
             return None;
         }
         self.fill(values);
         let Self { sums, inverse } = self;
         let row = |index: usize| &sums[index * length..(index + 1) * length];
         let own: Vec<f64> = (0..length).map(|index| row(index)[index]).collect();
-        let mut left: f64 = own[..LEAST_SIDE - 1].iter().sum();
+        let mut left: f64 = own[..MIN_SIDE - 1].iter().sum();
         let mut best: Option<(usize, f64)> = None;
-        for at in LEAST_SIDE..=length - LEAST_SIDE {
+        for at in MIN_SIDE..=length - MIN_SIDE {
             left += own[at - 1];
             let (m, left_mean) = (at as f64, left * inverse[at - 1]);
             let (mut between, mut right) = (0.0, 0.0);
             for (n, (to_left, to_all)) in (1..).zip(row(at)[at..].iter().zip(&own[at..])) {
                 between += to_left;
                 right += to_all - to_left;
-                if n >= LEAST_SIDE {
+                if n >= MIN_SIDE {
                     let q = 2.0 * inverse[at + n] * (between - n as f64 * left_mean - m * right * inverse[n - 1]);
                     if best.is_none_or(|(_, known)| q > known) {
                         best = Some((at, q));
@@ -258,7 +258,7 @@ fn refine(values: &[f64], points: &mut [usize]) {
         let from = if place == 0 { 0 } else { points[place - 1] };
         let to = points.get(place + 1).copied().unwrap_or(values.len());
         let candidates =
-            (from + LEAST_SIDE).max(points[place].saturating_sub(REACH))..=(to - LEAST_SIDE).min(points[place] + REACH);
+            (from + MIN_SIDE).max(points[place].saturating_sub(REACH))..=(to - MIN_SIDE).min(points[place] + REACH);
         let distance = |at: &usize| distance_to_median(&values[from..*at]) + distance_to_median(&values[*at..to]);
         if let Some(best) = candidates.min_by(|a, b| distance(a).total_cmp(&distance(b))) {
             points[place] = best;

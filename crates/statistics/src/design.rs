@@ -3,7 +3,7 @@
 //! Runs of one experiment are measured in turn, block by block; each block holds one run of every cell. A comparison
 //! uses the blocks that both sides completed. Two consecutive blocks of one machine make a stratum: their runs are in
 //! random order (see `experiments::order`), so every assignment of the two sides to them was equally likely. From
-//! [`FEWEST_FOR_STRATA`] blocks on the test compares within these strata. With fewer it could not reach a small
+//! [`MIN_FOR_STRATA`] blocks on the test compares within these strata. With fewer it could not reach a small
 //! p-value, so all runs make one stratum.
 //!
 //! Cells that no experiment measured together are [`Design::Apart`]: their difference includes the variation between
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Block, Stratum, describe::median};
 
 /// From this many blocks on runs are compared within pairs of blocks.
-pub const FEWEST_FOR_STRATA: usize = 6;
+pub const MIN_FOR_STRATA: usize = 6;
 
 /// A value of a metric in one run, and where it was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,7 +91,7 @@ fn strata(complete: &[Place], bases: &BTreeMap<Place, Measured>, others: &BTreeM
         base: places.iter().map(|place| bases[place].value).collect(),
         other: places.iter().map(|place| others[place].value).collect(),
     };
-    if complete.len() < FEWEST_FOR_STRATA {
+    if complete.len() < MIN_FOR_STRATA {
         return vec![stratum(complete)];
     }
     let pair = |(experiment, block): &Place| ((*experiment).to_owned(), block.saturating_sub(1) / 2);

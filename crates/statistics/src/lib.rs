@@ -41,7 +41,7 @@ pub use change_points::change_points;
 pub use correction::{Block, Count, Evidence, Question, Test, correct, count};
 pub use decision::{Change, decide, lead, points, welch_margin, welch_p};
 pub use describe::{Spread, spread};
-pub use design::{Design, FEWEST_FOR_STRATA, Observation, design};
+pub use design::{Design, MIN_FOR_STRATA, Observation, design};
 pub use effect::{Effect, effect};
 pub use noise::{Noise, noise};
 pub use rank_test::{RankTest, Stratum, rank_test};

@@ -10,7 +10,7 @@ use std::iter;
 
 use super::{
     Noise, Stratum,
-    design::FEWEST_FOR_STRATA,
+    design::MIN_FOR_STRATA,
     effect::{logarithms, shift},
     rank_test::untied,
     scatter::{self, MIN_SCATTER},
@@ -29,7 +29,7 @@ pub(crate) use simulate::normal;
 pub const POWER: f64 = 0.8;
 
 /// Maximum number of repetitions that is considered.
-pub const MOST_REPETITIONS: usize = 100;
+pub const MAX_REPETITIONS: usize = 100;
 
 /// Scatter of the runs of both sides within strata, as logarithms: 0.02 is 2 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,16 +69,16 @@ fn at(blocks: usize, scatter: Scatter, level: f64, min_effect: f64) -> Option<f6
 
 /// Returns the fewest repetitions that can reach `level` at all.
 pub fn fewest(level: f64) -> Option<usize> {
-    (2..=MOST_REPETITIONS).find(|blocks| least_p(*blocks) <= level)
+    (2..=MAX_REPETITIONS).find(|blocks| least_p(*blocks) <= level)
 }
 
 /// Returns the fewest repetitions that find `effect` (0.02 is 2 %) in 80 % of comparisons.
 ///
-/// None if that takes more than [`MOST_REPETITIONS`], as always for an effect that is not above `min_effect`.
+/// None if that takes more than [`MAX_REPETITIONS`], as always for an effect that is not above `min_effect`.
 pub fn needed(effect: f64, scatter: Scatter, level: f64, min_effect: f64) -> Option<usize> {
     let is_enough =
         |blocks: usize| detectable_with(blocks, scatter, level, min_effect).is_some_and(|found| found <= effect);
-    (fewest(level)?..=MOST_REPETITIONS).find(|blocks| is_enough(*blocks))
+    (fewest(level)?..=MAX_REPETITIONS).find(|blocks| is_enough(*blocks))
 }
 
 /// Returns the scatter within strata, without the difference of the sides and together with that of the past.
@@ -126,7 +126,7 @@ pub fn least_p(blocks: usize) -> f64 {
 
 /// Returns the strata of a comparison with `blocks` complete blocks (see [`mod@super::design`]).
 fn shape_of(blocks: usize) -> Vec<Shape> {
-    if blocks < FEWEST_FOR_STRATA {
+    if blocks < MIN_FOR_STRATA {
         return vec![(blocks, blocks)];
     }
     let last = (!blocks.is_multiple_of(2)).then_some((1, 1));

@@ -31,8 +31,8 @@ impl Job {
     pub fn fault(&self) -> Option<String> {
         let Self { spec, scenario, .. } = self;
         let named = spec.parameters.len() + scenario.defaults.len() + scenario.files.len();
-        let too_many = || format!("a scenario has at most {MOST_NAMES} parameters and files");
-        spec.fault().or_else(|| (named > MOST_NAMES).then(too_many))
+        let too_many = || format!("a scenario has at most {MAX_NAMES} parameters and files");
+        spec.fault().or_else(|| (named > MAX_NAMES).then(too_many))
     }
 
     /// Returns the capabilities that the load generator must have.
@@ -83,10 +83,10 @@ impl TryFrom<Unchecked> for Segment {
     type Error = String;
 
     fn try_from(Unchecked { index, of }: Unchecked) -> Result<Self, Self::Error> {
-        if (1..=MOST_GENERATORS).contains(&of) && index < of {
+        if (1..=MAX_GENERATORS).contains(&of) && index < of {
             return Ok(Self { index, of });
         }
-        Err(format!("there is no part {index} of {of}: a load has 1 to {MOST_GENERATORS} parts, from 0"))
+        Err(format!("there is no part {index} of {of}: a load has 1 to {MAX_GENERATORS} parts, from 0"))
     }
 }
 
@@ -111,13 +111,13 @@ impl Segment {
 }
 
 /// Maximum number of load generators of a run.
-pub const MOST_GENERATORS: u32 = 1_000;
+pub const MAX_GENERATORS: u32 = 1_000;
 
 /// Maximum number of those that one agent starts in a cluster: it merges their series.
 pub const MAX_CLUSTER_GENERATORS: u32 = 100;
 
 /// Maximum number of parameters, defaults and files together; each has a name.
-const MOST_NAMES: usize = 10_000;
+const MAX_NAMES: usize = 10_000;
 
 /// Maximum number of replicas of a target.
 pub const MAX_REPLICAS: u32 = 100;
@@ -210,7 +210,7 @@ pub fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::LONGEST;
+    use crate::load::MAX_DURATION;
     use crate::samples::a_job;
 
     #[test]
@@ -239,13 +239,13 @@ mod tests {
             let sent = serde_json::json!({"index": index, "of": of});
             if let Ok(segment) = serde_json::from_value::<Segment>(sent) {
                 let text = segment.sequence().len() + segment.segment().len();
-                proptest::prop_assert!(text <= 16 * MOST_GENERATORS as usize, "{} bytes", text);
+                proptest::prop_assert!(text <= 16 * MAX_GENERATORS as usize, "{} bytes", text);
             }
             let mut job = a_job();
             job.spec.size = job.spec.size.map(|size| Size { vcpus, ..size });
             job.spec = RunSpec { warm_up_s: Some(warm_up_s), warm_up_auto: auto, cluster_generators: pods, ..job.spec };
             if job.fault().is_none() {
-                proptest::prop_assert!(job.spec.longest_warm_up() <= LONGEST && pods <= MOST_GENERATORS);
+                proptest::prop_assert!(job.spec.longest_warm_up() <= MAX_DURATION && pods <= MAX_GENERATORS);
                 proptest::prop_assert!(vcpus > 0.0 && vcpus.is_finite());
             }
         }

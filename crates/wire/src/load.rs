@@ -6,15 +6,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// Maximum virtual users of a load.
-pub const MOST_VUS: u32 = 100_000;
+pub const MAX_VUS: u32 = 100_000;
 /// Maximum iterations per second of a load.
-pub const MOST_RATE: u32 = 1_000_000;
+pub const MAX_RATE: u32 = 1_000_000;
 /// Maximum stages of a load.
-pub const MOST_STAGES: usize = 100;
+pub const MAX_STAGES: usize = 100;
 /// Minimum duration, as required by k6.
-pub const SHORTEST: Duration = Duration::from_secs(1);
+pub const MIN_DURATION: Duration = Duration::from_secs(1);
 /// Maximum duration.
-pub const LONGEST: Duration = Duration::from_hours(24);
+pub const MAX_DURATION: Duration = Duration::from_hours(24);
 
 /// The load on a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,7 +153,7 @@ impl Load {
 impl Closed {
     /// Creates a closed load.
     pub fn new(form: Form) -> Result<Self, Fault> {
-        Ok(Self { vus: Shape::new(form, Part::Vus, MOST_VUS)? })
+        Ok(Self { vus: Shape::new(form, Part::Vus, MAX_VUS)? })
     }
 
     /// Returns the virtual users over time.
@@ -165,9 +165,9 @@ impl Closed {
 impl Open {
     /// Creates an open load with at most `max_vus` virtual users, by default [`Open::default_vus`].
     pub fn new(form: Form, max_vus: Option<u32>) -> Result<Self, Fault> {
-        let rate = Shape::new(form, Part::Rate, MOST_RATE)?;
+        let rate = Shape::new(form, Part::Rate, MAX_RATE)?;
         let max_vus = max_vus.unwrap_or_else(|| Self::default_vus(&rate));
-        check_level(max_vus, Part::MaxVus, MOST_VUS)?;
+        check_level(max_vus, Part::MaxVus, MAX_VUS)?;
         Ok(Self { rate, max_vus })
     }
 
@@ -201,7 +201,7 @@ impl Shape {
                 Part::Stages
             }
         };
-        if (SHORTEST..=LONGEST).contains(&shape.duration()) {
+        if (MIN_DURATION..=MAX_DURATION).contains(&shape.duration()) {
             return Ok(shape);
         }
         let text = match lasts {
@@ -269,8 +269,8 @@ fn check_stages(stages: &[Stage], most: u32) -> Result<(), Fault> {
     if stages.is_empty() {
         return fault("name at least one".to_owned());
     }
-    if stages.len() > MOST_STAGES {
-        return fault(format!("there are {}; at most {MOST_STAGES}", stages.len()));
+    if stages.len() > MAX_STAGES {
+        return fault(format!("there are {}; at most {MAX_STAGES}", stages.len()));
     }
     if let Some((place, stage)) = stages.iter().enumerate().find(|(_, stage)| stage.target > most) {
         return fault(format!("stage {} goes to {}; at most {most}", place + 1, stage.target));

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 /// Maximum distinct messages of a kind.
-pub const MOST_MESSAGES: usize = 3;
+pub const MAX_MESSAGES: usize = 3;
 
 /// Maximum characters of a message.
-pub const LONGEST_MESSAGE: usize = 300;
+pub const MAX_MESSAGE: usize = 300;
 
 /// The course of a measured load, on the agent's clock. Unknown values are absent: other load generators and versions,
 /// and those in a cluster, do not report them.
@@ -85,13 +85,13 @@ impl Messages {
 
     fn checked(self) -> Self {
         let checked = |message: Message| Message { text: shortened(&message.text), ..message };
-        Self { commonest: self.commonest.into_iter().take(MOST_MESSAGES).map(checked).collect(), ..self }
+        Self { commonest: self.commonest.into_iter().take(MAX_MESSAGES).map(checked).collect(), ..self }
     }
 }
 
 /// Returns the start of a text that is too long to be shown.
 pub fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_MESSAGE) {
+    match text.char_indices().nth(MAX_MESSAGE) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -103,13 +103,13 @@ mod tests {
 
     #[test]
     fn implausible_records_are_bounded() {
-        let message = Message { text: "x".repeat(LONGEST_MESSAGE + 1), count: 1 };
+        let message = Message { text: "x".repeat(MAX_MESSAGE + 1), count: 1 };
         let many = Messages { count: 9, commonest: vec![message; 9] };
         let record =
             LoadRecord { exceptions: Some(many), rps_limit: Some(f64::NAN), ..LoadRecord::default() }.checked();
         let messages = record.exceptions.expect("messages");
-        assert_eq!((messages.count, messages.commonest.len(), record.rps_limit), (9, MOST_MESSAGES, None));
-        assert_eq!(messages.commonest[0].text.chars().count(), LONGEST_MESSAGE + 1, "with an ellipsis");
+        assert_eq!((messages.count, messages.commonest.len(), record.rps_limit), (9, MAX_MESSAGES, None));
+        assert_eq!(messages.commonest[0].text.chars().count(), MAX_MESSAGE + 1, "with an ellipsis");
     }
 
     #[test]

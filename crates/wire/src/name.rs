@@ -10,7 +10,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_security::{GeneralSecurityProfile, RestrictionLevel, RestrictionLevelDetection, skeleton};
 
 /// Maximum characters of a name.
-pub const LONGEST: usize = 80;
+pub const MAX_CHARACTERS: usize = 80;
 
 /// A name in Unicode normalization form C, trimmed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,7 +20,7 @@ pub struct Name(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadName {
     /// Empty, too long, or more than a line.
-    #[error("1 to {LONGEST} characters on one line")]
+    #[error("1 to {MAX_CHARACTERS} characters on one line")]
     Length,
     /// `.` and `..` have a meaning in URLs.
     #[error("must not consist of dots and tildes only")]
@@ -60,11 +60,11 @@ impl FromStr for Name {
 
     fn from_str(text: &str) -> Result<Self, BadName> {
         // Normalization takes time for long text, so it is skipped if the text is far too long.
-        if text.len() > LONGEST * 32 {
+        if text.len() > MAX_CHARACTERS * 32 {
             return Err(BadName::Length);
         }
         let name: String = text.trim().nfc().collect();
-        if name.is_empty() || name.chars().count() > LONGEST || name.chars().any(char::is_control) {
+        if name.is_empty() || name.chars().count() > MAX_CHARACTERS || name.chars().any(char::is_control) {
             return Err(BadName::Length);
         }
         // In URLs, names with a leading tilde represent those without.
@@ -192,8 +192,8 @@ mod tests {
         ] {
             assert_eq!(name(text), Err(fault), "{text:?}");
         }
-        assert_eq!(name(&"x".repeat(LONGEST + 1)), Err(BadName::Length));
-        assert_eq!(name(&"x".repeat(LONGEST)), Ok("x".repeat(LONGEST)));
+        assert_eq!(name(&"x".repeat(MAX_CHARACTERS + 1)), Err(BadName::Length));
+        assert_eq!(name(&"x".repeat(MAX_CHARACTERS)), Ok("x".repeat(MAX_CHARACTERS)));
         assert_eq!(name(&"\u{fb1d}".repeat(1_000_000)), Err(BadName::Length));
     }
 
@@ -231,7 +231,7 @@ mod tests {
         fn a_valid_name_is_normalized(text in any::<String>()) {
             if let Ok(name) = text.parse::<Name>() {
                 prop_assert_eq!(name.as_str().parse::<Name>(), Ok(name.clone()));
-                prop_assert!(name.as_str().chars().count() <= LONGEST && !name.as_str().chars().any(char::is_control));
+                prop_assert!(name.as_str().chars().count() <= MAX_CHARACTERS && !name.as_str().chars().any(char::is_control));
             }
         }
     }

@@ -6,15 +6,15 @@ use super::messages::{Hello, TargetOffer};
 use super::name::Name;
 
 /// Maximum targets of one agent.
-pub const MOST_TARGETS: usize = 200;
+pub const MAX_TARGETS: usize = 200;
 /// Maximum load generators of one agent.
-pub const MOST_ENGINES: usize = 20;
+pub const MAX_ENGINES: usize = 20;
 /// Maximum characters of a version.
-pub const LONGEST_VERSION: usize = 100;
+pub const MAX_VERSION: usize = 100;
 /// Maximum characters of a description.
-pub const LONGEST_DESCRIPTION: usize = 1_000;
+pub const MAX_DESCRIPTION: usize = 1_000;
 /// Maximum bytes of a text about the machine.
-const LONGEST_TEXT: usize = 500;
+const MAX_TEXT: usize = 500;
 
 /// Explains why an offered target is invalid; the sentence starts with the field.
 pub fn target_fault(offer: &TargetOffer) -> Option<String> {
@@ -37,21 +37,21 @@ pub fn name_fault(name: &str) -> Option<String> {
 
 /// Explains why a target can't have this version.
 pub fn version_fault(version: &str) -> Option<String> {
-    let is_version = (1..=LONGEST_VERSION).contains(&version.chars().count()) && !version.chars().any(char::is_control);
-    (!is_version).then(|| format!("version: 1 to {LONGEST_VERSION} characters on one line"))
+    let is_version = (1..=MAX_VERSION).contains(&version.chars().count()) && !version.chars().any(char::is_control);
+    (!is_version).then(|| format!("version: 1 to {MAX_VERSION} characters on one line"))
 }
 
 /// Explains why a target can't have this description.
 pub fn description_fault(description: &str) -> Option<String> {
-    (description.chars().count() > LONGEST_DESCRIPTION)
-        .then(|| format!("description: at most {LONGEST_DESCRIPTION} characters"))
+    (description.chars().count() > MAX_DESCRIPTION)
+        .then(|| format!("description: at most {MAX_DESCRIPTION} characters"))
 }
 
 /// Explains why a hello is invalid, as a sentence for the agent's owner.
 pub fn hello_fault(hello: &Hello) -> Option<String> {
     let count = hello.targets.len();
-    if count > MOST_TARGETS {
-        return Some(format!("this agent offers {count} targets; the maximum is {MOST_TARGETS}"));
+    if count > MAX_TARGETS {
+        return Some(format!("this agent offers {count} targets; the maximum is {MAX_TARGETS}"));
     }
     for offer in &hello.targets {
         if let Some(fault) = target_fault(offer) {
@@ -60,16 +60,16 @@ pub fn hello_fault(hello: &Hello) -> Option<String> {
         }
     }
     let machine = &hello.machine;
-    if hello.engines.len() > MOST_ENGINES {
-        return Some(format!("this agent has {} load generators; the maximum is {MOST_ENGINES}", hello.engines.len()));
+    if hello.engines.len() > MAX_ENGINES {
+        return Some(format!("this agent has {} load generators; the maximum is {MAX_ENGINES}", hello.engines.len()));
     }
     let engines = hello.engines.iter().flat_map(|engine| {
         let EngineOffer { name, version, path, supported, fault, capabilities: _ } = engine;
         [Some(name), Some(version), Some(path), Some(supported), fault.as_ref()].into_iter().flatten()
     });
     let about = [&hello.version, &machine.hostname, &machine.kernel, &machine.cpu_model];
-    let is_long = about.into_iter().chain(engines).any(|text| text.len() > LONGEST_TEXT);
-    is_long.then(|| format!("this agent describes its machine in more than {LONGEST_TEXT} bytes"))
+    let is_long = about.into_iter().chain(engines).any(|text| text.len() > MAX_TEXT);
+    is_long.then(|| format!("this agent describes its machine in more than {MAX_TEXT} bytes"))
 }
 
 #[cfg(test)]
@@ -107,7 +107,7 @@ mod tests {
             assert!(fault.contains(words), "{fault}");
         }
         let mut many = hello();
-        many.targets = vec![many.targets[0].clone(); MOST_TARGETS + 1];
+        many.targets = vec![many.targets[0].clone(); MAX_TARGETS + 1];
         assert!(hello_fault(&many).is_some_and(|fault| fault.contains("201 targets")));
         let mut long = hello();
         long.targets.clear();

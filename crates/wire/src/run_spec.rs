@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::engine::Capability;
-use super::job::{MOST_GENERATORS, Size};
-use super::load::{LONGEST, Load};
+use super::job::{MAX_GENERATORS, Size};
+use super::load::{Load, MAX_DURATION};
 use super::target::TargetKind;
 
 /// Maximum length of an automatic warm-up, as a multiple of its minimum.
 pub const WARM_UP_FACTOR: u32 = 10;
 
 /// Maximum cores of a machine size, far more than machines have.
-const MOST_VCPUS: f64 = 100_000.0;
+const MAX_VCPUS: f64 = 100_000.0;
 
 /// What one run measures. Of an import, only what its files and its user say is known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -194,17 +194,17 @@ impl RunSpec {
 
     /// Explains why an agent must not execute it: a server is not trusted with more than a run may need.
     pub fn fault(&self) -> Option<String> {
-        if self.longest_warm_up() > LONGEST {
-            return Some(format!("a warm-up of more than {} s is not possible", LONGEST.as_secs()));
+        if self.longest_warm_up() > MAX_DURATION {
+            return Some(format!("a warm-up of more than {} s is not possible", MAX_DURATION.as_secs()));
         }
         let Some(Size { vcpus, .. }) = self.size else {
             return Some("a run needs a machine size".to_owned());
         };
-        if !(vcpus > 0.0 && vcpus <= MOST_VCPUS) {
-            return Some(format!("a machine size has more than 0 and at most {MOST_VCPUS} vCPUs"));
+        if !(vcpus > 0.0 && vcpus <= MAX_VCPUS) {
+            return Some(format!("a machine size has more than 0 and at most {MAX_VCPUS} vCPUs"));
         }
-        (self.cluster_generators > MOST_GENERATORS)
-            .then(|| format!("a run has at most {MOST_GENERATORS} load generators"))
+        (self.cluster_generators > MAX_GENERATORS)
+            .then(|| format!("a run has at most {MAX_GENERATORS} load generators"))
     }
 }
 

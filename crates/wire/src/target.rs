@@ -6,13 +6,13 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// Maximum bytes of the name of an image.
-const LONGEST_IMAGE: usize = 300;
+const MAX_IMAGE: usize = 300;
 
 /// Maximum bytes of the explanation why something is unknown.
-const LONGEST_WHY: usize = 500;
+const MAX_WHY: usize = 500;
 
 /// Maximum bytes of a URL.
-const LONGEST_URL: usize = 500;
+const MAX_URL: usize = 500;
 
 /// How a target is provided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -149,7 +149,7 @@ impl Code {
 
     fn is_valid(&self) -> bool {
         let Self { sha256, unknown } = self;
-        is_sha256(sha256) && unknown.as_ref().is_none_or(|why| why.len() <= LONGEST_WHY && !why.contains('\n'))
+        is_sha256(sha256) && unknown.as_ref().is_none_or(|why| why.len() <= MAX_WHY && !why.contains('\n'))
     }
 }
 
@@ -220,15 +220,15 @@ impl Identity {
             }
             Self::Container { image, id, .. } | Self::Kubernetes { image, id, .. } => {
                 let is_word = |text: &String| {
-                    !text.is_empty() && text.len() <= LONGEST_IMAGE && text.bytes().all(|byte| byte.is_ascii_graphic())
+                    !text.is_empty() && text.len() <= MAX_IMAGE && text.bytes().all(|byte| byte.is_ascii_graphic())
                 };
                 let is_valid = is_word(image) && id.as_ref().is_none_or(is_word);
-                (!is_valid).then(|| format!("{}.image: a name of at most {LONGEST_IMAGE} characters", self.kind()))
+                (!is_valid).then(|| format!("{}.image: a name of at most {MAX_IMAGE} characters", self.kind()))
             }
             Self::Url { base } => {
                 let is_url = base.starts_with("http://") || base.starts_with("https://");
-                let is_valid = is_url && base.len() <= LONGEST_URL && !base.contains(char::is_control);
-                (!is_valid).then(|| format!("url.base: an http or https URL of at most {LONGEST_URL} bytes"))
+                let is_valid = is_url && base.len() <= MAX_URL && !base.contains(char::is_control);
+                (!is_valid).then(|| format!("url.base: an http or https URL of at most {MAX_URL} bytes"))
             }
         }
     }

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 /// Most addresses that are reported; a script that loads more of them is found by the first ones.
-pub const MOST_PEERS: usize = 16;
+pub const MAX_PEERS: usize = 16;
 
 /// The longest address of a target: the longest name of a host, and a port.
-const LONGEST_TARGET: usize = 262;
+const MAX_TARGET: usize = 262;
 
 /// Traffic of the load, from its first complete second to its last. Sockets are looked at about once a second: what a
 /// connection did between the last look and its end is not included.
@@ -58,8 +58,8 @@ impl Traffic {
     /// Bounds what an unmodified agent does not exceed.
     #[must_use]
     pub fn checked(self) -> Self {
-        let peers = self.peers.map(|peers| peers.into_iter().take(MOST_PEERS).collect());
-        Self { target: self.target.chars().take(LONGEST_TARGET).collect(), peers, ..self }
+        let peers = self.peers.map(|peers| peers.into_iter().take(MAX_PEERS).collect());
+        Self { target: self.target.chars().take(MAX_TARGET).collect(), peers, ..self }
     }
 }
 

@@ -26,7 +26,7 @@ use super::{
 use crate::web::request::Peer;
 
 /// The maximum size of a request head; a URL with a thousand run ids fits. Each connection may need such a buffer.
-const LARGEST_HEAD: usize = 128 * 1024;
+const MAX_HEAD: usize = 128 * 1024;
 
 /// State shared by the requests of one connection.
 #[derive(Clone)]
@@ -72,7 +72,7 @@ impl Connection {
         let service = service_fn(move |request| self.clone().respond(request));
         let mut http = http1::Builder::new();
         // hyper starts its header timeout after the previous response, so it serves as the idle timeout.
-        http.timer(TokioTimer::new()).header_read_timeout(idle).max_buf_size(LARGEST_HEAD);
+        http.timer(TokioTimer::new()).header_read_timeout(idle).max_buf_size(MAX_HEAD);
         let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
         tokio::select! {
             done = connection.as_mut() => return done.map_err(io::Error::other),

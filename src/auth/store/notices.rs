@@ -5,12 +5,12 @@ use sqlx::{SqliteConnection, SqlitePool};
 use crate::auth::notices::Notice;
 
 /// How far back notices go, ms.
-const LONGEST_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
+const MAX_AGE_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
 
 /// Returns at most 20 notices that a user has not dismissed, newest first. A login counts if the user never logged in
 /// from this address with such a device, and if it did not begin this session.
 pub async fn notices(pool: &SqlitePool, user_id: &str, session: i64, now: i64) -> sqlx::Result<Vec<Notice>> {
-    let longest = now - LONGEST_MS;
+    let longest = now - MAX_AGE_MS;
     sqlx::query_as!(
         Notice,
         r#"select entry.at as at_ms, action, actor, object, address, detail ->> '$.device' as "device?: String"

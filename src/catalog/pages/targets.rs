@@ -42,7 +42,7 @@ use crate::{
 /// Number of results per target in the list.
 const LATEST: i64 = 60;
 /// Number of results on the page of one target.
-const LONGEST: i64 = 600;
+const MAX_RESULTS: i64 = 600;
 /// Number of recent runs listed for a target.
 const LAST_RUNS: usize = 10;
 /// Targets per page of the list.
@@ -252,7 +252,7 @@ pub async fn show(
     let connected = presence.list();
     let version =
         |target: Target| Version { offered_by: offered_by(&connected, &target.name, Some(&target.identity)), target };
-    let mut trends = trends(latest::results(pool, &name, LONGEST).await?);
+    let mut trends = trends(latest::results(pool, &name, MAX_RESULTS).await?);
     let more = trends.len().saturating_sub(MAX_TRENDS);
     trends.truncate(MAX_TRENDS);
     let ids = latest::runs_of_target(pool, &name, i64::try_from(LAST_RUNS).unwrap_or(i64::MAX)).await?;

@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, sync::LazyLock, time::Duration};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
 /// Maximum characters of a text of an agent in the log.
-const LONGEST: usize = 300;
+const MAX_CHARACTERS: usize = 300;
 
 /// Texts of one agent at once; after that one every [`PAUSE`].
 const BURST: NonZeroU32 = NonZeroU32::new(30).unwrap();
@@ -39,7 +39,7 @@ impl AgentLog<'_> {
 
 /// Shortens a text of an agent.
 pub(super) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
+    match text.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -60,6 +60,6 @@ mod tests {
     #[test]
     fn long_texts_are_cut() {
         assert_eq!(shortened("busy"), "busy");
-        assert_eq!(shortened(&"é".repeat(100_000)).chars().count(), LONGEST + 1);
+        assert_eq!(shortened(&"é".repeat(100_000)).chars().count(), MAX_CHARACTERS + 1);
     }
 }

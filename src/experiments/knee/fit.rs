@@ -10,7 +10,7 @@ use super::search::{Rules, Tally, rounded};
 const SCALES: [f64; 2] = [0.003, 0.3];
 
 /// Least scale as a share of the precision.
-const LEAST_SCALE: f64 = 0.06;
+const MIN_SCALE: f64 = 0.06;
 
 /// The knee: the highest rate at which the objective holds in at least half of the runs. Iterations per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +39,7 @@ impl Fit {
         let outcomes: Vec<Outcomes> = tallies.iter().map(outcomes).collect();
         let prior = Prior {
             range: [*from, *to].map(|rate| f64::from(rate).ln()),
-            scales: [SCALES[0].min(precision * LEAST_SCALE), SCALES[1]],
+            scales: [SCALES[0].min(precision * MIN_SCALE), SCALES[1]],
         };
         let threshold = logistic::threshold(&outcomes, &prior)?;
         let rate = |level: f64, round: fn(f64) -> f64| rounded(level.exp(), round).clamp(*from, *to);

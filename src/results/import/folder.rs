@@ -41,7 +41,7 @@ use crate::{
 pub const INDEX: &str = "index.json";
 
 /// Maximum number of files of one import.
-pub const MOST_FILES: usize = 500;
+pub const MAX_FILES: usize = 500;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -100,8 +100,8 @@ pub struct Folder {
 pub fn read(index: &str, files: &BTreeMap<String, String>) -> Result<Folder, String> {
     let entries: Vec<Entry> =
         serde_json::from_str(index.trim_start_matches('\u{feff}')).map_err(|fault| format!("{INDEX}: {fault}"))?;
-    if entries.is_empty() || entries.len() > MOST_FILES {
-        return Err(format!("{INDEX}: {} files; one import takes 1 to {MOST_FILES}", entries.len()));
+    if entries.is_empty() || entries.len() > MAX_FILES {
+        return Err(format!("{INDEX}: {} files; one import takes 1 to {MAX_FILES}", entries.len()));
     }
     let (mut named, mut repetitions) = (BTreeSet::new(), BTreeMap::new());
     let mut orders = Vec::with_capacity(entries.len());

@@ -7,7 +7,7 @@
 //!
 //! - if that test finds a difference between two targets, at 5 % divided by the number of pairs of targets. One in
 //!   twenty random orders is refused, too.
-//! - if all pairs of blocks have the same order and the p-value is below [`LEAST_IF_REPEATED`]: a fixed scheme is not
+//! - if all pairs of blocks have the same order and the p-value is below [`MIN_IF_REPEATED`]: a fixed scheme is not
 //!   random, and half of such a drift together with noise makes more than 6 % false differences.
 //!
 //! Mirrored orders (ABBA) are always accepted. With fewer than six repetitions no order of whole pairs of blocks can make
@@ -16,7 +16,7 @@
 use brewbench_statistics::{ALPHA, Design, Observation, Stratum, design, rank_test};
 
 /// Least p-value of the places if all pairs of blocks have the same order; the tests simulate its effect.
-const LEAST_IF_REPEATED: f64 = 0.2;
+const MIN_IF_REPEATED: f64 = 0.2;
 
 /// What to do about an order that is refused.
 const ADVICE: &str = "measure each pair of repetitions in mirrored order (A B B A) or in random order";
@@ -84,7 +84,7 @@ fn lean(base: &[Observation], other: &[Observation], pairs: usize) -> Option<f64
     // Without a common block the comparison does not treat them as measured in turn.
     let Design::InTurn { strata, .. } = design(base, other) else { return None };
     let p = rank_test(&strata)?.p;
-    let is_unfair = p < ALPHA / pairs as f64 || p < LEAST_IF_REPEATED && is_repeated(&strata);
+    let is_unfair = p < ALPHA / pairs as f64 || p < MIN_IF_REPEATED && is_repeated(&strata);
     let mean = |side: &[Observation]| side.iter().map(|one| one.value).sum::<f64>() / side.len().max(1) as f64;
     is_unfair.then(|| mean(other) - mean(base))
 }

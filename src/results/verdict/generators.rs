@@ -58,7 +58,7 @@ pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Re
 }
 
 /// Names the generators in their reasons. A reason that more of them share than this is given once, for the first.
-const MOST_ALIKE: usize = 4;
+const MAX_ALIKE: usize = 4;
 
 fn by_code(found: Vec<(&str, Reason)>) -> Vec<Reason> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -68,7 +68,7 @@ fn by_code(found: Vec<(&str, Reason)>) -> Vec<Reason> {
     let mut shown = Vec::new();
     for (agent, reason) in found {
         let count = counts.get(&reason.code).copied().unwrap_or(0);
-        if count <= MOST_ALIKE {
+        if count <= MAX_ALIKE {
             shown.push(on_agent(agent, reason));
         } else if !shown.iter().any(|known: &Reason| known.code == reason.code) {
             shown.push(on_agent(&format!("{agent} and {} others", count - 1), reason));

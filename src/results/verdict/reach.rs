@@ -19,7 +19,7 @@ use crate::{
 
 /// CPU time that any server needs for a request, microseconds: to receive it and to send the response takes two system
 /// calls, and more than this.
-const LEAST_CPU_US: f64 = 1.0;
+const MIN_CPU_US: f64 = 1.0;
 
 /// Without control groups the kernel reports CPU time in ticks of 10 ms, microseconds.
 const TICK_US: f64 = 10_000.0;
@@ -31,7 +31,7 @@ const MIN_REQUESTS: f64 = 100.0;
 const RECURRING: u32 = 3;
 
 /// Most addresses that a sentence names.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// The code of the reason for load on other addresses.
 pub(super) const OTHER_ORIGIN: &str = "other_origin";
@@ -60,8 +60,8 @@ pub(super) fn elsewhere(
     if share <= limit {
         return None;
     }
-    let named: Vec<String> = others.iter().take(MOST_NAMED).map(|peer| peer.address.to_string()).collect();
-    let more = others.len().saturating_sub(MOST_NAMED);
+    let named: Vec<String> = others.iter().take(MAX_NAMED).map(|peer| peer.address.to_string()).collect();
+    let more = others.len().saturating_sub(MAX_NAMED);
     let more = if more > 0 { format!(" and {more} other addresses") } else { String::new() };
     let mut text = format!(
         "{least}{} of the {what} went to {}{more}; the target is at {}",
@@ -109,7 +109,7 @@ fn share(
 fn idle(context: &Context<'_>, cpu_us: f64) -> Option<Reason> {
     let peers = context.conditions.traffic.as_ref().and_then(|traffic| traffic.peers.as_ref());
     let is_reached = peers.is_some_and(|peers| peers.iter().any(|peer| peer.is_target));
-    if cpu_us >= LEAST_CPU_US || is_reached {
+    if cpu_us >= MIN_CPU_US || is_reached {
         return None;
     }
     let text = format!(
@@ -117,7 +117,7 @@ fn idle(context: &Context<'_>, cpu_us: f64) -> Option<Reason> {
         microseconds(cpu_us)
     );
     let reason = Reason::new("target_idle", Verdict::Invalid, text);
-    Some(reason.with(cpu_us / 1_000.0, LEAST_CPU_US / 1_000.0, Unit::Milliseconds))
+    Some(reason.with(cpu_us / 1_000.0, MIN_CPU_US / 1_000.0, Unit::Milliseconds))
 }
 
 /// Returns the most CPU time that the target can have used per request, microseconds; None if it was not measured, or for

@@ -21,7 +21,7 @@ use crate::runs::verdict::{Reason, Unit, Verdict};
 const CODE: &str = "stalled";
 
 /// The most pauses that a sentence names.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// With so few virtual users, all of them can be in a slow request at the same time.
 const FEW_USERS: u64 = 3;
@@ -80,8 +80,8 @@ impl Found {
     fn reason(&self, context: &Context<'_>, window: &Window, limits: &Limits) -> Reason {
         let idle_ms: f64 = self.stalls.iter().map(Pause::idle_ms).sum();
         let (share, most) = (idle_ms / self.loaded_ms.max(1.0), limits.get(Limit::StalledInvalid));
-        let named: Vec<String> = self.stalls.iter().take(MOST_NAMED).map(Pause::place).collect();
-        let more = self.stalls.len().saturating_sub(MOST_NAMED);
+        let named: Vec<String> = self.stalls.iter().take(MAX_NAMED).map(Pause::place).collect();
+        let more = self.stalls.len().saturating_sub(MAX_NAMED);
         let more = if more > 0 { format!(" and {more} more times") } else { String::new() };
         let longest = self.stalls.iter().max_by(|a, b| a.idle_ms().total_cmp(&b.idle_ms()));
         let side = longest.map(|longest| side::describe(longest, &self.stalls, window, context)).unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::{
     runs::{filter::RunQuery, model::RunList},
 };
 
-pub(crate) const MOST_LISTED: u32 = 1_000;
+pub(crate) const MAX_LISTED: u32 = 1_000;
 
 /// The length of a list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -32,7 +32,7 @@ pub async fn list(
     QueryParams(query): QueryParams<RunQuery>,
     QueryParams(length): QueryParams<Length>,
 ) -> Result<Json<RunList>> {
-    let limit = length.limit.unwrap_or(100).clamp(1, MOST_LISTED);
+    let limit = length.limit.unwrap_or(100).clamp(1, MAX_LISTED);
     let filter = query.filter().map_err(Error::Invalid)?;
     Ok(Json(RunList { runs: crate::runs::store::list(&state.db.rows, &filter, limit.into()).await? }))
 }

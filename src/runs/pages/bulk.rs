@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Maximum number of runs listed individually.
-const MOST_NAMED: usize = 12;
+const MAX_NAMED: usize = 12;
 
 /// The ticked runs of the history.
 #[derive(Debug, Deserialize)]
@@ -69,9 +69,9 @@ pub async fn ask_delete(
 }
 
 fn confirm(caller: &Caller, runs: &[Run]) -> Confirm {
-    let mut consequences: Vec<String> = runs.iter().take(MOST_NAMED).map(progress::describe).collect();
-    if runs.len() > MOST_NAMED {
-        consequences.push(format!("and {} more", runs.len() - MOST_NAMED));
+    let mut consequences: Vec<String> = runs.iter().take(MAX_NAMED).map(progress::describe).collect();
+    if runs.len() > MAX_NAMED {
+        consequences.push(format!("and {} more", runs.len() - MAX_NAMED));
     }
     consequences.push("Their metrics, summaries and logs are deleted, and comparisons no longer show them.".to_owned());
     consequences.push("You can restore them for 10 minutes; after that they are deleted permanently.".to_owned());
@@ -137,8 +137,8 @@ pub async fn ask_label(
     Ok(LabelPage {
         shell: Shell::signed_in("Label runs", Section::Runs, &caller.name),
         ids: runs.iter().map(|run| run.id.clone()).collect(),
-        named: runs.iter().take(MOST_NAMED).map(progress::describe).collect(),
-        unnamed: runs.len().saturating_sub(MOST_NAMED),
+        named: runs.iter().take(MAX_NAMED).map(progress::describe).collect(),
+        unnamed: runs.len().saturating_sub(MAX_NAMED),
         labels,
         back: back(&runs),
     })

@@ -42,7 +42,7 @@ use crate::{
 const PAGE: usize = 50;
 
 /// Maximum number of unfinished runs shown; the rest is counted.
-const MOST_UNFINISHED: usize = 8;
+const MAX_UNFINISHED: usize = 8;
 
 /// The page.
 #[derive(Debug, Template, WebTemplate)]
@@ -218,7 +218,7 @@ impl History {
 }
 
 async fn unfinished(state: &AppState) -> Result<(Vec<Run>, usize, usize)> {
-    let limit = i64::try_from(MOST_UNFINISHED).unwrap_or(i64::MAX);
+    let limit = i64::try_from(MAX_UNFINISHED).unwrap_or(i64::MAX);
     let (running, queued) = crate::runs::store::unfinished_count(&state.db.read).await?;
     Ok((crate::runs::store::unfinished(&state.db.rows, limit).await?, running, queued))
 }

@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params_from_iter, types::Value};
 
-use crate::app::rows::{MOST_SEARCH, MOST_WORK, Rows};
+use crate::app::rows::{MAX_SEARCH, MAX_WORK, Rows};
 use crate::runs::{
     column::{Column, First, Order},
     filter::{Among, Field, Filter, PHASES, VERDICTS},
@@ -19,7 +19,7 @@ const FEW: i64 = 2_500;
 /// Returns the runs that match a filter, in its order, at most `limit`.
 pub async fn list(rows: &Rows, filter: &Filter, limit: i64) -> sqlx::Result<Vec<Run>> {
     let filter = filter.clone();
-    let most = if filter.text.is_some() { MOST_SEARCH } else { MOST_WORK };
+    let most = if filter.text.is_some() { MAX_SEARCH } else { MAX_WORK };
     rows.read_within(most, move |connection| {
         let lead = lead(connection, &filter)?;
         let Some(parts) = parts(connection, &filter, &lead)? else { return Ok(Vec::new()) };

@@ -1,7 +1,7 @@
 //! A stolen agent key: what it can add to the catalog, and how to remove that.
 
 use brewbench::auth::model::{Role, Scope};
-use brewbench_wire::{messages::TargetOffer, offer::MOST_TARGETS, target::Identity};
+use brewbench_wire::{messages::TargetOffer, offer::MAX_TARGETS, target::Identity};
 use serde_json::json;
 
 use crate::harness::{Agent, App, program::as_user, summaries::good};
@@ -33,7 +33,7 @@ async fn count(app: &App, table: &'static str) -> i64 {
 async fn the_hello_message_of_an_agent_is_limited() {
     let app = App::start().await;
     let mut agent = Agent::disconnected(&app, "rack").await;
-    agent.hello.targets = offers(0, MOST_TARGETS + 1);
+    agent.hello.targets = offers(0, MAX_TARGETS + 1);
     let refused = agent.connect(&app).await.expect_err("too many");
     assert!(refused.contains("201 targets; the maximum is 200"), "{refused}");
     for (change, expected) in [
@@ -57,13 +57,13 @@ async fn an_agent_that_changes_its_targets_cannot_fill_the_catalog() {
     let app = App::start().await;
     let mut agent = Agent::disconnected(&app, "rack").await;
     for hello in 0..6 {
-        agent.hello.targets = offers(hello, MOST_TARGETS);
+        agent.hello.targets = offers(hello, MAX_TARGETS);
         agent.connect(&app).await.expect("a welcome");
     }
     assert_eq!((count(&app, "target").await, count(&app, "target_colour").await), (400, 400));
     // Neither can one that changes their versions.
     for version in 0..6 {
-        agent.hello.targets = offers(0, MOST_TARGETS);
+        agent.hello.targets = offers(0, MAX_TARGETS);
         for offer in &mut agent.hello.targets {
             offer.identity = program(format!("{version:064x}"));
         }
@@ -86,7 +86,7 @@ async fn the_target_of_a_run_stays_in_the_catalog() {
     let job = agent.job().await;
     agent.finish(&job, &good()).await;
     for hello in 0..4 {
-        agent.hello.targets = offers(hello, MOST_TARGETS);
+        agent.hello.targets = offers(hello, MAX_TARGETS);
         agent.connect(&app).await.expect("a welcome");
     }
     let admin = app.admin().await;

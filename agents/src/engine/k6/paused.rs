@@ -14,7 +14,7 @@ use crate::target::{Server, direct_client, server_of};
 /// Poll interval of the REST interface.
 const POLL: Duration = Duration::from_millis(20);
 /// Timeout for creating thousands of virtual users.
-const LONGEST: Duration = Duration::from_mins(5);
+const MAX_START: Duration = Duration::from_mins(5);
 /// k6's status "paused before the run": everything is ready.
 const PAUSED_BEFORE_RUN: u32 = 4;
 /// Timeout of a request to k6.
@@ -71,7 +71,7 @@ impl Paused {
 
     /// Waits until all virtual users are created. Fails with a sentence.
     pub async fn wait(&self, group: &Watch) -> Result<(), String> {
-        let deadline = Instant::now() + LONGEST;
+        let deadline = Instant::now() + MAX_START;
         while Instant::now() < deadline {
             if let Ok(Attributes { status: PAUSED_BEFORE_RUN, paused: true }) = self.status().await {
                 return match server_of(self.at, group) {
@@ -81,7 +81,7 @@ impl Paused {
             }
             sleep(POLL).await;
         }
-        Err(format!("k6 did not create its virtual users within {} s", LONGEST.as_secs()))
+        Err(format!("k6 did not create its virtual users within {} s", MAX_START.as_secs()))
     }
 
     /// Resumes k6. Fails with a sentence.

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use brewbench_wire::load::{Form, Load, SHORTEST, Shape, Stage};
+use brewbench_wire::load::{Form, Load, MIN_DURATION, Shape, Stage};
 use brewbench_wire::reports::load;
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ pub fn exports(script: &str) -> String {
 pub fn scenario((load, warm_up): (&Load, Duration), round: Round) -> Option<Value> {
     let mut scenario = match (round, load) {
         (_, Load::Script) => return None,
-        (Round::WarmUp, _) => at_peak(load, u64::try_from(warm_up.max(SHORTEST).as_millis()).unwrap_or(u64::MAX)),
+        (Round::WarmUp, _) => at_peak(load, u64::try_from(warm_up.max(MIN_DURATION).as_millis()).unwrap_or(u64::MAX)),
         (Round::Measure, Load::Closed(closed)) => match closed.vus().form() {
             Form::Constant { level, duration_ms } => vus(*level, *duration_ms),
             Form::Stages(stages) => json!({"executor": "ramping-vus", "startVUs": 0, "stages": corners(stages)}),

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Event;
 use kube::api::ListParams;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{FIRST_PUSH, LONGEST_SETUP, PAUSE, Runners, Start};
+use super::{FIRST_PUSH, MAX_SETUP, PAUSE, Runners, Start};
 use crate::engine::remote::PORT;
 use crate::engine::{Arrivals, Paused};
 use crate::run::failure::Failure;
@@ -131,7 +131,7 @@ impl Runners {
         loop {
             match paused.is_ready().await {
                 Ok(true) => break,
-                Ok(false) | Err(_) if begun.elapsed() < LONGEST_SETUP => sleep(PAUSE).await,
+                Ok(false) | Err(_) if begun.elapsed() < MAX_SETUP => sleep(PAUSE).await,
                 Ok(false) => return Err(self.failure(index, "did not create its virtual users in time")),
                 Err(fault) => return Err(self.failure(index, &format!("does not answer on port {PORT}: {fault}"))),
             }
@@ -174,7 +174,7 @@ impl Runners {
     ) -> Result<Start, Failure> {
         let begun = Instant::now();
         let mut at_ms = created_ms;
-        while begun.elapsed() < LONGEST_SETUP {
+        while begun.elapsed() < MAX_SETUP {
             let asked_ms = clock.now_ms();
             match paused.has_started().await {
                 Ok(true) => return Ok(Start { at_ms, error_ms: clock.now_ms().saturating_sub(at_ms) }),

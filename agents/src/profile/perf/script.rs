@@ -16,10 +16,10 @@ use brewbench_wire::profile::stacks::{Builder, Frame, KERNEL, Stacks, TooLarge, 
 pub const FIELDS: &str = "tid,period,event,ip,sym,dso";
 
 /// The rest of a longer line is skipped.
-const LONGEST_LINE: usize = 64 << 10;
+const MAX_LINE: usize = 64 << 10;
 
 /// Frames of a sample that are read: more than perf prints.
-const MOST_FRAMES: usize = 10_000;
+const MAX_FRAMES: usize = 10_000;
 
 /// What was printed.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl Reader {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
-        let room = LONGEST_LINE.saturating_sub(self.line.len());
+        let room = MAX_LINE.saturating_sub(self.line.len());
         self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
@@ -93,7 +93,7 @@ impl Reader {
                 let is_clock = event.starts_with("cpu-clock") || event.starts_with("task-clock");
                 self.counts_events |= !is_clock;
             }
-        } else if self.stack.len() < MOST_FRAMES
+        } else if self.stack.len() < MAX_FRAMES
             && let Some((symbol, module, kernel)) = place(line)
         {
             let key = (format!("{module}\0{symbol}"), kernel);

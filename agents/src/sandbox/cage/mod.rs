@@ -41,7 +41,7 @@ pub struct Cage {
 }
 
 /// The largest file that a load generator may write. Its own are far smaller; a script decides about others.
-const LARGEST_FILE: u64 = 64 << 20;
+const MAX_FILE: u64 = 64 << 20;
 
 /// The kind of program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl Cage {
             local_sockets: user.is_none() && !self.write.iter().any(|path| is_socket(path)),
         };
         let groups = self.write.iter().filter_map(|path| group_of_device(path)).collect();
-        let largest_file = (self.side() == Side::Generator).then_some(LARGEST_FILE);
+        let largest_file = (self.side() == Side::Generator).then_some(MAX_FILE);
         Ok(Some(Lock { ruleset: files::ruleset(self)?, filter: calls::filter(refused)?, user, groups, largest_file }))
     }
 }

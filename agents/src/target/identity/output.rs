@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Maximum bytes of its output.
-const MOST_BYTES: u64 = 4 << 10;
+const MAX_BYTES: u64 = 4 << 10;
 
 /// Returns what a command prints in a folder. The error is a part of a sentence.
 pub(in crate::target) fn output(command: &[String], folder: &Path) -> Result<String, String> {
@@ -41,7 +41,7 @@ pub(in crate::target) fn output(command: &[String], folder: &Path) -> Result<Str
         }
     };
     let mut text = Vec::new();
-    out.take(MOST_BYTES).read_to_end(&mut text).map_err(|error| format!("{program}: {error}"))?;
+    out.take(MAX_BYTES).read_to_end(&mut text).map_err(|error| format!("{program}: {error}"))?;
     let text = String::from_utf8_lossy(&text).trim().to_owned();
     if status.success() && !text.is_empty() { Ok(text) } else { Err(format!("{program} printed nothing or failed")) }
 }

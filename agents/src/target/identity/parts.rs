@@ -16,7 +16,7 @@ use crate::target::fingerprint::Fingerprints;
 const SCHEME: &str = "1";
 
 /// Files whose digests are facts of a run.
-const MOST_FACTS: usize = 40;
+const MAX_FACTS: usize = 40;
 
 /// Digits of such a digest.
 const FACT_DIGITS: usize = 12;
@@ -145,7 +145,7 @@ impl<'a> Parts<'a> {
         }
         let known = self.files.iter().filter_map(|name| Some((name, self.digests.get(&format!("file {name}"))?)));
         let digest = |sha256: &String| sha256.chars().take(FACT_DIGITS).collect();
-        facts.extend(known.take(MOST_FACTS).map(|(name, sha256)| (format!("target.file.{name}"), digest(sha256))));
+        facts.extend(known.take(MAX_FACTS).map(|(name, sha256)| (format!("target.file.{name}"), digest(sha256))));
         facts
     }
 }

@@ -68,10 +68,10 @@ const PASSING: [&str; 7] = ["/dev", "/proc", "/run", "/sys", "/tmp", "/var/run",
 const MACHINE_VARIABLES: [&str; 4] = ["HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR"];
 
 /// How far a program that starts a program is followed.
-const MOST_LEVELS: usize = 4;
+const MAX_LEVELS: usize = 4;
 
 /// Longest text of a shell script that is read for what it starts.
-const MOST_SCRIPT: u64 = 256 << 10;
+const MAX_SCRIPT: u64 = 256 << 10;
 
 /// Reads everything that decides how a program behaves.
 pub(super) fn read(parts: &mut Parts<'_>, program: &Program, manifest: &Manifest, all: &[Manifest]) {
@@ -148,7 +148,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         self.parts.file(&if level == 0 { format!("program {file_name}") } else { first.clone() }, &path);
         let scripts = self.arguments(arguments);
         let name = runtime::name(first);
-        if level >= MOST_LEVELS {
+        if level >= MAX_LEVELS {
             return;
         }
         let is_interpreter = INTERPRETERS.contains(&name) || runtime::RUNTIMES.contains(&name);
@@ -285,9 +285,9 @@ impl<'a, 'b> Reader<'a, 'b> {
 
     fn text_of(&mut self, script: &Path, level: usize) {
         let mut text = Vec::new();
-        let read = fs::File::open(script).and_then(|file| file.take(MOST_SCRIPT + 1).read_to_end(&mut text));
+        let read = fs::File::open(script).and_then(|file| file.take(MAX_SCRIPT + 1).read_to_end(&mut text));
         match read {
-            Ok(length) if length as u64 <= MOST_SCRIPT => self.text(&String::from_utf8_lossy(&text), level),
+            Ok(length) if length as u64 <= MAX_SCRIPT => self.text(&String::from_utf8_lossy(&text), level),
             _ => self.parts.miss(format!("{} can't be read or is too long", script.display())),
         }
     }

@@ -195,7 +195,7 @@ fn what_cannot_be_known_is_said() {
     }
     folder.target("a", &["fake/python3", "app.py"], "");
     folder.write("app.py", "x");
-    fs::File::create(folder.path().join("large")).expect("a file").set_len(tree::MOST_BYTES + 1).expect("a hole");
+    fs::File::create(folder.path().join("large")).expect("a file").set_len(tree::MAX_BYTES + 1).expect("a hole");
     assert!(folder.code("a").unknown.is_some_and(|why| why.contains("more than 10000 files or 256 MiB")));
     folder.target("a", &["python3", "-m", "http.server"], "sandbox.write = [\"large\"]");
     assert_eq!(folder.code("a").unknown, None, "what it writes does not count");

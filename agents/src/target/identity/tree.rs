@@ -13,21 +13,21 @@ pub(super) struct Budget {
 }
 
 /// More than this is not read for one identity: an agent reads it again whenever something in it changes.
-pub(super) const MOST_FILES: usize = 10_000;
+pub(super) const MAX_FILES: usize = 10_000;
 
-/// See [`MOST_FILES`].
-pub(super) const MOST_BYTES: u64 = 256 << 20;
+/// See [`MAX_FILES`].
+pub(super) const MAX_BYTES: u64 = 256 << 20;
 
 impl Budget {
     pub(super) fn new() -> Self {
-        Self { files: MOST_FILES, bytes: MOST_BYTES }
+        Self { files: MAX_FILES, bytes: MAX_BYTES }
     }
 
     /// Takes a file of this length from it. Fails with a part of a sentence if it is too large.
     pub(super) fn spend(&mut self, bytes: u64) -> Result<(), String> {
         let left = self.files.checked_sub(1).zip(self.bytes.checked_sub(bytes));
         (self.files, self.bytes) = left.ok_or_else(|| {
-            format!("it has more than {MOST_FILES} files or {} MiB; name what matters in `identity`", MOST_BYTES >> 20)
+            format!("it has more than {MAX_FILES} files or {} MiB; name what matters in `identity`", MAX_BYTES >> 20)
         })?;
         Ok(())
     }

@@ -19,7 +19,7 @@ const PAGE: Duration = Duration::from_secs(10);
 /// Pause between two requests while waiting for a reading.
 const PAUSE: Duration = Duration::from_millis(100);
 /// How long a kubelet may take to read its containers again: twice its usual interval.
-const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
+const MAX_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Reads the figures of all Pods of a target. A figure that one of them lacks is unknown.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Replicas {
                 let is_lost = matches!(answers[index], Err(NoReading::Fault(_)));
                 waits[index] = waits[index] && !is_lost && !pod.settle(before[index]);
             }
-            if !waits.contains(&true) || begun.elapsed() > LONGEST_INTERVAL {
+            if !waits.contains(&true) || begun.elapsed() > MAX_INTERVAL {
                 return;
             }
             sleep(PAUSE).await;

@@ -14,7 +14,7 @@ const DENIED: [&str; 5] = [
 ];
 
 /// Characters of a line that names a file.
-const MOST_LETTERS: usize = 300;
+const MAX_LETTERS: usize = 300;
 
 /// Describes the output of a program that has exited with this status, as the end of a sentence.
 pub fn describe(status: Option<ExitStatus>, log: &str) -> String {
@@ -24,7 +24,7 @@ pub fn describe(status: Option<ExitStatus>, log: &str) -> String {
     let output = match denied {
         _ if lines.is_empty() => "no output".to_owned(),
         Some(line) if !lines.contains(line) => {
-            let line: String = line.chars().take(MOST_LETTERS).collect();
+            let line: String = line.chars().take(MAX_LETTERS).collect();
             format!("output: {line} | … | {lines}")
         }
         _ => format!("last output: {lines}"),

@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 
 use super::{
     POWER, least_p, shape_of,
-    table::{LARGEST, ROWS, Row, SMALLEST},
+    table::{MAX_TABULATED, MIN_TABULATED, ROWS, Row},
     within,
 };
 use crate::{Stratum, describe::sorted, effect::shift, rank_test, rank_test::untied, scatter::scatter};
@@ -184,9 +184,10 @@ fn the_table_is_that_of_the_test() {
         let old = fs::read_to_string(path).expect("the table");
         let head = old.split_inclusive("= [\n").next().expect("a head");
         let rows: BTreeMap<usize, String> = thread::scope(|scope| {
-            let all =
-                |first| (first..=LARGEST).step_by(WORKERS).map(|blocks| (blocks, row(blocks))).collect::<Vec<_>>();
-            let workers: Vec<_> = (0..WORKERS).map(|n| scope.spawn(move || all(SMALLEST + n))).collect();
+            let all = |first| {
+                (first..=MAX_TABULATED).step_by(WORKERS).map(|blocks| (blocks, row(blocks))).collect::<Vec<_>>()
+            };
+            let workers: Vec<_> = (0..WORKERS).map(|n| scope.spawn(move || all(MIN_TABULATED + n))).collect();
             workers.into_iter().flat_map(|worker| worker.join().expect("rows")).collect()
         });
         let rows: String = rows.into_values().collect();
@@ -194,7 +195,7 @@ fn the_table_is_that_of_the_test() {
     }
     for (blocks, rounds) in [(4, 2_000), (6, 1_000), (7, 1_000), (12, 300)] {
         let all = Simulated::new(blocks, rounds, 2);
-        let Row { scale, degrees, shortfall, points } = &ROWS[blocks - SMALLEST];
+        let Row { scale, degrees, shortfall, points } = &ROWS[blocks - MIN_TABULATED];
         assert!((all.scale() / scale - 1.0).abs() < 3.0 / (2.0 * degrees * rounds as f64).sqrt(), "{blocks}");
         let others = all.others();
         let levels = levels(blocks);

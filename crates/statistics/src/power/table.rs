@@ -6,13 +6,13 @@ pub(super) use super::factors::ROWS;
 use super::{POWER, least_p};
 
 /// Fewest repetitions in the table; with three no difference can be found.
-pub(super) const SMALLEST: usize = 4;
+pub(super) const MIN_TABULATED: usize = 4;
 
 /// Most repetitions in the table.
-pub(super) const LARGEST: usize = 24;
+pub(super) const MAX_TABULATED: usize = 24;
 
 /// Number of rows.
-pub(super) const ROW_COUNT: usize = LARGEST - SMALLEST + 1;
+pub(super) const ROW_COUNT: usize = MAX_TABULATED - MIN_TABULATED + 1;
 
 /// What comparisons with one number of repetitions find, in units of the scatter.
 ///
@@ -42,19 +42,19 @@ pub(super) struct Factors {
 
 /// Returns the scale of the scatter of a comparison and its degrees of freedom.
 pub(super) fn own_scatter(blocks: usize) -> (f64, f64) {
-    let row = &ROWS[blocks.clamp(SMALLEST, LARGEST) - SMALLEST];
-    (row.scale, row.degrees * (blocks as f64 / LARGEST as f64).max(1.0))
+    let row = &ROWS[blocks.clamp(MIN_TABULATED, MAX_TABULATED) - MIN_TABULATED];
+    (row.scale, row.degrees * (blocks as f64 / MAX_TABULATED as f64).max(1.0))
 }
 
 /// Returns the factors of a comparison with `blocks` repetitions at `level`. None with fewer than four.
 ///
 /// `degrees` are those of the scatter. The more it has beyond those of the comparison itself, the better it is known.
-/// Above [`LARGEST`] all decreases with the square root of the repetitions.
+/// Above [`MAX_TABULATED`] all decreases with the square root of the repetitions.
 pub(super) fn factors(blocks: usize, level: f64, degrees: f64) -> Option<Factors> {
-    let row = &ROWS[blocks.min(LARGEST).checked_sub(SMALLEST)?];
+    let row = &ROWS[blocks.min(MAX_TABULATED).checked_sub(MIN_TABULATED)?];
     let unknown = (own_scatter(blocks).1 / degrees).clamp(0.0, 1.0);
     let [known, own, both] = at_level(row.points, blocks, level)?;
-    let narrower = (LARGEST as f64 / blocks as f64).sqrt().min(1.0);
+    let narrower = (MAX_TABULATED as f64 / blocks as f64).sqrt().min(1.0);
     // With more blocks the scatter is known better, too.
     let gain = narrower * narrower;
     let between = |known: f64, own: f64| known + (own - known) * unknown * gain;
@@ -72,7 +72,7 @@ pub(super) fn factors(blocks: usize, level: f64, degrees: f64) -> Option<Factors
 /// shapes or by many blocks, where the normal distribution extrapolates.
 fn at_level(points: &[[f64; 4]], blocks: usize, level: f64) -> Option<[f64; 3]> {
     const ROUNDING: f64 = 1e-3;
-    let least = least_p(blocks.min(LARGEST));
+    let least = least_p(blocks.min(MAX_TABULATED));
     let steps = (level / least * (1.0 + ROUNDING)).floor();
     let level = if (1.0..1e6).contains(&steps) { steps * least } else { level };
     let of = |[_, known, own, both]: &[f64; 4]| [*known, *own, *both];

@@ -28,7 +28,7 @@ const DWARF_HZ: u32 = 99;
 /// What commands take by default, such as py-spy.
 const COMMAND_HZ: u32 = 100;
 /// What the kernel accepts by default is 100,000; more than this measures perf.
-const MOST_HZ: u32 = 9_999;
+const MAX_HZ: u32 = 9_999;
 
 /// How a target is profiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,8 +159,8 @@ impl ProfileFile {
             if source == "pprof" {
                 return Some("profile.rate_hz: only for perf and command; the target chooses its own".to_owned());
             }
-            if !(1..=MOST_HZ).contains(rate_hz) {
-                return Some(format!("profile.rate_hz: {rate_hz} must be from 1 to {MOST_HZ}"));
+            if !(1..=MAX_HZ).contains(rate_hz) {
+                return Some(format!("profile.rate_hz: {rate_hz} must be from 1 to {MAX_HZ}"));
             }
         }
         bad_kinds(kinds, source)

@@ -11,7 +11,7 @@ use super::file::{bad_command, bad_variable};
 use super::{MEMORY_MIB, PORT, VCPUS};
 
 /// Longest name of a network interface.
-const LONGEST_INTERFACE: usize = 15;
+const MAX_INTERFACE: usize = 15;
 
 /// `[vm]` in the file: either a launcher, or what QEMU boots.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -146,7 +146,7 @@ impl VmFile {
         }
         let interface = &tap.as_ref()?.interface;
         let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-        let is_good = (1..=LONGEST_INTERFACE).contains(&interface.len()) && interface.chars().all(is_name);
+        let is_good = (1..=MAX_INTERFACE).contains(&interface.len()) && interface.chars().all(is_name);
         (!is_good).then(|| format!("vm.tap.interface: {interface:?} is not the name of a network interface"))
     }
 }

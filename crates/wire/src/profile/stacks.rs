@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use crate::sanitize::is_obeyed;
 
 /// Maximum characters of a name; the rest is cut off.
-pub const LONGEST_NAME: usize = 500;
+pub const MAX_NAME: usize = 500;
 
 /// Maximum frames of a stack. A deeper one keeps both ends: see [`LEFT_OUT`].
-pub const DEEPEST: usize = 1_000;
+pub const MAX_FRAMES: usize = 1_000;
 
-/// The frame in place of the middle of a stack deeper than [`DEEPEST`]. It has no number, so that recursions of
+/// The frame in place of the middle of a stack deeper than [`MAX_FRAMES`]. It has no number, so that recursions of
 /// different depth are one stack.
 pub const LEFT_OUT: &str = "[frames left out]";
 
@@ -21,10 +21,10 @@ pub const UNKNOWN: &str = "[unknown]";
 pub const KERNEL: &str = "[kernel.kallsyms]";
 
 /// Maximum bytes of all names together.
-const MOST_NAME_BYTES: usize = 64 << 20;
+const MAX_NAME_BYTES: usize = 64 << 20;
 
 /// Maximum frames of all stacks together.
-const MOST_ENTRIES: usize = 16 << 20;
+const MAX_ENTRIES: usize = 16 << 20;
 
 /// A function on a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -115,7 +115,7 @@ pub struct Builder {
     samples: Vec<Sample>,
     bytes: usize,
     entries: usize,
-    /// Stacks deeper than [`DEEPEST`].
+    /// Stacks deeper than [`MAX_FRAMES`].
     pub shortened: u64,
 }
 
@@ -126,7 +126,7 @@ impl Builder {
             return Ok(known);
         }
         self.bytes = self.bytes.saturating_add(frame.bytes());
-        if self.bytes > MOST_NAME_BYTES {
+        if self.bytes > MAX_NAME_BYTES {
             return Err(TooLarge);
         }
         let index = u32::try_from(self.frames.len()).map_err(|_| TooLarge)?;
@@ -141,10 +141,10 @@ impl Builder {
         }
         let stack = match stack {
             [] => vec![self.frame(Frame::of_group(UNKNOWN))?],
-            stack if stack.len() > DEEPEST => {
+            stack if stack.len() > MAX_FRAMES => {
                 self.shortened += 1;
-                let root = DEEPEST / 2;
-                let leaf = stack.len() - (DEEPEST - root - 1);
+                let root = MAX_FRAMES / 2;
+                let leaf = stack.len() - (MAX_FRAMES - root - 1);
                 [&stack[..root], &[self.frame(Frame::of_group(LEFT_OUT))?], &stack[leaf..]].concat()
             }
             stack => stack.to_vec(),
@@ -155,7 +155,7 @@ impl Builder {
         }
         // A short stack needs memory, too.
         self.entries = self.entries.saturating_add(stack.len() + 8);
-        if self.entries > MOST_ENTRIES {
+        if self.entries > MAX_ENTRIES {
             return Err(TooLarge);
         }
         self.known.insert(stack.clone(), self.samples.len());
@@ -194,14 +194,14 @@ pub fn is_kernel(module: &str) -> bool {
 
 /// Returns a foreign name on one line, without characters that a terminal or a browser interprets, cut to its maximum.
 fn name(text: &str) -> String {
-    let is_plain = |text: &str| text.len() <= LONGEST_NAME && !text.contains(is_obeyed);
+    let is_plain = |text: &str| text.len() <= MAX_NAME && !text.contains(is_obeyed);
     if is_plain(text) {
         return text.trim().to_owned();
     }
     // Only as much as can be left is cleaned: a name may have megabytes.
-    let start: String = text.chars().take(LONGEST_NAME * 4).collect();
+    let start: String = text.chars().take(MAX_NAME * 4).collect();
     let plain = crate::sanitize::plain(&start);
-    match plain.char_indices().nth(LONGEST_NAME) {
+    match plain.char_indices().nth(MAX_NAME) {
         Some((end, _)) => {
             let end = plain[..end].char_indices().next_back().map_or(end, |(last, _)| last);
             format!("{}…", &plain[..end])
@@ -246,7 +246,7 @@ mod tests {
         }
         assert_eq!(builder.shortened, 3);
         let stacks = builder.build();
-        assert_eq!((stacks.samples.len(), stacks.samples[0].stack.len(), stacks.total()), (1, DEEPEST, 21));
+        assert_eq!((stacks.samples.len(), stacks.samples[0].stack.len(), stacks.total()), (1, MAX_FRAMES, 21));
         let mut names = stacks.stack(&stacks.samples[0]).map(|frame| frame.function.as_str());
         assert_eq!((names.next(), names.next_back()), (Some("main"), Some("leaf")));
         assert_eq!(names.filter(|name| *name == LEFT_OUT).count(), 1);
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!((hostile.file.as_str(), hostile.module.as_str()), ("", "a b"));
         for long in ["x".repeat(10_000), "é".repeat(10_000), "\u{1b}[".repeat(10_000)] {
             let function = Frame::new(&long, "", "").function;
-            assert!(function.chars().count() <= LONGEST_NAME, "{function}");
+            assert!(function.chars().count() <= MAX_NAME, "{function}");
         }
         assert_eq!(Frame::new("\u{1b}", "", "").function, UNKNOWN);
         assert_eq!(Frame::new(&"x".repeat(500), "", "").function, "x".repeat(500));

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::pprof::{Facts, encode};
 use super::stacks::{Builder, Frame, Sample, Stacks, TooLarge};
-use crate::profile::{MOST_BYTES, ProfileData, ProfileKind};
+use crate::profile::{MAX_BYTES, ProfileData, ProfileKind};
 
 /// The frame into which callees are folded.
 pub const OTHER: &str = "[other]";
@@ -23,20 +23,20 @@ pub struct Trimmed {
     pub folded_share: f64,
 }
 
-/// The memory that the stacks of a stored profile take at most: [`LEAST_MEMORY`], and this many times the bytes of its
-/// file, up to [`MOST_MEMORY`]. A file of equal parts is far smaller than what it unpacks to.
+/// The memory that the stacks of a stored profile take at most: [`MIN_MEMORY`], and this many times the bytes of its
+/// file, up to [`MAX_MEMORY`]. A file of equal parts is far smaller than what it unpacks to.
 pub const MEMORY_PER_BYTE: usize = 64;
 
 /// What a small file may take.
-pub const LEAST_MEMORY: usize = 1 << 20;
+pub const MIN_MEMORY: usize = 1 << 20;
 
 /// What any file may take.
-pub const MOST_MEMORY: usize = 8 << 20;
+pub const MAX_MEMORY: usize = 8 << 20;
 
 /// Folds callees below 0.01 % of the total into a frame [`OTHER`] under their caller, and then larger ones until the
-/// file has at most [`MOST_BYTES`], and its stacks take little memory.
+/// file has at most [`MAX_BYTES`], and its stacks take little memory.
 pub fn trim(stacks: &Stacks, kind: ProfileKind, facts: &Facts) -> Result<Trimmed, TooLarge> {
-    within(stacks, kind, facts, MOST_BYTES)
+    within(stacks, kind, facts, MAX_BYTES)
 }
 
 fn within(stacks: &Stacks, kind: ProfileKind, facts: &Facts, most_bytes: usize) -> Result<Trimmed, TooLarge> {
@@ -46,7 +46,7 @@ fn within(stacks: &Stacks, kind: ProfileKind, facts: &Facts, most_bytes: usize) 
         let (folded, value) = fold(stacks, threshold)?;
         let data = encode(&folded, kind, facts);
         let size = data.as_bytes().len();
-        let memory = (LEAST_MEMORY + MEMORY_PER_BYTE * size).min(MOST_MEMORY);
+        let memory = (MIN_MEMORY + MEMORY_PER_BYTE * size).min(MAX_MEMORY);
         if size <= most_bytes && folded.bytes() <= memory || threshold >= total {
             let folded_share = if total > 0 { value as f64 / total as f64 } else { 0.0 };
             return Ok(Trimmed { stacks: folded, data, folded_share });

@@ -117,7 +117,7 @@ async fn history(state: &AppState, checked: &Checked) -> Result<CellHistory> {
     for cell in checked.cells().take(MAX_SAMPLED_CELLS) {
         let Some(run) = cells::newest(&state.db.read, &cell).await? else { continue };
         history.has_runs = true;
-        let past = cells::past(&state.db.rows, vec![run], &[], past::MOST_RUNS).await?.concat();
+        let past = cells::past(&state.db.rows, vec![run], &[], past::MAX_RUNS).await?.concat();
         let is_open = matches!(cell.load, Some(Load::Open(_)));
         let Some(scatter) = past::scatter(&past, if is_open { Metric::P99Ms } else { Metric::Rps }) else { continue };
         known.push(cell.target.clone());

@@ -5,7 +5,7 @@ use brewbench_wire::reports::summary::{Group, Summary};
 use crate::web::format::{self, Figure};
 
 /// Maximum number of checks shown; the raw summary has all.
-const MOST: usize = 500;
+const MAX_CHECKS: usize = 500;
 
 /// The checks of one group.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +59,7 @@ pub struct Threshold {
 /// Returns the groups with checks, in the order of the script.
 pub fn checks(summary: &Summary) -> Vec<CheckGroup> {
     let mut all = Vec::new();
-    let mut left = MOST;
+    let mut left = MAX_CHECKS;
     collect(&summary.root, &mut Vec::new(), &mut left, &mut all);
     all
 }

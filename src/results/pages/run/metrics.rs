@@ -5,7 +5,7 @@ use brewbench_wire::reports::summary::{Contains, Kind, Metric, Summary};
 use crate::web::format::{self, Figure};
 
 /// Maximum number of metrics of one kind; the raw summary has all.
-const MOST: usize = 300;
+const MAX_METRICS: usize = 300;
 
 /// All metrics of a summary.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,9 +57,9 @@ const SECTIONS: [&str; 6] = ["HTTP", "Execution", "Network", "Other protocols", 
 pub fn metrics(summary: &Summary) -> Metrics {
     let (mut trends, mut totals): (Vec<_>, Vec<_>) =
         summary.metrics.iter().partition(|(_, metric)| metric.kind == Kind::Trend);
-    let excluded = trends.len().saturating_sub(MOST) + totals.len().saturating_sub(MOST);
-    trends.truncate(MOST);
-    totals.truncate(MOST);
+    let excluded = trends.len().saturating_sub(MAX_METRICS) + totals.len().saturating_sub(MAX_METRICS);
+    trends.truncate(MAX_METRICS);
+    totals.truncate(MAX_METRICS);
     let statistics = statistics(&trends);
     Metrics {
         trends: sections(&trends, |name, metric| trend(name, metric, &statistics)),

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Maximum number of points on the page; longer runs are downsampled. The API returns all points.
-const MOST_POINTS: usize = 240;
+const MAX_POINTS: usize = 240;
 
 /// The time series of one run.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl TimeSeries {
 
     /// Creates it from a series; none if the series has no points.
     pub fn new(run: &Run, mark: Mark, series: Series, cores: SideCores) -> Option<Self> {
-        let body = SeriesBody::new(&run.id, &limit_points(series, MOST_POINTS), cores);
+        let body = SeriesBody::new(&run.id, &limit_points(series, MAX_POINTS), cores);
         let charts = charts::over_time(run, mark, &body);
         let windows = [(true, &body.warm_up), (false, &body.measured)];
         let rows = |(warm_up, window)| {

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use brewbench_wire::load_record::{MOST_MESSAGES, Message, Messages, shortened};
+use brewbench_wire::load_record::{MAX_MESSAGES, Message, Messages, shortened};
 use brewbench_wire::sanitize::plain;
 
 /// Maximum distinct messages; later ones are counted without their text.
-const MOST_DISTINCT: usize = 50;
+const MAX_DISTINCT: usize = 50;
 
 /// Messages of one kind.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ impl Tally {
         if let Some(&index) = self.known.get(&key) {
             return Some(index);
         }
-        if self.messages.len() == MOST_DISTINCT {
+        if self.messages.len() == MAX_DISTINCT {
             return None;
         }
         self.messages.push(Message { text: shortened(&plain(&text())), count: 0 });
@@ -48,13 +48,13 @@ impl Tally {
     pub fn messages(&self) -> Messages {
         let mut commonest = self.messages.clone();
         commonest.sort_by_key(|message| std::cmp::Reverse(message.count));
-        commonest.truncate(MOST_MESSAGES);
+        commonest.truncate(MAX_MESSAGES);
         Messages { count: self.count, commonest }
     }
 }
 
 /// Maximum length of a key, bytes: messages may contain whole documents.
-const LONGEST_KEY: usize = 1_000;
+const MAX_KEY: usize = 1_000;
 
 /// Replaces each number by one character.
 fn without_numbers(text: &str) -> String {
@@ -65,7 +65,7 @@ fn without_numbers(text: &str) -> String {
             '0'..='9' => key.push('#'),
             other => key.push(other),
         }
-        if key.len() >= LONGEST_KEY {
+        if key.len() >= MAX_KEY {
             break;
         }
     }
@@ -94,8 +94,8 @@ mod tests {
             let raw: String = number.to_string().chars().map(|digit| char::from(digit as u8 + 50)).collect();
             tally.add(&raw.repeat(1_000), || raw.clone());
         }
-        assert_eq!((tally.messages().count, tally.messages().commonest.len()), (10_000, MOST_MESSAGES));
-        assert_eq!((tally.messages.len(), tally.known.len()), (MOST_DISTINCT, MOST_DISTINCT));
-        assert!(tally.known.keys().all(|key| key.len() <= LONGEST_KEY + 4));
+        assert_eq!((tally.messages().count, tally.messages().commonest.len()), (10_000, MAX_MESSAGES));
+        assert_eq!((tally.messages.len(), tally.known.len()), (MAX_DISTINCT, MAX_DISTINCT));
+        assert!(tally.known.keys().all(|key| key.len() <= MAX_KEY + 4));
     }
 }

@@ -34,10 +34,10 @@ const WRITTEN: Limits = Limits { unpacked: 64 << 20, items: 1 << 18, lines: 4 <<
 const SENT: Limits = Limits { unpacked: 16 << 20, items: 1 << 18, lines: 1 << 18, work: 4 << 20 };
 
 /// Maximum bytes of one message: a stack of 100,000 frames, or a place with 10,000 inlined functions.
-const MOST_MESSAGE_BYTES: usize = 1 << 20;
+const MAX_MESSAGE_BYTES: usize = 1 << 20;
 
 /// Maximum bytes of a text that are read: far more than is kept of a name.
-const MOST_TEXT_BYTES: usize = 2 << 10;
+const MAX_TEXT_BYTES: usize = 2 << 10;
 
 /// First bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -151,7 +151,7 @@ fn each_field<'a>(
 }
 
 fn message<M: Message + Default>(bytes: &[u8]) -> Result<M, DecodeError> {
-    if bytes.len() > MOST_MESSAGE_BYTES {
+    if bytes.len() > MAX_MESSAGE_BYTES {
         return Err(DecodeError::TooManyParts);
     }
     M::decode(bytes).map_err(malformed)
@@ -187,7 +187,7 @@ struct Measure {
 }
 
 /// Maximum sample types and comments: more are an attack.
-const MOST_TYPES: usize = 100;
+const MAX_TYPES: usize = 100;
 
 impl<'a> Tables<'a> {
     fn read(bytes: &'a [u8], limits: Limits) -> Result<Self, DecodeError> {
@@ -214,17 +214,17 @@ impl<'a> Tables<'a> {
             Field::Bytes(6, part) => self.texts.push(part),
             Field::Bytes(11, part) => self.period_type = message(part)?,
             Field::Bytes(13, mut part) => {
-                while !part.is_empty() && self.comments.len() < MOST_TYPES {
+                while !part.is_empty() && self.comments.len() < MAX_TYPES {
                     self.comments.push(decode_varint(&mut part).map_err(malformed)?.cast_signed());
                 }
             }
             Field::Number(9, number) => self.began_ns = number,
             Field::Number(10, number) => self.duration_ns = number,
             Field::Number(12, number) => self.period = number,
-            Field::Number(13, number) if self.comments.len() < MOST_TYPES => self.comments.push(number),
+            Field::Number(13, number) if self.comments.len() < MAX_TYPES => self.comments.push(number),
             Field::Number(..) | Field::Bytes(..) => {}
         }
-        if self.texts.len() > self.limits.items || self.types.len() > MOST_TYPES {
+        if self.texts.len() > self.limits.items || self.types.len() > MAX_TYPES {
             return Err(DecodeError::TooManyParts);
         }
         Ok(())
@@ -232,7 +232,7 @@ impl<'a> Tables<'a> {
 
     fn text(&self, index: i64) -> std::borrow::Cow<'a, str> {
         let bytes = usize::try_from(index).ok().and_then(|index| self.texts.get(index).copied()).unwrap_or_default();
-        String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_TEXT_BYTES)])
+        String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_TEXT_BYTES)])
     }
 
     fn describe(&self, ValueType { r#type, unit }: ValueType) -> (String, String) {
@@ -323,7 +323,7 @@ impl<'a> Tables<'a> {
             duration_ms: u64::try_from(self.duration_ns).ok().filter(|ns| *ns > 0).map(|ns| ns / 1_000_000),
             rate_hz: period_ns.filter(|_| kind == ProfileKind::Cpu).map(|ns| 1e9 / ns as f64),
             samples,
-            build_ids: ids.take(MOST_TYPES).collect(),
+            build_ids: ids.take(MAX_TYPES).collect(),
             comments: self.comments.iter().map(|&text| crate::sanitize::plain(&self.text(text))).collect(),
         }
     }

@@ -9,7 +9,7 @@ use prost::Message;
 
 use super::messages::{Function, Line, Location, Mapping, Profile, Sample, ValueType};
 use super::*;
-use crate::profile::stacks::{Builder, DEEPEST, Frame, Stacks, UNKNOWN};
+use crate::profile::stacks::{Builder, Frame, MAX_FRAMES, Stacks, UNKNOWN};
 
 fn stacks(of: &[(&[(&str, &str)], u64)]) -> Stacks {
     let mut builder = Builder::default();
@@ -161,7 +161,7 @@ fn a_file_of_many_parts_is_an_error() {
 fn a_recursion_5000_deep_is_shortened() {
     let profile = Profile { sample: vec![Sample { location_id: vec![1; 5_000], value: vec![1, 7] }], ..go() };
     let stacks = decode(&profile.encode_to_vec(), ProfileKind::Cpu).expect("a profile");
-    assert_eq!((stacks.samples[0].stack.len(), stacks.total()), (DEEPEST, 7));
+    assert_eq!((stacks.samples[0].stack.len(), stacks.total()), (MAX_FRAMES, 7));
     let data = encode(&stacks, ProfileKind::Cpu, &Facts::default());
     assert_eq!(decode(data.as_bytes(), ProfileKind::Cpu), Ok(stacks));
 }

@@ -3,12 +3,12 @@
 use super::line::Line;
 
 /// Prefixes that may stand before each other: `k6-1  | 2026-11-25T10:00:00Z `.
-const MOST: usize = 3;
+const MAX_PREFIXES: usize = 3;
 
 /// Returns the lines without the prefixes that all of them have.
 pub(super) fn without(lines: &[Line]) -> Vec<Line> {
     let mut lines = lines.to_vec();
-    for _ in 0..MOST {
+    for _ in 0..MAX_PREFIXES {
         let prefixes: [(Prefix, bool); 3] = [(time, false), (name, true), (quote, false)];
         let Some(stripped) = prefixes.into_iter().find_map(|prefix| strip(&lines, prefix)) else { break };
         lines = stripped;

@@ -19,7 +19,7 @@ use crate::{
 const PER_DOUBLING: f64 = 4.0;
 
 /// Lower limit of the bands, ms.
-const SHORTEST_MS: f64 = 0.001;
+const MIN_LATENCY_MS: f64 = 0.001;
 
 /// Returns the band of a bucket from its upper bound: band n ends at 2^(n ÷ 4) seconds.
 #[expect(clippy::cast_possible_truncation, reason = "logarithms of milliseconds are small")]
@@ -30,7 +30,7 @@ fn band(upto_ms: f64) -> i64 {
 
 /// The position of a latency among the bands.
 fn place(ms: f64) -> f64 {
-    PER_DOUBLING * (ms.max(SHORTEST_MS) / 1e3).log2()
+    PER_DOUBLING * (ms.max(MIN_LATENCY_MS) / 1e3).log2()
 }
 
 /// The range of a band in words.
