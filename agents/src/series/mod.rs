@@ -9,10 +9,8 @@
 //! - [`sampler`]: resource usage, sampled from the kernel; [`kernel`]: parses its files.
 //! - [`shared`]: everything else on the run's cores and network; [`network`]: parses the kernel's network files.
 //! - [`load_time`]: how long the load lasted, without `setup()`, `teardown()` and waits; limits a series to it.
-//! - [`merge`]: adds up the series of several load generators.
 //! - [`live`]: sends the current run to the server while it is in progress.
 //! - [`metric`]: which of k6's metrics are used; [`work_counter`]: counts requests by status, protocol and connection.
-//! - [`histogram`]: latencies that can be added and subtracted, and their percentiles.
 
 pub mod clock;
 pub mod collector;

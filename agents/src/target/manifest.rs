@@ -68,7 +68,7 @@ impl Provided {
 /// A program that the agent starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The program and its arguments, with placeholders [`PORT`] and [`HOST`].
+    /// The program and its arguments, with the placeholders `{port}` and `{host}`.
     pub command: Vec<String>,
     /// Additional environment variables, with the same placeholders.
     pub env: BTreeMap<String, String>,
