@@ -2,11 +2,12 @@
 
 #![no_main]
 
-use brewbench_agent::profile::perf::Reader;
-use brewbench_wire::profile::pprof::{Facts, decode, encode};
-use brewbench_wire::profile::trim;
-use brewbench_agent::profile::collapsed;
-use brewbench_wire::profile::ProfileKind;
+use brewbench_agent::profile::{collapsed, perf::Reader};
+use brewbench_wire::profile::{
+    ProfileKind,
+    pprof::{Facts, decode, encode},
+    trim,
+};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     for kind in ProfileKind::ALL {

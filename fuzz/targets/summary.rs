@@ -3,7 +3,6 @@
 #![no_main]
 
 use brewbench_wire::reports::read;
-use brewbench_wire::reports::summary;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let Ok(summary) = read::parse(bytes) {

@@ -29,7 +29,7 @@ const HTTP_VERSION: PlanField = PlanField {
     placeholder: "",
     choices: &HttpVersion::NAMES,
     value_name: "VERSION",
-    help: "HTTP version of the requests. `auto` uses HTTP/2 if the target offers it with TLS; k6 can't force 2 \
+    help: "HTTP version of the requests. `auto` uses HTTP/2 if the target offers it with TLS; k6 can't force HTTP/2 \
         [default: auto]",
     get: |plan| {
         Some(plan.http_version).filter(|version| *version != HttpVersion::Auto).map(|it| it.as_str().to_owned())

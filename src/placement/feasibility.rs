@@ -128,7 +128,7 @@ fn target_obstacle(
 /// Describes why the load generators of none of these agents can generate the load, by the first.
 fn engines_obstacle(spec: &RunSpec, offers: &[(&String, Offer<'_>)]) -> Option<String> {
     let obstacle = |(name, offer): &(&String, Offer<'_>)| {
-        offer.engine_obstacle(spec).map(|(field, why)| format!("{field}: {name} {why}"))
+        engine_obstacle(spec, offer.agent).map(|(field, why)| format!("{field}: {name} {why}"))
     };
     let all: Option<Vec<String>> = offers.iter().map(obstacle).collect();
     all?.into_iter().next()

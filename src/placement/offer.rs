@@ -17,7 +17,8 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<'a> {
     target: &'a TargetOffer,
-    agent: &'a Hello,
+    /// What the agent said of itself.
+    pub agent: &'a Hello,
 }
 
 /// Why an agent can't host a run, regardless of what it is doing now.
@@ -169,11 +170,6 @@ impl<'a> Offer<'a> {
             }
             Some(_) => None,
         }
-    }
-
-    /// Returns why the load generators of its agent can't load it; see [`engine_obstacle`].
-    pub fn engine_obstacle(self, spec: &RunSpec) -> Option<(&'static str, String)> {
-        engine_obstacle(spec, self.agent)
     }
 
     /// Returns why the agent can't profile it.
