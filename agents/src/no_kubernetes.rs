@@ -40,7 +40,7 @@ pub struct Cluster {
 }
 
 /// The Pods of a target.
-pub type Scheduled = Cluster;
+pub type PodTarget = Cluster;
 /// The figures of these Pods.
 pub type Replicas = Cluster;
 /// Generators in Pods.

@@ -43,10 +43,10 @@ pub fn in_common(rows: &[Row]) -> String {
         let noun = if only_sizes_differ(&settings) { "machine size" } else { "setting" };
         parts.push(format::plural(settings.len(), noun));
     }
-    if let Some(seconds) = one(runs().map(|run| run.spec.duration_s)) {
+    if let Some(seconds) = common_value(runs().map(|run| run.spec.duration_s)) {
         parts.push(format!("{} measured", format::duration(Some(seconds)).text()));
     }
-    if let Some(agent) = one(runs().map(|run| run.agent.clone())) {
+    if let Some(agent) = common_value(runs().map(|run| run.agent.clone())) {
         parts.push(format!("on {agent}"));
     }
     let repetitions: Vec<usize> = rows.iter().flat_map(|row| &row.cells).map(|cell| cell.runs.len()).collect();
@@ -63,7 +63,7 @@ pub fn in_common(rows: &[Row]) -> String {
 }
 
 /// Returns the value that all share, if there is one.
-fn one<T: PartialEq>(mut values: impl Iterator<Item = Option<T>>) -> Option<T> {
+fn common_value<T: PartialEq>(mut values: impl Iterator<Item = Option<T>>) -> Option<T> {
     let first = values.next()??;
     values.all(|value| value.as_ref() == Some(&first)).then_some(first)
 }
@@ -72,22 +72,22 @@ fn one<T: PartialEq>(mut values: impl Iterator<Item = Option<T>>) -> Option<T> {
 pub fn cards(subjects: &[Subject], base: usize, rows: &[Row], excluded: &[ExcludedRun]) -> Vec<Card> {
     let unfinished = || rows.iter().flat_map(|row| &row.cells).map(|cell| cell.counts.unfinished).sum();
     match rows {
-        rows if rows.iter().all(|row| row.rivals().count() == 0) => vec![no_result(excluded, unfinished())],
-        [row] if subjects.len() == 1 => row.rivals().flat_map(single).collect(),
+        rows if rows.iter().all(|row| row.compared_cells().count() == 0) => vec![no_result(excluded, unfinished())],
+        [row] if subjects.len() == 1 => row.compared_cells().flat_map(single).collect(),
         [row] if subjects.len() == 2 => pair(subjects, base, row),
         rows if rows.iter().any(|row| row.leader(Metric::primary(runs(row))) == Leader::BaselineOnly) => {
             rows.iter().flat_map(|row| with_baseline(subjects, base, row, rows.len() > 1)).take(MAX_CARDS).collect()
         }
         [row] => {
             let leading = |headline: Headline| {
-                with_suspect_note(leader(subjects, row, headline).with_metric(headline.0), row.rivals())
+                with_suspect_note(leader(subjects, row, headline).with_metric(headline.0), row.compared_cells())
             };
             HEADLINES.into_iter().map(leading).collect()
         }
         rows => {
             let leading = |row: &Row| {
                 let card = leader(subjects, row, by_setting(row)).with_metric(Metric::Rps);
-                with_suspect_note(card, row.rivals())
+                with_suspect_note(card, row.compared_cells())
             };
             rows.iter().take(MAX_CARDS).map(leading).collect()
         }
@@ -130,7 +130,7 @@ fn single(cell: &Cell) -> Vec<Card> {
 }
 
 fn pair(subjects: &[Subject], base: usize, row: &Row) -> Vec<Card> {
-    let rivals: Vec<&Cell> = row.rivals().collect();
+    let rivals: Vec<&Cell> = row.compared_cells().collect();
     let [one, other] = rivals.as_slice() else {
         let present: Vec<_> = rivals.iter().map(|cell| cell.subject).collect();
         let absent = subjects.iter().enumerate().find(|(place, _)| !present.contains(place));
@@ -157,14 +157,14 @@ fn runs(row: &Row) -> impl Iterator<Item = &Run> {
 fn with_baseline(subjects: &[Subject], base: usize, row: &Row, is_one_of_many: bool) -> Vec<Card> {
     let metric = Metric::primary(runs(row));
     let unit = HEADLINES.into_iter().find(|(one, ..)| *one == metric).map_or("", |(.., unit)| unit);
-    let Some(baseline) = row.rivals().find(|cell| cell.subject == base) else { return Vec::new() };
+    let Some(baseline) = row.compared_cells().find(|cell| cell.subject == base) else { return Vec::new() };
     let card = |cell: &Cell| {
         let Subject { label, mark, .. } = &subjects[cell.subject];
         let label = if is_one_of_many { format!("{label}, {}", row.setting.label) } else { label.clone() };
         let card = difference((metric, &label, unit), cell, baseline, &subjects[base].label);
         with_suspect_note(Card { mark: Some(*mark), ..card.with_metric(metric) }, [cell, baseline])
     };
-    row.rivals().filter(|cell| cell.subject != base).map(card).collect()
+    row.compared_cells().filter(|cell| cell.subject != base).map(card).collect()
 }
 
 /// Adds a note to a card whose figures include suspect runs.
@@ -247,7 +247,7 @@ fn leader(subjects: &[Subject], row: &Row, (metric, label, unit): Headline) -> C
 /// Returns the cell with the best figure, whether or not that is a difference.
 fn foremost(row: &Row, metric: Metric) -> Option<&Cell> {
     let value = |cell: &&Cell| cell.stat(metric).value.unwrap_or(f64::NAN);
-    let known = row.rivals().filter(|cell| cell.stat(metric).value.is_some());
+    let known = row.compared_cells().filter(|cell| cell.stat(metric).value.is_some());
     match metric.better() {
         Some(Better::Higher) => known.max_by(|one, other| value(one).total_cmp(&value(other))),
         _ => known.min_by(|one, other| value(one).total_cmp(&value(other))),

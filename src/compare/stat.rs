@@ -48,7 +48,7 @@ pub struct Stat {
     pub needed: Option<usize>,
     /// Variation between experiments, if not measured in turn with the baseline.
     #[serde(default)]
-    pub apart: Option<ApartStat>,
+    pub apart: Option<CrossExperimentStat>,
     /// Decision compared with the baseline; null for metrics that are not judged.
     pub decision: Option<Decision>,
     /// Whether it is better than all other cells of its row.
@@ -60,7 +60,7 @@ pub struct Stat {
 
 /// Comparison of two cells of different experiments with their past.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ApartStat {
+pub struct CrossExperimentStat {
     /// Why no decision is possible; null if the past suffices.
     pub because: Option<TooLittlePast>,
     /// Number of past experiments that show the variation, including the baseline's own.

@@ -60,7 +60,7 @@ pub(crate) fn answer(comparison: Comparison) -> Option<Answer> {
     let sides = comparison.pair().map(|(one, other)| format!("{} against {}", one.label, other.label));
     let is_single = comparison.rows.len() == 1;
     // With several settings, each has a card.
-    let first = comparison.rows.iter().position(|row| row.rivals().count() > 1).unwrap_or(0);
+    let first = comparison.rows.iter().position(|row| row.compared_cells().count() > 1).unwrap_or(0);
     let place = if comparison.cards.len() > first && comparison.rows.len() > 1 { first } else { 0 };
     let differences = comparison.rows.get(first).and_then(|row| differences(&comparison, row));
     let card = comparison.cards.into_iter().nth(place)?;
@@ -74,8 +74,10 @@ pub(crate) fn answer(comparison: Comparison) -> Option<Answer> {
 
 fn differences(comparison: &Comparison, row: &Row) -> Option<[Difference; METRICS.len()]> {
     let is_baseline = |subject: usize| comparison.baseline.as_deref() == Some(&comparison.subjects[subject].key);
-    let cell = row.rivals().find(|cell| !is_baseline(cell.subject))?;
-    row.rivals().any(|cell| is_baseline(cell.subject)).then(|| METRICS.map(|metric| Difference::new(cell.stat(metric))))
+    let cell = row.compared_cells().find(|cell| !is_baseline(cell.subject))?;
+    row.compared_cells()
+        .any(|cell| is_baseline(cell.subject))
+        .then(|| METRICS.map(|metric| Difference::new(cell.stat(metric))))
 }
 
 pub(crate) async fn load_answer(

@@ -72,7 +72,7 @@ pub struct PlanField {
 }
 
 /// Finds a field by its flag.
-pub fn named(flag: &str) -> Option<&'static PlanField> {
+pub fn find(flag: &str) -> Option<&'static PlanField> {
     FIELDS.iter().find(|field| field.flag == flag)
 }
 

@@ -61,5 +61,5 @@ fn report(state: &AppState, kind: &'static str, sentence: String) {
     tracing::error!(kind, "{sentence}");
     let now = now_ms();
     let (subject, href) = (String::new(), HELP.to_owned());
-    state.notices.add(ActiveAlert { kind, subject, sentence, href, since_ms: now, raised_at_ms: now });
+    state.active_alerts.add(ActiveAlert { kind, subject, sentence, href, since_ms: now, raised_at_ms: now });
 }

@@ -47,7 +47,7 @@ pub const NO_REPLICAS: &str = "starts one instance of it only: replicas need a t
 
 /// Returns why an agent can't host a run. The form, the queue and the assignment share this rule.
 pub fn unfit(spec: &RunSpec, agent: &Hello) -> Option<Unfit> {
-    Offer::of(agent, &spec.target).map_or(Some(Unfit::NotOffered), |offer| offer.unfit(spec))
+    Offer::find(agent, &spec.target).map_or(Some(Unfit::NotOffered), |offer| offer.unfit(spec))
 }
 
 /// Whether an agent refuses a scenario because it runs bundled ones only.
@@ -92,7 +92,7 @@ fn lacks(size: &RunSize, machine: &Machine) -> Option<String> {
 
 impl<'a> Offer<'a> {
     /// Finds the offer of an agent.
-    pub fn of(agent: &'a Hello, target: &str) -> Option<Self> {
+    pub fn find(agent: &'a Hello, target: &str) -> Option<Self> {
         let target = agent.targets.iter().find(|offer| offer.name == target)?;
         Some(Self { target, agent })
     }

@@ -119,7 +119,7 @@ pub struct RunList {
 /// A note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Note {
+pub struct NoteText {
     /// Markdown; empty for none.
     pub note: String,
 }

@@ -42,7 +42,7 @@ pub struct RunContext {
     /// In which experiment it did not become so.
     pub patience: Patience,
     /// Pins the CPU frequency, if enabled.
-    pub steady: Option<CpuTuning>,
+    pub cpu_tuning: Option<CpuTuning>,
     /// Live series of the current run.
     pub live: Live,
     /// Address on which targets accept load from other machines, if allowed.
@@ -70,7 +70,7 @@ impl RunContext {
             environment: Environment::new("/"),
             idle_wait: IdleWait::default(),
             patience: Patience::default(),
-            steady: None,
+            cpu_tuning: None,
             live: Live::default(),
             load_address: None,
             reach: AddressPolicy::default(),

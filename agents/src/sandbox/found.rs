@@ -19,7 +19,7 @@ impl Watch {
         let tree = if root.join("cgroup.controllers").exists() {
             Tree::Unified(root.join(group_of(&text, "", id)?))
         } else {
-            Tree::Split(v1::Dirs::of(root, |controller| group_of(&text, controller, id))?)
+            Tree::Split(v1::Dirs::existing(root, |controller| group_of(&text, controller, id))?)
         };
         Some(Self::foreign(tree))
     }

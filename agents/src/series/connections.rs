@@ -46,7 +46,7 @@ pub struct Connections {
     destination: Destination,
     /// Where k6 pushes its series; a connection to it shows that k6's sockets are in this network namespace.
     receiver: SocketAddr,
-    known: HashMap<u64, Known>,
+    known: HashMap<u64, KnownSocket>,
     last_ms: i64,
     /// When the budget allows the next look.
     due: Option<Instant>,
@@ -59,7 +59,7 @@ pub struct Connections {
 
 /// A socket at the last look.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownSocket {
     counters: Counters,
     is_generators: bool,
 }
@@ -116,7 +116,7 @@ impl Connections {
         self.last_ms = at_ms;
         let known = |socket: &Socket| {
             let is_generators = owned.contains(&socket.cookie);
-            (socket.cookie, Known { counters: socket.counters, is_generators })
+            (socket.cookie, KnownSocket { counters: socket.counters, is_generators })
         };
         self.known = sockets.iter().filter(|socket| socket.inode > 0).map(known).collect();
         self.due = Some(Instant::now() + begun.elapsed() * BUDGET);

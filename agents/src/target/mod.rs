@@ -22,7 +22,7 @@ pub mod vm;
 
 use std::path::Path;
 
-pub use answer::Known;
+pub use answer::ReferenceResponse;
 pub use container::Containers;
 pub use fingerprint::Fingerprints;
 pub(crate) use identity::{Identified, identify, neighbours};

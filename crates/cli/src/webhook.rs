@@ -101,7 +101,7 @@ fn rows(list: &WebhookList) -> String {
     }
     let head = [">id", "address", "last delivery"];
     let row = |webhook: &WebhookData| {
-        let latest = webhook.last.as_ref().map(|last| format!("{} {}", plain(&last.event), last.state.words()));
+        let latest = webhook.last.as_ref().map(|last| format!("{} {}", plain(&last.event), last.state.describe()));
         vec![webhook.id.to_string(), cut(&webhook.url, 40), latest.unwrap_or_else(|| "–".to_owned())]
     };
     let lines = table(&head, &list.webhooks, row);
@@ -119,7 +119,7 @@ fn deliveries(list: &DeliveryList) -> String {
         vec![
             plain(&delivery.event),
             exact(Some(delivery.created_at_ms)),
-            delivery.state.words().to_owned(),
+            delivery.state.describe().to_owned(),
             delivery.attempts.to_string(),
             delivery.status.map_or("–".to_owned(), |status| status.to_string()),
         ]

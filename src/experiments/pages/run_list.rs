@@ -4,7 +4,7 @@ use brewbench_wire::Phase;
 
 use crate::{
     compare::selection::with_versions,
-    runs::{model::Run, pages::row::Line, verdict::Verdict},
+    runs::{model::Run, pages::row::ListedRun, verdict::Verdict},
     web::series_style::Marks,
 };
 
@@ -21,11 +21,11 @@ const MAX_ATTENTION: usize = 20;
 #[derive(Debug)]
 pub struct RunList {
     /// The runs in order of execution.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ListedRun>,
     /// Number of runs that are not listed.
     pub unlisted: usize,
     /// Runs that need attention, if the list is folded.
-    pub attention: Vec<Line>,
+    pub attention: Vec<ListedRun>,
     /// Number of further runs that need attention.
     pub attention_unlisted: usize,
     /// Number of runs by verdict or phase, in the words of their badges.
@@ -57,9 +57,13 @@ impl RunList {
         let attention: Vec<&Run> = runs.iter().filter(|run| is_folded && needs_attention(run)).collect();
         Self {
             attention_unlisted: attention.len().saturating_sub(MAX_ATTENTION),
-            attention: attention.into_iter().take(MAX_ATTENTION).map(|run| Line::new(run.clone(), marks)).collect(),
+            attention: attention
+                .into_iter()
+                .take(MAX_ATTENTION)
+                .map(|run| ListedRun::new(run.clone(), marks))
+                .collect(),
             counts: counts.into_iter().filter(|(count, _)| *count > 0).collect(),
-            lines: runs.into_iter().take(MAX_LISTED).map(|run| Line::new(run, marks)).collect(),
+            lines: runs.into_iter().take(MAX_LISTED).map(|run| ListedRun::new(run, marks)).collect(),
             unlisted,
         }
     }

@@ -57,7 +57,7 @@ pub(super) struct Point {
 
 pub(super) fn judge(context: &Context<'_>, limits: &Limits, reasons: &mut Vec<Reason>) {
     let SeriesState::Series(series) = context.series else { return };
-    let Some(aspect) = context.load.and_then(Aspect::of) else { return };
+    let Some(aspect) = context.load.and_then(Aspect::from_load) else { return };
     let inner = inner(series);
     let seconds = inner.0.iter().map(|(seconds, _)| seconds).sum::<f64>();
     let points = inner.seconds_per_point().map(|seconds| inner.points(seconds)).unwrap_or_default();
@@ -78,7 +78,7 @@ fn change(values: &[f64], seconds: f64, limit: f64) -> Option<Drift> {
 impl Aspect {
     /// Returns what drifts under a load; none if it is not constant: stages are not meant to be steady, and a script's
     /// own load is unknown.
-    pub(super) fn of(load: &Load) -> Option<Self> {
+    pub(super) fn from_load(load: &Load) -> Option<Self> {
         load.shape().filter(|shape| matches!(shape.form(), Form::Constant { .. }))?;
         Some(if matches!(load, Load::Closed(_)) { Self::Rate } else { Self::Median })
     }

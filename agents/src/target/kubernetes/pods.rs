@@ -52,7 +52,7 @@ pub struct Placed {
 
 impl Placed {
     /// Returns where a Pod is.
-    pub fn of(pod: &Pod) -> Self {
+    pub fn from_pod(pod: &Pod) -> Self {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
         Self { pod: pod.name_any(), uid: pod.uid().unwrap_or_default(), node }
     }
@@ -122,7 +122,7 @@ impl Pods {
     }
 
     /// Returns a Pod, if it exists.
-    pub fn named(&self, name: &str) -> Option<Pod> {
+    pub fn pod(&self, name: &str) -> Option<Pod> {
         self.seen.borrow().get(name).cloned().flatten()
     }
 
@@ -153,7 +153,7 @@ impl Pods {
 fn exit_of(seen: &Seen, name: &str) -> Option<Exit> {
     match seen.get(name)? {
         None => Some(Exit { reason: "its Pod was deleted".to_owned(), ..Exit::default() }),
-        Some(pod) => match State::of(pod) {
+        Some(pod) => match State::from_pod(pod) {
             State::Ended(exit) => Some(exit),
             _ => None,
         },

@@ -23,7 +23,7 @@ use crate::app::state::AppState;
 /// Routes of the pages.
 pub fn router() -> Router<AppState> {
     Router::new()
-        .route("/runs/{id}", get(show::one))
+        .route("/runs/{id}", get(show::show))
         .route("/runs/{id}/logs", get(logs::search))
         .route("/runs/{id}/environment", get(environment::environment))
 }
