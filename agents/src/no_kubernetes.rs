@@ -1,5 +1,5 @@
-//! What stands for a cluster in a build without the feature `kubernetes`: a type without values. Connecting to a cluster
-//! fails with the reason, so nothing else of this file is ever executed.
+//! What stands for a cluster in a build without the feature `kubernetes`: a type without values. Connecting to a
+//! cluster fails with the reason, so nothing else of this file is ever executed.
 
 use std::convert::Infallible;
 use std::sync::Arc;

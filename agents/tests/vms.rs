@@ -36,8 +36,8 @@ impl Site {
         std::fs::write(self.bench.work.targets.join("guest.toml"), text).expect("a manifest");
     }
 
-    /// Writes the manifest of a guest that QEMU boots; the accelerator is always TCG unless `table` names one: where KVM
-    /// opens, it may still not work.
+    /// Writes the manifest of a guest that QEMU boots; the accelerator is always TCG unless `table` names one: where
+    /// KVM opens, it may still not work.
     fn offer_qemu(&self, table: &str) {
         let accelerator = if table.contains("accelerator") { "" } else { "accelerator = \"tcg\"\n" };
         let text = format!(

@@ -1,5 +1,5 @@
-//! Attacks on files, sockets and processes of the agent's user, which Landlock does not cover: refused by other users where
-//! the agent is privileged, else by a seccomp filter.
+//! Attacks on files, sockets and processes of the agent's user, which Landlock does not cover: refused by other users
+//! where the agent is privileged, else by a seccomp filter.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
@@ -15,7 +15,8 @@ use brewbench_testing::{public_copy, public_folder, skip};
 use brewbench_wire::RunId;
 use nix::unistd::Uid;
 
-/// Prints for each attack whether it worked. `$d` is a folder of the agent's user, `$rival` a process of the other side.
+/// Prints for each attack whether it worked. `$d` is a folder of the agent's user, `$rival` a process of the other
+/// side.
 const PRELUDE: &str = r#"
     use Socket;
     ($d, $rival) = @ARGV;

@@ -46,8 +46,8 @@ impl Refused {
     }
 }
 
-/// Logs a refusal. Programs that block addresses read this line, so its form is stable (`docs/guide/security.md`): in text
-/// it names no span, and nothing in it comes from the caller.
+/// Logs a refusal. Programs that block addresses read this line, so its form is stable (`docs/guide/security.md`): in
+/// text it names no span, and nothing in it comes from the caller.
 pub fn log(what: Refused, address: Option<IpAddr>) {
     let address = address.map_or_else(|| "unknown".to_owned(), |address| address.to_string());
     tracing::warn!(parent: None, %address, what = %what.as_str(), "authentication refused");

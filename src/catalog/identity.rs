@@ -5,7 +5,8 @@ use brewbench_wire::target::{IDENTIFIED, PARTIAL};
 /// Characters of a digest that are shown.
 const DIGITS: usize = 8;
 
-/// Returns words for an identity, which may be followed by an experiment, that distinguish it from other code: `code 3f9a1c2e`.
+/// Returns words for an identity, which may be followed by an experiment, that distinguish it from other code:
+/// `code 3f9a1c2e`.
 pub fn describe_code(code: Option<&str>) -> String {
     let digits = |digest: &str| digest.chars().take(DIGITS).collect::<String>();
     let Some(code) = code else { return "code unknown".to_owned() };

@@ -52,8 +52,8 @@ pub struct MachineSize {
     pub vcpus: f64,
     /// Memory without swap.
     pub memory_bytes: u64,
-    /// Number of instances that share the load, each with these cores and this memory; more than one only for targets of
-    /// kind `kubernetes`.
+    /// Number of instances that share the load, each with these cores and this memory; more than one only for targets
+    /// of kind `kubernetes`.
     #[serde(default = "one_replica")]
     pub replicas: u32,
 }

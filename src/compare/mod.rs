@@ -4,7 +4,8 @@
 //! [`pair`] applies them to two cells, [`past`] to their earlier experiments, and [`significance`] corrects all
 //! questions of a page. [`comparability`] finds confounders, [`equal_work`] different work, [`excluded`] the runs
 //! without usable figures. [`view`] builds the comparison with [`headline`], [`notes`] and [`charts`]. All of that is
-//! pure, as is [`builder`], which chooses two sides: [`load`] reads the runs of a comparison, [`pages`] and [`api`] show it.
+//! pure, as is [`builder`], which chooses two sides: [`load`] reads the runs of a comparison, [`pages`] and [`api`]
+//! show it.
 
 pub mod anonymous;
 pub mod api;

@@ -56,7 +56,8 @@ pub fn basis(base: &[&Run], other: &[&Run], metric: Metric, history: &History) -
 }
 
 impl Answer {
-    /// Returns the other side's value beside this one of the baseline, as the estimate says. None if there is no estimate.
+    /// Returns the other side's value beside this one of the baseline, as the estimate says. None if there is no
+    /// estimate.
     pub fn beside(&self, base: f64) -> Option<f64> {
         let points = || self.points.map(|points| (base + points).clamp(0.0, 1.0));
         self.effect.map(|effect| base * effect.ratio).or_else(points)

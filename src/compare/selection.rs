@@ -81,8 +81,8 @@ pub struct Subject {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub kind: Option<TargetKind>,
-    /// What identifies its code, followed by the experiment if that is only partly known; null if unknown, or if targets
-    /// are not compared.
+    /// What identifies its code, followed by the experiment if that is only partly known; null if unknown, or if
+    /// targets are not compared.
     #[serde(default)]
     pub code: Option<String>,
     /// Colour and shape. Versions of one target share the colour and differ in shape.

@@ -81,8 +81,8 @@ fn setting_of(run: &Run, by: By) -> Setting {
     }
 }
 
-/// Returns what identifies the setting of a run: its plan key without what is compared. Where load comes from makes runs
-/// not comparable, but no other setting.
+/// Returns what identifies the setting of a run: its plan key without what is compared. Where load comes from makes
+/// runs not comparable, but no other setting.
 pub(crate) fn setting_key(run: &Run, by: By) -> String {
     let size = run.spec.size.clone().filter(|_| by != By::Size);
     let spec = if by == By::Load { run.spec.clone().without_load() } else { run.spec.clone() };

@@ -22,8 +22,8 @@ pub struct Stat {
     pub metric: Metric,
     /// The figure to show. Differs from the baseline's exactly as the difference says; null if no run has the metric.
     ///
-    /// The baseline's is the median of the compared repetitions of all cells, each without its ratio to the baseline (for
-    /// shares the mean of its own); the others' is that times their ratio.
+    /// The baseline's is the median of the compared repetitions of all cells, each without its ratio to the baseline
+    /// (for shares the mean of its own); the others' is that times their ratio.
     #[serde(default)]
     pub value: Option<f64>,
     /// Spread of the repetitions that count; null if none has the metric.

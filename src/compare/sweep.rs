@@ -91,8 +91,8 @@ fn unit(rows: &[Row]) -> Option<&'static str> {
 }
 
 impl<'a> Sweep<'a> {
-    /// Returns the sweep; none unless the rows differ only in the load and all loads have one unit. Runs of a knee search
-    /// have no other knee than the one that was searched.
+    /// Returns the sweep; none unless the rows differ only in the load and all loads have one unit. Runs of a knee
+    /// search have no other knee than the one that was searched.
     pub fn new(subjects: &'a [Subject], rows: &'a [Row], is_knee_search: bool) -> Option<Self> {
         let settings: Vec<&Setting> = rows.iter().map(|row| &row.setting).collect();
         if rows.len() < MIN_LOADS || !only_loads_differ(&settings) || settings.iter().any(|setting| setting.peak == 0) {

@@ -10,7 +10,8 @@ const HOUR_MS: i64 = 60 * 60 * 1_000;
 /// Within this time a visit is described in hours, also if it was on the day before.
 const RECENT_MS: i64 = 12 * HOUR_MS;
 
-/// Describes a time as the beginning of a sentence: `Since yesterday`. Days are those of UTC, as everywhere on the site.
+/// Describes a time as the beginning of a sentence: `Since yesterday`. Days are those of UTC, as everywhere on the
+/// site.
 pub fn since(then_ms: i64, now_ms: i64) -> String {
     let date = |ms: i64| Timestamp::from_millisecond(ms).unwrap_or_default().to_zoned(TimeZone::UTC).date();
     let (then, today) = (date(then_ms), date(now_ms));

@@ -89,8 +89,8 @@ pub fn merge(host: &AgentPart, generators: &[AgentPart]) -> Result<Merged, Strin
     })
 }
 
-/// Returns the time of the load of all generators: the longest one, so that nothing looks faster than it was. Unknown if
-/// it is of all of them.
+/// Returns the time of the load of all generators: the longest one, so that nothing looks faster than it was. Unknown
+/// if it is of all of them.
 fn load_time(generators: &[AgentPart], longest_ms: f64) -> Option<LoadTime> {
     let known = generators.iter().filter_map(|part| part.outcome.conditions.load_time);
     let late_requests = known.map(|time| time.late_requests).reduce(u64::saturating_add)?;

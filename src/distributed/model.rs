@@ -16,8 +16,8 @@ pub struct AgentPart {
 }
 
 impl AgentPart {
-    /// Returns the parts of a run whose agent had the load generated in its cluster: its own, and one for each generator.
-    /// All times are by the agent's clock.
+    /// Returns the parts of a run whose agent had the load generated in its cluster: its own, and one for each
+    /// generator. All times are by the agent's clock.
     pub fn of_cluster(agent: &str, outcome: &Outcome) -> (Self, Vec<Self>) {
         let part = |generator: &Generator| {
             let Generator { name, summary, series, work, log, engine, environment, start_error_ms } = generator.clone();

@@ -1,4 +1,5 @@
-//! Fields of a plan that users give as one text: the form, the flags of `run new` and "As command" read this list. Pure.
+//! Fields of a plan that users give as one text: the form, the flags of `run new` and "As command" read this list.
+//! Pure.
 
 use brewbench_wire::run_spec::HttpVersion;
 

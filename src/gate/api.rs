@@ -55,8 +55,8 @@ pub struct GateQuery {
     pub baseline_target: Option<String>,
     /// The target of the candidate, `name` or `name@version`.
     pub candidate_target: Option<String>,
-    /// Confounders to accept, one `accept` each: `agents`, `generators`, `engines`, `kinds`, `durations`, `warm-ups`, `limits`,
-    /// `origins`, `setups`, `environments`, `work`.
+    /// Confounders to accept, one `accept` each: `agents`, `generators`, `engines`, `kinds`, `durations`, `warm-ups`,
+    /// `limits`, `origins`, `setups`, `environments`, `work`.
     #[serde(default)]
     pub accept: Vec<String>,
     /// Includes suspect runs.

@@ -229,8 +229,8 @@ fn values(question: &Question, metric: Metric, runs: &[Run]) -> Vec<f64> {
 /// Returns the repetitions that would help if the plan allows more and one experiment has all cells.
 fn more(question: &Question, judged: &[Judged], checks: &[RuleCheck]) -> Option<MissingRepetitions> {
     let max = question.max_repeat?;
-    // Without an interval something else than the number of repetitions is in the way. An estimate of more than any plan
-    // allows may be wrong: later looks see better.
+    // Without an interval something else than the number of repetitions is in the way. An estimate of more than any
+    // plan allows may be wrong: later looks see better.
     let is_hopeless = |check: &&RuleCheck| check.needed.is_none() && check.interval.is_none();
     if checks.iter().filter(|check| check.outcome == Outcome::CannotSay).any(|check| is_hopeless(&check)) {
         return None;

@@ -66,8 +66,8 @@ pub struct RuleCheck {
     pub setting: String,
     /// The outcome of the check.
     pub outcome: Outcome,
-    /// The baseline's figure: the median of the compared repetitions of both sides, the candidate's without its difference.
-    /// For shares the mean. Null if none has the metric.
+    /// The baseline's figure: the median of the compared repetitions of both sides, the candidate's without its
+    /// difference. For shares the mean. Null if none has the metric.
     pub baseline: Option<f64>,
     /// The candidate's figure: as far from the baseline's as `change` says; null if none has the metric.
     pub candidate: Option<f64>,

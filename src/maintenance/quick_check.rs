@@ -1,4 +1,5 @@
-//! Checks the database in the background when the server starts. What it finds is an alert, and `/readyz` reports damage.
+//! Checks the database in the background when the server starts. What it finds is an alert, and `/readyz` reports
+//! damage.
 
 use std::path::Path;
 

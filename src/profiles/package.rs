@@ -1,5 +1,5 @@
-//! The package of a function and its kind: flame graphs are coloured by it, and it says which callers locate a difference.
-//! Pure.
+//! The package of a function and its kind: flame graphs are coloured by it, and it says which callers locate a
+//! difference. Pure.
 //!
 //! Profiles of Go and Rust name one program for most functions, so the package comes from the function's name.
 

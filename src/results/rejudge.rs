@@ -1,9 +1,9 @@
 //! Re-judges stored runs in batches: after a change of a scenario's limits, and on request.
 //!
 //! The runs of a cell are judged together, too: what their series show is computed again, and a run that ends between
-//! reading and writing is detected. A run without metrics keeps its verdict, because no limit applies to it; so does one whose series was downsampled or
-//! deleted by retention. The limits that a run was judged by are stored in the same transaction as its verdict, and a
-//! change of limits between reading and writing is detected.
+//! reading and writing is detected. A run without metrics keeps its verdict, because no limit applies to it; so does
+//! one whose series was downsampled or deleted by retention. The limits that a run was judged by are stored in the same
+//! transaction as its verdict, and a change of limits between reading and writing is detected.
 
 use std::{
     collections::{HashMap, HashSet},

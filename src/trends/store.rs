@@ -24,8 +24,8 @@ pub struct AnnotatedChange {
     pub annotation: Annotation,
 }
 
-/// Returns the annotations of a metric of a cell, oldest change first. Annotations from before load generators were part
-/// of a cell apply to the cell of their run.
+/// Returns the annotations of a metric of a cell, oldest change first. Annotations from before load generators were
+/// part of a cell apply to the cell of their run.
 pub async fn of_cell(pool: &SqlitePool, cell: &TrendCell, metric: &str) -> sqlx::Result<Vec<AnnotatedChange>> {
     let rows = sqlx::query!(
         "select run_id, run_at, rise, ratio, status, note, annotated_by, annotated_at from trend_annotation

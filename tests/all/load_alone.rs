@@ -1,5 +1,5 @@
-//! The rate of a run is that of its load, and its requests are those that the target counted: with a real agent, and with
-//! two generators whose results are merged.
+//! The rate of a run is that of its load, and its requests are those that the target counted: with a real agent, and
+//! with two generators whose results are merged.
 
 use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 

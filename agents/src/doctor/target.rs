@@ -1,5 +1,5 @@
-//! Checks one target without a server: reads its manifest, starts it once, sends the requests of the manifest, tries the
-//! profiler, stops it.
+//! Checks one target without a server: reads its manifest, starts it once, sends the requests of the manifest, tries
+//! the profiler, stops it.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};

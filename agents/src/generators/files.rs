@@ -1,5 +1,5 @@
-//! How the files of a scenario get into Pods: as one `ConfigMap`; or, if that is too small, in parts that an init container
-//! puts together. Pure.
+//! How the files of a scenario get into Pods: as one `ConfigMap`; or, if that is too small, in parts that an init
+//! container puts together. Pure.
 
 use std::collections::BTreeMap;
 

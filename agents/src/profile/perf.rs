@@ -1,8 +1,8 @@
 //! `perf record` on the processes of a target: any native program, also in a container, and the monitor of a virtual
 //! machine.
 //!
-//! perf itself runs beside the target, see [`ProfilerGroup`]. Its result is read by `perf script` while the target still lives:
-//! a container's files are seen through its processes only.
+//! perf itself runs beside the target, see [`ProfilerGroup`]. Its result is read by `perf script` while the target
+//! still lives: a container's files are seen through its processes only.
 
 mod find;
 mod script;

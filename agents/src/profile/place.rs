@@ -1,5 +1,5 @@
-//! Where profilers run: outside of any cage, in a control group of their own, on the CPUs of the load generator. So what
-//! they use counts neither as the target's nor as k6's, and a later agent finds and ends what this one left.
+//! Where profilers run: outside of any cage, in a control group of their own, on the CPUs of the load generator. So
+//! what they use counts neither as the target's nor as k6's, and a later agent finds and ends what this one left.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -56,7 +56,8 @@ pub struct RunContext {
 }
 
 impl RunContext {
-    /// Uses the default idle wait, no containers, no CPU tuning, no profilers and no live series. Both folders must exist.
+    /// Uses the default idle wait, no containers, no CPU tuning, no profilers and no live series. Both folders must
+    /// exist.
     pub fn new(sandbox: Sandbox, engine: Engine, targets: PathBuf, work_folder: PathBuf) -> Self {
         Self {
             sandbox,

@@ -25,8 +25,8 @@ const SIDE_MARK: &str = "BREWBENCH_SIDE";
 const PATIENCE: Duration = Duration::from_secs(5);
 const STEP: Duration = Duration::from_millis(1);
 
-/// The programs of a run with one role. Dropping it tries to kill its processes and to remove its folders; [`Group::clear`] waits until
-/// that is done.
+/// The programs of a run with one role. Dropping it tries to kill its processes and to remove its folders;
+/// [`Group::clear`] waits until that is done.
 #[derive(Debug)]
 pub struct Group {
     agent: String,

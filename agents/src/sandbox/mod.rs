@@ -1,9 +1,8 @@
 //! Machine sizes: the resources a target may use, enforced by control groups and read back from them.
 //!
-//! A run has a group per [`ProgramRole`]: the target's has the limits of its size, the others have limits that protect the
-//! machine, and each can be killed as a whole. Both are below one home folder, `brewbench-<agent>`, which
-//! exists only while it contains groups. Control files are written directly: there are a dozen of them, and each is
-//! read back.
+//! A run has a group per [`ProgramRole`]: the target's has the limits of its size, the others have limits that protect
+//! the machine, and each can be killed as a whole. Both are below one home folder, `brewbench-<agent>`, which exists
+//! only while it contains groups. Control files are written directly: there are a dozen of them, and each is read back.
 
 pub mod cage;
 pub mod cores;

@@ -1,5 +1,5 @@
-//! CPU quotas that this program itself is under, such as the limit of its Pod or of its service. They bound its k6, too,
-//! whatever number of CPUs the machine has.
+//! CPU quotas that this program itself is under, such as the limit of its Pod or of its service. They bound its k6,
+//! too, whatever number of CPUs the machine has.
 
 use std::path::{Path, PathBuf};
 

@@ -96,8 +96,8 @@ impl Connections {
         }
     }
 
-    /// Looks at the sockets at this time, unix milliseconds, unless the last look was too costly. Without a load generator
-    /// on this machine only the target's sockets count.
+    /// Looks at the sockets at this time, unix milliseconds, unless the last look was too costly. Without a load
+    /// generator on this machine only the target's sockets count.
     pub fn look(&mut self, at_ms: i64, generator: Option<Generator<'_>>) {
         let begun = Instant::now();
         if self.due.is_some_and(|due| begun < due) {
@@ -122,8 +122,9 @@ impl Connections {
         self.due = Some(Instant::now() + begun.elapsed() * BUDGET);
     }
 
-    /// Returns the cookies of the load generator's sockets. Its files are listed only if there are new sockets, or none of
-    /// its own was found yet, as when a look came before its process was known; `inodes` are among them, or were before.
+    /// Returns the cookies of the load generator's sockets. Its files are listed only if there are new sockets, or none
+    /// of its own was found yet, as when a look came before its process was known; `inodes` are among them, or were
+    /// before.
     fn owned(
         &mut self,
         sockets: &[Socket],
@@ -203,8 +204,8 @@ impl Connections {
         self.looks.push(look);
     }
 
-    /// Returns the traffic in the looks that began and ended within these times, unix milliseconds; `None` if the kernel
-    /// does not list sockets.
+    /// Returns the traffic in the looks that began and ended within these times, unix milliseconds; `None` if the
+    /// kernel does not list sockets.
     pub fn traffic(self, from_ms: i64, to_ms: i64) -> Option<Traffic> {
         let Self { kernel, destination, is_visible, looks, .. } = self;
         kernel?;

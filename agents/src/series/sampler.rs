@@ -133,8 +133,8 @@ impl Samples {
 }
 
 impl Sampler {
-    /// Starts sampling, and notifies `news` of every sample. The load generator pushes its series to `receiver`, if it runs on
-    /// this machine.
+    /// Starts sampling, and notifies `news` of every sample. The load generator pushes its series to `receiver`, if it
+    /// runs on this machine.
     pub fn start(watched: Watched, receiver: Option<SocketAddr>, clock: Clock, news: watch::Sender<()>) -> Self {
         let (stop, samples, edges) = (CancellationToken::new(), Samples::default(), Arc::<Notify>::default());
         let pods = match &watched.target {

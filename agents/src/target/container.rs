@@ -261,8 +261,8 @@ impl ContainerTarget {
         self.process.as_ref().map(|process| Snapshot::take(process.watch.processes())).unwrap_or_default()
     }
 
-    /// Stops it, killing it after `grace`, and removes it. If its engine does not respond, its processes are killed, and
-    /// the rest of it is removed by the next [sweep](Containers::sweep).
+    /// Stops it, killing it after `grace`, and removes it. If its engine does not respond, its processes are killed,
+    /// and the rest of it is removed by the next [sweep](Containers::sweep).
     pub async fn stop(mut self, grace: Duration) -> Ended {
         // The group is gone with its last process.
         let mut ended = Ended { observed: self.watch().and_then(|watch| watch.observed()), ..Ended::default() };

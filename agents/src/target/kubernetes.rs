@@ -1,5 +1,5 @@
-//! The target kind `kubernetes`: Pods of its own for each run, placed by the cluster's scheduler; one unless the machine
-//! size has replicas.
+//! The target kind `kubernetes`: Pods of its own for each run, placed by the cluster's scheduler; one unless the
+//! machine size has replicas.
 //!
 //! The API server is asked to create and to delete a Deployment; its Pods are followed by a watch that goes on after an
 //! outage of the API server. Their figures come from the kubelets of their nodes.

@@ -72,8 +72,8 @@ impl Program {
     }
 }
 
-/// Resolves links to the folder of a program: the user of targets may not pass through the folder that has them. The name
-/// stays, by which some programs know what to do.
+/// Resolves links to the folder of a program: the user of targets may not pass through the folder that has them. The
+/// name stays, by which some programs know what to do.
 fn without_links(program: PathBuf) -> PathBuf {
     let folder = program.parent().and_then(|folder| folder.canonicalize().ok());
     match (folder, program.file_name()) {

@@ -64,8 +64,8 @@ impl Running {
         Self { manifest, kind: Kind::Kubernetes(Box::new(PodTarget::new(prepared))) }
     }
 
-    /// Returns what identifies it, and facts about its files. Many files take a moment to read, so this runs outside the
-    /// runtime's threads.
+    /// Returns what identifies it, and facts about its files. Many files take a moment to read, so this runs outside
+    /// the runtime's threads.
     pub async fn identity(&self, fingerprints: &Arc<Fingerprints>) -> Result<Identified, Failure> {
         let (manifest, fingerprints) = (self.manifest.clone(), Arc::clone(fingerprints));
         let identify = move || {

@@ -25,8 +25,8 @@ pub struct Compare {
     common: Common,
     #[command(flatten)]
     which: RunSelection,
-    /// Target to compare the others with [default: each with each other, relative to the first by name]. With --candidate: a named baseline, an
-    /// experiment, or run ids separated by commas
+    /// Target to compare the others with [default: each with each other, relative to the first by name]. With
+    /// --candidate: a named baseline, an experiment, or run ids separated by commas
     #[arg(long)]
     baseline: Option<String>,
     #[command(flatten)]

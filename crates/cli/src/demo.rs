@@ -52,7 +52,8 @@ pub struct Demo {
     /// Then compare rust-hyper with itself in a container [default: without --target, if there is a container engine]
     #[arg(long)]
     containers: bool,
-    /// Name of a machine size, or its short form, like 2/4GiB; repeatable [default: two that k6 can load to their limit]
+    /// Name of a machine size, or its short form, like 2/4GiB; repeatable [default: two that k6 can load to their
+    /// limit]
     #[arg(long = "size", value_name = "SIZE")]
     sizes: Vec<String>,
     /// Name of a scenario

@@ -49,7 +49,8 @@ pub struct Gate {
     /// Target of --candidate, as name or name@version [default: the only one]
     #[arg(long, value_name = "TARGET", requires = "candidate")]
     candidate_target: Option<String>,
-    /// Confounders to accept: agents, generators, engines, kinds, durations, warm-ups, limits, origins, setups, environments or work
+    /// Confounders to accept: agents, generators, engines, kinds, durations, warm-ups, limits, origins, setups,
+    /// environments or work
     #[arg(long, value_name = "WHAT", value_delimiter = ',', requires = "candidate")]
     accept: Vec<Circumstance>,
     /// Include suspect runs

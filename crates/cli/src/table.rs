@@ -21,8 +21,8 @@ enum Align {
 /// The fewest columns of the terminal for text that is wrapped.
 const MIN_WIDTH: usize = 20;
 
-/// Formats items as a table that fits the terminal, or 80 columns without one. Titles of columns with numbers, which are
-/// aligned to the right, start with `>`. Control characters are replaced.
+/// Formats items as a table that fits the terminal, or 80 columns without one. Titles of columns with numbers, which
+/// are aligned to the right, start with `>`. Control characters are replaced.
 pub fn table<T>(head: &[&str], items: impl IntoIterator<Item = T>, row: impl Fn(T) -> Vec<String>) -> String {
     table_within(textwrap::termwidth(), head, items.into_iter().map(row))
 }

@@ -20,8 +20,8 @@ pub enum Webhook {
         common: Common,
         /// URL: https on the public internet, or a network that the server allows with --webhooks-to
         address: String,
-        /// Event to send, repeatable: agent.disconnected, agent.connected, queue.stalled, queue.resumed, experiment.finished
-        /// [default: all]
+        /// Event to send, repeatable: agent.disconnected, agent.connected, queue.stalled, queue.resumed,
+        /// experiment.finished [default: all]
         #[arg(long = "event", value_name = "EVENT")]
         events: Vec<Event>,
     },

@@ -5,8 +5,8 @@
 //! mean of the projections is compared with their standard error. Even runs with few seconds have power this way.
 //!
 //! The variance of a projection has three sources. The scatter of the projections over the repetitions needs no
-//! assumption, but few repetitions know it badly. The scatter of the seconds around their mean over the repetitions, with
-//! their own autocorrelation, knows it better and is added with the weight of `PRIOR` repetitions (a moderated t
+//! assumption, but few repetitions know it badly. The scatter of the seconds around their mean over the repetitions,
+//! with their own autocorrelation, knows it better and is added with the weight of `PRIOR` repetitions (a moderated t
 //! statistic: Smyth 2004, Statistical Applications in Genetics and Molecular Biology 3, article 3). What the shape does
 //! not explain of the mean is added last: pauses at the same seconds of each run are no drift.
 //!

@@ -108,8 +108,8 @@ pub fn appearances(name: &str) -> [String; 2] {
     [bare(&folded(name)), bare(&folded(&bare(name)))]
 }
 
-/// Returns the text without distinctions of case. By way of capitals, which `ı`, `ſ` and the two small sigmas share with
-/// other letters.
+/// Returns the text without distinctions of case. By way of capitals, which `ı`, `ſ` and the two small sigmas share
+/// with other letters.
 fn folded(text: &str) -> String {
     text.to_uppercase().to_lowercase()
 }

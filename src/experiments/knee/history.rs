@@ -82,8 +82,8 @@ pub struct RateStep {
     pub held: usize,
     /// Number of conclusive runs.
     pub of: usize,
-    /// Whether chance hardly explains its outcome: the rate is outside the 95 % interval of the knee, or, without a knee,
-    /// at least three more runs agree than disagree.
+    /// Whether chance hardly explains its outcome: the rate is outside the 95 % interval of the knee, or, without a
+    /// knee, at least three more runs agree than disagree.
     pub confirmed: bool,
     /// Number of suspect runs, which decide nothing.
     #[serde(default)]

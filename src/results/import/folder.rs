@@ -21,7 +21,8 @@
 //! | `note` | a note as Markdown |
 //!
 //! Unknown fields are refused, because a typo would otherwise be lost. Values that both file and index have must agree.
-//! Files count as measured in turn only if their `order` proves it (`in_turn`). `machine`, `payload` and `threads` become parameters: runs that differ in them are not repetitions.
+//! Files count as measured in turn only if their `order` proves it (`in_turn`). `machine`, `payload` and `threads`
+//! become parameters: runs that differ in them are not repetitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -65,7 +65,8 @@ const RUN: &str = "
 
 const PHASE: &str = "insert into run_phase (run_id, phase, at) values (?, 'finished', ?)";
 const SUMMARY: &str = "insert into run_summary (run_id, body, sha256) values (?, ?, ?)";
-/// Finds a run of the same cell with the same file. A cross join keeps the order: a digest has few runs, a version many.
+/// Finds a run of the same cell with the same file. A cross join keeps the order: a digest has few runs, a version
+/// many.
 const SAME: &str = "
     select run.id, run.repetition from run_summary cross join run on run.id = run_summary.run_id
     where sha256 = ? and deleted_at is null and target = ? and version is ? and vcpus is ? and memory_bytes is ?

@@ -2,8 +2,9 @@
 //! Pure.
 //!
 //! A second without a response is part of many runs: a script may sleep, and a slow target may take seconds for each
-//! response. So a pause counts only if it is out of line with the run's other pauses, and if something shows that requests
-//! were due: one that took as long as the pause, virtual users that never wait, or a load generator that reported nothing.
+//! response. So a pause counts only if it is out of line with the run's other pauses, and if something shows that
+//! requests were due: one that took as long as the pause, virtual users that never wait, or a load generator that
+//! reported nothing.
 
 mod pauses;
 mod side;

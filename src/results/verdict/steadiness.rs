@@ -5,8 +5,8 @@
 //! although nothing drifts. At a constant arrival rate only latency can drift.
 //!
 //! A run is judged alone if it is long enough to show a drift by itself; [`drift`](mod@drift) separates drift from
-//! noise, and [`ramp`](mod@ramp) knows which changes are too large for noise. The runs of a cell are judged together, however short they are: [`super::cell`]. A drift below the limit is
-//! ignored.
+//! noise, and [`ramp`](mod@ramp) knows which changes are too large for noise. The runs of a cell are judged together,
+//! however short they are: [`super::cell`]. A drift below the limit is ignored.
 
 use brewbench_statistics::{
     drift::{self, Drift, MAX_POINTS},
@@ -32,7 +32,8 @@ const MIN_REQUESTS: usize = 20;
 /// Seconds without the first and last that one run needs to show a drift: those of a run of 15 s.
 const MIN_SECONDS: f64 = 12.5;
 
-/// In a run with fewer seconds, a burst of two looks like a step, so its halves must differ, too. Those of a run of 20 s.
+/// In a run with fewer seconds, a burst of two looks like a step, so its halves must differ, too. Those of a run of
+/// 20 s.
 const SHORT_SECONDS: f64 = 17.5;
 
 /// What may drift.

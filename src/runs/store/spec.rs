@@ -1,5 +1,5 @@
-//! The columns of `run` that hold its spec. Nothing else names all of them. What no statement names has no column: it is
-//! JSON in the column `spec`, so that a new field needs nothing here.
+//! The columns of `run` that hold its spec. Nothing else names all of them. What no statement names has no column: it
+//! is JSON in the column `spec`, so that a new field needs nothing here.
 
 use brewbench_wire::{job::Size, run_spec::RunSpec};
 use rusqlite::types::FromSql;

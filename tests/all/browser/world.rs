@@ -273,7 +273,8 @@ impl World {
         Self { name: "full", app, places: map.0, _agents: generators.into_iter().chain([agent]).collect() }
     }
 
-    /// A site whose agent generates load in a cluster: a run by twelve Pods, one by the agent's own k6, and one that lost a Pod.
+    /// A site whose agent generates load in a cluster: a run by twelve Pods, one by the agent's own k6, and one that
+    /// lost a Pod.
     pub async fn cluster() -> Self {
         let (app, mut map) = (app().await, Map::default());
         let user = app.user().await;

@@ -71,8 +71,8 @@ const NO_INTERFACE: &str = "";
 /// The variable that disables k6's usage report.
 const NO_USAGE_REPORT: &str = "K6_NO_USAGE_REPORT";
 
-/// How long k6 lets iterations finish at the end of a load that replaces the script's own: as long as k6 does by itself,
-/// which also bounds a script that sleeps for longer.
+/// How long k6 lets iterations finish at the end of a load that replaces the script's own: as long as k6 does by
+/// itself, which also bounds a script that sleeps for longer.
 const GRACEFUL_STOP: Duration = Duration::from_secs(30);
 
 /// Time for k6's own start and exit.
@@ -279,8 +279,8 @@ impl K6 {
         })
     }
 
-    /// Checks that k6 can run what the measured round starts, and returns its bounds. `k6 inspect` executes the script's
-    /// top-level code. The error is a sentence.
+    /// Checks that k6 can run what the measured round starts, and returns its bounds. `k6 inspect` executes the
+    /// script's top-level code. The error is a sentence.
     pub async fn bounds(&self, script: &Script, group: &Group, cores: &[usize]) -> Result<Bounds, String> {
         let inspected = self.inspect(script, group, cores, INSPECTION).await;
         let output = inspected.map_err(|fault| wrapper::refusal(&fault).map_or(fault.clone(), str::to_owned))?;

@@ -1,7 +1,7 @@
 //! The users of the programs of a run, other ones than the agent's and than each other's.
 //!
-//! What a user owns, no other user may change, whichever path, socket or system call is used: the files and processes of
-//! the agent and of its owner, the sockets of services, and the load generator of the same run.
+//! What a user owns, no other user may change, whichever path, socket or system call is used: the files and processes
+//! of the agent and of its owner, the sockets of services, and the load generator of the same run.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -64,7 +64,8 @@ pub enum NoEngine {
 }
 
 impl Containers {
-    /// Uses the socket that the agent's owner named, or else the only one on this machine. `agent` marks the containers.
+    /// Uses the socket that the agent's owner named, or else the only one on this machine. `agent` marks the
+    /// containers.
     pub fn find(named: Option<&Path>, agent: &str) -> Self {
         let socket = match named {
             Some(socket) => Ok(without_scheme(socket)),
@@ -79,8 +80,8 @@ impl Containers {
         Self { agent: String::new(), socket, has_leftovers: Arc::default(), unfinished_until: None }
     }
 
-    /// Expects containers after the first sweep: an earlier process of this agent was killed during a run, and an engine
-    /// finishes a request whose sender is gone.
+    /// Expects containers after the first sweep: an earlier process of this agent was killed during a run, and an
+    /// engine finishes a request whose sender is gone.
     #[must_use]
     pub fn with_unfinished_requests(self) -> Self {
         Self { unfinished_until: Some(Instant::now() + UNFINISHED), ..self }
@@ -212,8 +213,8 @@ impl Engine {
         Ok(found.into_iter().filter_map(|container| Some((container.id?, name(container.names)))).collect())
     }
 
-    /// Kills and removes a container with its anonymous volumes, and what the engine has forgotten of it. One that is gone
-    /// already is no error.
+    /// Kills and removes a container with its anonymous volumes, and what the engine has forgotten of it. One that is
+    /// gone already is no error.
     pub async fn remove(&self, id: &str) -> Result<(), String> {
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
         match self.docker.remove_container(id, Some(options)).await {

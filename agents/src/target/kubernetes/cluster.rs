@@ -28,8 +28,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// Lines of output to read.
 const LOG_LINES: i64 = 2_000;
 
-/// Variables by which an agent's Pod knows itself, set by its manifests: a label that the next Pod of the agent has, too,
-/// and its own name and id.
+/// Variables by which an agent's Pod knows itself, set by its manifests: a label that the next Pod of the agent has,
+/// too, and its own name and id.
 const LABEL: &str = "BREWBENCH_AGENT_LABEL";
 const POD_NAME: &str = "BREWBENCH_POD_NAME";
 const POD_UID: &str = "BREWBENCH_POD_UID";
@@ -303,8 +303,8 @@ where
     }
 }
 
-/// Repeats an attempt to remove objects until nothing is left, also while the API server is away. `left` is a sentence for
-/// what is left after the limit.
+/// Repeats an attempt to remove objects until nothing is left, also while the API server is away. `left` is a sentence
+/// for what is left after the limit.
 pub async fn until_removed<F: Future<Output = Result<bool, String>>>(
     limit: Duration,
     left: &str,

@@ -22,8 +22,8 @@ pub const JOB: &str = "job-name";
 /// Pause before a watch that broke begins again.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Retries at a steady pace. The usual growing pauses would report the end of a Pod a minute late after an outage of the
-/// API server, and a run follows few Pods.
+/// Retries at a steady pace. The usual growing pauses would report the end of a Pod a minute late after an outage of
+/// the API server, and a run follows few Pods.
 #[derive(Debug)]
 struct Steady;
 
@@ -113,7 +113,8 @@ impl Pods {
         self.newest_of(1).pop()
     }
 
-    /// Returns the Pods that were created last, of those that exist; the newest first, those that are being deleted last.
+    /// Returns the Pods that were created last, of those that exist; the newest first, those that are being deleted
+    /// last.
     pub fn newest_of(&self, count: usize) -> Vec<Pod> {
         let seen = self.seen.borrow();
         let mut pods: Vec<&Pod> = seen.values().flatten().collect();

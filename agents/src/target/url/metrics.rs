@@ -138,8 +138,8 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Adds up a metric over the values of some labels. Fails if series differ in other labels, because then they are of
-    /// several servers. Values that are negative or no numbers are unknown.
+    /// Adds up a metric over the values of some labels. Fails if series differ in other labels, because then they are
+    /// of several servers. Values that are negative or no numbers are unknown.
     fn total(&self, name: &'static str, over: &[&str], counts: fn(&Labels) -> bool) -> Result<Option<u64>, Fault> {
         let is_wanted = |labels: &Labels| self.wanted.iter().all(|(name, value)| labels.get(name) == Some(value));
         let found: Vec<Series> = series(self.text, name).filter(|one| is_wanted(&one.labels)).collect();

@@ -1,5 +1,5 @@
-//! Whether guests run with KVM here. A device that opens proves nothing: without nested virtualisation, a virtual machine
-//! may have one with which no guest starts.
+//! Whether guests run with KVM here. A device that opens proves nothing: without nested virtualisation, a virtual
+//! machine may have one with which no guest starts.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -1,7 +1,7 @@
 //! The page of one run, its logs and its environment.
 //!
-//! [`show`] loads the data. Pure files turn it into parts of the page: [`headline`], [`phases`], [`metrics`], [`checks`],
-//! [`machine`], [`timeseries`], `work` and [`charts`]. [`logs`] searches logs.
+//! [`show`] loads the data. Pure files turn it into parts of the page: [`headline`], [`phases`], [`metrics`],
+//! [`checks`], [`machine`], [`timeseries`], `work` and [`charts`]. [`logs`] searches logs.
 
 pub mod charts;
 pub mod checks;

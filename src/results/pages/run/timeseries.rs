@@ -1,5 +1,5 @@
-//! The time series of a run: charts, and a table with the same data. Template: `runs/_timeseries.html`, variable `time_series`.
-//! Pure.
+//! The time series of a run: charts, and a table with the same data. Template: `runs/_timeseries.html`, variable
+//! `time_series`. Pure.
 
 use brewbench_wire::series::Series;
 

@@ -86,8 +86,8 @@ pub struct About {
 
 const SHARE: (Unit, f64) = (Unit::Share, 1.0);
 
-/// One in 10,000. The p99 is the furthest percentile that comparisons judge, and the tail behind it has a hundred times as
-/// many requests: failures move it by at most a hundredth of the tail, whether they are the fastest or the slowest.
+/// One in 10,000. The p99 is the furthest percentile that comparisons judge, and the tail behind it has a hundred times
+/// as many requests: failures move it by at most a hundredth of the tail, whether they are the fastest or the slowest.
 const FEW: f64 = 0.000_1;
 
 const fn define(

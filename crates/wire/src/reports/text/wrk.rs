@@ -5,8 +5,9 @@
 //! response that took longer than `--timeout`; an error status is 400 or above. Both are among the responses, and count
 //! as failed. Latencies exclude timeouts.
 //!
-//! A connection whose socket can't be opened is given up, so the load comes from the others. One that the target refuses
-//! is tried again, so that more connects may fail than there are connections; then it is unknown how many made the load.
+//! A connection whose socket can't be opened is given up, so the load comes from the others. One that the target
+//! refuses is tried again, so that more connects may fail than there are connections; then it is unknown how many made
+//! the load.
 
 use std::collections::BTreeMap;
 
