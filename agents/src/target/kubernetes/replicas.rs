@@ -57,8 +57,8 @@ impl Replicas {
         }
     }
 
-    /// Waits until all nodes have read their containers again. The caller does not load the target in that time. Gives
-    /// up on a node that does not answer, or reads too seldom; CPU time is then unknown.
+    /// Waits until all nodes have read their containers again. The caller does not load the target in that time. Gives up
+    /// on a node that does not answer, or reads too seldom; CPU time is then unknown.
     pub async fn settle(&self) {
         let begun = Instant::now();
         // What is seen now may have been read under load.
@@ -112,8 +112,7 @@ impl Replicas {
         }
     }
 
-    /// Returns for how long CPU quotas have throttled the containers, and how often the kernel killed a process of
-    /// them.
+    /// Returns for how long CPU quotas have throttled the containers, and how often the kernel killed a process of them.
     pub async fn throttling(&self) -> (Option<u64>, Option<u64>) {
         let pages = self.ask(CADVISOR, PAGE).await;
         let throttling = |pod: &PodStats| {
