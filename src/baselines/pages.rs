@@ -22,7 +22,7 @@ use crate::{
         model::Scope,
     },
     baselines::model::{Baseline, BaselineList, BaselineRuns, BaselineWithRuns},
-    runs::{model::Run, pages::row::Line},
+    runs::{model::Run, pages::row::ListedRun},
     web::{
         address::segment,
         confirm::Confirm,
@@ -55,7 +55,7 @@ pub struct IndexPage {
 pub struct ShowPage {
     shell: Shell,
     baseline: Baseline,
-    lines: Vec<Line>,
+    lines: Vec<ListedRun>,
     scope: Scope,
 }
 
@@ -83,7 +83,7 @@ async fn show(Read(caller): Read, state: State<AppState>, name: Path<String>) ->
     let targets: Vec<&str> = runs.iter().map(|run| run.spec.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
     let shell = Shell::signed_in(format!("Baseline {}", baseline.name), Section::Baselines, &caller.name);
-    let lines = runs.into_iter().map(|run| Line::new(run, &marks)).collect();
+    let lines = runs.into_iter().map(|run| ListedRun::new(run, &marks)).collect();
     Ok(ShowPage { shell, baseline, lines, scope: caller.scope })
 }
 

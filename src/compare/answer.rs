@@ -22,7 +22,7 @@ use crate::{
     },
     web::{
         card::Tone,
-        format::{self, sentence as sentence_case},
+        format::{self, capitalize as sentence_case},
     },
 };
 
@@ -111,7 +111,7 @@ fn headlines(
     excluded: &[ExcludedRun],
     options: &Options,
 ) -> Vec<Headline> {
-    if rows.iter().all(|row| row.rivals().count() == 0) {
+    if rows.iter().all(|row| row.compared_cells().count() == 0) {
         let unfinished = rows.iter().flat_map(|row| &row.cells).map(|cell| cell.counts.unfinished).sum();
         return vec![no_result(excluded, unfinished)];
     }
@@ -126,7 +126,7 @@ fn headlines(
 
 impl InRow<'_> {
     fn headlines(&self) -> Vec<Headline> {
-        let rivals: Vec<&Cell> = self.row.rivals().collect();
+        let rivals: Vec<&Cell> = self.row.compared_cells().collect();
         match rivals.as_slice() {
             [one, other] if self.row.setting.by == By::Run => vec![self.single_runs(one, other)],
             [] => vec![Headline::undecided(Sentence::plain("No run counts"), "", Tone::Doubtful)],
@@ -347,7 +347,7 @@ fn interval(stat: &Stat) -> String {
 /// Returns the cell with the best figure, whether or not that is a difference.
 fn foremost(row: &Row, metric: Metric) -> Option<&Cell> {
     let value = |cell: &&Cell| cell.stat(metric).value.unwrap_or(f64::NAN);
-    let known = row.rivals().filter(|cell| cell.stat(metric).value.is_some());
+    let known = row.compared_cells().filter(|cell| cell.stat(metric).value.is_some());
     match metric.better() {
         Some(Better::Higher) => known.max_by(|one, other| value(one).total_cmp(&value(other))),
         _ => known.min_by(|one, other| value(one).total_cmp(&value(other))),

@@ -30,10 +30,10 @@ pub fn in_common(rows: &[Row]) -> String {
         let noun = if only_sizes_differ(&settings) { "machine size" } else { "setting" };
         parts.push(format::plural(settings.len(), noun));
     }
-    if let Some(seconds) = one(runs().map(|run| run.spec.duration_s)) {
+    if let Some(seconds) = common_value(runs().map(|run| run.spec.duration_s)) {
         parts.push(format!("{} measured", format::duration(Some(seconds)).text()));
     }
-    if let Some(agent) = one(runs().map(|run| run.agent.clone())) {
+    if let Some(agent) = common_value(runs().map(|run| run.agent.clone())) {
         parts.push(format!("on {agent}"));
     }
     let repetitions: Vec<usize> = rows.iter().flat_map(|row| &row.cells).map(|cell| cell.runs.len()).collect();
@@ -50,7 +50,7 @@ pub fn in_common(rows: &[Row]) -> String {
 }
 
 /// Returns the value that all share, if there is one.
-fn one<T: PartialEq>(mut values: impl Iterator<Item = Option<T>>) -> Option<T> {
+fn common_value<T: PartialEq>(mut values: impl Iterator<Item = Option<T>>) -> Option<T> {
     let first = values.next()??;
     values.all(|value| value.as_ref() == Some(&first)).then_some(first)
 }

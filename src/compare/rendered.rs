@@ -15,7 +15,7 @@ pub struct Rendered {
 
 #[derive(Template)]
 #[template(path = "compare/_comparison.html")]
-struct Part<'a> {
+struct ComparisonHtml<'a> {
     comparison: &'a Comparison,
 }
 
@@ -39,7 +39,7 @@ impl Rendered {
         if let Some(html) = self.html.get() {
             return Ok(html);
         }
-        let part = Part { comparison: &self.comparison }.render()?;
+        let part = ComparisonHtml { comparison: &self.comparison }.render()?;
         Ok(self.html.get_or_init(|| part))
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     app::ids::ExperimentId,
     compare::setting::{Setting, label, setting_key, setting_of, settings},
     runs::{
-        code::{code_of, words},
+        code::{code_of, describe_code},
         load,
         model::{Run, RunSize},
     },
@@ -94,8 +94,8 @@ pub struct Subject {
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     pub kind: Option<TargetKind>,
-    /// What identifies its code, followed by the experiment if that is only partly known; null if unknown, or if targets
-    /// are not compared.
+    /// What identifies its code, followed by the experiment if that is only partly known; null if unknown, or if
+    /// targets are not compared.
     #[serde(default)]
     pub code: Option<String>,
     /// Colour and shape. Versions of one target share the colour and differ in shape.
@@ -152,19 +152,19 @@ pub fn with_versions(mut runs: Vec<Run>) -> Vec<Run> {
         run.version = run.version.take().or_else(|| versions.get(&place).cloned().flatten());
         run.target_kind = run.target_kind.or_else(|| kinds.get(&place).copied().flatten());
     }
-    let identified = |run: &Run| Some((place(run), run.target_identity.clone()?));
+    let identified = |run: &Run| Some((experiment_target(run), run.target_identity.clone()?));
     let identities: BTreeMap<_, _> = runs.iter().rev().filter_map(identified).collect();
     for run in runs.iter_mut().filter(|run| !run.counts() && run.target_identity.is_none()) {
         // It measured nothing, so it does not matter which code it would have been.
-        run.target_identity = identities.get(&place(run)).cloned();
+        run.target_identity = identities.get(&experiment_target(run)).cloned();
     }
     runs
 }
 
 /// A target in one version in an experiment.
-type Place = (Option<ExperimentId>, String, Option<String>);
+type ExperimentTarget = (Option<ExperimentId>, String, Option<String>);
 
-fn place(run: &Run) -> Place {
+fn experiment_target(run: &Run) -> ExperimentTarget {
     (run.experiment.clone(), run.spec.target.clone(), run.version.clone())
 }
 
@@ -229,7 +229,7 @@ fn key_of(target: &str, version: Option<&str>) -> String {
 }
 
 pub(crate) fn load_of(run: &Run) -> Option<String> {
-    load::of(&run.spec, load::with_unusual_max_vus).map(|load| load.replace('\u{a0}', " "))
+    load::describe_with(&run.spec, load::with_unusual_max_vus).map(|load| load.replace('\u{a0}', " "))
 }
 
 /// Returns sizes, loads, agents or labels as subjects, smallest first, with colours by position.
@@ -317,7 +317,7 @@ fn targets(runs: &[Run], marks: &Marks) -> Vec<Subject> {
             }
         }
         if all.iter().filter(|(other, _)| other == named).count() > 1 {
-            let words = words(code.as_deref());
+            let words = describe_code(code.as_deref());
             (label, key) = (format!("{label} ({words})"), format!("{key} ({words})"));
         }
         Subject { key, target: target.clone(), version: version.clone(), kind: *kind, code: code.clone(), mark, label }

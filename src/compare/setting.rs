@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::{
     compare::selection::{By, key, load_of, peak},
     runs::{
-        code::{code_of, words},
+        code::{code_of, describe_code},
         model::{Run, RunSize, RunSpec},
     },
     web::format,
@@ -107,8 +107,8 @@ pub(crate) fn setting_of(run: &Run, by: By) -> Setting {
     }
 }
 
-/// Returns what identifies the setting of a run: its plan key without what is compared. Where load comes from makes runs
-/// not comparable, but no other setting.
+/// Returns what identifies the setting of a run: its plan key without what is compared. Where load comes from makes
+/// runs not comparable, but no other setting.
 pub(crate) fn setting_key(run: &Run, by: By) -> String {
     if by == By::Run {
         return String::new();
@@ -163,7 +163,7 @@ pub(crate) fn parts(setting: &Setting) -> [String; 7] {
         but(By::Load, setting.load.clone().or_else(|| setting.vus.map(vus)).unwrap_or_else(|| unknown("load"))),
         but(By::Size, setting.size.as_ref().map_or_else(|| unknown("size"), |size| size.name.clone())),
         setting.target.clone().unwrap_or_default(),
-        setting.code.as_deref().map(|code| words(Some(code))).unwrap_or_default(),
+        setting.code.as_deref().map(|code| describe_code(Some(code))).unwrap_or_default(),
     ]
 }
 

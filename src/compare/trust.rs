@@ -91,7 +91,7 @@ impl Trust {
 /// `16 valid runs, measured in turn, equal work.`
 fn sound(rows: &[Row], counting: usize) -> String {
     let mut parts = vec![plural(counting, "valid run")];
-    let is_compared = rows.iter().any(|row| row.rivals().count() > 1);
+    let is_compared = rows.iter().any(|row| row.compared_cells().count() > 1);
     let is_apart = rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.stats).any(|stat| stat.apart.is_some());
     if is_compared {
         parts.push(if is_apart { "of different experiments" } else { "measured in turn" }.to_owned());

@@ -21,8 +21,8 @@ use crate::{
     compare::{
         chosen::Options,
         comparability,
+        comparison_context::ComparisonContext,
         excluded::{ExcludedRun, excluded_runs},
-        known::Known,
         note::{Level, Note},
         setting::Setting,
         significance::{self, Base, Questions},
@@ -89,12 +89,12 @@ pub struct Comparison {
     pub keep: Vec<(String, String)>,
     /// Where the comparison is shown.
     #[serde(skip)]
-    pub place: Place,
+    pub place: Surface,
 }
 
 /// Where a comparison is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum Surface {
     /// On a page of the site, which can link to runs.
     #[default]
     Inside,
@@ -123,11 +123,11 @@ impl Comparison {
     /// Compares runs. `baseline` is a key or a target; the default is the first subject with figures.
     pub fn new(runs: Vec<Run>, marks: &Marks, baseline: Option<&str>) -> Self {
         let options = Options { baseline: baseline.map(str::to_owned), ..Options::default() };
-        Self::by(runs, marks, &options, &Known::default())
+        Self::by(runs, marks, &options, &ComparisonContext::default())
     }
 
     /// Compares runs with options and with the context of the runs.
-    pub fn by(runs: Vec<Run>, marks: &Marks, options: &Options, known: &Known) -> Self {
+    pub fn by(runs: Vec<Run>, marks: &Marks, options: &Options, known: &ComparisonContext) -> Self {
         let ids: Vec<_> = runs.iter().map(|run| run.id.clone()).collect();
         let runs = with_versions(without_profiled(runs));
         let by = options.by.of_runs(&runs);
@@ -150,7 +150,7 @@ impl Comparison {
         let compared = Base { subject: base, is_chosen: chosen.is_some() };
         let questions = significance::answer(&mut rows, compared, options, known);
         let has_confounders = !options.allow_confounders
-            && rows.iter().any(|row| row.rivals().count() > 1 && !row.confounders.is_empty());
+            && rows.iter().any(|row| row.compared_cells().count() > 1 && !row.confounders.is_empty());
         let excluded = excluded_runs(&subjects, &rows);
         let sweep = Sweep::new(&subjects, &rows, known.is_knee_search);
         let notes: Vec<Note> = equal_work::notes(&subjects, &rows)
@@ -182,26 +182,26 @@ impl Comparison {
             min_effect: options.min_effect.text(),
             primary: options.primary,
             keep: Vec::new(),
-            place: Place::default(),
+            place: Surface::default(),
         }
     }
 
     /// Scatter of the repetitions by setting; empty above the maximum number of cells.
     pub fn scatters(&self) -> Vec<(&Setting, Vec<Scatter<'_>>)> {
-        let cells: usize = self.rows.iter().map(|row| row.rivals().count()).sum();
-        let all = |row| Scatter::of(&self.subjects, row);
+        let cells: usize = self.rows.iter().map(|row| row.compared_cells().count()).sum();
+        let all = |row| Scatter::of_cells(&self.subjects, row);
         if cells > MAX_SCATTERED { Vec::new() } else { self.rows.iter().map(|row| (&row.setting, all(row))).collect() }
     }
 
     /// Returns the comparison for readers without access to the site.
     #[must_use]
     pub fn outside(self) -> Self {
-        Self { place: Place::Outside, keep: Vec::new(), ..self }
+        Self { place: Surface::Outside, keep: Vec::new(), ..self }
     }
 
     /// Whether it is shown on the site.
     pub fn is_inside(&self) -> bool {
-        self.place == Place::Inside
+        self.place == Surface::Inside
     }
 
     /// URL for accepting differences in work; none if there are none or it is shown outside the site.
@@ -311,7 +311,7 @@ impl Comparison {
     }
 
     /// The excluded runs that are listed.
-    pub fn left_out_listed(&self) -> &[ExcludedRun] {
+    pub fn listed_excluded(&self) -> &[ExcludedRun] {
         &self.excluded[..self.excluded.len().min(MAX_LISTED)]
     }
 

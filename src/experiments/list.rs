@@ -24,10 +24,10 @@ use crate::{
     runs::filter::address,
     web::{
         format,
-        live::{self, Beat, Concerns, Frame, Pace, View},
+        live::{self, Frame, Pace, Tick, Topic, View},
         live_shared,
         shell::{Section, Shell},
-        time_ago::{self, Moment},
+        time_ago::{self, RelativeTime},
     },
 };
 
@@ -51,7 +51,7 @@ struct ListPart<'a> {
 /// What the page shows.
 #[derive(Debug)]
 struct List {
-    lines: Vec<Line>,
+    lines: Vec<ListedExperiment>,
     /// The last listed experiment, if there are older ones.
     older: Option<ExperimentId>,
     /// Only experiments with this label.
@@ -62,7 +62,7 @@ struct List {
 
 /// One experiment.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct ListedExperiment {
     /// The experiment.
     pub experiment: Experiment,
     /// Its progress.
@@ -72,7 +72,7 @@ pub struct Line {
     pub outcome: Option<Outcome>,
 }
 
-impl Line {
+impl ListedExperiment {
     fn new(experiment: Experiment, progress: Progress, outcome: Option<Outcome>) -> Self {
         Self { description: describe_plan(&experiment.plan), experiment, progress, outcome }
     }
@@ -82,7 +82,7 @@ impl Line {
     }
 
     /// Returns when it was submitted.
-    pub fn submitted(&self) -> Moment {
+    pub fn submitted(&self) -> RelativeTime {
         time_ago::ago(Some(self.experiment.created_at_ms))
     }
 
@@ -125,24 +125,29 @@ pub struct Filter<'a> {
 /// Loads experiments with their results, newest first.
 ///
 /// The result of a `known` line is reused unless a run has ended since.
-pub async fn lines(state: &AppState, Filter { before, label, limit }: Filter<'_>, known: &[Line]) -> Result<Vec<Line>> {
+pub async fn lines(
+    state: &AppState,
+    Filter { before, label, limit }: Filter<'_>,
+    known: &[ListedExperiment],
+) -> Result<Vec<ListedExperiment>> {
     let mut lines = Vec::new();
     for experiment in crate::experiments::store::list(&state.db.read, before, label, limit).await? {
         let runs = crate::runs::store::of_experiment(&state.db.rows, &experiment.id).await?;
         let progress = progress(&experiment, &runs, now_ms());
         let ended = |progress: &Progress| (progress.total, progress.ended, progress.without_results);
-        let is_same = |line: &&Line| line.experiment.id == experiment.id && ended(&line.progress) == ended(&progress);
+        let is_same =
+            |line: &&ListedExperiment| line.experiment.id == experiment.id && ended(&line.progress) == ended(&progress);
         let outcome = match known.iter().find(is_same) {
             Some(line) => line.outcome.clone(),
             None => load_outcome(state, &experiment, &progress, &runs).await?,
         };
-        lines.push(Line::new(experiment, progress, outcome));
+        lines.push(ListedExperiment::new(experiment, progress, outcome));
     }
     Ok(lines)
 }
 
 impl List {
-    async fn read(state: &AppState, place: Place, known: &[Line]) -> Result<Self> {
+    async fn read(state: &AppState, place: IndexQuery, known: &[ListedExperiment]) -> Result<Self> {
         let before = place.before.filter(|id| !id.as_str().is_empty());
         let label = place.label.filter(|label| !label.is_empty());
         let limit = i64::try_from(PAGE + 1).unwrap_or(i64::MAX);
@@ -170,7 +175,7 @@ impl List {
 
 /// Query parameters of the page.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Place {
+pub struct IndexQuery {
     /// Only experiments with this label.
     label: Option<String>,
     /// Only experiments submitted before this one.
@@ -181,7 +186,7 @@ pub struct Place {
 pub async fn index(
     Read(caller): Read,
     State(state): State<AppState>,
-    QueryParams(place): QueryParams<Place>,
+    QueryParams(place): QueryParams<IndexQuery>,
 ) -> Result<IndexPage> {
     let list = List::read(&state, place, &[]).await?;
     Ok(IndexPage { shell: Shell::signed_in("Experiments", Section::Experiments, &caller.name), list })
@@ -191,23 +196,23 @@ pub async fn index(
 pub async fn live(
     Read(caller): Read,
     State(state): State<AppState>,
-    QueryParams(place): QueryParams<Place>,
+    QueryParams(place): QueryParams<IndexQuery>,
 ) -> Result<impl IntoResponse> {
-    let place = Place { before: None, ..place };
+    let place = IndexQuery { before: None, ..place };
     let key = format!("experiments {:?}", place.label);
     let view = LiveList { state: state.clone(), place, lines: Vec::new() };
-    live_shared::follow(&state, &caller.name, key, Concerns::Everything, view)
+    live_shared::follow(&state, &caller.name, key, Topic::Everything, view)
 }
 
 struct LiveList {
     state: AppState,
-    place: Place,
+    place: IndexQuery,
     /// The lines that were sent last.
-    lines: Vec<Line>,
+    lines: Vec<ListedExperiment>,
 }
 
 impl View for LiveList {
-    async fn frame(&mut self, _: Beat) -> Result<Frame> {
+    async fn frame(&mut self, _: Tick) -> Result<Frame> {
         let list = List::read(&self.state, self.place.clone(), &self.lines).await?;
         self.lines.clone_from(&list.lines);
         let runs_now = list.lines.iter().any(|line| line.progress.now.is_some());
@@ -229,14 +234,14 @@ mod tests {
         web::series_style::Marks,
     };
 
-    fn line(name: &str, runs: Vec<Run>) -> Line {
+    fn line(name: &str, runs: Vec<Run>) -> ListedExperiment {
         let experiment = experiment(name, plan());
         let progress = progress(&experiment, &runs, 1_772_626_400_000);
         let comparison = runs.iter().any(Run::counts).then(|| Comparison::new(runs, &Marks::default(), None));
-        Line::new(experiment, progress, comparison.map(outcome))
+        ListedExperiment::new(experiment, progress, comparison.map(outcome))
     }
 
-    fn page(lines: Vec<Line>) -> String {
+    fn page(lines: Vec<ListedExperiment>) -> String {
         let list = List { lines, older: Some("0199".to_owned().into()), label: None, before: None };
         let shell = Shell::signed_in("Experiments", Section::Experiments, "ada");
         IndexPage { shell, list }.render().expect("it renders")

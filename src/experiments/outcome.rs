@@ -46,15 +46,17 @@ impl Difference {
 /// Returns the result of an experiment.
 pub(crate) fn outcome(comparison: Comparison) -> Outcome {
     // With several settings, that of the first that compares something.
-    let row = comparison.rows.iter().find(|row| row.rivals().count() > 1);
+    let row = comparison.rows.iter().find(|row| row.compared_cells().count() > 1);
     let differences = row.and_then(|row| differences(&comparison, row));
     Outcome { answer: comparison.answer, differences }
 }
 
 fn differences(comparison: &Comparison, row: &Row) -> Option<[Difference; METRICS.len()]> {
     let is_baseline = |subject: usize| comparison.baseline.as_deref() == Some(&comparison.subjects[subject].key);
-    let cell = row.rivals().find(|cell| !is_baseline(cell.subject))?;
-    row.rivals().any(|cell| is_baseline(cell.subject)).then(|| METRICS.map(|metric| Difference::new(cell.stat(metric))))
+    let cell = row.compared_cells().find(|cell| !is_baseline(cell.subject))?;
+    row.compared_cells()
+        .any(|cell| is_baseline(cell.subject))
+        .then(|| METRICS.map(|metric| Difference::new(cell.stat(metric))))
 }
 
 pub(crate) async fn load_outcome(

@@ -44,10 +44,10 @@ use crate::{
     runs::{model::Run, pages::remarks::Remarks},
     web::{
         format,
-        live::{self, Beat, Concerns, Frame, Pace, View},
+        live::{self, Frame, Pace, Tick, Topic, View},
         series_style::Marks,
         shell::{Section, Shell},
-        time_ago::{self, Moment},
+        time_ago::{self, RelativeTime},
     },
 };
 
@@ -236,7 +236,7 @@ impl ExperimentView {
         self.may_submit() && !self.experiment.plan.scenario.is_empty()
     }
 
-    fn submitted(&self) -> Moment {
+    fn submitted(&self) -> RelativeTime {
         time_ago::ago(Some(self.experiment.created_at_ms))
     }
 
@@ -307,9 +307,9 @@ pub(crate) async fn follow(
     QueryParams(query): QueryParams<PageQuery>,
 ) -> Result<impl IntoResponse> {
     let data = PageData::read(&state, &id, query.baseline(), caller.scope).await?;
-    let concerns = Concerns::Experiment(data.full.experiment.id.clone());
+    let topic = Topic::Experiment(data.full.experiment.id.clone());
     let view = LiveExperiment { state: state.clone(), compared: usize::MAX, data };
-    live::follow(&state, &caller.name, concerns, view)
+    live::follow(&state, &caller.name, topic, view)
 }
 
 struct LiveExperiment {
@@ -320,8 +320,8 @@ struct LiveExperiment {
 }
 
 impl View for LiveExperiment {
-    async fn frame(&mut self, beat: Beat) -> Result<Frame> {
-        if beat == Beat::Time {
+    async fn frame(&mut self, tick: Tick) -> Result<Frame> {
+        if tick == Tick::Time {
             let full = &mut self.data.full;
             full.progress = progress(&full.experiment, &full.runs, now_ms());
         } else {
@@ -332,7 +332,7 @@ impl View for LiveExperiment {
         let comparison = if self.compared == ended { None } else { self.data.comparison(&self.state).await? };
         let view = self.data.view(comparison);
         let mut patches = Vec::new();
-        if beat != Beat::Time {
+        if tick != Tick::Time {
             patches.push(live::patch(&RunsPart { view: &view })?);
             patches.push(live::patch(&StepsPart { view: &view })?);
             patches.push(live::patch(&SoFarPart { view: &view })?);

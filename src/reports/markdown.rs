@@ -41,7 +41,7 @@ pub fn text(comparison: &Comparison) -> String {
     }
     let rest = warnings.into_iter().skip(MAX_WARNINGS).chain(comparison.notes_of(&Level::Info));
     let rest = rest.map(|note| format!("- **{}** {}", plain(&note.title), plain(&note.text)));
-    let rest: Vec<String> = rest.chain(comparison.left_out_listed().iter().map(excluded)).collect();
+    let rest: Vec<String> = rest.chain(comparison.listed_excluded().iter().map(excluded)).collect();
     if !rest.is_empty() {
         let _ = writeln!(text, "\n{}", rest.join("\n"));
     }

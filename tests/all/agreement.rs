@@ -3,7 +3,7 @@
 use brewbench::{
     compare::{
         cell::{Cell, Row},
-        known::Known,
+        comparison_context::ComparisonContext,
         metric::Metric,
         statistics::{Better, Decision, Leader},
         view::Comparison,
@@ -106,7 +106,7 @@ fn figures_agree(comparison: &Comparison, row: &Row) {
     let Some(base) = base_of(comparison, row) else { return };
     for metric in metrics::compared() {
         let shown = base.stat(metric).value;
-        for stat in row.rivals().filter(|cell| cell.subject != base.subject).map(|cell| cell.stat(metric)) {
+        for stat in row.compared_cells().filter(|cell| cell.subject != base.subject).map(|cell| cell.stat(metric)) {
             let (Some(value), Some(shown), Some(by)) = (stat.value, shown, stat.by()) else { continue };
             if metric.is_share() {
                 assert!((value - shown - by).abs() < 1e-12 || value == 0.0, "{metric:?}: {value} {shown} {by}");
@@ -159,7 +159,7 @@ fn texts_agree(comparison: &Comparison) {
     }
     if let ([headline], Some((challenger, _))) = (comparison.answer.headlines.as_slice(), comparison.pair())
         && comparison.rows.len() == 1
-        && row.rivals().count() == 2
+        && row.compared_cells().count() == 2
     {
         let is_challenger = |cell: &&Cell| comparison.subjects[cell.subject].key == challenger.key;
         let stat = row.cells.iter().find(is_challenger).expect("a cell").stat(comparison.asked.primary);
@@ -183,7 +183,7 @@ fn charts_agree(comparison: &Comparison) {
     let Some(chart) = comparison.charts.iter().find(|chart| chart.id == "throughput") else { return };
     let bars = chart.figure.0["data"].as_array().expect("traces").iter().filter(|trace| trace["type"] == "bar");
     let drawn: Vec<f64> = bars.filter_map(|bar| bar["x"][0].as_f64()).collect();
-    let shown: Vec<f64> = row.rivals().filter_map(|cell| cell.stat(Metric::Rps).value).collect();
+    let shown: Vec<f64> = row.compared_cells().filter_map(|cell| cell.stat(Metric::Rps).value).collect();
     assert_eq!(drawn, shown);
 }
 
@@ -192,11 +192,11 @@ fn gate_agrees(comparison: &Comparison, runs: &[Run]) {
     if comparison.subjects.len() != 2 {
         return;
     }
-    let side = |role, target: &str| cells::Side { role, runs: runs.to_vec(), target: Some(target.to_owned()) };
+    let side = |role, target: &str| cells::GateSide { role, runs: runs.to_vec(), target: Some(target.to_owned()) };
     let (base, other) = (side("baseline", "a"), side("candidate", "b"));
     let Ok(cells) = cells::cells(&base, &other) else { return };
     let rules: Vec<Rule> = ["rps<-1%", "p99>1%"].map(|rule| rule.parse().expect("a rule")).into();
-    let known = Known::default();
+    let known = ComparisonContext::default();
     let gate = decide(&Question {
         rules: &rules,
         accept: &[],

@@ -39,7 +39,7 @@ pub struct Agent {
     #[command(subcommand)]
     command: Option<AgentCommand>,
     #[command(flatten)]
-    place: Place,
+    place: AgentSetup,
 }
 
 /// Subcommands of `agent`.
@@ -56,7 +56,7 @@ enum AgentCommand {
 #[derive(Debug, Args)]
 struct Doctor {
     #[command(flatten)]
-    place: Place,
+    place: AgentSetup,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -64,7 +64,7 @@ struct Doctor {
 
 /// The agent's server, state folder and tools.
 #[derive(Debug, Args)]
-struct Place {
+struct AgentSetup {
     /// The server's address
     #[arg(long, env = "BREWBENCH_SERVER")]
     server: Option<Url>,
@@ -214,7 +214,7 @@ impl Tools {
             accepts,
             cgroups,
             idle_wait,
-            steady,
+            cpu_tuning: steady,
             load_address,
             reach,
             container_engine,
@@ -241,7 +241,7 @@ impl Tools {
     }
 }
 
-impl Place {
+impl AgentSetup {
     fn options(self) -> anyhow::Result<Options> {
         let Self { server, key, state, trust, log: _, tools } = self;
         let options = tools.options(server.context("no server given; set --server")?, key, state)?;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::bail;
 use brewbench::{
-    catalog::model::{Check, Revision, RevisionList, ScenarioInfo, ScenarioList, ScenarioText},
+    catalog::model::{Revision, RevisionList, ScenarioInfo, ScenarioList, ScenarioText, ScriptCheck},
     web::time_ago::exact,
 };
 use clap::Subcommand;
@@ -154,13 +154,13 @@ fn rows(scenarios: &[ScenarioInfo]) -> String {
 }
 
 /// Summarizes the result of a check.
-fn check_text(check: Option<&Check>) -> String {
+fn check_text(check: Option<&ScriptCheck>) -> String {
     match check {
         None => "not checked".to_owned(),
-        Some(Check { agent, engine, fault: None, .. }) => {
+        Some(ScriptCheck { agent, engine, fault: None, .. }) => {
             format!("by {} with {}", plain(agent), plain(&engine.to_string()))
         }
-        Some(Check { fault: Some(fault), .. }) => cut(&plain(fault), 100),
+        Some(ScriptCheck { fault: Some(fault), .. }) => cut(&plain(fault), 100),
     }
 }
 

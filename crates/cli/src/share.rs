@@ -6,7 +6,7 @@ use clap::Subcommand;
 use url::form_urlencoded;
 
 use super::{
-    compare::{How, Which},
+    compare::{CompareFlags, RunSelection},
     table::{cut, left, table},
 };
 use crate::common::Common;
@@ -22,13 +22,13 @@ pub enum Share {
         common: Common,
         /// Which runs
         #[command(flatten)]
-        which: Which,
+        which: RunSelection,
         /// Target that differences are relative to [default: the first by name]
         #[arg(long)]
         baseline: Option<String>,
         /// How to compare them
         #[command(flatten)]
-        how: How,
+        how: CompareFlags,
         /// Days until the link expires [default: never]
         #[arg(long, value_name = "DAYS")]
         expires_in: Option<u32>,

@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use brewbench::{
     catalog::{
-        identity::words,
+        identity::describe_code,
         model::{Target as TargetData, TargetList},
     },
     fleet::targets::RemovedTargets,
@@ -122,7 +122,7 @@ async fn list(common: &Common) -> anyhow::Result<()> {
     common.print(&TargetList { targets, next: None }, |list| {
         let row = |target: &TargetData| {
             let other = if target.has_other_code { ", changed" } else { "" };
-            let identity = format!("{}{other}", cut(&words(Some(&target.identity)), 32));
+            let identity = format!("{}{other}", cut(&describe_code(Some(&target.identity)), 32));
             let kind = target.kind.to_string();
             vec![cut(&target.name, 24), cut(&target.version, 12), kind, identity, target.description.clone()]
         };

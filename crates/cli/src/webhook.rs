@@ -21,8 +21,8 @@ pub enum Webhook {
         common: Common,
         /// URL: https on the public internet, or a network that the server allows with --webhooks-to
         address: String,
-        /// Event to send, repeatable: agent.disconnected, agent.connected, queue.stalled, queue.resumed, experiment.finished
-        /// [default: all]
+        /// Event to send, repeatable: agent.disconnected, agent.connected, queue.stalled, queue.resumed,
+        /// experiment.finished [default: all]
         #[arg(long = "event", value_name = "EVENT")]
         events: Vec<Event>,
     },
@@ -103,7 +103,7 @@ fn rows(list: &WebhookList) -> String {
     }
     let head = [">id", "address", "last delivery"];
     let row = |webhook: &WebhookData| {
-        let latest = webhook.last.as_ref().map(|last| format!("{} {}", plain(&last.event), last.state.words()));
+        let latest = webhook.last.as_ref().map(|last| format!("{} {}", plain(&last.event), last.state.describe()));
         vec![webhook.id.to_string(), cut(&webhook.url, 40), latest.unwrap_or_else(|| "–".to_owned())]
     };
     let lines = table(&head, &list.webhooks, row);
@@ -121,7 +121,7 @@ fn deliveries(list: &DeliveryList) -> String {
         vec![
             plain(&delivery.event),
             exact(Some(delivery.created_at_ms)),
-            delivery.state.words().to_owned(),
+            delivery.state.describe().to_owned(),
             delivery.attempts.to_string(),
             delivery.status.map_or("–".to_owned(), |status| status.to_string()),
         ]

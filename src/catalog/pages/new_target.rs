@@ -24,7 +24,7 @@ use crate::{
     catalog::manifest::{Draft, template},
     fleet::presence::Presence,
     web::{
-        live::{self, Beat, Concerns, Frame, Pace, View},
+        live::{self, Frame, Pace, Tick, Topic, View},
         shell::{Section, Shell},
     },
 };
@@ -177,7 +177,7 @@ pub async fn live(
     QueryParams(expected): QueryParams<Expected>,
 ) -> Result<impl IntoResponse> {
     let view = LivePickup { presence, expected, agents: state.events.agents() };
-    live::follow(&state, &caller.name, Concerns::Everything, view)
+    live::follow(&state, &caller.name, Topic::Everything, view)
 }
 
 struct LivePickup {
@@ -188,8 +188,8 @@ struct LivePickup {
 }
 
 impl View for LivePickup {
-    async fn frame(&mut self, beat: Beat) -> Result<Frame> {
-        if beat == Beat::News {
+    async fn frame(&mut self, tick: Tick) -> Result<Frame> {
+        if tick == Tick::News {
             sleep(RECONNECT).await;
         }
         self.agents.mark_unchanged();

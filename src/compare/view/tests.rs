@@ -81,7 +81,7 @@ fn the_list_of_repetitions_is_limited() {
     let comparison = Comparison::new(runs, &Marks::default(), None);
     let counts: Vec<usize> = comparison.repetitions().iter().map(|(_, runs)| runs.len()).collect();
     assert_eq!((counts, comparison.unlisted(comparison.run_count())), (vec![400, 100], 301));
-    assert_eq!((comparison.left_out_listed().len(), comparison.unlisted(400)), (400, 0));
+    assert_eq!((comparison.listed_excluded().len(), comparison.unlisted(400)), (400, 0));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use brewbench_wire::Phase;
 
 use crate::{
     compare::selection::with_versions,
-    runs::{model::Run, pages::row::Line, verdict::Verdict},
+    runs::{model::Run, pages::row::ListedRun, verdict::Verdict},
     web::series_style::Marks,
 };
 
@@ -18,7 +18,7 @@ const MAX_OPEN: usize = 8;
 #[derive(Debug)]
 pub struct RunList {
     /// The runs in order of execution.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ListedRun>,
     /// Number of runs that are not listed.
     pub unlisted: usize,
     /// Number of runs by verdict or phase, in the words of their badges.
@@ -49,7 +49,7 @@ impl RunList {
         let unlisted = runs.len().saturating_sub(MAX_LISTED);
         Self {
             counts: counts.into_iter().filter(|(count, _)| *count > 0).collect(),
-            lines: runs.into_iter().take(MAX_LISTED).map(|run| Line::new(run, marks)).collect(),
+            lines: runs.into_iter().take(MAX_LISTED).map(|run| ListedRun::new(run, marks)).collect(),
             unlisted,
         }
     }

@@ -33,7 +33,7 @@ pub struct Replicas {
 impl Replicas {
     /// Reads the figures of these Pods. `here` has the nodes that are this machine.
     pub fn new(cluster: &Cluster, pods: &[Pod], here: Option<BTreeSet<String>>) -> Self {
-        let pods = pods.iter().map(|pod| PodStats::new(Placed::of(pod))).collect();
+        let pods = pods.iter().map(|pod| PodStats::new(Placed::from_pod(pod))).collect();
         Self { cluster: cluster.clone(), pods, here }
     }
 

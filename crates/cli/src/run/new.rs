@@ -100,7 +100,7 @@ pub struct PlanFlags {
         conflicts_with = "generators",
         help_heading = "Where"
     )]
-    load_on: Option<LoadOn>,
+    load_on: Option<GeneratorPlace>,
     /// Number of these Pods, for equal shares of the load
     #[arg(long = "generators", value_name = "N", requires = "load_on", help_heading = "Where")]
     cluster_generators: Option<u32>,
@@ -111,7 +111,7 @@ pub struct PlanFlags {
 
 /// Where the load is generated, if not by an agent.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum LoadOn {
+enum GeneratorPlace {
     Kubernetes,
 }
 
@@ -159,7 +159,7 @@ impl New {
         let seed = created.experiment.plan.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
         eprintln!("queued {}{seed}: {}", plural(created.runs.len(), "run"), created.url);
         if let Some(power) = created.power.filter(|power| !power.is_enough()) {
-            eprintln!("{}", table::hanging(&power.sentence(), 0));
+            eprintln!("{}", table::hanging(&power.describe(), 0));
         }
         if !wait {
             common.print(&created, |created| table::runs(&created.runs))?;
