@@ -259,7 +259,8 @@ fn key(run: &Measured) -> String {
     run.version.as_ref().map_or_else(|| run.target.clone(), |version| format!("{}@{version}", run.target))
 }
 
-/// The two most recently measured targets of the newest cell that has two.
+/// The two most recently measured targets of the newest cell that has two; the first by name is the baseline, as on the
+/// page of their experiment.
 fn default(measured: &[Measured]) -> Choice {
     let mut groups: BTreeMap<&[String], Vec<String>> = BTreeMap::new();
     for run in measured {
@@ -268,7 +269,10 @@ fn default(measured: &[Measured]) -> Choice {
         if !keys.contains(&key) {
             keys.push(key);
         }
-        if let [candidate, against] = keys.as_slice() {
+        if keys.len() == 2 {
+            keys.sort();
+        }
+        if let [against, candidate] = keys.as_slice() {
             let mut choice = Choice { candidate: candidate.clone(), against: against.clone(), ..Choice::default() };
             for (property, value) in Property::ALL.into_iter().zip(&run.values) {
                 choice.value_mut(property).clone_from(value);

@@ -124,11 +124,6 @@ impl Cell {
         // Declared in the order of `metrics::compared`, which `stats` follows.
         &self.stats[metric as usize]
     }
-
-    /// Returns its statistics in these columns.
-    pub fn stats_of(&self, columns: &[Metric]) -> impl Iterator<Item = &Stat> {
-        columns.iter().map(|metric| self.stat(*metric))
-    }
 }
 
 impl RunCounts {

@@ -65,9 +65,8 @@ pub fn chart(subjects: &[Subject], base: usize, rows: &[Row]) -> Option<Chart> {
     Some(Chart {
         id: "differences",
         title: format!("{what} from {base}"),
-        unit:
-            "logarithmic axis · whiskers: confidence interval · small points: repetitions · hollow: no difference found"
-                .to_owned(),
+        unit: "right is better · whiskers: 95\u{a0}% interval · dots: repetitions · hollow: no difference found"
+            .to_owned(),
         label: format!("{what} from {base}: {}", spoken.join("; ")),
         height: 90 + 38 * lines.len(),
         min_width: 320,
@@ -221,7 +220,7 @@ mod tests {
     };
 
     fn chart_of(runs: Vec<Run>) -> Option<Chart> {
-        Comparison::new(runs, &Marks::default(), None).charts.into_iter().find(|chart| chart.id == "differences")
+        Comparison::new(runs, &Marks::default(), None).differences
     }
 
     fn two(factor: f64) -> Vec<Run> {

@@ -19,7 +19,7 @@ use crate::{
         statistics::Decision,
     },
     metrics,
-    runs::{code::are_comparable, model::Run, verdict::Verdict},
+    runs::{code::are_comparable, model::Run},
     web::format::{self, plural},
 };
 
@@ -30,7 +30,6 @@ pub fn notes(subjects: &[Subject], rows: &[Row], questions: Questions, excluded:
     if rows.iter().any(|row| row.rivals().count() > 0) {
         notes.extend(excluded_note(excluded));
     }
-    notes.extend(suspect(rows));
     notes.extend(too_few(subjects, rows, questions));
     notes.extend(absent(subjects, rows));
     notes.extend(code(subjects));
@@ -92,22 +91,6 @@ fn excluded_note(excluded: &[ExcludedRun]) -> Option<Note> {
     (!excluded.is_empty()).then(|| note(title, text))
 }
 
-fn suspect(rows: &[Row]) -> Option<Note> {
-    let mut reasons: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
-    for run in runs(rows).filter(|run| run.counts() && run.verdict == Some(Verdict::Suspect)) {
-        for reason in run.reasons.iter().filter(|reason| !reason.is_note()) {
-            reasons.entry(&reason.code).or_insert((0, &reason.text)).0 += 1;
-        }
-    }
-    let count = total(rows, |counts| counts.suspect);
-    let text = |(times, text): &(usize, &str)| match times {
-        1 => (*text).to_owned(),
-        times => format!("{text} (first of {times} runs)"),
-    };
-    let texts: Vec<String> = reasons.values().map(text).collect();
-    (count > 0).then(|| doubt(format!("{} used:", plural(count, "suspect run")), format!("{}.", texts.join("; "))))
-}
-
 /// Metrics that too few repetitions answer.
 fn too_few(subjects: &[Subject], rows: &[Row], questions: Questions) -> Option<Note> {
     let mut metrics = BTreeSet::new();
@@ -124,7 +107,7 @@ fn too_few(subjects: &[Subject], rows: &[Row], questions: Questions) -> Option<N
         listed(metrics.iter().map(|name| (*name).to_owned())),
         questions.enough
     );
-    (!names.is_empty()).then(|| doubt("Too little data.", text))
+    (!names.is_empty()).then(|| info("Too little data for some metrics.", text))
 }
 
 /// Subjects without runs that count in settings where others have some.
@@ -141,7 +124,7 @@ fn absent(subjects: &[Subject], rows: &[Row]) -> Option<Note> {
             }
         }
     }
-    (!gaps.is_empty()).then(|| doubt("No runs that count", format!("from {}.", listed(gaps.into_iter()))))
+    (!gaps.is_empty()).then(|| doubt("Some targets have no run that counts.", format!("{}.", listed(gaps.into_iter()))))
 }
 
 /// Versions whose code is different in some runs: a hand-written version does not change by itself.

@@ -17,7 +17,6 @@ pub struct Rendered {
 #[template(path = "compare/_comparison.html")]
 struct Part<'a> {
     comparison: &'a Comparison,
-    named_in_title: bool,
 }
 
 impl From<Comparison> for Rendered {
@@ -40,7 +39,7 @@ impl Rendered {
         if let Some(html) = self.html.get() {
             return Ok(html);
         }
-        let part = Part { comparison: &self.comparison, named_in_title: self.comparison.pair().is_some() }.render()?;
+        let part = Part { comparison: &self.comparison }.render()?;
         Ok(self.html.get_or_init(|| part))
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     web::{
         card::Tone,
         format::{self, Figure},
+        interval_plot::IntervalPlot,
     },
 };
 
@@ -124,6 +125,12 @@ impl Stat {
             Some(finding) if finding.short == self.change().text() => finding.detail,
             Some(finding) => format!("{}: {}", finding.short, finding.detail),
         }
+    }
+
+    /// The difference with its interval, as a picture.
+    pub fn plot(&self) -> Option<IntervalPlot> {
+        let effect = self.effect?;
+        Some(IntervalPlot { change: effect.change(), interval: effect.interval(), tone: self.tone(), wanted: None })
     }
 
     /// The tone of the difference; neutral unless it is significant.

@@ -133,7 +133,7 @@ impl Home {
         let filter = Filter { before: None, label: None, limit: MAX_ROWS };
         let experiments = list::lines(state, filter, known).await?;
         let has_comparison =
-            experiments.iter().any(|line| line.answer.as_ref().is_some_and(|answer| answer.differences.is_some()));
+            experiments.iter().any(|line| line.outcome.as_ref().is_some_and(|outcome| outcome.differences.is_some()));
         let first = dashboard::store::first_measured_at(pool).await?;
         let steps = match first {
             Some(first) if first < *since_ms => None,

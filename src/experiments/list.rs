@@ -14,15 +14,15 @@ use crate::{
         state::AppState,
     },
     auth::caller::Read,
+    compare::answer::Headline,
     experiments::{
         describe::describe_plan,
         model::Experiment,
-        outcome::{Answer, load_answer},
+        outcome::{Outcome, load_outcome},
         progress::Progress,
     },
     runs::filter::address,
     web::{
-        card::{Card, Tone},
         format,
         live::{self, Beat, Concerns, Frame, Pace, View},
         live_shared,
@@ -68,13 +68,13 @@ pub struct Line {
     /// Its progress.
     pub progress: Progress,
     description: String,
-    /// Its most important result.
-    pub answer: Option<Answer>,
+    /// Its result so far.
+    pub outcome: Option<Outcome>,
 }
 
 impl Line {
-    fn new(experiment: Experiment, progress: Progress, answer: Option<Answer>) -> Self {
-        Self { description: describe_plan(&experiment.plan), experiment, progress, answer }
+    fn new(experiment: Experiment, progress: Progress, outcome: Option<Outcome>) -> Self {
+        Self { description: describe_plan(&experiment.plan), experiment, progress, outcome }
     }
 
     fn is_over(&self) -> bool {
@@ -95,18 +95,14 @@ impl Line {
         }
     }
 
-    fn tone(&self) -> Tone {
-        self.answer.as_ref().map_or(Tone::Plain, |answer| answer.card.tone)
+    /// Returns its results so far.
+    pub fn headlines(&self) -> &[Headline] {
+        self.outcome.as_ref().map_or(&[], |outcome| &outcome.answer.headlines)
     }
 
     /// Returns its result so far, in one line.
     pub fn verdict(&self) -> String {
-        self.answer.as_ref().map_or_else(
-            || "no results yet".to_owned(),
-            |Answer { about, card: Card { value, detail, .. }, .. }| {
-                format!("{about}: {value}, {detail}").replace('\u{a0}', " ")
-            },
-        )
+        self.outcome.as_ref().map_or_else(|| "No result yet".to_owned(), |outcome| outcome.answer.line())
     }
 
     /// Returns its plan, in one line.
@@ -136,11 +132,11 @@ pub async fn lines(state: &AppState, Filter { before, label, limit }: Filter<'_>
         let progress = progress(&experiment, &runs, now_ms());
         let ended = |progress: &Progress| (progress.total, progress.ended, progress.without_results);
         let is_same = |line: &&Line| line.experiment.id == experiment.id && ended(&line.progress) == ended(&progress);
-        let answer = match known.iter().find(is_same) {
-            Some(line) => line.answer.clone(),
-            None => load_answer(state, &experiment, &progress, &runs).await?,
+        let outcome = match known.iter().find(is_same) {
+            Some(line) => line.outcome.clone(),
+            None => load_outcome(state, &experiment, &progress, &runs).await?,
         };
-        lines.push(Line::new(experiment, progress, answer));
+        lines.push(Line::new(experiment, progress, outcome));
     }
     Ok(lines)
 }
@@ -227,7 +223,7 @@ mod tests {
         compare::view::Comparison,
         experiments::{
             describe::tests::{experiment, plan, queued},
-            outcome::answer,
+            outcome::outcome,
         },
         runs::{model::Run, testing::finished},
         web::series_style::Marks,
@@ -237,7 +233,7 @@ mod tests {
         let experiment = experiment(name, plan());
         let progress = progress(&experiment, &runs, 1_772_626_400_000);
         let comparison = runs.iter().any(Run::counts).then(|| Comparison::new(runs, &Marks::default(), None));
-        Line::new(experiment, progress, comparison.and_then(answer))
+        Line::new(experiment, progress, comparison.map(outcome))
     }
 
     fn page(lines: Vec<Line>) -> String {
@@ -253,7 +249,7 @@ mod tests {
         let over = line("night", vec![finished("gosherve", 1), finished("servy", 1)]);
         assert!(over.is_over());
         let html = page(vec![waiting, over]);
-        for text in ["/experiments?before=0199", "0 of 2", "no results yet", "instead of 10,000\u{a0}requests/s"] {
+        for text in ["/experiments?before=0199", "0 of 2", "No result yet", "Too little data"] {
             assert!(html.contains(text), "{text}: {html}");
         }
     }

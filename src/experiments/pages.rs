@@ -31,7 +31,7 @@ use crate::{
         state::AppState,
     },
     auth::{caller::Read, model::Scope},
-    compare::{chosen::Options, load, view::Comparison},
+    compare::{chosen::Options, load, pages::Actions, view::Comparison},
     experiments::{
         describe::describe_plan,
         knee::history::Search,
@@ -43,7 +43,6 @@ use crate::{
     profiles::links::{SettingLinks, links},
     runs::{model::Run, pages::remarks::Remarks},
     web::{
-        contents::Contents,
         format,
         live::{self, Beat, Concerns, Frame, Pace, View},
         series_style::Marks,
@@ -114,6 +113,8 @@ pub struct ExperimentView {
     /// Links to its profiles.
     profiles: Vec<SettingLinks>,
     runs: RunList,
+    /// Actions on the comparison.
+    acts: Actions,
     baseline: Option<String>,
     scope: Scope,
 }
@@ -185,7 +186,12 @@ impl ExperimentView {
     fn new(full: ExperimentWithRuns, comparison: Option<Comparison>, data: &PageData) -> Self {
         let ExperimentWithRuns { experiment, url: _, progress, repeated, narrowing: _, power, searches, runs } = full;
         let PageData { full: _, so_far, marks, feed, baseline, scope } = data;
+        let query = form_urlencoded::Serializer::new(String::new())
+            .append_pair("experiments", experiment.id.as_str())
+            .extend_pairs(baseline.iter().map(|key| ("baseline", key)))
+            .finish();
         Self {
+            acts: Actions::new(query, comparison.as_ref(), *scope),
             description: describe_plan(&experiment.plan),
             remarks: remarks::of_experiment(&experiment, *scope),
             comparison,
@@ -203,20 +209,6 @@ impl ExperimentView {
         }
     }
 
-    /// Returns the sections of the page.
-    fn contents(&self) -> Contents {
-        let has_rule = self.so_far.as_ref().is_some_and(|so_far| so_far.rule.is_some());
-        let before = [
-            (!self.is_over(), "progress", "Progress"),
-            (self.so_far.is_some(), "so-far", if has_rule { "Adaptive repetitions" } else { "Differences so far" }),
-            (!self.searches.is_empty(), "steps", "Knee search"),
-        ];
-        let before = before.into_iter().filter(|(is_shown, ..)| *is_shown).map(|(_, id, title)| (id, title));
-        let comparison = self.comparison.iter().flat_map(Comparison::sections);
-        let profiles = (!self.profiles.is_empty()).then_some(("profiles", "Profiles"));
-        Contents::new(before.chain(comparison).chain(profiles).chain([("runs", "Runs")]))
-    }
-
     fn is_over(&self) -> bool {
         self.progress.is_over()
     }
@@ -228,11 +220,6 @@ impl ExperimentView {
     /// Whether the user may add repetitions: not if the experiment decides how often it measures.
     fn may_add(&self) -> bool {
         self.may_submit() && !self.experiment.is_open && self.experiment.plan.knee.is_none()
-    }
-
-    /// Returns the seed of the run order.
-    fn seed(&self) -> Option<u32> {
-        self.experiment.plan.seed
     }
 
     /// Whether the runs have different loads.
@@ -352,7 +339,6 @@ impl View for LiveExperiment {
         }
         if self.compared != ended {
             patches.push(live::patch(&ComparisonPart { view: &view })?);
-            patches.push(live::patch(&view.contents())?);
             self.compared = ended;
         }
         // Last, because at the end this part removes the live connection: later patches would be ignored.

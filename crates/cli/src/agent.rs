@@ -45,7 +45,8 @@ pub struct Agent {
 /// Subcommands of `agent`.
 #[derive(Debug, Subcommand)]
 enum AgentCommand {
-    /// Check whether this machine can be an agent, and suggest fixes. Exits with 1 if it cannot run anything
+    /// Check whether this machine can be an agent, and suggest fixes. Without --server, checks only the machine. Exits
+    /// with 1 if it cannot run anything
     Doctor(Box<Doctor>),
     /// Restore the CPU settings of an agent with --cpu-tuning that was killed
     Restore(restore::Restore),
@@ -65,7 +66,7 @@ struct Doctor {
 #[derive(Debug, Args)]
 struct Place {
     /// The server's address
-    #[arg(long, env = "BREWBENCH_SERVER", required = true)]
+    #[arg(long, env = "BREWBENCH_SERVER")]
     server: Option<Url>,
     /// One-time key printed by `brewbench agent-key new NAME`. Needed on the first start only: the agent replaces it
     /// with a key of its own
@@ -246,6 +247,11 @@ impl Place {
         let options = tools.options(server.context("no server given; set --server")?, key, state)?;
         Ok(Options { trust: trust.into(), ..options })
     }
+
+    /// Returns the options for checks of the machine alone.
+    fn without_server(self) -> anyhow::Result<Options> {
+        Self { server: Some(Url::parse("http://localhost")?), ..self }.options()
+    }
 }
 
 impl Agent {
@@ -267,7 +273,10 @@ impl Agent {
 
 impl Doctor {
     async fn run(self) -> anyhow::Result<ExitCode> {
-        let findings = doctor::examine(&self.place.options()?).await;
+        let findings = match self.place.server {
+            Some(_) => doctor::examine(&self.place.options()?).await,
+            None => doctor::examine_machine(&self.place.without_server()?).await,
+        };
         if self.json {
             println!("{}", serde_json::to_string_pretty(&findings)?);
         } else {

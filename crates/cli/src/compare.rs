@@ -4,7 +4,7 @@ use std::{fmt::Write, process::ExitCode};
 
 use brewbench::{
     app::ids::joined,
-    compare::{cell::Cell, metric::Metric, selection::By, stat::Stat, view::Comparison},
+    compare::{cell::Cell, metric::Metric, selection::By, stat::Stat, trust::Trust, view::Comparison},
     metrics,
 };
 use brewbench_io::client::Client;
@@ -126,10 +126,11 @@ pub async fn fetch(client: &Client, query: &[(&str, String)]) -> anyhow::Result<
 /// Formats the comparison: headline, notes, table.
 pub fn text(comparison: &Comparison) -> String {
     let mut text = format!("{}\n{}\n\n", wrapped(&plain(&comparison.title)), wrapped(&plain(&comparison.shared)));
-    for card in &comparison.cards {
-        let line = format!("{}: {} ({})", plain(&card.label), plain(&card.value), plain(&card.detail));
-        let _ = writeln!(text, "{}", wrapped(&line));
+    for headline in &comparison.answer.headlines {
+        let _ = writeln!(text, "{}", wrapped(&plain(&format!("{}. {}", headline.line(), headline.details))));
     }
+    let Trust { level, text: why } = &comparison.answer.trust;
+    let _ = writeln!(text, "{}", wrapped(&plain(&format!("{}: {why}", level.title()))));
     for note in &comparison.notes {
         let _ = writeln!(text, "{}", wrapped(&format!("! {} {}", plain(&note.title), plain(&note.text))));
         if let Some([run, with]) = &note.environments {

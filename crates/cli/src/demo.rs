@@ -254,7 +254,7 @@ async fn default_sizes(client: &Client, db: &Db, about: &About) -> anyhow::Resul
     }
     fit.sort_by(|a, b| a.vcpus.total_cmp(&b.vcpus));
     let Some(first) = fit.first() else {
-        bail!("no machine size fits this machine; set --size, or add a size with `brewbench size add`")
+        bail!("no machine size fits this machine; set --size, or add a size with `brewbench size new`")
     };
     let second = fit.iter().find(|size| size.vcpus > first.vcpus);
     Ok([Some(first), second].into_iter().flatten().map(|size| size.name.clone()).collect())

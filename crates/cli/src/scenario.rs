@@ -45,7 +45,8 @@ pub enum Scenario {
         name: String,
     },
     /// Add a scenario, or a new revision of an existing one
-    Add {
+    #[command(alias = "add")]
+    New {
         /// Server and output format
         #[command(flatten)]
         common: Common,
@@ -92,7 +93,7 @@ impl Scenario {
                 let path = format!("api/v1/scenarios/{}/revisions", encoded(&name));
                 common.show(&path, revisions).await
             }
-            Self::Add { common, script, name, files, defaults } => {
+            Self::New { common, script, name, files, defaults } => {
                 let stem = || script.file_stem().unwrap_or_default().to_string_lossy().into_owned();
                 let text = ScenarioText {
                     name: name.unwrap_or_else(stem),

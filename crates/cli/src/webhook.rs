@@ -14,7 +14,8 @@ use crate::common::Common;
 #[derive(Debug, Subcommand)]
 pub enum Webhook {
     /// Add a webhook; the secret that signs its events is shown once
-    Add {
+    #[command(alias = "add")]
+    New {
         /// Server and output format
         #[command(flatten)]
         common: Common,
@@ -47,8 +48,9 @@ pub enum Webhook {
         /// Id of the webhook
         id: i64,
     },
-    /// Remove a webhook and its pending deliveries
-    Remove {
+    /// Delete a webhook and its pending deliveries
+    #[command(alias = "remove")]
+    Delete {
         /// Server and output format
         #[command(flatten)]
         common: Common,
@@ -63,7 +65,7 @@ impl Webhook {
     /// Runs the command.
     pub async fn run(self) -> anyhow::Result<()> {
         match self {
-            Self::Add { common, address: url, events } => {
+            Self::New { common, address: url, events } => {
                 let added: CreatedWebhook = common.connect()?.client.post(PATH, &NewWebhook { url, events }).await?;
                 eprintln!("added webhook {}; its events are signed with this secret:", added.webhook.id);
                 common.print(&added, |added| format!("{}\n", added.secret))
@@ -82,7 +84,7 @@ impl Webhook {
                 Ok(())
             }
             Self::Deliveries { common, id } => common.show(&format!("{PATH}/{id}/deliveries"), deliveries).await,
-            Self::Remove { common, id } => {
+            Self::Delete { common, id } => {
                 common.connect()?.client.delete(&format!("{PATH}/{id}")).await?;
                 eprintln!("removed webhook {id}");
                 Ok(())
@@ -97,7 +99,7 @@ fn response(sent: &Delivery) -> String {
 
 fn rows(list: &WebhookList) -> String {
     if list.webhooks.is_empty() {
-        return "no webhooks; add one with: brewbench webhook add URL\n".to_owned();
+        return "no webhooks; add one with: brewbench webhook new URL\n".to_owned();
     }
     let head = [">id", "address", "last delivery"];
     let row = |webhook: &WebhookData| {

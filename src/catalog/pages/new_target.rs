@@ -14,7 +14,7 @@ use brewbench_wire::target::TargetKind;
 use serde::Deserialize;
 use tokio::{sync::watch, time::sleep};
 
-use super::pickup::{OfferState, Pickup};
+use super::pickup::{Expected, OfferState, Pickup};
 use crate::{
     app::{
         error::{Error, QueryParams, Result},
@@ -112,8 +112,8 @@ impl Form {
 
 fn evaluate(presence: &Presence, Sent { kind, toml }: Sent) -> (Form, Pickup) {
     let draft = Draft::new(toml.unwrap_or_else(|| template(kind).to_owned()).replace("\r\n", "\n"));
-    let (name, version) = draft.file.as_ref().map_or(("", ""), |file| (&file.name, &file.version));
-    let pickup = Pickup::new(name, version, draft.valid().is_some(), presence.list());
+    let expected = draft.file.as_ref().map(Expected::of).unwrap_or_default();
+    let pickup = Pickup::new(expected, draft.valid().is_some(), presence.list());
     (Form { kind, draft }, pickup)
 }
 
@@ -169,13 +169,6 @@ pub async fn download(
     Ok(([kind, name], form.draft.text).into_response())
 }
 
-/// The target that a page waits for.
-#[derive(Debug, Deserialize)]
-pub struct Expected {
-    name: String,
-    version: String,
-}
-
 /// `GET /targets/new/live`: streams which agents offer a target.
 pub async fn live(
     Read(caller): Read,
@@ -200,8 +193,7 @@ impl View for LivePickup {
             sleep(RECONNECT).await;
         }
         self.agents.mark_unchanged();
-        let Expected { name, version } = &self.expected;
-        let pickup = Pickup::new(name, version, true, self.presence.list());
+        let pickup = Pickup::new(self.expected.clone(), true, self.presence.list());
         Ok(Frame { patches: vec![live::patch(&PickedUpPart { pickup: &pickup })?], pace: Pace::Minute })
     }
 

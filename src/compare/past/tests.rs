@@ -80,7 +80,7 @@ fn without_a_past_experiments_of_two_days_are_inconclusive() {
         );
         assert_eq!(stat.apart.and_then(|apart| apart.because), Some(TooLittlePast::FewExperiments));
         let comparison = compared(two_days(1.04), &known);
-        assert_eq!(comparison.cards[0].value, "too little data");
+        assert!(comparison.answer.line().starts_with("Too little data"));
         let note = comparison.notes.iter().find(|note| note.title.starts_with("Not measured in turn")).expect("a note");
         assert!(note.text.contains("Measure both again in one experiment"), "{}", note.text);
     }
@@ -141,7 +141,7 @@ fn the_page_shows_the_variation_between_experiments() {
         "{}",
         note.text
     );
-    assert!(comparison.cards[0].detail.contains("within the variation between experiments"));
+    assert!(comparison.answer.headlines[0].details.starts_with("Experiments vary by up to "));
     assert!(comparison.scatters()[0].1.iter().any(|line| line.noise.is_some()));
 }
 
