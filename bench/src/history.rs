@@ -132,16 +132,19 @@ impl Mix<'_> {
 /// Inserts runs into the database in one transaction. One run in 20 has no figures.
 pub async fn fill(pool: &SqlitePool, runs: u32) -> anyhow::Result<()> {
     let mut transaction = pool.begin().await?;
+    let agents = "insert into agent (name, key_hash, created_at)
+         select 'bench-0' || value, cast(value as blob), 0 from json_each('[0,1,2,3]')";
+    sqlx::query(agents).execute(&mut *transaction).await?;
     sqlx::query(
         "with recursive n(i) as (select 0 union all select i + 1 from n where i < ? - 1), r as (
              select i, i * 7919 % 100003 as x, case when i % 20 = 19 then 'failed' else 'finished' end as phase from n)
          insert into run (id, experiment_id, origin, target, version, size_name, vcpus, memory_bytes, scenario, parameters,
-             vus, duration_ms, warm_up_ms, repetition, created_by, agent, phase, queued_at, phase_at, started_at,
+             vus, duration_ms, warm_up_ms, repetition, created_by, agent_id, phase, queued_at, phase_at, started_at,
              finished_at, error, verdict, figures, note)
          select printf('%08x-0000-7000-8000-%012x', i, i), 'e' || (i / 30), 'agent', 'target-' || (x % 50),
              '1.' || (x % 7), (1 + x % 3) || ' vCPU / 4 GiB', 1 + x % 3, 4294967296,
              case when x % 4 = 0 then 'hash' else 'site-mix' end, '{}', 10, 10000, 2000, 1 + i % 5, 'person-' || (x % 9),
-             'bench-0' || (x % 4), phase, 1700000000000 + i * 60000, 1700000000000 + i * 60000, 1700000000000 + i * 60000,
+             (select id from agent where name = 'bench-0' || (x % 4)), phase, 1700000000000 + i * 60000, 1700000000000 + i * 60000, 1700000000000 + i * 60000,
              1700000015000 + i * 60000, case phase when 'failed' then 'the target died' end,
              case phase when 'finished' then case when x % 100 = 0 then 'invalid' when x % 10 = 0 then 'suspect'
                  else 'valid' end end,

@@ -1,10 +1,13 @@
-//! Ids of runs and experiments. Each has a type of its own, so that one is never passed for the other.
+//! Ids of runs, experiments and agents. Each has a type of its own, so that one is never passed for the other.
 //!
-//! They are stored as text. New ids are version 7 UUIDs, so they sort by the time of submission.
+//! Those of runs and experiments are stored as text. New ones are version 7 UUIDs, so they sort by the time of submission.
 
 use std::{collections::HashSet, fmt};
 
-use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
+use rusqlite::{
+    ToSql,
+    types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef},
+};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -19,6 +22,12 @@ pub struct RunId(String);
 #[serde(transparent)]
 #[sqlx(transparent)]
 pub struct ExperimentId(String);
+
+/// Identifies an agent: its row. Users and agents know its name, which may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, sqlx::Type)]
+#[serde(transparent)]
+#[sqlx(transparent)]
+pub struct AgentId(i64);
 
 /// Joins ids for a query string: `ID,ID`.
 pub fn joined(ids: &[RunId]) -> String {
@@ -79,6 +88,12 @@ impl From<String> for ExperimentId {
     }
 }
 
+impl From<i64> for AgentId {
+    fn from(id: i64) -> Self {
+        Self(id)
+    }
+}
+
 impl FromSql for RunId {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         String::column_result(value).map(Self)
@@ -88,6 +103,12 @@ impl FromSql for RunId {
 impl FromSql for ExperimentId {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         String::column_result(value).map(Self)
+    }
+}
+
+impl ToSql for AgentId {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.0.into())
     }
 }
 

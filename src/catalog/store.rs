@@ -12,7 +12,10 @@ use serde_json::json;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{
-    app::error::{Error, Result},
+    app::{
+        error::{Error, Result},
+        ids::AgentId,
+    },
     auth::{
         audit::{self, AuditEvent},
         store::taken,
@@ -33,7 +36,7 @@ const MAX_UNUSED: i64 = 200;
 /// does not fill the catalog.
 pub async fn keep_targets(
     connection: &mut SqliteConnection,
-    agent: &str,
+    agent: AgentId,
     offers: &[TargetOffer],
     now: i64,
 ) -> sqlx::Result<()> {
@@ -42,7 +45,7 @@ pub async fn keep_targets(
         let (kind, identity) = (identity.kind().as_str(), identity.text());
         sqlx::query!(
             "insert into target (name, version, identity, description, first_seen_at, last_seen_at, agent_id, kind)
-             values (?1, ?2, ?3, ?4, ?5, ?5, (select id from agent where name = ?6), ?7)
+             values (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)
              on conflict do update set description = excluded.description, last_seen_at = excluded.last_seen_at,
                  agent_id = excluded.agent_id",
             name,
@@ -58,8 +61,8 @@ pub async fn keep_targets(
     }
     let deleted = sqlx::query!(
         "delete from target where rowid in (
-             select target.rowid from target join agent on agent.id = target.agent_id
-             where agent.name = ?1 and target.last_seen_at < ?2
+             select target.rowid from target
+             where target.agent_id = ?1 and target.last_seen_at < ?2
                  and not exists (
                      select 1 from run where run.target = target.name and run.target_identity = target.identity
                  )

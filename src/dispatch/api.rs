@@ -30,7 +30,7 @@ use crate::{
     responses((status = 200, body = Settled), (status = 404, body = ErrorBody), (status = 422, body = ErrorBody),
         (status = 503, body = ErrorBody)))]
 pub async fn result(
-    caller: AgentCaller,
+    AgentCaller(agent): AgentCaller,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     Extension(barriers): Extension<Barriers>,
@@ -43,14 +43,14 @@ pub async fn result(
     }
     let span = tracing::info_span!("run", id = id.as_str());
     let run = outcome.run;
-    let settled = ingest::accept(&state.db, &caller.name, outcome).instrument(span).await?;
+    let settled = ingest::accept(&state.db, &agent, outcome).instrument(span).await?;
     if let Some(why) = &settled.reason {
-        tracing::info!(run = id.as_str(), agent = caller.name, why, "result does not count");
+        tracing::info!(run = id.as_str(), agent = agent.name, why, "result does not count");
     } else {
-        tracing::info!(run = id.as_str(), agent = caller.name, "result stored");
+        tracing::info!(run = id.as_str(), agent = agent.name, "result stored");
     }
     let coordinator = Coordinator { state: &state, presence: &presence, barriers: &barriers };
-    coordinator.delivered(&caller.name, run).await?;
+    coordinator.delivered(&agent.name, run).await?;
     // A retry may have been queued.
     state.work.notify_one();
     lookup::announce(&state, &lookup::found(&state, &id).await?);

@@ -10,6 +10,7 @@ use brewbench_wire::{
 use crate::{
     app::{
         error::{Error, Result},
+        ids::AgentId,
         state::AppState,
     },
     dispatch::{
@@ -111,13 +112,13 @@ impl Participants {
     async fn start(&self, state: &AppState, presence: &Presence, run: &QueuedRun) -> Result<bool> {
         let Self { host: (name, agent), generators } = self;
         let PlacementRow { id, experiment_id, .. } = &run.place;
-        let names: Vec<String> = generators.iter().map(|(name, _)| name.clone()).collect();
+        let ids: Vec<AgentId> = generators.iter().map(|(_, generator)| generator.id).collect();
         let job = job(state, run).await?;
         let (now, expires) = (now_ms(), lease_end(state));
-        if !leases::lease(&state.db.write, id, name, &names, (now, expires)).await? {
+        if !leases::lease(&state.db.write, id, agent.id, &ids, (now, expires)).await? {
             return Ok(false);
         }
-        let of = u32::try_from(names.len()).unwrap_or(u32::MAX);
+        let of = u32::try_from(ids.len()).unwrap_or(u32::MAX);
         let start = |(name, agent): &(String, Connected), role| {
             presence.start(name, agent.connection, Job { role, ..job.clone() })
         };
@@ -126,7 +127,7 @@ impl Participants {
             let started = presence.start(name, agent.connection, job.clone());
             if !started {
                 // The agent may have reconnected before the lease was stored; that connection would never get the job.
-                leases::give_back(&state.db.write, id, name, now_ms()).await?;
+                leases::give_back(&state.db.write, id, agent.id, now_ms()).await?;
             }
             started
         } else {

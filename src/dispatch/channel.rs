@@ -39,7 +39,7 @@ use super::watch;
 use crate::{
     app::{
         error::{Error, Result},
-        ids::RunId,
+        ids::{AgentId, RunId},
         listener::Slot,
         state::AppState,
     },
@@ -53,7 +53,7 @@ use crate::{
     },
     fleet::{
         api::AgentCaller,
-        model::Availability,
+        model::{Availability, NamedAgent},
         presence::{Connected, Presence},
     },
     runs::store::retries::HeldRun,
@@ -74,22 +74,22 @@ const BUFFER: usize = 4 * 1024;
 
 /// Opens an agent's channel.
 pub async fn open(
-    caller: AgentCaller,
+    AgentCaller(agent): AgentCaller,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     Extension(barriers): Extension<Barriers>,
     slot: Option<Extension<Arc<Slot>>>,
     upgrade: WebSocketUpgrade,
 ) -> Result<Response> {
-    if slot.is_some_and(|Extension(slot)| !slot.assign_to_agent(&caller.name)) {
+    if slot.is_some_and(|Extension(slot)| !slot.assign_to_agent(&agent.name)) {
         let why = "this agent already has several connections; silent ones are closed, try again later".to_owned();
         return Err(Error::Busy { why, wait_s: state.config.silence.as_secs().max(1) });
     }
     let channel = upgrade.max_message_size(MAX_MESSAGE).read_buffer_size(BUFFER).on_upgrade(move |socket| {
         let tasks = state.tasks.clone();
         tasks.track_future(async move {
-            if let Err(fault) = run_channel(socket, &caller.name, &state, &presence, &barriers).await {
-                tracing::error!(agent = caller.name, %fault, "agent channel failed");
+            if let Err(fault) = run_channel(socket, &agent, &state, &presence, &barriers).await {
+                tracing::error!(agent = agent.name, %fault, "agent channel failed");
             }
         })
     });
@@ -98,11 +98,12 @@ pub async fn open(
 
 async fn run_channel(
     mut socket: WebSocket,
-    name: &str,
+    agent: &NamedAgent,
     state: &AppState,
     presence: &Presence,
     barriers: &Barriers,
 ) -> Result<()> {
+    let name = agent.name.as_str();
     let hello = match timeout(HELLO_TIMEOUT, receive_hello(&mut socket)).await {
         Ok(Some(Ok(hello))) => hello,
         Ok(Some(Err(reason))) => {
@@ -119,12 +120,12 @@ async fn run_channel(
     }
     if let Some(reason) = crate::fleet::model::engine_fault(&hello) {
         AgentLog { name }.warn(&reason, "agent refused");
-        crate::fleet::store::store_hello(&mut *state.db.write.acquire().await?, name, &hello, now_ms()).await?;
+        crate::fleet::store::store_hello(&mut *state.db.write.acquire().await?, agent.id, &hello, now_ms()).await?;
         state.events.agents_changed();
         send(&mut socket, &ServerMessage::Refused { reason }).await;
         return Ok(());
     }
-    let (connection, inbox, close) = AgentConnection::enter(name, hello, state, presence, barriers).await?;
+    let (connection, inbox, close) = AgentConnection::enter(agent, hello, state, presence, barriers).await?;
     let outcome = connection.welcome(socket, inbox, close).await;
     connection.leave().await?;
     outcome
@@ -159,13 +160,13 @@ async fn is_alive(other: &Connected, silence: Duration) -> bool {
 }
 
 /// Gives up the runs of an agent that was disabled, revoked or removed.
-async fn give_up_if_cut_off(state: &AppState, name: &str) -> Result<()> {
-    let fate = match crate::fleet::store::availability(&state.db.read, name).await? {
+async fn give_up_if_cut_off(state: &AppState, agent: AgentId) -> Result<()> {
+    let fate = match crate::fleet::store::availability(&state.db.read, agent).await? {
         Some(Availability::Disabled) => "was disabled",
         None => "was revoked or removed",
         Some(Availability::Enabled | Availability::Drained) => return Ok(()),
     };
-    for lease in &leases::held_by(&state.db.read, name).await? {
+    for lease in &leases::held_by(&state.db.read, agent).await? {
         give_up(state, lease, fate).await?;
     }
     Ok(())
@@ -177,21 +178,21 @@ async fn give_up_if_cut_off(state: &AppState, name: &str) -> Result<()> {
 /// is otherwise cancelled on the agent.
 async fn reconcile(
     state: &AppState,
-    name: &str,
+    agent: &NamedAgent,
     hello: &Hello,
     outbox: &mpsc::UnboundedSender<ServerMessage>,
 ) -> Result<Option<brewbench_wire::RunId>> {
     let holds: BTreeSet<RunId> = hello.holds.iter().copied().map(RunId::from).collect();
-    for run in leases::lost_by(&state.db.read, name, &holds).await? {
-        if leases::revive(&state.db.write, &run.id, name, now_ms(), lease_end(state)).await? {
-            tracing::info!(run = run.id.as_str(), agent = name, "lost run revived");
+    for run in leases::lost_by(&state.db.read, agent.id, &holds).await? {
+        if leases::revive(&state.db.write, &run.id, agent.id, now_ms(), lease_end(state)).await? {
+            tracing::info!(run = run.id.as_str(), agent = agent.name, "lost run revived");
             publish_change(state, &run);
         }
     }
-    let held = leases::held_by(&state.db.read, name).await?;
+    let held = leases::held_by(&state.db.read, agent.id).await?;
     for lease in &held {
         if holds.contains(&lease.run) {
-            leases::renew(&state.db.write, &lease.run, name, lease_end(state)).await?;
+            leases::renew(&state.db.write, &lease.run, agent.id, lease_end(state)).await?;
         } else {
             give_up(state, lease, "was restarted and no longer holds the run").await?;
         }
@@ -206,7 +207,7 @@ async fn reconcile(
 
 /// One connection of one agent.
 struct AgentConnection<'a> {
-    name: &'a str,
+    agent: &'a NamedAgent,
     connection: Uuid,
     state: &'a AppState,
     presence: &'a Presence,
@@ -218,28 +219,29 @@ struct AgentConnection<'a> {
 impl<'a> AgentConnection<'a> {
     /// Registers the agent as connected. Returns the messages to send to it, and the token that closes the connection.
     async fn enter(
-        name: &'a str,
+        agent: &'a NamedAgent,
         hello: Box<Hello>,
         state: &'a AppState,
         presence: &'a Presence,
         barriers: &'a Barriers,
     ) -> Result<(Self, mpsc::UnboundedReceiver<ServerMessage>, CancellationToken)> {
-        let now = now_ms();
+        let (now, name) = (now_ms(), agent.name.as_str());
         // One transaction, because many agents reconnect together after a restart and each commit waits for the disk.
         let mut transaction = state.db.write.begin().await?;
-        crate::fleet::store::store_hello(&mut transaction, name, &hello, now).await?;
-        crate::catalog::store::keep_targets(&mut transaction, name, &hello.targets, now).await?;
+        crate::fleet::store::store_hello(&mut transaction, agent.id, &hello, now).await?;
+        crate::catalog::store::keep_targets(&mut transaction, agent.id, &hello.targets, now).await?;
         transaction.commit().await?;
         let (outbox, inbox) = mpsc::unbounded_channel();
         let (connection, close) = (Uuid::new_v4(), state.shutdown.child_token());
-        let busy = reconcile(state, name, &hello, &outbox).await?;
+        let busy = reconcile(state, agent, &hello, &outbox).await?;
         let (heard, ears) = signal::channel(());
-        let agent = Connected {
+        let connected = Connected {
+            id: agent.id,
             // Removed or revoked since it authenticated: it gets no runs, and is cut off below.
-            availability: crate::fleet::store::availability(&state.db.read, name)
+            availability: crate::fleet::store::availability(&state.db.read, agent.id)
                 .await?
                 .unwrap_or(Availability::Disabled),
-            labels: crate::fleet::store::labels(&state.db.read, name).await?.into(),
+            labels: crate::fleet::store::labels(&state.db.read, agent.id).await?.into(),
             activity: ears,
             connection,
             clock_offset_ms: hello.now_ms - now,
@@ -251,19 +253,19 @@ impl<'a> AgentConnection<'a> {
             outbox,
             close: close.clone(),
         };
-        tracing::info!(agent = name, engine = %agent.hello.engines.iter().map(|engine| engine.version().to_string()).collect::<Vec<_>>().join(", "), "agent connected");
-        presence.enter(name, agent);
-        Ok((Self { name, connection, state, presence, barriers, heard }, inbox, close))
+        tracing::info!(agent = name, engine = %connected.hello.engines.iter().map(|engine| engine.version().to_string()).collect::<Vec<_>>().join(", "), "agent connected");
+        presence.enter(name, connected);
+        Ok((Self { agent, connection, state, presence, barriers, heard }, inbox, close))
     }
 
     /// Registers the agent as gone, unless it has reconnected.
     async fn leave(&self) -> Result<()> {
-        let Self { name, connection, state, presence, .. } = *self;
-        presence.leave(name, connection);
+        let Self { agent, connection, state, presence, .. } = *self;
+        presence.leave(&agent.name, connection);
         state.events.agents_changed();
-        crate::fleet::store::seen(&state.db.write, name, now_ms()).await?;
-        tracing::info!(agent = name, "agent disconnected");
-        give_up_if_cut_off(state, name).await
+        crate::fleet::store::seen(&state.db.write, agent.id, now_ms()).await?;
+        tracing::info!(agent = agent.name, "agent disconnected");
+        give_up_if_cut_off(state, agent.id).await
     }
 
     /// Welcomes the agent, then serves it until it disconnects.
@@ -273,19 +275,20 @@ impl<'a> AgentConnection<'a> {
         inbox: mpsc::UnboundedReceiver<ServerMessage>,
         close: CancellationToken,
     ) -> Result<()> {
-        let Self { name, state, presence, .. } = *self;
+        let Self { agent, state, presence, .. } = *self;
+        let name = agent.name.as_str();
         // Read again what may have changed before it was registered; later changes reach it through `Presence`.
-        match crate::fleet::store::availability(&state.db.read, name).await? {
+        match crate::fleet::store::availability(&state.db.read, agent.id).await? {
             Some(Availability::Disabled) | None => presence.disconnect(name),
             Some(availability) => presence.set_availability(name, availability),
         }
-        presence.set_labels(name, &crate::fleet::store::labels(&state.db.read, name).await?);
+        presence.set_labels(name, &crate::fleet::store::labels(&state.db.read, agent.id).await?);
         state.events.agents_changed();
         state.work.notify_one();
         // Welcome it only now, so that a welcomed agent is on every page. Until then, jobs wait in the inbox.
         let heartbeat_ms = u64::try_from(heartbeat(state).as_millis()).unwrap_or(u64::MAX);
         send(&mut socket, &ServerMessage::Welcome { protocol: PROTOCOL, name: name.to_owned(), heartbeat_ms }).await;
-        if crate::fleet::store::wants_key_change(&state.db.read, name).await? {
+        if crate::fleet::store::wants_key_change(&state.db.read, agent.id).await? {
             send(&mut socket, &ServerMessage::ChangeKey).await;
         }
         self.serve(socket, inbox, close).await
@@ -299,7 +302,7 @@ impl<'a> AgentConnection<'a> {
     ) -> Result<()> {
         let mut clock = tokio::time::interval(heartbeat(self.state));
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (silence, log) = (self.state.config.silence, AgentLog { name: self.name });
+        let (silence, log) = (self.state.config.silence, AgentLog { name: &self.agent.name });
         let mut silent_at = Instant::now() + silence;
         loop {
             let message = tokio::select! {
@@ -338,10 +341,10 @@ impl<'a> AgentConnection<'a> {
                 self.note_fault(fault);
                 // Other runs that it holds are results to upload: those are its own until they arrive.
                 if let Some(run) = running
-                    && !renew(self.state, &run.into(), self.name).await?
+                    && !renew(self.state, &run.into(), self.agent.id).await?
                 {
                     // The run ended while the agent was unreachable, or belongs to another agent.
-                    self.presence.send(self.name, ServerMessage::Cancel { run });
+                    self.presence.send(&self.agent.name, ServerMessage::Cancel { run });
                 }
             }
             AgentMessage::Phase { run, phase } => {
@@ -350,19 +353,21 @@ impl<'a> AgentConnection<'a> {
                 }
             }
             AgentMessage::Step { run, step } => {
-                watch::set_step(self.state, self.name, run, &step).await?;
+                watch::set_step(self.state, self.agent, run, &step).await?;
                 self.publish(&run.into()).await?;
             }
-            AgentMessage::Series(delta) => watch::add(self.state, self.name, &delta).await?,
+            AgentMessage::Series(delta) => watch::add(self.state, self.agent, &delta).await?,
             AgentMessage::Done { run } => {
-                renew(self.state, &run.into(), self.name).await?;
-                self.presence.done(self.name, self.connection, run);
+                renew(self.state, &run.into(), self.agent.id).await?;
+                self.presence.done(&self.agent.name, self.connection, run);
                 self.state.work.notify_one();
             }
             AgentMessage::At { run, gate, base_url } => {
-                self.coordinator().arrive(self.name, run, gate, base_url).await?;
+                self.coordinator().arrive(&self.agent.name, run, gate, base_url).await?;
             }
-            AgentMessage::Clock { sent_ms, now_ms } => self.coordinator().clock(self.name, sent_ms, now_ms).await?,
+            AgentMessage::Clock { sent_ms, now_ms } => {
+                self.coordinator().clock(&self.agent.name, sent_ms, now_ms).await?
+            }
             AgentMessage::Inspected { id, finding } => self.presence.deliver_finding(id, finding),
             AgentMessage::Declined { run, reason } => self.declined(run, &reason).await?,
         }
@@ -376,11 +381,11 @@ impl<'a> AgentConnection<'a> {
 
     async fn advance(&self, run: brewbench_wire::RunId, phase: Phase) -> Result<()> {
         let id = RunId::from(run);
-        match leases::advance(&self.state.db.write, &id, self.name, phase, now_ms()).await? {
+        match leases::advance(&self.state.db.write, &id, self.agent.id, phase, now_ms()).await? {
             Advance::Moved => self.publish(&id).await?,
             // Sent over an earlier connection, and received after newer messages.
             Advance::Behind => {}
-            Advance::NotHeld => drop(self.presence.send(self.name, ServerMessage::Cancel { run })),
+            Advance::NotHeld => drop(self.presence.send(&self.agent.name, ServerMessage::Cancel { run })),
         }
         Ok(())
     }
@@ -388,7 +393,7 @@ impl<'a> AgentConnection<'a> {
     /// Notes why the agent takes no runs. Once it does again, it may be the agent that a run waits for.
     fn note_fault(&self, fault: Option<String>) {
         let fault = fault.map(|fault| shortened(&fault));
-        if self.presence.set_fault(self.name, self.connection, fault) {
+        if self.presence.set_fault(&self.agent.name, self.connection, fault) {
             self.state.events.agents_changed();
             self.state.work.notify_one();
         }
@@ -396,13 +401,13 @@ impl<'a> AgentConnection<'a> {
 
     async fn declined(&self, run: brewbench_wire::RunId, reason: &str) -> Result<()> {
         let reason = &shortened(reason);
-        AgentLog { name: self.name }.warn(&format!("{run}: {reason}"), "run declined");
-        self.presence.decline(self.name, self.connection, run);
+        AgentLog { name: &self.agent.name }.warn(&format!("{run}: {reason}"), "run declined");
+        self.presence.decline(&self.agent.name, self.connection, run);
         let id = RunId::from(run);
         if !participants::of(&self.state.db.read, &id).await?.is_empty() {
             // The other participants have started: their results must not count for a new attempt with this id.
-            coordinate::give_up(self.state, &id, &format!("{} declined: {reason}", self.name)).await?;
-        } else if leases::give_back(&self.state.db.write, &id, self.name, now_ms()).await? {
+            coordinate::give_up(self.state, &id, &format!("{} declined: {reason}", self.agent.name)).await?;
+        } else if leases::give_back(&self.state.db.write, &id, self.agent.id, now_ms()).await? {
             self.publish(&id).await?;
         }
         self.state.work.notify_one();

@@ -5,7 +5,11 @@ use std::time::Duration;
 use brewbench_wire::now_ms;
 
 use crate::{
-    app::{error::Result, ids::RunId, state::AppState},
+    app::{
+        error::Result,
+        ids::{AgentId, RunId},
+        state::AppState,
+    },
     dispatch::store::leases::{self, Lease},
     distributed::coordinate::{self, publish_change},
     runs::store::retries::HeldRun,
@@ -22,7 +26,7 @@ pub(crate) async fn renew_all(state: &AppState) -> Result<()> {
 }
 
 /// Renews an agent's lease on a run. Returns false if it has none.
-pub(crate) async fn renew(state: &AppState, run: &RunId, agent: &str) -> Result<bool> {
+pub(crate) async fn renew(state: &AppState, run: &RunId, agent: AgentId) -> Result<bool> {
     Ok(leases::renew(&state.db.write, run, agent, lease_end(state)).await?)
 }
 

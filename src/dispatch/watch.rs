@@ -5,9 +5,10 @@ use brewbench_wire::series::Delta;
 use crate::{
     app::{
         error::Result,
-        ids::RunId,
+        ids::{AgentId, RunId},
         state::{AppState, RunChanged},
     },
+    fleet::{self, model::NamedAgent},
     live::{feed::LiveFeed, participants::Participant},
     results::{
         clock::Clock,
@@ -17,19 +18,19 @@ use crate::{
 };
 
 /// Adds live samples of a run. Samples of an agent that does not work on the run are ignored.
-pub async fn add(state: &AppState, agent: &str, delta: &Delta) -> Result<()> {
+pub async fn add(state: &AppState, agent: &NamedAgent, delta: &Delta) -> Result<()> {
     let run = delta.run;
     if !is_open(state, agent, run).await? {
         return Ok(());
     }
-    if let Err(fault) = state.memory::<LiveFeed>().receive(agent, delta) {
-        tracing::debug!(agent, %run, %fault, "invalid live samples of a run");
+    if let Err(fault) = state.memory::<LiveFeed>().receive(&agent.name, delta) {
+        tracing::debug!(agent = agent.name, %run, %fault, "invalid live samples of a run");
     }
     Ok(())
 }
 
 /// Stores the current step of a long preparation, unless the agent does not work on it.
-pub async fn set_step(state: &AppState, agent: &str, run: brewbench_wire::RunId, step: &str) -> Result<()> {
+pub async fn set_step(state: &AppState, agent: &NamedAgent, run: brewbench_wire::RunId, step: &str) -> Result<()> {
     if is_open(state, agent, run).await? {
         state.memory::<LiveFeed>().set_step(run, step);
     }
@@ -37,16 +38,16 @@ pub async fn set_step(state: &AppState, agent: &str, run: brewbench_wire::RunId,
 }
 
 /// Opens the feed of a run unless it is open; returns whether it is now.
-async fn is_open(state: &AppState, agent: &str, run: brewbench_wire::RunId) -> Result<bool> {
-    if state.memory::<LiveFeed>().is_open(run, agent) {
+async fn is_open(state: &AppState, agent: &NamedAgent, run: brewbench_wire::RunId) -> Result<bool> {
+    if state.memory::<LiveFeed>().is_open(run, &agent.name) {
         return Ok(true);
     }
-    if !works_on(state, agent, run).await? {
+    if !works_on(state, agent.id, run).await? {
         return Ok(false);
     }
-    open(state, agent, run).await?;
+    open(state, &agent.name, run).await?;
     // If it ended just before it was opened, no event would remove it later.
-    if !works_on(state, agent, run).await? {
+    if !works_on(state, agent.id, run).await? {
         state.memory::<LiveFeed>().forget(run);
     }
     Ok(true)
@@ -70,16 +71,22 @@ fn participant(part: PartState) -> Participant {
 /// Removes the feeds of runs whose agents no longer work on them.
 pub async fn forget(state: &AppState, event: Option<&RunChanged>) -> Result<()> {
     // A missed event may have been about any run: check all.
-    for (run, agent) in state.memory::<LiveFeed>().open_runs() {
-        if event.is_none_or(|event| event.run == RunId::from(run)) && !works_on(state, &agent, run).await? {
+    let affected = |run| event.is_none_or(|event| event.run == RunId::from(run));
+    for (run, agent) in state.memory::<LiveFeed>().open_runs().into_iter().filter(|(run, _)| affected(*run)) {
+        // An agent is renamed only while it is idle.
+        let is_working = match fleet::store::find(&mut *state.db.read.acquire().await?, &agent).await? {
+            Some(agent) => works_on(state, agent, run).await?,
+            None => false,
+        };
+        if !is_working {
             state.memory::<LiveFeed>().forget(run);
         }
     }
     Ok(())
 }
 
-async fn works_on(state: &AppState, agent: &str, run: brewbench_wire::RunId) -> Result<bool> {
+async fn works_on(state: &AppState, agent: AgentId, run: brewbench_wire::RunId) -> Result<bool> {
     let (id, mut connection) = (RunId::from(run), state.db.read.acquire().await?);
     let Some((phase, host)) = retries::phase_and_agent(&mut connection, &id).await? else { return Ok(false) };
-    Ok(phase.is_held() && (host.as_deref() == Some(agent) || parts::is_generator(&mut connection, &id, agent).await?))
+    Ok(phase.is_held() && (host == Some(agent) || parts::is_generator(&mut connection, &id, agent).await?))
 }

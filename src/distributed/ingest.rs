@@ -16,6 +16,7 @@ use crate::{
         error::{Error, Result},
         ids::RunId,
     },
+    fleet::model::NamedAgent,
     results::{
         evidence::Evidence,
         ingest, profiles,
@@ -26,19 +27,19 @@ use crate::{
 };
 
 /// Settles a result by the rule in [`crate::results::ingest`]. It is committed when this returns.
-pub async fn accept(db: &Db, agent: &str, mut outcome: Outcome) -> Result<Settled> {
+pub async fn accept(db: &Db, agent: &NamedAgent, mut outcome: Outcome) -> Result<Settled> {
     let id = RunId::from(outcome.run);
     let requested = verdicts::requested(&db.read, &id).await?;
     let Some((phase, holder)) = retries::phase_and_agent(&mut *db.read.acquire().await?, &id).await? else {
         return Err(Error::NotFound(format!("run {id}")));
     };
     let is_expected = if requested.generators.is_empty() {
-        holder.as_deref() == Some(agent)
+        holder == Some(agent.id)
     } else {
-        parts::list(&db.read, &id).await?.iter().any(|row| row.agent == agent)
+        parts::list(&db.read, &id).await?.iter().any(|row| row.agent_id == agent.id)
     };
     if !is_expected {
-        return Ok(Settled::not_assigned(&id, agent));
+        return Ok(Settled::not_assigned(&id, &agent.name));
     }
     let is_open = !matches!(phase, Phase::Finished | Phase::Failed | Phase::Cancelled);
     if is_open {
@@ -58,8 +59,8 @@ pub async fn accept(db: &Db, agent: &str, mut outcome: Outcome) -> Result<Settle
 }
 
 /// Settles a run whose agent had the load generated in its cluster.
-async fn settle_cluster(db: &Db, agent: &str, outcome: &Outcome, requested: RunSpec) -> Result<Settled> {
-    let (host, generators) = AgentPart::of_cluster(agent, outcome);
+async fn settle_cluster(db: &Db, agent: &NamedAgent, outcome: &Outcome, requested: RunSpec) -> Result<Settled> {
+    let (host, generators) = AgentPart::of_cluster(&agent.name, outcome);
     match merge::merge(&host, &generators) {
         Ok(Merged { outcome: merged, evidence }) => {
             let merged = Outcome { times: outcome.times.clone(), ..merged };

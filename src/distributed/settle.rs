@@ -17,6 +17,7 @@ use crate::{
         merge::{self, Merged},
         model::{AgentPart, clock},
     },
+    fleet::model::NamedAgent,
     results::{
         blob,
         evidence::Evidence,
@@ -33,7 +34,7 @@ use crate::{
 };
 
 /// Settles the part of an agent. It is committed when this returns.
-pub async fn settle(db: &Db, agent: &str, outcome: &Outcome, requested: &RunSpec) -> Result<Settled> {
+pub async fn settle(db: &Db, agent: &NamedAgent, outcome: &Outcome, requested: &RunSpec) -> Result<Settled> {
     // Another part may arrive while this one is processed, but each only once.
     for _ in 0..=requested.generators.len() + 1 {
         if let Some(settled) = try_once(db, agent, outcome, requested).await? {
@@ -44,15 +45,15 @@ pub async fn settle(db: &Db, agent: &str, outcome: &Outcome, requested: &RunSpec
 }
 
 /// Settles a part; none if another part arrived in the meantime and the caller must try again.
-async fn try_once(db: &Db, agent: &str, outcome: &Outcome, requested: &RunSpec) -> Result<Option<Settled>> {
+async fn try_once(db: &Db, agent: &NamedAgent, outcome: &Outcome, requested: &RunSpec) -> Result<Option<Settled>> {
     let (id, now) = (RunId::from(outcome.run), now_ms());
     let rows = parts::list(&db.read, &id).await?;
-    let Some(mine) = rows.iter().find(|row| row.agent == agent) else {
-        return Ok(Some(Settled::not_assigned(&id, agent)));
+    let Some(mine) = rows.iter().find(|row| row.agent_id == agent.id) else {
+        return Ok(Some(Settled::not_assigned(&id, &agent.name)));
     };
     let place = mine.place;
     // Merging happens before the transaction, which blocks other writers.
-    let end = failure(place, agent, outcome);
+    let end = failure(place, &agent.name, outcome);
     let own = PackedPart::pack(outcome)?;
     let is_last = rows.iter().all(|row| row.place == place || row.outcome.is_some());
     let merged = if end.is_none() && is_last { Some(merge_parts(rows, place, outcome)?) } else { None };
@@ -84,7 +85,7 @@ async fn try_once(db: &Db, agent: &str, outcome: &Outcome, requested: &RunSpec) 
         open => open,
     };
     if delivered.contains(&place) {
-        return Ok(Some(Settled::dropped(format!("the part of {agent} was already delivered"))));
+        return Ok(Some(Settled::dropped(format!("the part of {} was already delivered", agent.name))));
     }
     // The host and this part are not counted on either side.
     let waits = requested.generators.len() > delivered.len();

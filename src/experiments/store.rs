@@ -1,12 +1,16 @@
 //! SQL of experiments.
 
 use brewbench_wire::load::Load;
-use sqlx::{SqliteConnection, SqlitePool};
+use sqlx::{AssertSqlSafe, SqliteConnection, SqlitePool};
 
 use crate::{
-    app::{db::decode, ids::ExperimentId},
+    app::{
+        db::decode,
+        ids::{AgentId, ExperimentId},
+    },
     auth::audit::{self, AuditEvent},
     experiments::{model::Experiment, plan::Plan},
+    fleet,
     runs::model::{RunSize, RunSpec},
 };
 
@@ -35,14 +39,17 @@ pub async fn insert(
 ) -> sqlx::Result<()> {
     // A new experiment has no labels, note or pause.
     let Experiment { id, name, plan, created_by, created_at_ms, is_open, .. } = experiment;
-    let plan = serde_json::to_string(plan).map_err(decode)?;
+    let PlanColumns { plan, agent, generators } = PlanColumns::of(connection, plan).await?;
     let sizes = serde_json::to_string(&inputs.sizes).map_err(decode)?;
     sqlx::query!(
-        "insert into experiment (id, name, plan, created_by, created_at, is_open, sizes, scenario_sha256)
-         values (?, ?, ?, ?, ?, ?, ?, ?)",
+        "insert into experiment (id, name, plan, agent_id, generators, created_by, created_at, is_open, sizes,
+             scenario_sha256)
+         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         id,
         name,
         plan,
+        agent,
+        generators,
         created_by,
         created_at_ms,
         is_open,
@@ -54,11 +61,34 @@ pub async fn insert(
     Ok(())
 }
 
-/// A row of `experiment`.
+/// A plan as stored: the agents that it names are ids.
+struct PlanColumns {
+    /// The rest, as JSON.
+    plan: String,
+    agent: Option<AgentId>,
+    generators: String,
+}
+
+impl PlanColumns {
+    async fn of(connection: &mut SqliteConnection, plan: &Plan) -> sqlx::Result<Self> {
+        let agent = match &plan.agent {
+            Some(name) => Some(fleet::store::id(connection, name).await?),
+            None => None,
+        };
+        let generators = fleet::store::ids(connection, &plan.generators).await?;
+        let rest = Plan { agent: None, generators: Vec::new(), ..plan.clone() };
+        Ok(Self { plan: serde_json::to_string(&rest).map_err(decode)?, agent, generators })
+    }
+}
+
+/// A row of `experiment`, with the names of agents.
+#[derive(sqlx::FromRow)]
 struct ExperimentRow {
     id: ExperimentId,
     name: String,
     plan: String,
+    agent: Option<String>,
+    generators: String,
     created_by: String,
     created_at: i64,
     labels: String,
@@ -72,11 +102,15 @@ impl TryFrom<ExperimentRow> for Experiment {
     type Error = sqlx::Error;
 
     fn try_from(row: ExperimentRow) -> sqlx::Result<Self> {
-        let ExperimentRow { id, name, plan, created_by, created_at, labels, note, is_open, paused_at, paused_by } = row;
+        let ExperimentRow { id, name, plan, agent, generators, created_by, created_at, labels, note, is_open, .. } =
+            row;
+        let ExperimentRow { paused_at, paused_by, .. } = row;
+        let generators = serde_json::from_str(&generators).map_err(decode)?;
+        let plan: Plan = serde_json::from_str(&plan).map_err(decode)?;
         Ok(Self {
             id,
             name,
-            plan: serde_json::from_str(&plan).map_err(decode)?,
+            plan: Plan { agent, generators, ..plan },
             created_by,
             created_at_ms: created_at,
             labels: serde_json::from_str(&labels).map_err(decode)?,
@@ -88,16 +122,17 @@ impl TryFrom<ExperimentRow> for Experiment {
     }
 }
 
+/// Selects rows of `experiment`.
+const SELECT: &str = "select id, name, plan, (select name from agent where agent.id = experiment.agent_id) as agent,
+        (select json_group_array((select name from agent where agent.id = named.value))
+            from json_each(experiment.generators) as named) as generators,
+        created_by, created_at, labels, note, is_open, paused_at, paused_by
+    from experiment";
+
 /// Returns an experiment, if it exists.
 pub async fn find(pool: &SqlitePool, id: &ExperimentId) -> sqlx::Result<Option<Experiment>> {
-    let row = sqlx::query_as!(
-        ExperimentRow,
-        "select id, name, plan, created_by, created_at, labels, note, is_open, paused_at, paused_by
-         from experiment where id = ?",
-        id
-    )
-    .fetch_optional(pool)
-    .await?;
+    let select = AssertSqlSafe(format!("{SELECT} where id = ?"));
+    let row: Option<ExperimentRow> = sqlx::query_as(select).bind(id).fetch_optional(pool).await?;
     row.map(Experiment::try_from).transpose()
 }
 
@@ -109,17 +144,11 @@ pub async fn list(
     limit: i64,
 ) -> sqlx::Result<Vec<Experiment>> {
     // Ids are version 7 UUIDs, which sort by time.
-    let rows = sqlx::query_as!(
-        ExperimentRow,
-        "select id, name, plan, created_by, created_at, labels, note, is_open, paused_at, paused_by from experiment
-         where (?1 is null or id < ?1) and (?2 is null or ?2 in (select value from json_each(labels)))
-         order by id desc limit ?3",
-        before,
-        label,
-        limit
-    )
-    .fetch_all(pool)
-    .await?;
+    let select = AssertSqlSafe(format!(
+        "{SELECT} where (?1 is null or id < ?1) and (?2 is null or ?2 in (select value from json_each(labels)))
+         order by id desc limit ?3"
+    ));
+    let rows: Vec<ExperimentRow> = sqlx::query_as(select).bind(before).bind(label).bind(limit).fetch_all(pool).await?;
     rows.into_iter().map(Experiment::try_from).collect()
 }
 
@@ -231,13 +260,15 @@ pub async fn replan(
     plan: &Plan,
     act: &AuditEvent,
 ) -> sqlx::Result<bool> {
-    let plan = serde_json::to_string(plan).map_err(decode)?;
+    let PlanColumns { plan, agent, generators } = PlanColumns::of(connection, plan).await?;
     let changed = sqlx::query!(
-        "update experiment set plan = ?3, looks = looks + 1, looks_at = json_insert(looks_at, '$[#]', ?2) where id = ?1 \
+        "update experiment set plan = ?3, agent_id = ?4, generators = ?5, looks = looks + 1, looks_at = json_insert(looks_at, '$[#]', ?2) where id = ?1 \
          and is_open = 0 and plan ->> '$.repetitions' = ?2",
         id,
         repetitions,
-        plan
+        plan,
+        agent,
+        generators
     )
     .execute(&mut *connection)
     .await?;

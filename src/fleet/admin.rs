@@ -35,19 +35,19 @@ const MAX_LABEL_CHARS: usize = 40;
 #[utoipa::path(put, path = "/api/v1/agents/{name}/availability", tag = "fleet", params(("name" = String, Path)),
     request_body = NewAvailability,
     responses((status = 200, body = Agent), (status = 404, body = ErrorBody)))]
-pub async fn set_availability(
+pub async fn put_availability(
     Admin(caller): Admin,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
     Input(new): Input<NewAvailability>,
 ) -> Result<Json<Agent>> {
-    apply_standing(&state, &presence, &name, new.availability, &caller).await?;
+    set_availability(&state, &presence, &name, new.availability, &caller).await?;
     Ok(Json(found(&state, &presence, &name).await?))
 }
 
 /// Enables, drains or disables an agent. Repeating it changes nothing.
-pub async fn apply_standing(
+pub async fn set_availability(
     state: &AppState,
     presence: &Presence,
     name: &str,
@@ -145,19 +145,19 @@ pub async fn request_key_change(state: &AppState, presence: &Presence, name: &st
 /// Remove an agent. Its key ends at once, its name becomes free, and its runs stay.
 #[utoipa::path(delete, path = "/api/v1/agents/{name}", tag = "fleet", params(("name" = String, Path)),
     responses((status = 204), (status = 404, body = ErrorBody)))]
-pub async fn forget_agent(
+pub async fn remove_agent(
     Admin(caller): Admin,
     State(state): State<AppState>,
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
 ) -> Result<StatusCode> {
-    forget(&state, &presence, &name, &caller).await?;
+    remove(&state, &presence, &name, &caller).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Removes an agent and disconnects it.
-pub async fn forget(state: &AppState, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
-    if !fleet::store::forget(&state.db.write, name, &by.does(Action::AgentForgotten, name)).await? {
+pub async fn remove(state: &AppState, presence: &Presence, name: &str, by: &Caller) -> Result<()> {
+    if !fleet::store::remove(&state.db.write, name, now_ms(), &by.does(Action::AgentForgotten, name)).await? {
         return Err(missing(name));
     }
     presence.disconnect(name);

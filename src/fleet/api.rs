@@ -27,7 +27,7 @@ use crate::{
     },
     fleet::{
         self,
-        model::{Agent, AgentList, Availability, NewAgentKey, ONE_TIME_LIFE_MS, audit_name},
+        model::{Agent, AgentList, Availability, NamedAgent, NewAgentKey, ONE_TIME_LIFE_MS, audit_name},
         presence::Presence,
         store::KeyOwner,
     },
@@ -35,10 +35,7 @@ use crate::{
 
 /// An agent, authenticated by its key.
 #[derive(Clone, Debug)]
-pub struct AgentCaller {
-    /// The agent's name.
-    pub name: String,
-}
+pub struct AgentCaller(pub NamedAgent);
 
 impl FromRequestParts<AppState> for AgentCaller {
     type Rejection = Error;
@@ -46,7 +43,7 @@ impl FromRequestParts<AppState> for AgentCaller {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self> {
         let hash = secret::hash(bearer(&parts.headers).ok_or(Error::Unauthenticated)?);
         let address = address(parts, state);
-        let Some(KeyOwner { name, availability, availability_by, is_next }) =
+        let Some(KeyOwner { agent, availability, availability_by, is_next }) =
             fleet::store::agent_by_key(&state.db.read, &hash).await?
         else {
             state.limits.tries.wrong_secret(address)?;
@@ -54,17 +51,18 @@ impl FromRequestParts<AppState> for AgentCaller {
             return Err(Error::Unauthenticated);
         };
         if is_next {
-            let act = AuditEvent::new(&audit_name(&name), address, Action::AgentKeyChanged, &name);
+            let act = AuditEvent::new(&audit_name(&agent.name), address, Action::AgentKeyChanged, &agent.name);
             fleet::store::promote_next_key(&state.db.write, &hash, now_ms(), &act).await?;
             state.events.agents_changed();
         }
         if availability == Availability::Disabled {
             let by = availability_by.map_or(String::new(), |by| format!(" by {by}"));
             return Err(Error::Forbidden(format!(
-                "the agent {name:?} is disabled{by}; enable it with `brewbench fleet enable`"
+                "the agent {:?} is disabled{by}; enable it with `brewbench fleet enable`",
+                agent.name
             )));
         }
-        Ok(Self { name })
+        Ok(Self(agent))
     }
 }
 

@@ -86,19 +86,19 @@ pub async fn exchange(db: &Db, one_time_hash: &[u8], key_hash: &[u8], act: &Audi
     request_body(content_type = "application/json", description = "`key_sha256`: the hash of the new key, in hex"),
     responses((status = 204), (status = 422, body = ErrorBody)))]
 pub async fn change_key(
-    caller: AgentCaller,
+    AgentCaller(agent): AgentCaller,
     State(state): State<AppState>,
     Input(new): Input<NewKey>,
 ) -> Result<StatusCode> {
-    fleet::store::store_next_key(&state.db.write, &caller.name, &hash_in(&new)?).await?;
+    fleet::store::store_next_key(&state.db.write, agent.id, &hash_in(&new)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Show the agent's name. The first request with a new key also activates it.
 #[utoipa::path(get, path = "/api/v1/agent/self", tag = "agents",
     responses((status = 200, description = "`name`: the agent's name", content_type = "application/json")))]
-pub async fn whoami(caller: AgentCaller) -> Json<Enrolled> {
-    Json(Enrolled { name: caller.name })
+pub async fn whoami(AgentCaller(agent): AgentCaller) -> Json<Enrolled> {
+    Json(Enrolled { name: agent.name })
 }
 
 fn hash_in(new: &NewKey) -> Result<Vec<u8>> {

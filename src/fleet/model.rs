@@ -9,6 +9,17 @@ use brewbench_wire::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::app::ids::AgentId;
+
+/// An agent: its id for what is stored, its name for what is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedAgent {
+    /// Id.
+    pub id: AgentId,
+    /// Its name now.
+    pub name: String,
+}
+
 /// Lifetime of a one-time key, ms.
 pub const ONE_TIME_LIFE_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 

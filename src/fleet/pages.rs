@@ -35,7 +35,12 @@ use crate::{
         model::{About, Agent, Availability, ClusterGenerators},
         presence::Presence,
     },
-    runs::{self, pages::row::ListedRun, store::latest},
+    runs::{
+        self,
+        filter::{Field, Filter},
+        model::Run,
+        pages::row::ListedRun,
+    },
     web::{
         address,
         badge::{self, Badge},
@@ -256,10 +261,20 @@ async fn views(state: &AppState, presence: &Presence) -> Result<Vec<View>> {
 
 /// Returns table rows of these runs, newest first.
 pub(crate) async fn lines(state: &AppState, ids: &[RunId]) -> Result<Vec<ListedRun>> {
-    let runs = crate::runs::store::by_ids(&state.db.rows, ids).await?;
+    let runs = runs::store::by_ids(&state.db.rows, ids).await?;
+    marked(state, runs.into_iter().rev().collect()).await
+}
+
+/// Returns table rows of the newest runs of a target, a scenario or an agent.
+pub(crate) async fn newest_lines(state: &AppState, field: Field, value: &str) -> Result<Vec<ListedRun>> {
+    let filter = Filter { equal: vec![(field, value.to_owned())], ..Filter::default() };
+    marked(state, runs::store::list(&state.db.rows, &filter, LAST_RUNS).await?).await
+}
+
+async fn marked(state: &AppState, runs: Vec<Run>) -> Result<Vec<ListedRun>> {
     let targets: Vec<&str> = runs.iter().map(|run| run.spec.target.as_str()).collect();
     let marks = crate::catalog::store::marks(&state.db.read, &targets).await?;
-    Ok(runs.into_iter().rev().map(|run| ListedRun::new(run, &marks)).collect())
+    Ok(runs.into_iter().map(|run| ListedRun::new(run, &marks)).collect())
 }
 
 async fn page(state: &AppState, presence: &Presence, caller: &Caller, label: Option<String>) -> Result<AgentsPage> {
@@ -326,12 +341,12 @@ pub async fn show(
     Path(name): Path<String>,
 ) -> Result<Response> {
     let view = found(&state, &presence, &name).await?;
-    let ids = latest::runs_of_agent(&state.db.read, &name, LAST_RUNS).await?;
+    let lines = newest_lines(&state, Field::Agent, &name).await?;
     let targets = view.about().map(|about| about.targets.clone()).unwrap_or_default();
     let page = AgentPage {
         shell: Shell::signed_in(name, Section::Agents, &caller.name),
         targets: targets.into_iter().map(|target| (address::segment(&target), target)).collect(),
-        lines: lines(&state, &ids).await?,
+        lines,
         view,
         scope: caller.scope,
     };

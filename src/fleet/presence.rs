@@ -13,11 +13,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{catalog::model::Engine, fleet::model::Availability};
+use crate::{app::ids::AgentId, catalog::model::Engine, fleet::model::Availability};
 
 /// A connected agent.
 #[derive(Clone, Debug)]
 pub struct Connected {
+    /// The agent's id.
+    pub id: AgentId,
     /// Identifies this connection of the agent.
     pub connection: Uuid,
     /// What it reported about itself; shared, because placement reads all agents for every run.

@@ -4,15 +4,48 @@ use brewbench_wire::messages::Hello;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{
-    app::error::{Error, Result},
+    app::{
+        db::decode,
+        error::{Error, Result},
+        ids::AgentId,
+    },
     auth::{
         audit::{self, AuditEvent},
         store::{distinct, taken},
     },
-    fleet::model::{About, Agent, AgentEngine, Availability, ClusterGenerators},
+    fleet::model::{About, Agent, AgentEngine, Availability, ClusterGenerators, NamedAgent},
 };
 
+/// Returns the id of an agent, or of a removed one: runs still name it.
+pub async fn find(connection: &mut SqliteConnection, name: &str) -> sqlx::Result<Option<AgentId>> {
+    sqlx::query_scalar!(r#"select id as "id: AgentId" from agent where name = ?"#, name)
+        .fetch_optional(connection)
+        .await
+}
+
+/// The same, for a row that must not be written without it.
+pub async fn id(connection: &mut SqliteConnection, name: &str) -> sqlx::Result<AgentId> {
+    find(connection, name).await?.ok_or(sqlx::Error::RowNotFound)
+}
+
+/// Returns the id of an agent that is not removed.
+pub async fn present(connection: &mut SqliteConnection, name: &str) -> Result<AgentId> {
+    let id =
+        sqlx::query_scalar!(r#"select id as "id: AgentId" from agent where name = ? and removed_at is null"#, name);
+    id.fetch_optional(connection).await?.ok_or_else(|| Error::NotFound(format!("agent {name:?}")))
+}
+
+/// Returns the ids of agents in this order, as stored.
+pub async fn ids(connection: &mut SqliteConnection, names: &[String]) -> sqlx::Result<String> {
+    let mut ids = Vec::with_capacity(names.len());
+    for name in names {
+        ids.push(id(connection, name).await?);
+    }
+    serde_json::to_string(&ids).map_err(decode)
+}
+
 /// Stores an agent with its one-time key, valid until a time, unix ms. `made_by` is the user whose role it depends on.
+/// An agent with the name of a removed one is that agent again.
 pub async fn insert_agent(
     pool: &SqlitePool,
     name: &str,
@@ -22,10 +55,14 @@ pub async fn insert_agent(
     act: &AuditEvent,
 ) -> Result<()> {
     let mut transaction = pool.begin().await?;
-    let names = sqlx::query_scalar!("select name from agent").fetch_all(&mut *transaction).await?;
+    let names =
+        sqlx::query_scalar!("select name from agent where removed_at is null").fetch_all(&mut *transaction).await?;
     distinct("agent", name, &names)?;
-    sqlx::query!(
-        "insert into agent (name, key_hash, created_at, is_one_time, one_time_until, made_by) values (?, ?, ?, 1, ?, ?)",
+    let done = sqlx::query!(
+        "insert into agent (name, key_hash, created_at, is_one_time, one_time_until, made_by) values (?, ?, ?, 1, ?, ?)
+         on conflict (name) do update set key_hash = excluded.key_hash, created_at = excluded.created_at, is_one_time = 1,
+             one_time_until = excluded.one_time_until, made_by = excluded.made_by, revoked_at = null, removed_at = null
+         where removed_at is not null",
         name,
         one_time_hash,
         now,
@@ -33,8 +70,10 @@ pub async fn insert_agent(
         made_by
     )
     .execute(&mut *transaction)
-    .await
-    .map_err(|fault| taken(fault, || format!("an agent {name:?} already exists; choose another name")))?;
+    .await?;
+    if done.rows_affected() == 0 {
+        return Err(Error::Conflict(format!("an agent {name:?} already exists; choose another name")));
+    }
     audit::record(&mut transaction, act).await?;
     Ok(transaction.commit().await?)
 }
@@ -92,8 +131,8 @@ pub async fn is_exchanged(pool: &SqlitePool, one_time_hash: &[u8], key_hash: &[u
 }
 
 /// Stores the next key of an agent; replaces an unused one.
-pub async fn store_next_key(pool: &SqlitePool, name: &str, key_hash: &[u8]) -> Result<()> {
-    sqlx::query!("update agent set next_key_hash = ?2 where name = ?1 and key_hash <> ?2", name, key_hash)
+pub async fn store_next_key(pool: &SqlitePool, agent: AgentId, key_hash: &[u8]) -> Result<()> {
+    sqlx::query!("update agent set next_key_hash = ?2 where id = ?1 and key_hash <> ?2", agent, key_hash)
         .execute(pool)
         .await
         .map_err(|fault| taken(fault, || "another agent already has this key".to_owned()))?;
@@ -128,8 +167,8 @@ pub async fn ask_key_change(pool: &SqlitePool, name: &str, now: i64, act: &Audit
 }
 
 /// Returns whether a key rotation is pending.
-pub async fn wants_key_change(pool: &SqlitePool, name: &str) -> sqlx::Result<bool> {
-    let row = sqlx::query!("select key_change_asked_at from agent where name = ?", name).fetch_optional(pool).await?;
+pub async fn wants_key_change(pool: &SqlitePool, agent: AgentId) -> sqlx::Result<bool> {
+    let row = sqlx::query!("select key_change_asked_at from agent where id = ?", agent).fetch_optional(pool).await?;
     Ok(row.is_some_and(|row| row.key_change_asked_at.is_some()))
 }
 
@@ -144,7 +183,8 @@ pub async fn set_availability(
     let availability = availability.as_str();
     let mut transaction = pool.begin().await?;
     let done = sqlx::query!(
-        "update agent set availability = ?2, availability_at = ?3, availability_by = ?4 where name = ?1 and availability <> ?2",
+        "update agent set availability = ?2, availability_at = ?3, availability_by = ?4
+         where name = ?1 and availability <> ?2 and removed_at is null",
         name,
         availability,
         now,
@@ -155,25 +195,24 @@ pub async fn set_availability(
     audit::commit(transaction, &done, act).await
 }
 
-/// Returns whether an agent gets runs; `None` if it is unknown or its key is revoked.
-pub async fn availability(pool: &SqlitePool, name: &str) -> sqlx::Result<Option<Availability>> {
-    let row = sqlx::query!("select availability from agent where name = ? and revoked_at is null", name)
+/// Returns whether an agent gets runs; `None` if it is removed or its key is revoked.
+pub async fn availability(pool: &SqlitePool, agent: AgentId) -> sqlx::Result<Option<Availability>> {
+    let row = sqlx::query!("select availability from agent where id = ? and revoked_at is null", agent)
         .fetch_optional(pool)
         .await?;
-    row.map(|row| read_standing(&row.availability)).transpose()
+    row.map(|row| read_availability(&row.availability)).transpose()
 }
 
-/// Returns the labels of an agent; none if it is unknown.
-pub async fn labels(pool: &SqlitePool, name: &str) -> sqlx::Result<Vec<String>> {
-    let row = sqlx::query!("select labels from agent where name = ?", name).fetch_optional(pool).await?;
-    row.map_or_else(|| Ok(Vec::new()), |row| read_labels(&row.labels))
+/// Returns the labels of an agent.
+pub async fn labels(pool: &SqlitePool, agent: AgentId) -> sqlx::Result<Vec<String>> {
+    read_labels(&sqlx::query_scalar!("select labels from agent where id = ?", agent).fetch_one(pool).await?)
 }
 
 fn read_labels(text: &str) -> sqlx::Result<Vec<String>> {
     serde_json::from_str(text).map_err(|fault| sqlx::Error::Decode(fault.into()))
 }
 
-fn read_standing(text: &str) -> sqlx::Result<Availability> {
+fn read_availability(text: &str) -> sqlx::Result<Availability> {
     text.parse().map_err(|fault: String| sqlx::Error::Decode(fault.into()))
 }
 
@@ -181,27 +220,36 @@ fn read_standing(text: &str) -> sqlx::Result<Availability> {
 pub async fn set_labels(pool: &SqlitePool, name: &str, labels: &[String], act: &AuditEvent) -> Result<bool> {
     let labels = serde_json::to_string(labels).map_err(Error::internal)?;
     let mut transaction = pool.begin().await?;
-    let done =
-        sqlx::query!("update agent set labels = ?2 where name = ?1", name, labels).execute(&mut *transaction).await?;
+    let done = sqlx::query!("update agent set labels = ?2 where name = ?1 and removed_at is null", name, labels)
+        .execute(&mut *transaction)
+        .await?;
     Ok(audit::commit(transaction, &done, act).await?)
 }
 
-/// Renames an agent everywhere (see the trigger `agent_renamed`); false if there is none with this name.
-pub async fn rename(connection: &mut SqliteConnection, name: &str, new: &str) -> Result<bool> {
-    let others =
-        sqlx::query_scalar!("select name from agent where name <> ?", name).fetch_all(&mut *connection).await?;
-    distinct("agent", new, &others)?;
-    let done = sqlx::query!("update agent set name = ?2 where name = ?1", name, new)
-        .execute(connection)
-        .await
-        .map_err(|fault| taken(fault, || format!("an agent {new:?} already exists; choose another name")))?;
-    Ok(done.rows_affected() > 0)
+/// Renames an agent.
+pub async fn rename(connection: &mut SqliteConnection, agent: AgentId, new: &str) -> Result<()> {
+    let others = sqlx::query_scalar!("select name from agent where id <> ? and removed_at is null", agent);
+    distinct("agent", new, &others.fetch_all(&mut *connection).await?)?;
+    sqlx::query!("update agent set name = ? where id = ?", new, agent).execute(connection).await.map_err(|fault| {
+        taken(fault, || format!("the name {new:?} already belongs to an agent, or to a removed one; choose another"))
+    })?;
+    Ok(())
 }
 
-/// Removes an agent; false if there is none with this name.
-pub async fn forget(pool: &SqlitePool, name: &str, act: &AuditEvent) -> sqlx::Result<bool> {
+/// Removes an agent, without the name that its runs show; false if there is none with this name.
+pub async fn remove(pool: &SqlitePool, name: &str, now: i64, act: &AuditEvent) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
-    let done = sqlx::query!("delete from agent where name = ?", name).execute(&mut *transaction).await?;
+    let done = sqlx::query!(
+        "update agent set removed_at = ?2, revoked_at = ?2, key_hash = randomblob(32), exchanged_key_hash = null,
+             next_key_hash = null, key_at = null, key_change_asked_at = null, is_one_time = 0, one_time_until = null,
+             made_by = null, last_seen_at = null, hello = null, labels = '[]', availability = 'enabled',
+             availability_at = null, availability_by = null
+         where name = ?1 and removed_at is null",
+        name,
+        now
+    )
+    .execute(&mut *transaction)
+    .await?;
     audit::commit(transaction, &done, act).await
 }
 
@@ -210,7 +258,7 @@ pub async fn replace_key(pool: &SqlitePool, name: &str, key_hash: &[u8], now: i6
     sqlx::query!(
         "insert into agent (name, key_hash, created_at, key_at) values (?1, ?2, ?3, ?3)
          on conflict (name) do update set key_hash = excluded.key_hash, key_at = excluded.key_at, revoked_at = null,
-             is_one_time = 0, one_time_until = null, exchanged_key_hash = null, next_key_hash = null",
+             removed_at = null, is_one_time = 0, one_time_until = null, exchanged_key_hash = null, next_key_hash = null",
         name,
         key_hash,
         now
@@ -223,8 +271,8 @@ pub async fn replace_key(pool: &SqlitePool, name: &str, key_hash: &[u8], now: i6
 /// The agent that a key belongs to.
 #[derive(Clone, Debug)]
 pub struct KeyOwner {
-    /// The agent's name.
-    pub name: String,
+    /// The agent.
+    pub agent: NamedAgent,
     /// Whether it gets runs.
     pub availability: Availability,
     /// Who set the availability.
@@ -236,21 +284,22 @@ pub struct KeyOwner {
 /// Returns the agent of a valid key that is not a one-time key.
 pub async fn agent_by_key(pool: &SqlitePool, key_hash: &[u8]) -> sqlx::Result<Option<KeyOwner>> {
     let row = sqlx::query!(
-        r#"select name, availability, availability_by, key_hash <> ?1 as "is_next!: bool" from agent
+        r#"select id as "id: AgentId", name, availability, availability_by, key_hash <> ?1 as "is_next!: bool" from agent
          where (key_hash = ?1 and is_one_time = 0 or next_key_hash = ?1) and revoked_at is null"#,
         key_hash
     )
     .fetch_optional(pool)
     .await?;
     row.map(|row| {
-        let availability = read_standing(&row.availability)?;
-        Ok(KeyOwner { name: row.name, availability, availability_by: row.availability_by, is_next: row.is_next })
+        let availability = read_availability(&row.availability)?;
+        let agent = NamedAgent { id: row.id, name: row.name };
+        Ok(KeyOwner { agent, availability, availability_by: row.availability_by, is_next: row.is_next })
     })
     .transpose()
 }
 
 /// Stores an agent's hello message.
-pub async fn store_hello(connection: &mut SqliteConnection, name: &str, hello: &Hello, now: i64) -> Result<()> {
+pub async fn store_hello(connection: &mut SqliteConnection, agent: AgentId, hello: &Hello, now: i64) -> Result<()> {
     let about = About {
         hostname: hello.machine.hostname.clone(),
         cores: hello.machine.cores,
@@ -268,15 +317,17 @@ pub async fn store_hello(connection: &mut SqliteConnection, name: &str, hello: &
         cluster_generators: hello.generators.as_ref().map(ClusterGenerators::from_offer),
     };
     let about = serde_json::to_string(&about).map_err(Error::internal)?;
-    sqlx::query!("update agent set hello = ?, last_seen_at = ? where name = ?", about, now, name)
+    sqlx::query!("update agent set hello = ?, last_seen_at = ? where id = ?", about, now, agent)
         .execute(connection)
         .await?;
     Ok(())
 }
 
 /// Stores when an agent was last seen.
-pub async fn seen(pool: &SqlitePool, name: &str, now: i64) -> sqlx::Result<()> {
-    sqlx::query!("update agent set last_seen_at = ? where name = ?", now, name).execute(pool).await?;
+pub async fn seen(pool: &SqlitePool, agent: AgentId, now: i64) -> sqlx::Result<()> {
+    sqlx::query!("update agent set last_seen_at = ? where id = ? and removed_at is null", now, agent)
+        .execute(pool)
+        .await?;
     Ok(())
 }
 
@@ -285,7 +336,7 @@ pub async fn agents(pool: &SqlitePool) -> sqlx::Result<Vec<Agent>> {
     let rows = sqlx::query!(
         "select name, created_at, revoked_at, last_seen_at, hello, availability, availability_at, availability_by, labels,
              one_time_until, key_at, key_change_asked_at
-         from agent order by name"
+         from agent where removed_at is null order by name"
     )
     .fetch_all(pool)
     .await?;
@@ -300,7 +351,7 @@ pub async fn agents(pool: &SqlitePool) -> sqlx::Result<Vec<Agent>> {
                 revoked_at_ms: row.revoked_at,
                 last_seen_at_ms: row.last_seen_at,
                 about: about.map_err(|fault| sqlx::Error::Decode(fault.into()))?,
-                availability: read_standing(&row.availability)?,
+                availability: read_availability(&row.availability)?,
                 availability_at_ms: row.availability_at,
                 availability_by: row.availability_by,
                 labels: read_labels(&row.labels)?,

@@ -72,12 +72,12 @@ fn describe(circumstance: Circumstance, differ: &Machines) -> String {
 
 #[cfg(test)]
 mod tests {
-    use brewbench_wire::target::TargetKind;
+    use brewbench_wire::{outcome::Conditions, target::TargetKind};
 
     use super::*;
     use crate::{
         compare::testing::run,
-        results::{conditions::Conditions, environment::facts::RunEnvironment},
+        results::environment::facts::RunEnvironment,
         runs::model::{Origin, RunSpec},
     };
 

@@ -1,5 +1,6 @@
 //! Metrics of what the kernel and the processor counted for the target, per request. Pure.
 
+use brewbench_wire::counters::Counters;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -7,33 +8,6 @@ use crate::metrics::{
     Figures, LATENCY, Metric,
     definition::{MetricDef, Unit},
 };
-
-/// Counts of the measured phase, as stored. Unknown ones are absent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Counts {
-    /// Context switches because threads waited.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub voluntary_switches: Option<u64>,
-    /// Context switches because other threads were given the processor.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub involuntary_switches: Option<u64>,
-    /// Page faults.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub page_faults: Option<u64>,
-    /// Instructions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub instructions: Option<u64>,
-    /// Processor cycles.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cycles: Option<u64>,
-    /// Misses of the last-level cache.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cache_misses: Option<u64>,
-    /// Mispredicted branches.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub branch_misses: Option<u64>,
-}
 
 /// Counts per request. Unknown ones are null.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -55,21 +29,19 @@ pub struct PerRequest {
     pub branch_misses_per_request: Option<f64>,
 }
 
-impl Counts {
-    /// Divides by the number of requests; unknown without any.
-    pub fn per_request(self, requests: Option<u64>) -> PerRequest {
-        let Self { voluntary_switches, involuntary_switches, page_faults, .. } = self;
-        let Self { instructions, cycles, cache_misses, branch_misses, .. } = self;
+impl PerRequest {
+    /// Divides counts by the number of requests; unknown without any.
+    pub fn new(counters: &Counters, requests: Option<u64>) -> Self {
         let requests = requests.filter(|requests| *requests > 0);
         let per = |count: Option<u64>| count.zip(requests).map(|(count, requests)| count as f64 / requests as f64);
-        PerRequest {
-            voluntary_switches_per_request: per(voluntary_switches),
-            involuntary_switches_per_request: per(involuntary_switches),
-            page_faults_per_request: per(page_faults),
-            instructions_per_request: per(instructions),
-            cycles_per_request: per(cycles),
-            cache_misses_per_request: per(cache_misses),
-            branch_misses_per_request: per(branch_misses),
+        Self {
+            voluntary_switches_per_request: per(counters.voluntary_switches),
+            involuntary_switches_per_request: per(counters.involuntary_switches),
+            page_faults_per_request: per(counters.page_faults),
+            instructions_per_request: per(counters.instructions),
+            cycles_per_request: per(counters.cycles),
+            cache_misses_per_request: per(counters.cache_misses),
+            branch_misses_per_request: per(counters.branch_misses),
         }
     }
 }
@@ -174,21 +146,21 @@ mod tests {
 
     #[test]
     fn an_unknown_count_or_no_requests_is_null_and_never_zero() {
-        let counts = Counts { page_faults: Some(10), cycles: Some(0), ..Counts::default() };
-        let per_request = counts.per_request(Some(4));
+        let counts = Counters { page_faults: Some(10), cycles: Some(0), ..Counters::default() };
+        let per_request = PerRequest::new(&counts, Some(4));
         assert_eq!((per_request.page_faults_per_request, per_request.cycles_per_request), (Some(2.5), Some(0.0)));
         assert_eq!(per_request.instructions_per_request, None);
         assert_eq!(
-            [counts.per_request(Some(0)), counts.per_request(None)],
+            [PerRequest::new(&counts, Some(0)), PerRequest::new(&counts, None)],
             [PerRequest::default(), PerRequest::default()]
         );
-        assert_eq!(serde_json::to_string(&counts).expect("JSON"), r#"{"page_faults":10,"cycles":0}"#);
+        assert_eq!(serde_json::to_string(&counts).expect("JSON"), r#"{"page_faults":10,"cycles":0,"missing":[]}"#);
     }
 
     #[test]
     fn known_counts_are_described_and_unknown_ones_left_out() {
-        let counts = Counts { voluntary_switches: Some(5), page_faults: Some(0), ..Counts::default() };
-        let figures = Figures { counters: counts.per_request(Some(4)), ..Figures::default() };
+        let counts = Counters { voluntary_switches: Some(5), page_faults: Some(0), ..Counters::default() };
+        let figures = Figures { counters: PerRequest::new(&counts, Some(4)), ..Figures::default() };
         assert_eq!(describe(&figures).as_deref(), Some("1.25 voluntary context switches, 0 page faults per request"));
         assert_eq!(describe(&Figures::default()), None);
     }
@@ -197,8 +169,8 @@ mod tests {
     fn every_metric_reads_the_count_of_its_key() {
         for (place, def) in METRICS.iter().enumerate() {
             let stored = format!("{{\"{}\": {}}}", def.key, (place + 1) * 10);
-            let counts: Counts = serde_json::from_str(&stored).expect("a count");
-            let figures = Figures { counters: counts.per_request(Some(10)), ..Figures::default() };
+            let counts: Counters = serde_json::from_str(&stored).expect("a count");
+            let figures = Figures { counters: PerRequest::new(&counts, Some(10)), ..Figures::default() };
             assert_eq!((def.get)(&figures), Some((place + 1) as f64), "{}", def.key);
         }
     }

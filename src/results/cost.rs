@@ -6,7 +6,7 @@ use super::verdict::{
     input::{Execution, StoredSeries},
     usage::throttled_share,
 };
-use crate::metrics::Figures;
+use crate::metrics::{Figures, counters::PerRequest};
 
 /// Adds the target's resource use to figures that have the requests; without samples, what the series shows is unknown.
 pub fn add(figures: &mut Figures, execution: &Execution) {
@@ -16,7 +16,7 @@ pub fn add(figures: &mut Figures, execution: &Execution) {
     let conditions = &execution.evidence.conditions;
     (figures.startup_ms, figures.idle_memory_bytes) = (conditions.startup_ms, conditions.idle_memory_bytes);
     if let Some(counters) = &conditions.counters {
-        figures.counters = counters.counts.per_request(figures.requests);
+        figures.counters = PerRequest::new(counters, figures.requests);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use brewbench_wire::{
     histogram::Histogram,
     job::Segment,
-    outcome::Outcome,
+    outcome::{Conditions, Outcome},
     reports::summary::Figures,
     series::{Gaps, Series, WindowKind},
 };
@@ -15,8 +15,7 @@ use crate::{
     catalog::model::Engine,
     results::{
         clock::{Clock, Clocked},
-        conditions::Conditions,
-        verdict::usage::{Span, UsageScope, spans, thirds},
+        verdict::usage::{UsageScope, Span, spans, thirds},
     },
 };
 
@@ -142,7 +141,7 @@ impl GeneratorRecord {
             engine: outcome.engine.as_ref().map(Engine::from_report),
             generator_log: outcome.generator_log.clone(),
             environment: outcome.environment.clone(),
-            conditions: outcome.conditions.clone().into(),
+            conditions: outcome.conditions.clone().checked(),
             clock,
             start_ms: series.and_then(|series| series.start_ms(WindowKind::Measured)),
             after_first_ms: None,

@@ -23,6 +23,7 @@ use crate::{
         error::{Error, Result},
         ids::RunId,
     },
+    fleet::model::NamedAgent,
     results::{
         evidence::Evidence,
         finalize::Conclusion,
@@ -34,7 +35,7 @@ use crate::{
 /// Applies the rule above to the result of a run on one machine; committed when this returns.
 pub async fn settle(
     db: &Db,
-    agent: &str,
+    agent: &NamedAgent,
     outcome: &Outcome,
     requested: RunSpec,
     evidence: Evidence,
@@ -46,8 +47,8 @@ pub async fn settle(
     let mut transaction = db.write.begin().await?;
     let (phase, holder) =
         retries::phase_and_agent(&mut transaction, &id).await?.ok_or_else(|| Error::NotFound(format!("run {id}")))?;
-    if holder.as_deref() != Some(agent) {
-        return Ok(Settled::not_assigned(&id, agent));
+    if holder != Some(agent.id) {
+        return Ok(Settled::not_assigned(&id, &agent.name));
     }
     if phase == Phase::Lost && outcome.ended == Ended::Cancelled {
         return Ok(Settled::dropped("the run was lost, and its agent stopped it"));

@@ -9,7 +9,6 @@ pub mod api;
 pub mod blob;
 pub mod cells;
 pub mod clock;
-pub mod conditions;
 pub mod cost;
 pub mod environment;
 pub mod evidence;

@@ -103,7 +103,7 @@ impl Field {
             Self::Kind => "target_kind",
             Self::Size => "size_name",
             Self::Scenario => "scenario",
-            Self::Agent => "agent",
+            Self::Agent => "agent_id",
             Self::Engine => "engine",
             Self::CreatedBy => "created_by",
             Self::Phase => "phase",

@@ -8,7 +8,10 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
-use crate::runs::{load, model::RunSize, store::cells::CellRow};
+use crate::{
+    app::ids::AgentId,
+    runs::{load, model::RunSize, store::cells::CellRow},
+};
 
 /// A cell over time: one target in all its versions, on one size, under one scenario and load, by one agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -46,6 +49,8 @@ pub struct KnownCell {
     pub cell: TrendCell,
     /// Its cell keys: several if loads differ in ways that the cell ignores, such as their length.
     pub keys: Vec<String>,
+    /// The agent.
+    pub agent: Option<AgentId>,
     /// How many valid runs it has.
     pub runs: usize,
     /// When the newest was submitted, unix ms.
@@ -57,14 +62,14 @@ pub fn group(rows: Vec<CellRow>) -> Vec<KnownCell> {
     let mut all: Vec<KnownCell> = Vec::new();
     for row in rows {
         let cell = TrendCell::from_row(&row);
-        let CellRow { key, runs, newest_at_ms, .. } = row;
+        let CellRow { key, runs, newest_at_ms, agent_id: agent, .. } = row;
         match all.iter_mut().find(|known| known.cell.id == cell.id && known.cell.target == cell.target) {
             Some(known) => {
                 known.runs += runs;
                 known.newest_at_ms = known.newest_at_ms.max(newest_at_ms);
                 known.keys.push(key);
             }
-            None => all.push(KnownCell { cell, keys: vec![key], runs, newest_at_ms }),
+            None => all.push(KnownCell { cell, keys: vec![key], agent, runs, newest_at_ms }),
         }
     }
     all
@@ -154,7 +159,7 @@ mod tests {
             ..RunSpec::default()
         };
         let (engine, kind) = (Some("k6 1.8.1".to_owned()), Some(TargetKind::Process));
-        CellRow { spec, engine, kind, agent: Some("rack".to_owned()), key, runs: 3, newest_at_ms: 1 }
+        CellRow { spec, engine, kind, agent_id: None, agent: Some("rack".to_owned()), key, runs: 3, newest_at_ms: 1 }
     }
 
     #[test]

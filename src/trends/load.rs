@@ -83,8 +83,7 @@ pub(crate) async fn find(state: &AppState, target: &str, id: &str) -> Result<Kno
 
 pub(crate) async fn runs_of(state: &AppState, known: &KnownCell) -> Result<Vec<Run>> {
     let limit = i64::try_from(MAX_RUNS).map_err(Error::internal)?;
-    let runs =
-        crate::runs::store::cells::in_cells(&state.db.rows, &known.keys, known.cell.agent.as_deref(), limit).await?;
+    let runs = crate::runs::store::cells::in_cells(&state.db.rows, &known.keys, known.agent, limit).await?;
     Ok(if runs.len() < MAX_RUNS { runs } else { history::without_cut_experiment(runs) })
 }
 

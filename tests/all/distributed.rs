@@ -132,7 +132,9 @@ async fn a_lost_generator_ends_the_run_for_all_and_it_is_retried() {
     let mut three = Three::start(App::start().await).await;
     let id = three.run.to_string();
     // Expires its lease at once.
-    let expire = sqlx::query("update lease set expires_at = 0 where run_id = ? and agent = 'two'").bind(&id);
+    let expire =
+        "update lease set expires_at = 0 where run_id = ? and agent_id = (select id from agent where name = 'two')";
+    let expire = sqlx::query(expire).bind(&id);
     expire.execute(&three.app.state.db.write).await.expect("a part");
     let failed = reaches(&three.app, &three.user, &id, "failed").await;
     assert_eq!(failed["verdict"], "invalid", "{failed}");

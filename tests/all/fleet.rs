@@ -220,7 +220,13 @@ async fn a_removed_agent_is_disconnected_its_runs_stay_and_its_name_is_free() {
     assert_eq!(admin.run(&id).await["agent"], "rack");
     assert_eq!(listed_agent(&admin, "rack").await, None);
     admin.delete("/api/v1/agents/rack").await.refused(404);
+    app.key("shelf").await;
+    let renamed = admin.put("/api/v1/agents/shelf/name", &json!({"name": "rack"})).await;
+    assert!(renamed.refused(409).contains("removed one"), "its runs would be those of another agent");
     admin.post("/api/v1/agent-keys", &json!({"name": "rack"})).await.ok();
+    assert!(listed_agent(&admin, "rack").await.is_some_and(|agent| agent["about"].is_null()), "a new one");
+    assert_eq!(admin.get("/api/v1/runs?agent=rack").await.ok().json()["runs"][0]["id"], json!(id));
+    admin.post("/api/v1/agent-keys", &json!({"name": "rack"})).await.refused(409);
 }
 
 #[tokio::test]

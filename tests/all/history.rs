@@ -226,10 +226,12 @@ fn filter(view: &str, id: &str) -> Filter {
 
 /// Inserts enough runs that SQLite prefers a scan in order to a sort.
 async fn fill(app: &App, runs: u32) {
+    let agent = "insert or ignore into agent (name, key_hash, created_at) values ('rack', x'00', 0)";
+    sqlx::query(agent).execute(&app.state.db.write).await.expect("an agent");
     let many = "with recursive n(i) as (select 1 union all select i + 1 from n where i < ?)
-        insert into run (id, origin, target, repetition, created_by, agent, phase, verdict, queued_at, phase_at, figures)
-        select 'many-' || i, 'agent', 't' || (i % 7), 1, 'ada', 'rack', 'finished', 'valid', i, i,
-            json_object('requests', 100, 'failed', 0, 'error_rate', 0, 'rps', i * 7 % 1000, 'p99_ms', i % 90)
+        insert into run (id, origin, target, repetition, created_by, agent_id, phase, verdict, queued_at, phase_at, figures)
+        select 'many-' || i, 'agent', 't' || (i % 7), 1, 'ada', (select id from agent where name = 'rack'),
+            'finished', 'valid', i, i, json_object('requests', 100, 'failed', 0, 'error_rate', 0, 'rps', i * 7 % 1000, 'p99_ms', i % 90)
         from n";
     sqlx::query(many).bind(runs).execute(&app.state.db.write).await.expect("many runs");
 }

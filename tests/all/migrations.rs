@@ -2,6 +2,7 @@
 //! NNNN, and must open forever. Before a release that changes the schema, add one with
 //! `NEW_FIXTURE=tests/fixtures/db/NNNN.db cargo test --test all new_fixture`.
 
+mod agents;
 mod figures;
 
 use std::path::{Path, PathBuf};

@@ -49,14 +49,17 @@ impl Site {
     /// Does what the dispatch does when it assigns a distributed run.
     async fn lease(&self) {
         let db = &self.app.state.db.write;
-        let run = sqlx::query("update run set generators = '[\"bench-02\",\"bench-03\"]' where id = ?");
+        let generators = "update run set generators =
+             (select json_group_array(id) from agent where name in ('bench-02', 'bench-03')) where id = ?";
+        let run = sqlx::query(generators);
         run.bind(self.id()).execute(db).await.expect("a run");
         for (place, agent, offset) in [(0, "bench-01", 0), (1, "bench-02", AHEAD_MS), (2, "bench-03", 0)] {
-            let part = "insert into run_part (run_id, place, agent, clock_offset_ms, clock_error_ms)
-                        values (?, ?, ?, ?, 1.5)";
+            let part = "insert into run_part (run_id, place, agent_id, clock_offset_ms, clock_error_ms)
+                        values (?, ?, (select id from agent where name = ?), ?, 1.5)";
             let part = sqlx::query(part).bind(self.id()).bind(place).bind(agent).bind(offset);
             part.execute(db).await.expect("a part");
-            let lease = "insert or ignore into lease (run_id, agent, expires_at) values (?, ?, 9e15)";
+            let lease = "insert or ignore into lease (run_id, agent_id, expires_at)
+                         values (?, (select id from agent where name = ?), 9e15)";
             sqlx::query(lease).bind(self.id()).bind(agent).execute(db).await.expect("a lease");
         }
     }

@@ -76,7 +76,7 @@ fn statements(text: &str) -> Vec<String> {
             (_, None) => return None,
         };
         // A statement that names the columns of a spec takes them from a constant.
-        let sql = call[from..].split(end).next()?.replace("{COLUMNS}", "run.*");
+        let sql = call[from..].split(end).next()?.replace("{SELECTED}", "run.*");
         let line = sql.lines().map(|line| line.split("--").next().unwrap_or_default());
         Some(line.collect::<Vec<_>>().join(" ").split_whitespace().collect::<Vec<_>>().join(" "))
     };

@@ -52,7 +52,10 @@ async fn a_share_link_names_no_agent() {
     let runs = two_targets(&user).await;
     let write = &app.state.db.write;
     for sql in [
-        r#"update run set agent = 'vault-' || (repetition % 2), generators = '["vault-load"]'"#,
+        "insert into agent (name, key_hash, created_at) select value, cast(value as blob), 1
+         from json_each('[\"vault-0\",\"vault-1\",\"vault-load\"]')",
+        "update run set agent_id = (select id from agent where name = 'vault-' || (repetition % 2)),
+             generators = (select json_array(id) from agent where name = 'vault-load')",
         "update run set phase = 'failed', error = 'vault-load: stopped by vault-1' where repetition = 1",
     ] {
         sqlx::query(sql).execute(write).await.expect("runs of agents");

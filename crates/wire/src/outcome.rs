@@ -90,7 +90,9 @@ pub struct Generator {
     pub start_error_ms: f64,
 }
 
-/// Conditions of a measurement that only the agent can observe. Unknown values are absent.
+/// Conditions of a measurement that only the agent can observe. Unknown values are absent. Stored as sent, [`checked`].
+///
+/// [`checked`]: Conditions::checked
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Conditions {
@@ -101,10 +103,12 @@ pub struct Conditions {
     /// Whether the target is a virtual machine whose CPU is emulated; `None` for other kinds.
     pub emulated: Option<bool>,
     /// Whether other Pods of the target's node may use its cores; `None` for other kinds, or if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub shares_cores: Option<bool>,
     /// Memory of the target after the idle wait, before any load, bytes.
     pub idle_memory_bytes: Option<u64>,
     /// The idle wait before the load.
+    #[serde(alias = "ground")]
     pub idle_wait: Option<IdleWaitResult>,
     /// By how much the machine's clock was set during the run, milliseconds; negative if back.
     pub clock_jump_ms: Option<i64>,
@@ -123,19 +127,49 @@ pub struct Conditions {
     pub response_change: Option<String>,
     /// Bytes of the status line and the headers of the verified response; `None` if they are not sent as text, differ
     /// from one response to the next, or from older agents.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub response_head_bytes: Option<u64>,
     /// Whether the script may wait between its requests, e.g. by `sleep`.
     pub script_may_wait: Option<bool>,
     /// The CPU quota of this agent, which bounds its k6, cores; `None` without one, or from older agents.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub generator_quota: Option<f64>,
     /// What was counted for the target during the measurement; `None` from older agents.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub counters: Option<Counters>,
     /// What the load generator reported about its load; `None` from older agents, or if there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub load_record: Option<LoadRecord>,
     /// How long the load lasted; `None` if only k6's time is known, or from older agents.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub load_time: Option<LoadTime>,
     /// TCP traffic of the load; `None` from older agents, or if the kernel does not show it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
+}
+
+/// The longest sentence of an agent, characters: pages have no room for more.
+const MAX_CHARS: usize = 500;
+
+impl Conditions {
+    /// Removes implausible values and shortens texts, which an unmodified agent does not send.
+    #[must_use]
+    pub fn checked(self) -> Self {
+        Self {
+            round_trip_ms: self.round_trip_ms.filter(|ms| ms.is_finite() && *ms >= 0.0),
+            response_change: self.response_change.map(|text| text.chars().take(MAX_CHARS).collect()),
+            generator_quota: self.generator_quota.filter(|cores| cores.is_finite() && *cores > 0.0),
+            counters: self.counters.map(|counters| counters.checked(MAX_CHARS)),
+            load_record: self.load_record.map(LoadRecord::checked),
+            traffic: self.traffic.map(Traffic::checked),
+            ..self
+        }
+    }
+
+    /// Returns how many of these cores the load generator may use.
+    pub fn generator_cores(&self, assigned: f64) -> f64 {
+        self.generator_quota.map_or(assigned, |quota| quota.min(assigned))
+    }
 }
 
 /// The result of an idle wait.
@@ -148,6 +182,7 @@ pub struct IdleWaitResult {
     /// The limit, cores.
     pub limit_cores: f64,
     /// Whether the machine was idle at the end.
+    #[serde(alias = "quiet")]
     pub idle: bool,
 }
 
@@ -174,10 +209,10 @@ pub struct CoreUse {
     /// Used by the load generator.
     pub generator_us: u64,
     /// How long the target's threads waited for a CPU although they could run, summed over them; absent if unknown.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_waited_us: Option<u64>,
     /// How long those of the load generator did; absent if unknown.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_waited_us: Option<u64>,
 }
 

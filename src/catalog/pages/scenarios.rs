@@ -33,16 +33,13 @@ use crate::{
         pages::limits::{self, LimitsPart},
         store::verdicts,
     },
-    runs::{pages::row::ListedRun, store::latest},
+    runs::{filter::Field, pages::row::ListedRun, store::latest},
     web::{
         address, format,
         shell::{Section, Shell},
         time_ago::{self, RelativeTime},
     },
 };
-
-/// Number of recent runs listed for a scenario.
-const LAST_RUNS: i64 = 10;
 
 /// The list of scenarios.
 #[derive(Debug, Template, WebTemplate)]
@@ -274,13 +271,12 @@ pub async fn page_of(state: &AppState, caller: &Caller, name: &str, revision: Op
     let newest = revisions.first().ok_or_else(|| Error::NotFound(format!("scenario {name:?}")))?;
     let sha256 = revision.filter(|sha256| !sha256.is_empty()).unwrap_or(&newest.sha256).to_owned();
     let scenario = load_revision(state, name, &sha256).await?;
-    let ids = latest::runs_of_scenario(pool, name, LAST_RUNS).await?;
     Ok(ScenarioPage {
         shell: Shell::signed_in(name.to_owned(), Section::Scenarios, &caller.name),
         script: scenario.script.clone(),
         is_bundled: scenarios::is_bundled(&scenario),
         upload: Upload::from_scenario(&scenario),
-        lines: crate::fleet::pages::lines(state, &ids).await?,
+        lines: crate::fleet::pages::newest_lines(state, Field::Scenario, name).await?,
         users: latest::users_of_scenario(pool, name).await?,
         limits: LimitsPart::new(verdicts::limits(pool, Some(name)).await?),
         revisions: RevisionRow::all(revisions),

@@ -25,6 +25,7 @@ use crate::{
         presence::{Connected, Presence},
     },
     runs::{
+        filter::Field,
         pages::row::ListedRun,
         store::latest::{self, TargetResult},
     },
@@ -43,8 +44,6 @@ use crate::{
 const LATEST: i64 = 60;
 /// Number of results on the page of one target.
 const MAX_RESULTS: i64 = 600;
-/// Number of recent runs listed for a target.
-const LAST_RUNS: usize = 10;
 /// Targets per page of the list.
 const PAGE: i64 = 100;
 /// Maximum number of trends on the page of one target.
@@ -256,7 +255,6 @@ pub async fn show(
     let mut trends = trends(latest::results(pool, &name, MAX_RESULTS).await?);
     let more = trends.len().saturating_sub(MAX_TRENDS);
     trends.truncate(MAX_TRENDS);
-    let ids = latest::runs_of_target(pool, &name, i64::try_from(LAST_RUNS).unwrap_or(i64::MAX)).await?;
     let page = TargetPage {
         shell: Shell::signed_in(name.clone(), Section::Targets, &caller.name),
         mark: crate::catalog::store::marks(pool, &[&name]).await?.of(&name),
@@ -264,7 +262,7 @@ pub async fn show(
         may_remove: caller.scope == Scope::Admin && fleet::targets::removable(&state, &presence, &name).await.is_ok(),
         trends,
         more,
-        lines: crate::fleet::pages::lines(&state, &ids).await?,
+        lines: crate::fleet::pages::newest_lines(&state, Field::Target, &name).await?,
         name,
     };
     Ok(page.into_response())

@@ -162,6 +162,7 @@ pub(crate) mod fixtures {
             engines: vec![engine::offer(Path::new("/usr/bin/k6"), "1.8.1", None)],
         };
         let mut agent = Connected {
+            id: 1.into(),
             connection: Uuid::nil(),
             hello: Arc::new(hello),
             availability: Availability::Enabled,

@@ -6,7 +6,7 @@ use brewbench_wire::Phase;
 use sqlx::{SqliteConnection, SqlitePool};
 
 use crate::{
-    app::ids::{ExperimentId, RunId},
+    app::ids::{AgentId, ExperimentId, RunId},
     distributed::store::participants,
     results::store::parts,
     runs::store::{
@@ -16,9 +16,9 @@ use crate::{
 };
 
 /// Whether an agent has a lease.
-pub async fn holds_any(connection: &mut SqliteConnection, agent: &str) -> sqlx::Result<bool> {
+pub async fn holds_any(connection: &mut SqliteConnection, agent: AgentId) -> sqlx::Result<bool> {
     let row =
-        sqlx::query!("select run_id from lease where agent = ? limit 1", agent).fetch_optional(connection).await?;
+        sqlx::query!("select run_id from lease where agent_id = ? limit 1", agent).fetch_optional(connection).await?;
     Ok(row.is_some())
 }
 
@@ -28,17 +28,17 @@ pub async fn holds_any(connection: &mut SqliteConnection, agent: &str) -> sqlx::
 pub async fn lease(
     pool: &SqlitePool,
     id: &RunId,
-    agent: &str,
-    generators: &[String],
+    host: AgentId,
+    generators: &[AgentId],
     (now, expires): (i64, i64),
 ) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let changed = sqlx::query!(
-        "update run set phase = 'leased', agent = ?2, phase_at = ?3, started_at = ?3
+        "update run set phase = 'leased', agent_id = ?2, phase_at = ?3, started_at = ?3
          where id = ?1 and phase = 'queued'
              and not exists (select 1 from experiment where id = run.experiment_id and paused_at is not null)",
         id,
-        agent,
+        host,
         now
     )
     .execute(&mut *transaction)
@@ -48,29 +48,29 @@ pub async fn lease(
     if changed {
         enter(&mut transaction, id, "leased", now).await?;
         if !generators.is_empty() {
-            participants::begin(&mut transaction, id, agent, generators).await?;
+            participants::begin(&mut transaction, id, host, generators).await?;
         }
-        for agent in [agent].into_iter().chain(generators.iter().map(String::as_str)) {
-            grant(&mut transaction, id, agent, expires).await?;
+        for agent in [host].iter().chain(generators) {
+            grant(&mut transaction, id, *agent, expires).await?;
         }
     }
     transaction.commit().await?;
     Ok(changed)
 }
 
-async fn grant(connection: &mut SqliteConnection, run: &RunId, agent: &str, expires: i64) -> sqlx::Result<()> {
-    sqlx::query!("insert into lease (run_id, agent, expires_at) values (?, ?, ?)", run, agent, expires)
+async fn grant(connection: &mut SqliteConnection, run: &RunId, agent: AgentId, expires: i64) -> sqlx::Result<()> {
+    sqlx::query!("insert into lease (run_id, agent_id, expires_at) values (?, ?, ?)", run, agent, expires)
         .execute(connection)
         .await?;
     Ok(())
 }
 
 /// Returns a leased run to the queue, because its agent can't do it. Returns false if the run has ended.
-pub async fn give_back(pool: &SqlitePool, id: &RunId, agent: &str, now: i64) -> sqlx::Result<bool> {
+pub async fn give_back(pool: &SqlitePool, id: &RunId, agent: AgentId, now: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     let changed = sqlx::query!(
-        "update run set phase = 'queued', phase_at = ?3, agent = null, started_at = null
-         where id = ?1 and agent = ?2 and phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')",
+        "update run set phase = 'queued', phase_at = ?3, agent_id = null, started_at = null
+         where id = ?1 and agent_id = ?2 and phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')",
         id,
         agent,
         now
@@ -98,10 +98,9 @@ pub enum Advance {
 }
 
 /// Advances a run to a later phase.
-pub async fn advance(pool: &SqlitePool, id: &RunId, agent: &str, phase: Phase, now: i64) -> sqlx::Result<Advance> {
+pub async fn advance(pool: &SqlitePool, id: &RunId, agent: AgentId, phase: Phase, now: i64) -> sqlx::Result<Advance> {
     let mut transaction = pool.begin().await?;
-    let availability =
-        phase_and_agent(&mut transaction, id).await?.filter(|(_, holder)| holder.as_deref() == Some(agent));
+    let availability = phase_and_agent(&mut transaction, id).await?.filter(|(_, holder)| *holder == Some(agent));
     let Some((current, _)) = availability.filter(|(phase, _)| phase.is_held()) else { return Ok(Advance::NotHeld) };
     if !phase.is_held() || phase <= current {
         return Ok(Advance::Behind);
@@ -122,16 +121,16 @@ pub struct Lease {
     pub run: RunId,
     /// Its experiment.
     pub experiment: Option<ExperimentId>,
-    /// The agent.
+    /// The name of the agent.
     pub agent: String,
     /// Whether it generates load for a target that another agent runs.
     pub is_generator: bool,
 }
 
 /// Renews the lease of an agent on a run. Returns false if it has none.
-pub async fn renew(pool: &SqlitePool, run: &RunId, agent: &str, expires: i64) -> sqlx::Result<bool> {
+pub async fn renew(pool: &SqlitePool, run: &RunId, agent: AgentId, expires: i64) -> sqlx::Result<bool> {
     let changed =
-        sqlx::query!("update lease set expires_at = ?3 where run_id = ?1 and agent = ?2", run, agent, expires)
+        sqlx::query!("update lease set expires_at = ?3 where run_id = ?1 and agent_id = ?2", run, agent, expires)
             .execute(pool)
             .await?;
     Ok(changed.rows_affected() > 0)
@@ -144,12 +143,13 @@ pub async fn renew_all(pool: &SqlitePool, expires: i64) -> sqlx::Result<()> {
 }
 
 /// Returns the leases of an agent.
-pub async fn held_by(pool: &SqlitePool, agent: &str) -> sqlx::Result<Vec<Lease>> {
+pub async fn held_by(pool: &SqlitePool, agent: AgentId) -> sqlx::Result<Vec<Lease>> {
     sqlx::query_as!(
         Lease,
-        r#"select run.id as "run: RunId", run.experiment_id as "experiment: ExperimentId", lease.agent,
-                  run.agent is not lease.agent as "is_generator!: bool"
-           from lease join run on run.id = lease.run_id where lease.agent = ? order by run.seq"#,
+        r#"select run.id as "run: RunId", run.experiment_id as "experiment: ExperimentId", agent.name as agent,
+                  run.agent_id is not lease.agent_id as "is_generator!: bool"
+           from lease join run on run.id = lease.run_id join agent on agent.id = lease.agent_id
+           where lease.agent_id = ? order by run.seq"#,
         agent
     )
     .fetch_all(pool)
@@ -160,10 +160,11 @@ pub async fn held_by(pool: &SqlitePool, agent: &str) -> sqlx::Result<Vec<Lease>>
 pub async fn expired(pool: &SqlitePool, now: i64) -> sqlx::Result<Vec<Lease>> {
     sqlx::query_as!(
         Lease,
-        r#"select run.id as "run: RunId", run.experiment_id as "experiment: ExperimentId", lease.agent,
-                  run.agent is not lease.agent as "is_generator!: bool"
-           from lease join run on run.id = lease.run_id where lease.expires_at <= ?
-           order by run.agent is not lease.agent, run.seq"#,
+        r#"select run.id as "run: RunId", run.experiment_id as "experiment: ExperimentId", agent.name as agent,
+                  run.agent_id is not lease.agent_id as "is_generator!: bool"
+           from lease join run on run.id = lease.run_id join agent on agent.id = lease.agent_id
+           where lease.expires_at <= ?
+           order by run.agent_id is not lease.agent_id, run.seq"#,
         now
     )
     .fetch_all(pool)
@@ -175,7 +176,7 @@ pub async fn lose(pool: &SqlitePool, id: &RunId, new_id: &RunId, error: &str, no
     let mut transaction = pool.begin().await?;
     let changed = sqlx::query!(
         "update run set phase = 'lost', phase_at = ?2, finished_at = ?2, error = ?3
-         where id = ?1 and exists (select 1 from lease where run_id = run.id and agent = run.agent)",
+         where id = ?1 and exists (select 1 from lease where run_id = run.id and agent_id = run.agent_id)",
         id,
         now,
         error
@@ -193,7 +194,7 @@ pub async fn lose(pool: &SqlitePool, id: &RunId, new_id: &RunId, error: &str, no
 }
 
 /// Returns which of these runs the agent has lost, without distributed runs: those were stopped on all participants.
-pub async fn lost_by(pool: &SqlitePool, agent: &str, ids: &BTreeSet<RunId>) -> sqlx::Result<Vec<HeldRun>> {
+pub async fn lost_by(pool: &SqlitePool, agent: AgentId, ids: &BTreeSet<RunId>) -> sqlx::Result<Vec<HeldRun>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -201,7 +202,7 @@ pub async fn lost_by(pool: &SqlitePool, agent: &str, ids: &BTreeSet<RunId>) -> s
     sqlx::query_as!(
         HeldRun,
         r#"select run.id as "id!: RunId", run.experiment_id as "experiment_id: ExperimentId" from json_each(?) named cross join run on run.id = named.value
-           where run.agent = ? and run.phase = 'lost' and run.generators = '[]' order by run.seq"#,
+           where run.agent_id = ? and run.phase = 'lost' and run.generators = '[]' order by run.seq"#,
         ids,
         agent
     )
@@ -212,7 +213,7 @@ pub async fn lost_by(pool: &SqlitePool, agent: &str, ids: &BTreeSet<RunId>) -> s
 /// Leases a lost run to its agent again, which still holds it, and withdraws the queued retry.
 ///
 /// Returns false if the retry has started, or if the run is not lost.
-pub async fn revive(pool: &SqlitePool, id: &RunId, agent: &str, now: i64, expires: i64) -> sqlx::Result<bool> {
+pub async fn revive(pool: &SqlitePool, id: &RunId, agent: AgentId, now: i64, expires: i64) -> sqlx::Result<bool> {
     let mut transaction = pool.begin().await?;
     match retry_of(&mut transaction, id).await? {
         Some((_, phase)) if phase != Phase::Queued => return Ok(false),
@@ -225,7 +226,7 @@ pub async fn revive(pool: &SqlitePool, id: &RunId, agent: &str, now: i64, expire
                   and phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')
               order by case phase when 'leased' then 0 when 'preparing' then 1 when 'warming_up' then 2
                   when 'measuring' then 3 else 4 end desc limit 1), 'leased')
-         where id = ?1 and agent = ?2 and phase = 'lost'",
+         where id = ?1 and agent_id = ?2 and phase = 'lost'",
         id,
         agent,
         now

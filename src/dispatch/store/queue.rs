@@ -8,7 +8,7 @@ use crate::{
     placement::feasibility::Needs,
     runs::{
         model::RunSpec,
-        store::spec::{COLUMNS, SpecColumns},
+        store::spec::{SELECTED, SpecColumns},
     },
 };
 
@@ -49,10 +49,11 @@ impl PlacementRow {
 /// Returns all queued runs in queue order, without those of paused experiments.
 pub async fn queued(pool: &SqlitePool) -> sqlx::Result<Vec<QueuedRun>> {
     let rows = sqlx::query_as::<_, Row>(AssertSqlSafe(format!(
-        "select {COLUMNS}, id, experiment_id, required_agent, agent_label, block,
-             (select agent.name from run earlier cross join agent on agent.name = earlier.agent
+        "select {SELECTED}, id, experiment_id,
+             (select name from agent where agent.id = run.required_agent_id) as required_agent, agent_label, block,
+             (select agent.name from run earlier cross join agent on agent.id = earlier.agent_id
               where earlier.experiment_id = run.experiment_id and earlier.block = run.block
-                  and earlier.agent is not null and earlier.phase <> 'lost'
+                  and earlier.agent_id is not null and earlier.phase <> 'lost'
                   and agent.availability <> 'disabled' and agent.revoked_at is null
               order by earlier.seq limit 1) as home
          from run
@@ -92,10 +93,11 @@ pub struct WaitingRun {
 pub async fn waiting(pool: &SqlitePool, limit: i64) -> sqlx::Result<Vec<WaitingRun>> {
     let rows = sqlx::query!(
         r#"select run.id as "id: RunId", run.experiment_id as "experiment_id: ExperimentId", experiment.name as "experiment_name?", experiment.paused_at is not null as "is_paused!: bool",
-                  experiment.paused_by as "paused_by?", run.required_agent, run.agent_label, run.block, run.priority,
-                  (select agent.name from run earlier cross join agent on agent.name = earlier.agent
+                  experiment.paused_by as "paused_by?", (select name from agent where agent.id = run.required_agent_id) as "required_agent?: String",
+                  run.agent_label, run.block, run.priority,
+                  (select agent.name from run earlier cross join agent on agent.id = earlier.agent_id
                    where earlier.experiment_id = run.experiment_id and earlier.block = run.block
-                       and earlier.agent is not null and earlier.phase <> 'lost'
+                       and earlier.agent_id is not null and earlier.phase <> 'lost'
                        and agent.availability <> 'disabled' and agent.revoked_at is null
                    order by earlier.seq limit 1) as "home?: String"
            from run left join experiment on experiment.id = run.experiment_id

@@ -2,7 +2,7 @@
 
 use sqlx::{SqliteConnection, SqlitePool};
 
-use crate::app::ids::{ExperimentId, RunId};
+use crate::app::ids::{AgentId, ExperimentId, RunId};
 
 /// A participant of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,12 +18,12 @@ pub struct Participant {
 pub async fn begin(
     connection: &mut SqliteConnection,
     run: &RunId,
-    host: &str,
-    generators: &[String],
+    host: AgentId,
+    generators: &[AgentId],
 ) -> sqlx::Result<()> {
     sqlx::query!("delete from run_part where run_id = ?", run).execute(&mut *connection).await?;
-    for (place, agent) in (0_i64..).zip([host].into_iter().chain(generators.iter().map(String::as_str))) {
-        sqlx::query!("insert into run_part (run_id, place, agent) values (?, ?, ?)", run, place, agent)
+    for (place, agent) in (0_i64..).zip([host].iter().chain(generators)) {
+        sqlx::query!("insert into run_part (run_id, place, agent_id) values (?, ?, ?)", run, place, agent)
             .execute(&mut *connection)
             .await?;
     }
@@ -34,8 +34,8 @@ pub async fn begin(
 pub async fn of(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Vec<Participant>> {
     sqlx::query_as!(
         Participant,
-        r#"select run_part.agent, run_part.outcome is not null as "has_delivered!: bool"
-           from run_part join run on run.id = run_part.run_id
+        r#"select agent.name as agent, run_part.outcome is not null as "has_delivered!: bool"
+           from run_part join run on run.id = run_part.run_id join agent on agent.id = run_part.agent_id
            where run_part.run_id = ? and run.phase in ('leased', 'preparing', 'warming_up', 'measuring', 'collecting')
            order by place"#,
         run

@@ -1,4 +1,4 @@
-//! Renames an agent, also in its runs. It must be idle, because its lease refers to its name.
+//! Renames an agent. It must be idle, because the barrier and the live feed of its run know it by its name.
 
 use axum::{
     Extension, Json, Router,
@@ -67,12 +67,11 @@ pub async fn post_rename(
 async fn rename_agent(state: &AppState, presence: &Presence, name: &str, new: &str, by: &Caller) -> Result<String> {
     let new = checked_name(new)?.into_string();
     let mut transaction = state.db.write.begin().await?;
-    if leases::holds_any(&mut transaction, name).await? {
+    let agent = store::present(&mut transaction, name).await?;
+    if leases::holds_any(&mut transaction, agent).await? {
         return Err(Error::Conflict(format!("{name} is busy: drain it, and rename it after its run")));
     }
-    if !store::rename(&mut transaction, name, &new).await? {
-        return Err(Error::NotFound(format!("agent {name:?}")));
-    }
+    store::rename(&mut transaction, agent, &new).await?;
     audit::record(&mut transaction, &by.does(Action::AgentRenamed, name).with(json!({"to": new}))).await?;
     transaction.commit().await?;
     // After the reconnect it has its new name.

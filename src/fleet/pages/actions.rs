@@ -34,7 +34,7 @@ pub async fn drain(
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
 ) -> Result<Redirect> {
-    admin::apply_standing(&state, &presence, &name, Availability::Drained, &caller).await?;
+    admin::set_availability(&state, &presence, &name, Availability::Drained, &caller).await?;
     Ok(back(&name))
 }
 
@@ -45,7 +45,7 @@ pub async fn enable(
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
 ) -> Result<Redirect> {
-    admin::apply_standing(&state, &presence, &name, Availability::Enabled, &caller).await?;
+    admin::set_availability(&state, &presence, &name, Availability::Enabled, &caller).await?;
     Ok(back(&name))
 }
 
@@ -75,7 +75,7 @@ pub async fn disable(
     Extension(presence): Extension<Presence>,
     Path(name): Path<String>,
 ) -> Result<Redirect> {
-    admin::apply_standing(&state, &presence, &name, Availability::Disabled, &caller).await?;
+    admin::set_availability(&state, &presence, &name, Availability::Disabled, &caller).await?;
     Ok(back(&name))
 }
 

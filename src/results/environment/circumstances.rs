@@ -1,14 +1,11 @@
 //! Describes the conditions that an agent observed during a run.
 
-use brewbench_wire::traffic::{Segments, Traffic};
-
-use crate::{
-    results::{
-        conditions::{Conditions, CoreUse, IdleWaitResult, NetworkUse, Placement},
-        environment::facts::Fact,
-    },
-    web::format,
+use brewbench_wire::{
+    outcome::{Conditions, CoreUse, IdleWaitResult, NetworkUse, Placement},
+    traffic::{Segments, Traffic},
 };
+
+use crate::{results::environment::facts::Fact, web::format};
 
 /// Describes all conditions of a run.
 pub fn all(conditions: &Conditions) -> Vec<Fact> {

@@ -191,7 +191,9 @@ fn weight(name: &str, same_target: bool) -> Weight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{conditions::Conditions, environment::facts::tests::fact_map};
+    use brewbench_wire::outcome::Conditions;
+
+    use crate::results::environment::facts::tests::fact_map;
 
     fn environment(run: &str, target: &str, facts: &[(&str, &str)]) -> RunEnvironment {
         RunEnvironment {

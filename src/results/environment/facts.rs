@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use brewbench_wire::outcome::Conditions;
+
 use crate::{
     app::ids::RunId,
     results::{
-        conditions::Conditions,
         environment::{
             circumstances,
             names::{Kind, current_name, kind, label, shown},

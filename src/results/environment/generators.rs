@@ -75,7 +75,9 @@ fn difference(here: Option<&GeneratorEnvironment>, there: Option<&GeneratorEnvir
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::{conditions::Conditions, environment::facts::tests::fact_map};
+    use brewbench_wire::outcome::Conditions;
+
+    use crate::results::environment::facts::tests::fact_map;
 
     fn one(agent: &str, facts: &[(&str, &str)]) -> GeneratorEnvironment {
         GeneratorEnvironment { agent: agent.to_owned(), facts: fact_map(facts), conditions: Conditions::default() }

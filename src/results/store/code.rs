@@ -35,7 +35,7 @@ pub async fn earlier(connection: &mut SqliteConnection, run: &RunId) -> sqlx::Re
            join run as earlier indexed by run_cell on earlier.cell_key = asked.cell_key and earlier.seq < asked.seq
            where asked.id = ?1 and asked.target_identity is not null and asked.version is not null
                and earlier.target_identity is not null and earlier.version = asked.version
-               and earlier.agent is asked.agent and earlier.phase = 'finished'
+               and earlier.agent_id is asked.agent_id and earlier.phase = 'finished'
            order by earlier.seq desc limit 1"#,
         run
     )

@@ -2,7 +2,7 @@
 
 use sqlx::{SqliteConnection, SqlitePool};
 
-use crate::app::ids::RunId;
+use crate::app::ids::{AgentId, RunId};
 
 /// One agent's part.
 #[derive(Clone, Debug)]
@@ -10,6 +10,8 @@ pub struct PartRow {
     /// 0 is the host; the generators follow from 1 in the order of their segments.
     pub place: i64,
     /// Its agent.
+    pub agent_id: AgentId,
+    /// The name of its agent.
     pub agent: String,
     /// Its clock minus the server's, ms.
     pub clock_offset_ms: Option<f64>,
@@ -27,8 +29,10 @@ pub struct PartRow {
 pub async fn list(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Vec<PartRow>> {
     sqlx::query_as!(
         PartRow,
-        "select place, agent, clock_offset_ms, clock_error_ms, outcome, summary, series from run_part
-         where run_id = ? order by place",
+        r#"select place, agent_id as "agent_id!: AgentId", agent.name as agent, clock_offset_ms, clock_error_ms, outcome,
+             summary, series
+         from run_part join agent on agent.id = run_part.agent_id
+         where run_id = ? order by place"#,
         run
     )
     .fetch_all(pool)
@@ -40,7 +44,7 @@ pub async fn list(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Vec<PartRow>> 
 pub struct PartState {
     /// As in [`PartRow`].
     pub place: i64,
-    /// Its agent.
+    /// The name of its agent.
     pub agent: String,
     /// Its clock minus the server's, ms.
     pub clock_offset_ms: Option<f64>,
@@ -54,8 +58,8 @@ pub struct PartState {
 pub async fn states(pool: &SqlitePool, run: &RunId) -> sqlx::Result<Vec<PartState>> {
     sqlx::query_as!(
         PartState,
-        r#"select place, agent, clock_offset_ms, clock_error_ms, outcome is not null as "delivered!: bool"
-           from run_part where run_id = ? order by place"#,
+        r#"select place, agent.name as agent, clock_offset_ms, clock_error_ms, outcome is not null as "delivered!: bool"
+           from run_part join agent on agent.id = run_part.agent_id where run_id = ? order by place"#,
         run
     )
     .fetch_all(pool)
@@ -71,8 +75,8 @@ pub async fn delivered(connection: &mut SqliteConnection, run: &RunId) -> sqlx::
 }
 
 /// Whether an agent is a generator of a run.
-pub async fn is_generator(connection: &mut SqliteConnection, run: &RunId, agent: &str) -> sqlx::Result<bool> {
-    let row = sqlx::query!("select place from run_part where run_id = ? and agent = ? and place > 0", run, agent)
+pub async fn is_generator(connection: &mut SqliteConnection, run: &RunId, agent: AgentId) -> sqlx::Result<bool> {
+    let row = sqlx::query!("select place from run_part where run_id = ? and agent_id = ? and place > 0", run, agent)
         .fetch_optional(connection)
         .await?;
     Ok(row.is_some())

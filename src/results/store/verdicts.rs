@@ -14,7 +14,7 @@ use crate::{
     runs::{
         load,
         model::RunSpec,
-        store::spec::{COLUMNS, SpecColumns},
+        store::spec::{SELECTED, SpecColumns},
         verdict::{Reason, Verdict},
     },
 };
@@ -81,7 +81,7 @@ pub enum RejudgeScope<'a> {
 
 /// Loads what a run was to measure; nothing if the run does not exist.
 pub async fn requested(pool: &SqlitePool, id: &RunId) -> sqlx::Result<RunSpec> {
-    let select = AssertSqlSafe(format!("select {COLUMNS} from run where id = ?"));
+    let select = AssertSqlSafe(format!("select {SELECTED} from run where id = ?"));
     let columns: Option<SpecColumns> = sqlx::query_as(select).bind(id).fetch_optional(pool).await?;
     columns.map_or_else(|| Ok(RunSpec::default()), RunSpec::try_from)
 }

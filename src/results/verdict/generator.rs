@@ -1,15 +1,12 @@
 //! Detects a saturated load generator, which would measure itself. Pure.
 
-use brewbench_wire::reports::summary::Figures;
+use brewbench_wire::{outcome::CoreUse, reports::summary::Figures};
 
 use super::usage::{Span, spans, thirds};
 use crate::{
-    results::{
-        conditions::CoreUse,
-        verdict::{
-            limits::{Limit, Limits},
-            model::{Context, SeriesState},
-        },
+    results::verdict::{
+        limits::{Limit, Limits},
+        model::{Context, SeriesState},
     },
     runs::verdict::{Reason, Unit, Verdict},
 };

@@ -1,6 +1,9 @@
 //! Detects other activity on the machine. Pure.
 
-use brewbench_wire::reports::summary::Figures;
+use brewbench_wire::{
+    outcome::{Conditions, CoreUse},
+    reports::summary::Figures,
+};
 
 use super::{
     generator::DELAYED,
@@ -8,7 +11,6 @@ use super::{
 };
 use crate::{
     results::{
-        conditions::{Conditions, CoreUse},
         generator_record::GeneratorRecord,
         verdict::{
             limits::{Limit, Limits},

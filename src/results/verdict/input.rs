@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use brewbench_wire::{
     load::Load,
-    outcome::{Enforced, Mechanism},
+    outcome::{Cores, Enforced, Mechanism},
     reports::summary::Figures,
     series::Series,
     target::TargetKind,
@@ -13,7 +13,6 @@ use brewbench_wire::{
 use crate::{
     metrics,
     results::{
-        conditions::Cores,
         cost,
         evidence::Evidence,
         generator_record::usable,

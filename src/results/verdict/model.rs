@@ -1,13 +1,14 @@
 //! Types of the verdict rules. Pure.
 
-use brewbench_wire::{load::Load, outcome::Enforced, series::Series, target::TargetKind};
+use brewbench_wire::{
+    load::Load,
+    outcome::{Conditions, Cores, Enforced},
+    series::Series,
+    target::TargetKind,
+};
 
 use crate::{
-    results::{
-        conditions::{Conditions, Cores},
-        generator_record::GeneratorRecord,
-        verdict::usage::UsageScope,
-    },
+    results::{generator_record::GeneratorRecord, verdict::usage::UsageScope},
     runs::verdict::{Reason, Verdict},
 };
 

@@ -1,10 +1,9 @@
 //! Detects a saturated network, which would measure itself.
 
+use brewbench_wire::outcome::Conditions;
+
 use crate::{
-    results::{
-        conditions::Conditions,
-        verdict::limits::{Limit, Limits},
-    },
+    results::verdict::limits::{Limit, Limits},
     runs::verdict::{Reason, Unit, Verdict},
 };
 

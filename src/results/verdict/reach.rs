@@ -1,18 +1,15 @@
 //! Checks that the load reached the target, and nothing else: what another server answers says nothing about it. Pure.
 
 use brewbench_wire::{
-    outcome::Mechanism,
+    outcome::{Conditions, Mechanism},
     reports::summary::Figures,
     traffic::{Peer, Traffic},
 };
 
 use crate::{
-    results::{
-        conditions::Conditions,
-        verdict::{
-            limits::{Limit, Limits},
-            model::Context,
-        },
+    results::verdict::{
+        limits::{Limit, Limits},
+        model::Context,
     },
     runs::verdict::{Reason, Unit, Verdict},
 };

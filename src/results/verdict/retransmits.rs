@@ -3,11 +3,10 @@
 //! Only those of the run's own connections count. A segment that is sent again although the other end already had it,
 //! such as the probe of a tail loss (RFC 8985) on loopback, delays nothing.
 
+use brewbench_wire::outcome::Conditions;
+
 use crate::{
-    results::{
-        conditions::Conditions,
-        verdict::limits::{Limit, Limits},
-    },
+    results::verdict::limits::{Limit, Limits},
     runs::verdict::{Reason, Unit, Verdict},
 };
 

@@ -1,14 +1,11 @@
 //! Checks the setup of a run: machine size, cores and clock.
 
-use brewbench_wire::outcome::Mechanism;
+use brewbench_wire::outcome::{Conditions, Mechanism, Placement};
 
 use crate::{
-    results::{
-        conditions::{Conditions, Placement},
-        verdict::{
-            limits::{Limit, Limits},
-            model::Context,
-        },
+    results::verdict::{
+        limits::{Limit, Limits},
+        model::Context,
     },
     runs::verdict::{Reason, Unit, Verdict},
 };

@@ -11,20 +11,17 @@ mod url;
 use brewbench_wire::{
     histogram::Histogram,
     load::{Closed, Form, Load, Open, Stage},
-    outcome::{Cause, Enforced, Mechanism},
+    outcome::{Cause, Conditions, Cores, Enforced, Mechanism, NetworkUse, Placement},
     reports::summary::{Figures, Latency},
     series::{Consumption, Gaps, Host, Second, Series, Usage, Window},
     target::TargetKind,
 };
 
 use crate::{
-    results::{
-        conditions::{Conditions, Cores, NetworkUse, Placement},
-        verdict::{
-            judge::{judge, judge_failure},
-            limits::{Limit, Limits},
-            model::{Context, Judgement, SeriesState},
-        },
+    results::verdict::{
+        judge::{judge, judge_failure},
+        limits::{Limit, Limits},
+        model::{Context, Judgement, SeriesState},
     },
     runs::verdict::{Reason, Unit, Verdict},
 };

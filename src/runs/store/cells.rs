@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, SqlitePool};
 use crate::{
     app::{
         db::decode,
-        ids::{ExperimentId, RunId},
+        ids::{AgentId, ExperimentId, RunId},
         rows::Rows,
     },
     metrics::{self, Figures},
@@ -16,7 +16,7 @@ use crate::{
         model::{Run, RunSpec},
         store::{
             row::select,
-            spec::{COLUMNS, SpecColumns},
+            spec::{SELECTED, SpecColumns},
         },
     },
 };
@@ -31,6 +31,8 @@ pub struct CellRow {
     /// Kind of the target.
     pub kind: Option<TargetKind>,
     /// The agent.
+    pub agent_id: Option<AgentId>,
+    /// Its name.
     pub agent: Option<String>,
     /// The cell key.
     pub key: String,
@@ -46,6 +48,7 @@ struct Row {
     spec: SpecColumns,
     engine: Option<String>,
     target_kind: Option<String>,
+    agent_id: Option<AgentId>,
     agent: Option<String>,
     cell_key: String,
     runs: u32,
@@ -55,11 +58,12 @@ struct Row {
 /// Returns the cells of a target, or of the last `recent` runs; the cell with the newest run first.
 pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx::Result<Vec<CellRow>> {
     let rows = sqlx::query_as::<_, Row>(AssertSqlSafe(format!(
-        "select {COLUMNS}, engine, target_kind, agent, cell_key, cell.runs, cell.newest_at
+        "select {SELECTED}, engine, target_kind, run.agent_id,
+             (select name from agent where agent.id = run.agent_id) as agent, cell_key, cell.runs, cell.newest_at
          from (select max(seq) as newest, count(*) as runs, max(queued_at) as newest_at
              from run
              where counts and (?1 is not null and target = ?1 or ?1 is null and seq > (select max(seq) from run) - ?2)
-             group by cell_key, agent) as cell
+             group by cell_key, agent_id) as cell
          join run on run.seq = cell.newest
          order by cell.newest desc"
     )))
@@ -73,6 +77,7 @@ pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx
                 spec: row.spec.try_into()?,
                 engine: row.engine,
                 kind: row.target_kind.map(|kind| kind.parse().map_err(|fault: String| decode(fault))).transpose()?,
+                agent_id: row.agent_id,
                 agent: row.agent,
                 key: row.cell_key,
                 runs: row.runs as usize,
@@ -83,10 +88,10 @@ pub async fn cells(pool: &SqlitePool, target: Option<&str>, recent: i64) -> sqlx
 }
 
 /// Returns the newest runs of cells on one agent that count, at most `limit`, in order of submission.
-pub async fn in_cells(rows: &Rows, keys: &[String], agent: Option<&str>, limit: i64) -> sqlx::Result<Vec<Run>> {
-    let (keys, agent) = (serde_json::to_string(keys).map_err(decode)?, agent.map(str::to_owned));
+pub async fn in_cells(rows: &Rows, keys: &[String], agent: Option<AgentId>, limit: i64) -> sqlx::Result<Vec<Run>> {
+    let keys = serde_json::to_string(keys).map_err(decode)?;
     let rest = "indexed by run_cell
-         where cell_key in (select value from json_each(?1)) and agent is ?2 and counts
+         where cell_key in (select value from json_each(?1)) and agent_id is ?2 and counts
          order by seq desc limit ?3";
     let mut runs = rows.read(move |connection| select(connection, rest, (keys, agent, limit))).await?;
     runs.reverse();
@@ -116,7 +121,7 @@ pub async fn past(rows: &Rows, runs: Vec<RunId>, except: &[RunId], limit: i64) -
         join run as past indexed by run_cell
             on past.cell_key = asked.cell_key and past.seq > (select max(seq) from run) - ?4
         where asked.id = ?1 and past.experiment_id is not null
-            and past.load is asked.load and past.agent is asked.agent
+            and past.load is asked.load and past.agent_id is asked.agent_id
             and past.counts and past.id not in (select value from json_each(?2))
         order by past.seq desc limit ?3";
     rows.read(move |connection| {

@@ -270,6 +270,15 @@ fn statement(filter: &Filter, lead: &Lead, part: &ListSlice, limit: i64) -> Stat
     statement
 }
 
+/// Returns the condition that a property has the value of the next parameter.
+fn equals(field: Field) -> String {
+    let column = field.column();
+    match field {
+        Field::Agent => format!("{column} = (select id from agent where name = ?)"),
+        _ => format!("{column} = ?"),
+    }
+}
+
 /// Adds an equality. Phases and verdicts are written out, because SQLite uses a partial index only for literals.
 fn push_equal(statement: &mut Statement, field: Field, value: &str) {
     let column = field.column();
@@ -277,7 +286,8 @@ fn push_equal(statement: &mut Statement, field: Field, value: &str) {
         let word = PHASES.into_iter().chain(VERDICTS).find(|word| *word == value).unwrap_or_default();
         statement.push(format!(" and {column} = '{word}'"));
     } else {
-        statement.push(format!(" and {column} = ")).push_bind(value.to_owned());
+        statement.push(" and ").push(equals(field));
+        statement.values.push(value.to_owned().into());
     }
     if index(field, value) == Some("run_unfinished") {
         statement.push(" and phase not in ('finished', 'failed', 'cancelled', 'lost')");

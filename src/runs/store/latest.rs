@@ -1,28 +1,15 @@
-//! SQL of the newest runs and results of a target, a scenario, a machine size or an agent.
+//! SQL of the newest results of a target, of the users of a scenario, and of the sizes in use.
 
 use sqlx::{AssertSqlSafe, SqlitePool};
 
 use crate::{
-    app::ids::RunId,
     runs::{
         load,
         model::RunSpec,
-        store::spec::{COLUMNS, SpecColumns},
+        store::spec::{SELECTED, SpecColumns},
     },
     web::format,
 };
-
-/// Returns the ids of an agent's newest runs.
-pub async fn runs_of_agent(pool: &SqlitePool, agent: &str, limit: i64) -> sqlx::Result<Vec<RunId>> {
-    let rows = sqlx::query!(
-        r#"select id as "id: RunId" from run where agent = ? and deleted_at is null order by seq desc limit ?"#,
-        agent,
-        limit
-    )
-    .fetch_all(pool)
-    .await?;
-    Ok(rows.into_iter().map(|row| row.id).collect())
-}
 
 /// Returns the names of the machine sizes that runs use.
 pub async fn used_sizes(pool: &SqlitePool) -> sqlx::Result<Vec<String>> {
@@ -94,36 +81,12 @@ pub async fn results(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Resul
         result: Measurement,
     }
     let rows = sqlx::query_as::<_, Row>(AssertSqlSafe(format!(
-        "select {COLUMNS}, version, agent, rps, p99_ms, finished_at as finished_at_ms, verdict
+        "select {SELECTED}, version, (select name from agent where agent.id = run.agent_id) as agent, rps, p99_ms, finished_at as finished_at_ms, verdict
          from run where target = ? and counts
          order by seq desc limit ?"
     )));
     let rows = rows.bind(target).bind(limit).fetch_all(pool).await?;
     rows.into_iter().map(|Row { spec, result }| Ok(TargetResult { spec: spec.try_into()?, result })).collect()
-}
-
-/// Returns the ids of a target's newest runs.
-pub async fn runs_of_target(pool: &SqlitePool, target: &str, limit: i64) -> sqlx::Result<Vec<RunId>> {
-    let rows = sqlx::query!(
-        r#"select id as "id: RunId" from run where target = ? and deleted_at is null order by seq desc limit ?"#,
-        target,
-        limit
-    )
-    .fetch_all(pool)
-    .await?;
-    Ok(rows.into_iter().map(|row| row.id).collect())
-}
-
-/// Returns the ids of a scenario's newest runs.
-pub async fn runs_of_scenario(pool: &SqlitePool, scenario: &str, limit: i64) -> sqlx::Result<Vec<RunId>> {
-    let rows = sqlx::query!(
-        r#"select id as "id: RunId" from run where scenario = ? and deleted_at is null order by seq desc limit ?"#,
-        scenario,
-        limit
-    )
-    .fetch_all(pool)
-    .await?;
-    Ok(rows.into_iter().map(|row| row.id).collect())
 }
 
 /// Returns the names of the users who submitted the last 200 runs of a scenario, sorted.

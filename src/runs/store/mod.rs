@@ -21,6 +21,7 @@ use crate::{
         ids::{ExperimentId, RunId},
         rows::Rows,
     },
+    fleet,
     runs::{
         model::{Run, RunSpec},
         store::{
@@ -184,23 +185,28 @@ pub struct NewRun<'a> {
 /// Stores a run as queued.
 pub async fn queue(connection: &mut SqliteConnection, run: &NewRun<'_>) -> sqlx::Result<()> {
     let insert = format!(
-        "insert into run (phase, origin, id, experiment_id, repetition, retries, required_agent, agent_label, block,
+        "insert into run (phase, origin, id, experiment_id, repetition, retries, required_agent_id, agent_label, block,
              created_by, queued_at, phase_at, plan_key, {COLUMNS})
          values ('queued', 'agent', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {PARAMETERS})"
     );
+    let required_agent = match run.required_agent {
+        Some(name) => Some(fleet::store::id(connection, name).await?),
+        None => None,
+    };
     let insert = sqlx::query(AssertSqlSafe(insert))
         .bind(&run.id)
         .bind(run.experiment)
         .bind(run.repetition)
         .bind(run.retries)
-        .bind(run.required_agent)
+        .bind(required_agent)
         .bind(run.agent_label)
         .bind(run.block)
         .bind(run.created_by)
         .bind(run.now)
         .bind(run.now)
         .bind(run.spec.plan_key());
-    SpecColumns::from(run.spec).bind(insert).execute(&mut *connection).await?;
+    let generators = fleet::store::ids(connection, &run.spec.generators).await?;
+    SpecColumns { generators, ..run.spec.into() }.bind(insert).execute(&mut *connection).await?;
     enter(connection, &run.id, "queued", run.now).await
 }
 

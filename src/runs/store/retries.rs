@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, SqliteConnection};
 use crate::{
     app::{
         db::decode,
-        ids::{ExperimentId, RunId},
+        ids::{AgentId, ExperimentId, RunId},
     },
     runs::store::{enter, spec::COLUMNS},
 };
@@ -30,9 +30,9 @@ pub async fn queue_retry(
 ) -> sqlx::Result<bool> {
     let insert = format!(
         "insert into run (id, phase, retries, queued_at, phase_at, experiment_id, retry_of, origin, version, repetition,
-             required_agent, agent_label, block, created_by, priority, plan_key, {COLUMNS})
+             required_agent_id, agent_label, block, created_by, priority, plan_key, {COLUMNS})
          select ?2, 'queued', retries - 1, ?3, ?3, experiment_id, id, origin, version, repetition,
-             required_agent, agent_label, block, created_by, priority, plan_key, {COLUMNS}
+             required_agent_id, agent_label, block, created_by, priority, plan_key, {COLUMNS}
          from run
          where id = ?1 and origin = 'agent' and retries > 0 and (phase in ('lost', 'failed') or verdict = 'invalid')
              and not exists (select 1 from run other where other.retry_of = ?1)"
@@ -58,8 +58,10 @@ pub async fn retry_of(connection: &mut SqliteConnection, id: &RunId) -> sqlx::Re
 pub async fn phase_and_agent(
     connection: &mut SqliteConnection,
     id: &RunId,
-) -> sqlx::Result<Option<(Phase, Option<String>)>> {
-    let row = sqlx::query!("select phase, agent from run where id = ?", id).fetch_optional(connection).await?;
+) -> sqlx::Result<Option<(Phase, Option<AgentId>)>> {
+    let row = sqlx::query!(r#"select phase, agent_id as "agent: AgentId" from run where id = ?"#, id)
+        .fetch_optional(connection)
+        .await?;
     row.map(|row| Ok((row.phase.parse().map_err(decode)?, row.agent))).transpose()
 }
 

@@ -54,7 +54,7 @@ pub struct RunRow {
 
 /// The columns of a row in reading order.
 pub(crate) const COLUMNS: &str = "seq, id, experiment_id, retry_of, origin, version, target_kind, target_identity, \
-    repetition, created_by, agent, phase, queued_at, phase_at, started_at, finished_at, error, verdict, reasons, \
+    repetition, created_by, (select name from agent where agent.id = run.agent_id) as agent, phase, queued_at, phase_at, started_at, finished_at, error, verdict, reasons, \
     enforced_cpu, enforced_memory, engine_version, engine_name, labels, note, interleaved, figures";
 
 impl RunRow {
@@ -96,7 +96,7 @@ impl RunRow {
 
 /// Returns the runs of a statement; `rest` follows `select … from run`.
 pub(crate) fn select(connection: &Connection, rest: &str, values: impl Params) -> Result<Vec<Run>, Fault> {
-    let mut statement = connection.prepare_cached(&format!("select {COLUMNS}, {} from run {rest}", spec::COLUMNS))?;
+    let mut statement = connection.prepare_cached(&format!("select {COLUMNS}, {} from run {rest}", spec::SELECTED))?;
     let rows = statement.query_map(values, RunRow::read)?;
     rows.map(|row| Ok(Run::try_from(row?)?)).collect()
 }
@@ -212,11 +212,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let db = db::open(folder.path()).await.expect("a database");
         insert(&db.write).await;
-        let by_name: RunRow = sqlx::query_as("select * from run").fetch_one(&db.read).await.expect("a row");
-        let read = |connection: &Connection| {
-            Ok(connection.query_row(&format!("select {COLUMNS}, {} from run", spec::COLUMNS), [], RunRow::read)?)
-        };
-        assert_eq!(db.rows.read(read).await.expect("a row"), by_name);
+        let all = format!("select {COLUMNS}, {} from run", spec::SELECTED);
+        let by_name: RunRow = sqlx::query_as(AssertSqlSafe(all.clone())).fetch_one(&db.read).await.expect("a row");
+        let read = move |connection: &Connection| Ok(connection.query_row(&all, [], RunRow::read)?);
+        assert_eq!(db.rows.read(read.clone()).await.expect("a row"), by_name);
         db.rows.close().await;
         assert!(db.rows.read(read).await.is_err(), "a closed database is not read");
     }

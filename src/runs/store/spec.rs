@@ -1,5 +1,5 @@
-//! The columns of `run` that hold its spec. Nothing else names all of them. What no statement names has no column: it
-//! is JSON in the column `spec`, so that a new field needs nothing here.
+//! The columns of `run` that hold its spec. Nothing else names all of them. What no statement names has no column: it is
+//! JSON in the column `spec`, so that a new field needs nothing here. Agents are stored as ids.
 
 use brewbench_wire::{job::Size, run_spec::RunSpec};
 use rusqlite::types::FromSql;
@@ -21,14 +21,17 @@ macro_rules! columns {
             $(pub(crate) $column: $types,)*
         }
 
-        /// The columns in reading order.
+        /// The columns, as they are written and copied.
         pub const COLUMNS: &str = concat!(stringify!($first) $(, ", ", stringify!($column))*);
+
+        /// The columns in reading order, with the names of agents.
+        pub const SELECTED: &str = concat!(stringify!($first) $(, ", ", selected!($column))*);
 
         /// Their parameters in a statement, in the same order.
         pub const PARAMETERS: &str = concat!("?" $(, parameter!($column))*);
 
         impl SpecColumns {
-            /// Reads the columns that follow in a row of a statement with [`COLUMNS`].
+            /// Reads the columns that follow in a row of a statement with [`SELECTED`].
             pub fn read(columns: &mut Columns<'_>) -> rusqlite::Result<Self> {
                 Ok(Self { $first: columns.read()?, $($column: columns.read()?,)* })
             }
@@ -45,6 +48,18 @@ macro_rules! columns {
 macro_rules! parameter {
     ($column:ident) => {
         ", ?"
+    };
+}
+
+/// Returns how a column of `run` is read: generators are stored as ids.
+macro_rules! selected {
+    (generators) => {
+        "iif(run.generators = '[]', '[]', (
+             select json_group_array((select name from agent where agent.id = named.value))
+             from json_each(run.generators) as named)) as generators"
+    };
+    ($column:ident) => {
+        stringify!($column)
     };
 }
 
@@ -243,6 +258,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let db = db::open(folder.path()).await.expect("a database");
         let mut connection = db.write.acquire().await.expect("a connection");
+        let agents = "insert into agent (name, key_hash, created_at) values ('two', x'02', 1), ('one', x'01', 1)";
+        sqlx::query(agents).execute(&mut *connection).await.expect("agents");
         for spec in &specs() {
             let id = RunId::now();
             let run = NewRun {

@@ -61,11 +61,19 @@ fn values(connection: &Connection) -> Result<Values, Fault> {
         version: read("run", "version")?,
         size: read("run", "size_name")?,
         scenario: read("run", "scenario")?,
-        agent: read("run", "agent")?,
+        agent: agents(connection)?,
         engine: read("run", "engine")?,
         created_by: read("run", "created_by")?,
         label: read("run_label", "label")?,
     })
+}
+
+fn agents(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let select = format!(
+        "select name from agent where exists (select 1 from run where run.agent_id = agent.id)
+         order by name limit {OFFERED}"
+    );
+    connection.prepare_cached(&select)?.query_map([], |row| row.get(0))?.collect()
 }
 
 /// Finds each value from the previous one, which takes as many steps as there are values, not runs.

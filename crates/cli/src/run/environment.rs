@@ -112,7 +112,8 @@ fn entry(name: &str, value: &str) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use brewbench::results::{conditions::Conditions, environment::facts::GeneratorEnvironment};
+    use brewbench::results::environment::facts::GeneratorEnvironment;
+    use brewbench_wire::outcome::Conditions;
 
     use super::*;
     use crate::testing::finished;

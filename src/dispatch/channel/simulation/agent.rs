@@ -22,6 +22,8 @@ use brewbench_wire::{
 use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
+use crate::fleet::model::NamedAgent;
+
 const SUMMARY: &str = include_str!("../../../../tests/fixtures/k6/summary-export-hash-v1.8.1.json");
 
 /// Both ends of one connection.
@@ -81,7 +83,7 @@ fn steps(role: Role) -> &'static [Step] {
 }
 
 pub struct SimulatedAgent {
-    pub name: String,
+    pub known: NamedAgent,
     pub life: Uuid,
     session: Session,
     /// Outcomes on disk, which survive a restart.
@@ -93,9 +95,9 @@ pub struct SimulatedAgent {
 }
 
 impl SimulatedAgent {
-    pub fn new(name: &str) -> Self {
+    pub fn new(known: NamedAgent) -> Self {
         Self {
-            name: name.to_owned(),
+            known,
             life: Uuid::new_v4(),
             session: Session::new(Accepts::AnyScenario),
             spool: BTreeMap::new(),

@@ -46,7 +46,7 @@ impl World {
 
     /// Returns run and agent of each stored part.
     async fn parts(&self) -> BTreeSet<(RunId, String)> {
-        let all = "select run_id, agent from run_part where outcome is not null";
+        let all = "select run_id, agent.name from run_part join agent on agent.id = agent_id where outcome is not null";
         sqlx::query_as(all).fetch_all(&self.server.state.db.read).await.expect("parts").into_iter().collect()
     }
 

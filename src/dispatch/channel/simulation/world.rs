@@ -27,7 +27,7 @@ use crate::{
         coordinate::{Barriers, Coordinator},
         ingest,
     },
-    fleet::presence::Presence,
+    fleet::{model::NamedAgent, presence::Presence},
     results::store::endings,
     runs::{
         model::{RunSize, RunSpec},
@@ -58,11 +58,12 @@ impl World {
         let folder = tempfile::tempdir().expect("a folder");
         let config = Config::new(([127, 0, 0, 1], 0).into(), folder.path());
         let server = Server::start(config, CancellationToken::new()).await.expect("a server");
-        let agents: Vec<_> = (0..AGENTS).map(|number| SimulatedAgent::new(&format!("agent-{number}"))).collect();
-        for agent in &agents {
-            let known = "insert into agent (name, key_hash, created_at) values (?, ?, 0)";
-            let known = sqlx::query(known).bind(&agent.name).bind(agent.name.as_bytes());
-            known.execute(&server.state.db.write).await.expect("a known agent");
+        let mut agents = Vec::new();
+        for name in (0..AGENTS).map(|number| format!("agent-{number}")) {
+            let id = "insert into agent (name, key_hash, created_at) values (?, ?, 0) returning id";
+            let id = sqlx::query_scalar(id).bind(&name).bind(name.as_bytes());
+            let id = id.fetch_one(&server.state.db.write).await.expect("a known agent");
+            agents.push(SimulatedAgent::new(NamedAgent { id, name }));
         }
         Self {
             presence: Presence::default(),
@@ -113,9 +114,9 @@ impl World {
     }
 
     async fn submit_distributed(&mut self, host: usize, retries: u32) {
-        let name = self.agents[host].name.clone();
+        let name = self.agents[host].known.name.clone();
         let others: Vec<String> =
-            self.agents.iter().map(|agent| agent.name.clone()).filter(|other| *other != name).collect();
+            self.agents.iter().map(|agent| agent.known.name.clone()).filter(|other| *other != name).collect();
         self.submit(retries, Some(&name), &others).await;
     }
 
@@ -168,7 +169,7 @@ impl World {
         }
         let (state, barriers) = (&self.server.state, &self.barriers);
         let entered =
-            AgentConnection::enter(&caller.name, Box::new(caller.hello()), state, &self.presence, barriers).await;
+            AgentConnection::enter(&caller.known, Box::new(caller.hello()), state, &self.presence, barriers).await;
         let (connection, from_server, _close) = entered.expect("entered");
         let line = LinkEnds {
             connection: connection.connection,
@@ -183,12 +184,12 @@ impl World {
 
     /// Delivers a message to the server over one of the agent's lines, counted from the newest.
     async fn server_receives(&mut self, agent: usize, line: usize) {
-        let SimulatedAgent { name, lines, .. } = &mut self.agents[agent];
+        let SimulatedAgent { known: agent, lines, .. } = &mut self.agents[agent];
         let Some(line) = lines.iter_mut().rev().nth(line) else { return };
         let Some(message) = line.to_server.pop_front() else { return };
         let Some(heard) = line.heard.clone() else { return };
         let (state, presence, barriers) = (&self.server.state, &self.presence, &self.barriers);
-        let connection = AgentConnection { name, connection: line.connection, state, presence, barriers, heard };
+        let connection = AgentConnection { agent, connection: line.connection, state, presence, barriers, heard };
         connection.handle(message).await.expect("handled");
     }
 
@@ -201,11 +202,11 @@ impl World {
     }
 
     async fn disconnect(&mut self, agent: usize, line: usize) {
-        let SimulatedAgent { name, lines, .. } = &mut self.agents[agent];
+        let SimulatedAgent { known: agent, lines, .. } = &mut self.agents[agent];
         let Some(line) = lines.iter_mut().rev().nth(line) else { return };
         let Some(heard) = line.heard.take() else { return };
         let (state, presence, barriers) = (&self.server.state, &self.presence, &self.barriers);
-        let connection = AgentConnection { name, connection: line.connection, state, presence, barriers, heard };
+        let connection = AgentConnection { agent, connection: line.connection, state, presence, barriers, heard };
         connection.leave().await.expect("left");
     }
 
@@ -219,13 +220,13 @@ impl World {
         }
         let sender = &mut self.agents[agent];
         let state = &self.server.state;
-        let settled = Box::pin(ingest::accept(&state.db, &sender.name, outcome.clone())).await;
+        let settled = Box::pin(ingest::accept(&state.db, &sender.known, outcome.clone())).await;
         // A retry that was withdrawn from the queue no longer exists.
         let Ok(settled) = settled else { return };
         if acknowledged {
             sender.spool.remove(&outcome.run);
         }
-        let (name, id) = (sender.name.clone(), RunId::from(outcome.run));
+        let (name, id) = (sender.known.name.clone(), RunId::from(outcome.run));
         let coordinator = Coordinator { state, presence: &self.presence, barriers: &self.barriers };
         coordinator.delivered(&name, outcome.run).await.expect("delivered");
         state.events.publish(RunChanged { run: id.clone(), experiment: None });

@@ -161,10 +161,9 @@ fn others(environment: &RunEnvironment, with: Option<&RunEnvironment>, newest: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        results::{conditions::Conditions, environment::facts::GeneratorEnvironment},
-        runs::testing::finished,
-    };
+    use brewbench_wire::outcome::Conditions;
+
+    use crate::{results::environment::facts::GeneratorEnvironment, runs::testing::finished};
 
     fn environment(run: &Run, facts: &[(&str, &str)]) -> RunEnvironment {
         let facts = facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

@@ -89,10 +89,9 @@ pub fn enforced(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        results::conditions::{Cores, Observed},
-        runs::testing::finished,
-    };
+    use brewbench_wire::outcome::{Cores, Observed};
+
+    use crate::runs::testing::finished;
 
     fn evidence() -> Evidence {
         Evidence {

@@ -7,12 +7,14 @@ use brewbench_wire::{
     series::{Consumption, Gaps, Host, Series, Usage, Window},
 };
 
-use brewbench_wire::traffic::{Peer, Segments, Traffic};
+use brewbench_wire::{
+    outcome::{Conditions, CoreUse, Cores, IdleWaitResult},
+    traffic::{Peer, Segments, Traffic},
+};
 
 use super::*;
 use crate::results::{
     clock::Clock,
-    conditions::{Conditions, CoreUse, Cores, IdleWaitResult},
     generator_record::{CpuUse, SeriesContent, compare_starts},
     verdict::{judge::judge, model::Judgement},
 };

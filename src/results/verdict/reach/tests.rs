@@ -1,11 +1,10 @@
 //! Tests of load on other servers.
 
 use super::*;
+use brewbench_wire::outcome::CoreUse;
+
 use crate::{
-    results::{
-        conditions::CoreUse,
-        verdict::tests::{Case, fine, only, with},
-    },
+    results::verdict::tests::{Case, fine, only, with},
     runs::verdict::Reason,
 };
 

@@ -1,12 +1,12 @@
 //! Tests of lost segments.
 
-use brewbench_wire::traffic::{Segments, Traffic};
+use brewbench_wire::{
+    outcome::NetworkUse,
+    traffic::{Segments, Traffic},
+};
 
 use super::*;
-use crate::results::{
-    conditions::NetworkUse,
-    verdict::tests::{Case, fine, only, with},
-};
+use crate::results::verdict::tests::{Case, fine, only, with};
 
 fn case(segments: [u64; 3], slowest_ms: f64, interface: Option<&str>) -> Case {
     let [sent, retransmitted, spurious] = segments;

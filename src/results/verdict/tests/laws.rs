@@ -2,10 +2,12 @@
 
 use proptest::prelude::*;
 
-use brewbench_wire::traffic::{Segments, Traffic};
+use brewbench_wire::{
+    outcome::IdleWaitResult,
+    traffic::{Segments, Traffic},
+};
 
 use super::*;
-use crate::results::conditions;
 
 /// Faults that can be added to a run.
 const FAULTS: [fn(&mut Case); 16] = [
@@ -28,7 +30,7 @@ const FAULTS: [fn(&mut Case); 16] = [
     |case| (case.conditions.processes, case.conditions.processes_gone) = (Some(2), Some(2)),
     |case| {
         case.conditions.idle_wait =
-            Some(conditions::IdleWaitResult { waited_ms: 1, busy_cores: 1.0, limit_cores: 0.1, idle: false });
+            Some(IdleWaitResult { waited_ms: 1, busy_cores: 1.0, limit_cores: 0.1, idle: false });
     },
     |case| case.series = None,
 ];

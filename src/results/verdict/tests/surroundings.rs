@@ -1,7 +1,7 @@
 //! Reasons from few failures, throttled time, the run's cores and the network.
 
 use super::*;
-use crate::results::conditions::{CoreUse, IdleWaitResult};
+use brewbench_wire::outcome::{CoreUse, IdleWaitResult};
 
 #[test]
 fn one_failure_in_ten_thousand_is_a_note_and_no_value_is_rounded_to_its_limit() {
