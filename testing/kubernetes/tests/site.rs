@@ -8,7 +8,7 @@ use std::{
 };
 
 use brewbench_agent::engine::k6::K6;
-use brewbench_kubernetes_testing::{Cluster, Image, Kubelet, NodeOptions};
+use brewbench_kubernetes_testing::{Cluster, Image, Node, NodeOptions};
 use brewbench_testing::skip;
 use serde_json::Value;
 
@@ -88,7 +88,7 @@ async fn a_program_and_its_pod_are_compared() {
     let k6 = K6::find(None).await.expect("k6").path().to_owned();
     let k6 = Image::new(&["k6"]).with_file(k6, "/usr/bin/k6");
     let options = NodeOptions::new("node-1").with_image("rust-hyper:1", image).with_image("k6:1", k6);
-    let _node = Kubelet::start(&cluster, options).await;
+    let _node = Node::start(&cluster, options).await;
     let (data, manifests) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     let checks = "[ready]\npath = \"/health\"\n[verify]\npath = \"/hash\"\ncontains = \"hash\"\n";
     let command = format!("command = [{:?}, \"--listen\", \"{{host}}:{{port}}\"]\n", server.display().to_string());
