@@ -197,6 +197,9 @@ impl Runners {
     }
 
     async fn exit_failure(&self, index: u32) -> Failure {
+        if let Some(pod) = self.pods.of_job(&self.names.job(index)) {
+            self.pods.explained(&pod.name_any()).await;
+        }
         let reason = self.exit(index).unwrap_or_default().reason;
         let output = last_output(&self.log(index).await);
         self.failure(index, &format!("ended early: {reason}; {output}"))

@@ -242,6 +242,9 @@ impl Scheduled {
 
     /// Describes why it ended while it was needed.
     pub async fn exit_report(&mut self, when: &str) -> Failure {
+        if let (Some(pods), Some((pod, _))) = (&self.pods, self.exit()) {
+            pods.explained(&pod).await;
+        }
         let count = self.prepared.size.replicas;
         let newest = self.pods.as_ref().map_or_else(Vec::new, |pods| pods.newest_of(count as usize));
         let at_start = newest.iter().find_map(|pod| match State::of(pod) {
