@@ -187,6 +187,15 @@ async fn a_run_survives_an_outage_of_the_api_server() {
 }
 
 #[tokio::test]
+async fn a_run_survives_a_restart_of_its_kubelet() {
+    let Some(bench) = Bench::start().await else { return };
+    bench.offer("good", "image = \"rust-hyper:1\"");
+    let outcome = bench.run_while(&job("good"), async || bench.node.kill_kubelet()).await;
+    assert_eq!(outcome.ended, Ended::Finished, "{outcome:?}");
+    bench.assert_clean().await;
+}
+
+#[tokio::test]
 async fn a_cancelled_run_and_a_killed_agent_leave_nothing() {
     let Some(bench) = Bench::start().await else { return };
     bench.offer("good", "image = \"rust-hyper:1\"");

@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const STEP: Duration = Duration::from_millis(50);
 
 /// How often the kubelet reads its containers; the default of ten seconds is long for a test.
-const HOUSEKEEPING: &str = "3s";
+const HOUSEKEEPING: &str = "1s";
 
 /// More than any test permits a container to write.
 const FILLER: usize = 64 << 20;

@@ -31,6 +31,7 @@ while :; do
 done &
 for image in images/*.tar; do
   ctr --namespace k8s.io images import --digests=false "$image" >/dev/null
+  rm "$image"
 done
 touch imported
 wait
