@@ -69,13 +69,13 @@ impl Network {
     }
 
     /// Gives this machine an address for another node.
-    pub fn reserve(network: &Arc<Self>) -> io::Result<Address> {
-        let node = network.nodes.fetch_add(1, Ordering::Relaxed);
+    pub fn reserve(self: &Arc<Self>) -> io::Result<Address> {
+        let node = self.nodes.fetch_add(1, Ordering::Relaxed);
         if node >= u8::MAX / RANGE {
             return Err(io::Error::other("a network has no addresses for more nodes"));
         }
-        let address = Address { network: Arc::clone(network), node };
-        ip(&format!("address add {}/24 dev {}", address.ip(), network.bridge()))?;
+        let address = Address { network: Arc::clone(self), node };
+        ip(&format!("address add {}/24 dev {}", address.ip(), self.bridge()))?;
         Ok(address)
     }
 

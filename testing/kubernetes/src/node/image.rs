@@ -14,7 +14,7 @@ use crate::process::run;
 /// What `command` of a container finds its programs in.
 const SEARCH_PATH: &str = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Debian's BusyBox, and programs of this machine with their libraries.
+/// Debian's `busybox`, and programs of this machine with their libraries.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
     entrypoint: Vec<String>,

@@ -21,7 +21,7 @@ pub use self::{image::Image, options::NodeOptions};
 use crate::{
     Cluster,
     cgroup::Groups,
-    network::{Address, Network},
+    network::Address,
     process::{Daemon, command, folder, run},
 };
 
@@ -75,7 +75,7 @@ impl Node {
     }
 
     fn begin(cluster: &Cluster, options: &NodeOptions) -> io::Result<Self> {
-        let address = Network::reserve(cluster.network())?;
+        let address = cluster.network().reserve()?;
         let ip = address.ip();
         let groups = Groups::create(ip)?;
         let folder = folder(&format!("node-{ip}"))?;
