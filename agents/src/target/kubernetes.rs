@@ -242,16 +242,15 @@ impl Scheduled {
 
     /// Describes why it ended while it was needed.
     pub async fn exit_report(&mut self, when: &str) -> Failure {
-        if let (Some(pods), Some((pod, _))) = (&self.pods, self.exit()) {
-            pods.explained(&pod).await;
-        }
         let count = self.prepared.size.replicas;
         let newest = self.pods.as_ref().map_or_else(Vec::new, |pods| pods.newest_of(count as usize));
         let at_start = newest.iter().find_map(|pod| match State::of(pod) {
             State::Ended(exit) => Some((pod.name_any(), exit)),
             _ => None,
         });
-        let (pod, Exit { reason, is_memory, .. }) = self.exit().or(at_start).unwrap_or_default();
+        let (pod, mut exit) = self.exit().or(at_start).unwrap_or_default();
+        self.prepared.cluster.explain(&pod, &mut exit).await;
+        let Exit { reason, is_memory, .. } = exit;
         let cause = if is_memory { Cause::TargetOutOfMemory } else { Cause::TargetDied };
         let output = last_output(&self.log_of(&pod).await);
         let which = match self.replicas.as_ref().and_then(|replicas| replicas.node_of(&pod)) {

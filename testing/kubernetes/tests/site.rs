@@ -49,8 +49,9 @@ impl Site {
             .arg(data)
             .output()
             .expect("a token");
-        let token = String::from_utf8(token.stdout).expect("text");
-        let token = token.split_whitespace().find(|word| word.starts_with("bbt_")).expect("a token").to_owned();
+        let printed = String::from_utf8_lossy(&token.stdout).into_owned();
+        let found = printed.split_whitespace().find(|word| word.starts_with("bbt_"));
+        let token = found.unwrap_or_else(|| panic!("a token: {token:?}")).to_owned();
         Self { process, url, token }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Service};
 use kube::api::{DeleteParams, ListParams, LogParams, PostParams};
 use kube::{Api, Client, Config, Error, ResourceExt};
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use brewbench_io::client::prepare_tls;
 
+use super::state::Exit;
 use crate::sandbox::process::{LOG_BYTES, last_lines};
 
 /// Label of everything that an agent creates: its name.
@@ -264,6 +265,17 @@ impl Cluster {
         let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.clone());
         let reviewed = reviews.create(&PostParams::default(), &review).await.map_err(|error| sentence(&error))?;
         Ok(reviewed.status.is_some_and(|status| status.allowed))
+    }
+
+    /// Adds why the node has evicted a Pod, if it has, to how that ended. A container that then exits by itself lets its Pod
+    /// end as if nothing had been wrong, and only an event says more.
+    pub async fn explain(&self, pod: &str, exit: &mut Exit) {
+        let evicted = ListParams::default().fields(&format!("involvedObject.name={pod},reason=Evicted"));
+        let events = timeout(REQUEST, self.api::<Event>().list(&evicted)).await.ok().and_then(Result::ok);
+        let message = events.into_iter().flatten().find_map(|event| event.message);
+        if let Some(message) = message.filter(|_| !exit.reason.contains("Evicted")) {
+            exit.reason = format!("{}: Evicted: {}", exit.reason, message.trim());
+        }
     }
 
     /// Returns the end of the output of a Pod's container; empty if it has none, or it can't be read.

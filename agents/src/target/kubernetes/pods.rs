@@ -11,7 +11,6 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
 use tokio::sync::watch;
-use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::cluster::Cluster;
@@ -39,9 +38,6 @@ impl Iterator for Steady {
 impl Backoff for Steady {
     fn reset(&mut self) {}
 }
-
-/// How long a kubelet may take from the end of a container to the status that explains it.
-const EXPLANATION: Duration = Duration::from_secs(3);
 
 /// A Pod on a node.
 #[derive(Clone, Debug)]
@@ -110,12 +106,6 @@ impl Pods {
         if self.seen.clone().wait_for(has_one).await.is_err() {
             std::future::pending::<()>().await;
         }
-    }
-
-    /// Waits until the status of a Pod explains the end of its container, for a few seconds at most.
-    pub async fn explained(&self, name: &str) {
-        let is_explained = |seen: &Seen| seen.get(name).and_then(Option::as_ref).is_none_or(State::is_explained);
-        let _ = timeout(EXPLANATION, self.seen.clone().wait_for(is_explained)).await;
     }
 
     /// Returns the Pod that was created last, of those that exist.

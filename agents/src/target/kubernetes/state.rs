@@ -69,18 +69,6 @@ impl State {
         }
     }
 
-    /// Whether a status says all about the end of a container. A kubelet reports the end first, and a moment later that it has
-    /// evicted the Pod, or starts the container again.
-    pub fn is_explained(pod: &Pod) -> bool {
-        let Some(status) = &pod.status else { return true };
-        let has_ended =
-            |container: &ContainerStatus| container.state.as_ref().is_some_and(|now| now.terminated.is_some());
-        let is_final = matches!(status.phase.as_deref(), Some("Failed" | "Succeeded"));
-        is_final
-            || pod.metadata.deletion_timestamp.is_some()
-            || !status.container_statuses.iter().flatten().any(has_ended)
-    }
-
     fn before_containers(status: &k8s_openapi::api::core::v1::PodStatus) -> Self {
         let scheduled = status.conditions.iter().flatten().find(|one| one.type_ == "PodScheduled");
         match scheduled {
@@ -200,22 +188,6 @@ mod tests {
         let words = "its init container scenario failed: exit status 1: no space left";
         assert_eq!(with("Failed"), State::Ended(Exit { reason: words.to_owned(), code: Some(1), is_memory: false }));
         assert_eq!(with("Pending"), State::Waiting("PodInitializing".to_owned()), "it is started again");
-    }
-
-    #[test]
-    fn the_end_of_a_container_is_explained_by_a_later_status() {
-        let ended = json!({"name": "target", "image": "a", "imageID": "", "ready": false, "restartCount": 0,
-            "state": {"terminated": {"exitCode": 0}}});
-        let is_explained = |pod: Value| State::is_explained(&serde_json::from_value(pod).expect("a Pod"));
-        let with = |phase: &str| json!({"metadata": {}, "status": {"phase": phase, "containerStatuses": [ended]}});
-        assert!(!is_explained(with("Running")));
-        assert!(is_explained(with("Failed")));
-        let mut deleted = with("Running");
-        deleted["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z".into();
-        assert!(is_explained(deleted));
-        let mut restarts = with("Running");
-        restarts["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "CrashLoopBackOff"}});
-        assert!(is_explained(restarts));
     }
 
     #[test]
