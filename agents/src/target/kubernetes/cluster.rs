@@ -315,21 +315,24 @@ where
     }
 }
 
-/// Repeats an attempt to remove objects until nothing is left, also while the API server is away. `left` is a sentence for
-/// what is left after the limit.
+/// Repeats an attempt to remove objects until nothing is left twice in a row, also while the API server is away: a
+/// controller may be about to create a Pod of an object that is gone by then. `left` is a sentence for what is left after
+/// the limit.
 pub async fn until_removed<F: Future<Output = Result<bool, String>>>(
     limit: Duration,
     left: &str,
     attempt: impl Fn() -> F,
 ) -> Result<(), String> {
-    let begun = Instant::now();
+    let (begun, mut was_clean) = (Instant::now(), false);
     loop {
-        match attempt().await {
-            Ok(true) => return Ok(()),
-            Err(fault) if begun.elapsed() > limit => return Err(fault),
+        let attempted = attempt().await;
+        match &attempted {
+            Ok(true) if was_clean => return Ok(()),
+            Err(fault) if begun.elapsed() > limit => return Err(fault.clone()),
             Ok(false) if begun.elapsed() > limit => return Err(format!("{left} after {} s", limit.as_secs())),
-            Ok(false) | Err(_) => sleep(PAUSE).await,
+            _ => was_clean = attempted == Ok(true),
         }
+        sleep(PAUSE).await;
     }
 }
 
@@ -351,5 +354,24 @@ pub fn sentence(error: &Error) -> String {
         Error::Api(status) => status.message.clone(),
         Error::Service(source) => format!("the API server can't be reached: {source}"),
         error => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_appears_after_a_removal_is_removed_too() {
+        let (answers, attempts) =
+            ([Ok(true), Ok(false), Err("away".to_owned()), Ok(true), Ok(true)], AtomicUsize::new(0));
+        let attempt = || std::future::ready(answers[attempts.fetch_add(1, Ordering::Relaxed)].clone());
+        assert_eq!(until_removed(Duration::from_mins(1), "a Pod is there", attempt).await, Ok(()));
+        assert_eq!(attempts.into_inner(), answers.len());
+        let attempts = || std::future::ready(Ok(false));
+        let left = until_removed(Duration::ZERO, "a Pod is there", attempts).await;
+        assert_eq!(left, Err("a Pod is there after 0 s".to_owned()));
     }
 }
